@@ -1,0 +1,79 @@
+/** What a filter, a mapping or a template reads: the values of a named attribute, none when it is absent. */
+export interface AttributeSource {
+  values(name: string): readonly string[]
+}
+
+/**
+ * Multi-valued attributes. Names are compared without regard to case, as in LDAP and SCIM, and keep the spelling
+ * they were first set with. An attribute without values is absent. Values keep their order and are not made unique.
+ */
+export class Attributes implements AttributeSource {
+  readonly #entries = new Map<string, { name: string; values: readonly string[] }>()
+
+  /** From pairs or a plain object; a name that repeats adds its values. */
+  static from(
+    source: Iterable<readonly [string, readonly string[]]> | Readonly<Record<string, readonly string[]>>,
+  ): Attributes {
+    const attributes = new Attributes()
+    const pairs = Symbol.iterator in source ? source : Object.entries(source)
+    for (const [name, values] of pairs as Iterable<readonly [string, readonly string[]]>) attributes.add(name, values)
+    return attributes
+  }
+
+  values(name: string): readonly string[] {
+    return this.#entries.get(name.toLowerCase())?.values ?? []
+  }
+
+  first(name: string): string | undefined {
+    return this.#entries.get(name.toLowerCase())?.values[0]
+  }
+
+  has(name: string): boolean {
+    return this.#entries.has(name.toLowerCase())
+  }
+
+  /** Replaces all values; with none, the attribute is removed. */
+  set(name: string, values: readonly string[]): void {
+    const key = name.toLowerCase()
+    if (values.length === 0) this.#entries.delete(key)
+    else this.#entries.set(key, { name: this.#entries.get(key)?.name ?? name, values: [...values] })
+  }
+
+  add(name: string, values: readonly string[]): void {
+    if (values.length > 0) this.set(name, [...this.values(name), ...values])
+  }
+
+  delete(name: string): void {
+    this.#entries.delete(name.toLowerCase())
+  }
+
+  names(): string[] {
+    return Array.from(this.#entries.values(), (entry) => entry.name)
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  *[Symbol.iterator](): IterableIterator<readonly [string, readonly string[]]> {
+    for (const entry of this.#entries.values()) yield [entry.name, entry.values]
+  }
+
+  clone(): Attributes {
+    return Attributes.from(this)
+  }
+
+  /** A copy with only these attributes. */
+  pick(names: Iterable<string>): Attributes {
+    const picked = new Attributes()
+    for (const name of names) picked.set(this.#entries.get(name.toLowerCase())?.name ?? name, this.values(name))
+    return picked
+  }
+
+  /** A plain object without a prototype, so that no attribute name can reach JavaScript's own properties. */
+  toObject(): Record<string, string[]> {
+    const object: Record<string, string[]> = Object.create(null)
+    for (const entry of this.#entries.values()) object[entry.name] = [...entry.values]
+    return object
+  }
+}

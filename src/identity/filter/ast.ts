@@ -1,0 +1,45 @@
+/**
+ * The one filter form of Gatehouse. It is parsed from RFC 4515 text and from SCIM, evaluated in memory, and translated
+ * to SQL, LDAP and SCIM. Values are plain text, never escaped; escaping is the printers' business.
+ */
+export type Filter = AndFilter | OrFilter | NotFilter | PresentFilter | CompareFilter | SubstringFilter
+
+/** Without members: true. */
+export interface AndFilter {
+  readonly kind: 'and'
+  readonly filters: readonly Filter[]
+}
+
+/** Without members: false. */
+export interface OrFilter {
+  readonly kind: 'or'
+  readonly filters: readonly Filter[]
+}
+
+export interface NotFilter {
+  readonly kind: 'not'
+  readonly filter: Filter
+}
+
+export interface PresentFilter {
+  readonly kind: 'present'
+  readonly attribute: string
+}
+
+/** True when any value compares so; undefined when the attribute is absent (RFC 4511 4.5.1.7). */
+export interface CompareFilter {
+  readonly kind: 'equal' | 'approximate' | 'greaterOrEqual' | 'lessOrEqual' | 'greater' | 'less'
+  readonly attribute: string
+  readonly value: string
+  /** Without it, letter case does not count. */
+  readonly caseExact?: boolean
+}
+
+export interface SubstringFilter {
+  readonly kind: 'substring'
+  readonly attribute: string
+  readonly initial?: string
+  readonly any: readonly string[]
+  readonly final?: string
+  readonly caseExact?: boolean
+}

@@ -1,0 +1,13 @@
+import type { Attributes } from '#identity/attributes.ts'
+
+/** A group as targets see it. Members are user logins, or ids where the target says so. */
+export interface Group {
+  readonly id: string
+  readonly name: string
+  readonly description?: string
+  readonly members: readonly string[]
+  readonly attributes?: Attributes
+  readonly version?: string
+  readonly created?: Date
+  readonly modified?: Date
+}

@@ -1,0 +1,14 @@
+import type { Attributes } from '#identity/attributes.ts'
+
+/** A person or account as workflows and targets see it. `userID` is the login; groups are names. */
+export interface User {
+  readonly userID: string
+  readonly attributes: Attributes
+  readonly groups: readonly string[]
+  /** The store's own identifier, where it has one beside the login. */
+  readonly id?: string
+  /** Changes with every change to the user, where the store keeps versions. */
+  readonly version?: string
+  readonly created?: Date
+  readonly modified?: Date
+}

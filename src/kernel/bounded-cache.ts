@@ -1,0 +1,46 @@
+import type { Clock } from '#kernel/clock.ts'
+
+/**
+ * Keeps at most `limit` values, each until its own expiry; the least recently used goes first.
+ * Expired values are never returned.
+ */
+export class BoundedCache<V> {
+  readonly #entries = new Map<string, { value: V; expires: number }>()
+  readonly #limit: number
+  readonly #clock: Clock
+
+  constructor(limit: number, clock: Clock) {
+    this.#limit = limit
+    this.#clock = clock
+  }
+
+  get(key: string): V | undefined {
+    const entry = this.#entries.get(key)
+    if (entry === undefined) return undefined
+    this.#entries.delete(key)
+    if (entry.expires <= this.#clock().getTime()) return undefined
+    this.#entries.set(key, entry)
+    return entry.value
+  }
+
+  set(key: string, value: V, expires: Date): void {
+    this.#entries.delete(key)
+    if (this.#entries.size >= this.#limit) {
+      const oldest = this.#entries.keys().next()
+      if (!oldest.done) this.#entries.delete(oldest.value)
+    }
+    this.#entries.set(key, { value, expires: expires.getTime() })
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key)
+  }
+
+  clear(): void {
+    this.#entries.clear()
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * Every failure a client can see: a stable code, the HTTP status and the text that may leave the process.
+ * What went wrong in detail goes to the log only.
+ */
+export const errorCodes = {
+  BAD_REQUEST: { status: 400, text: 'The request is malformed.' },
+  INVALID_JSON: { status: 400, text: 'The request body is not valid JSON.' },
+  AUTH_REQUIRED: { status: 401, text: 'Authentication is required.' },
+  AUTH_REJECTED: { status: 401, text: 'The credentials were not accepted.' },
+  ACCESS_DENIED: { status: 403, text: 'You are not allowed to use this resource.' },
+  NOT_FOUND: { status: 404, text: 'There is nothing at this address.' },
+  METHOD_NOT_ALLOWED: { status: 405, text: 'This method is not supported here.' },
+  NOT_ACCEPTABLE: { status: 406, text: 'None of the accepted media types can be produced.' },
+  REQUEST_TIMEOUT: { status: 408, text: 'The request took too long to arrive.' },
+  CONFLICT: { status: 409, text: 'The request conflicts with the present state.' },
+  VERSION_MISMATCH: { status: 412, text: 'The resource was changed by someone else.' },
+  BODY_TOO_LARGE: { status: 413, text: 'The request body is too large.' },
+  URI_TOO_LONG: { status: 414, text: 'The address is too long.' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, text: 'This media type is not supported here.' },
+  TOO_MANY_REQUESTS: { status: 429, text: 'Too many requests.' },
+  HEADERS_TOO_LARGE: { status: 431, text: 'The request headers are too large.' },
+  INTERNAL: { status: 500, text: 'An internal error occurred.' },
+  WORKFLOW_FAILED: { status: 500, text: 'The workflow could not be completed.' },
+  NOT_SUPPORTED: { status: 501, text: 'This operation is not supported here.' },
+  TARGET_FAILED: { status: 502, text: 'A downstream system refused the change.' },
+  TARGET_UNREACHABLE: { status: 503, text: 'A downstream system did not answer.' },
+  SHUTTING_DOWN: { status: 503, text: 'The service is shutting down.' },
+  TARGET_TIMEOUT: { status: 504, text: 'A downstream system took too long.' },
+} as const satisfies Record<string, { status: number; text: string }>
+
+export type ErrorCode = keyof typeof errorCodes
+
+export interface GatewayErrorOptions {
+  readonly cause?: unknown
+  /** Replaces the catalogue's text. It reaches the client, so it holds nothing the client did not send or may not know. */
+  readonly publicText?: string
+  /** Seconds after which a retry may succeed; sent as Retry-After. */
+  readonly retryAfter?: number
+  /** Extra response headers, such as WWW-Authenticate or Allow. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** A protocol's own keyword for the error, such as SCIM's scimType. */
+  readonly keyword?: string
+}
+
+/** `message` is for the log and never sent; `publicText` and `status` are what the client sees. */
+export class GatewayError extends Error {
+  readonly code: ErrorCode
+  readonly status: number
+  readonly publicText: string
+  readonly retryAfter: number | undefined
+  readonly headers: Readonly<Record<string, string>>
+  readonly keyword: string | undefined
+
+  constructor(code: ErrorCode, detail: string, options: GatewayErrorOptions = {}) {
+    super(detail, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'GatewayError'
+    this.code = code
+    this.status = errorCodes[code].status
+    this.publicText = options.publicText ?? errorCodes[code].text
+    this.retryAfter = options.retryAfter
+    this.headers = options.headers ?? {}
+    this.keyword = options.keyword
+  }
+}
+
+/** Anything thrown becomes a GatewayError; what was not one is INTERNAL, with the original as its cause. */
+export function asGatewayError(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  return new GatewayError('INTERNAL', message, { cause: thrown })
+}

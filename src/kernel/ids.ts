@@ -1,0 +1,32 @@
+import { createHash, randomBytes } from 'node:crypto'
+
+let lastMillis = 0
+let sequence = 0
+
+/** A UUIDv7 (RFC 9562): sorts by creation time, and within this process strictly increases. */
+export function newId(): string {
+  const now = Date.now()
+  if (now > lastMillis) {
+    lastMillis = now
+    sequence = randomBytes(2).readUInt16BE() & 0x7ff
+  } else if (++sequence > 0xfff) {
+    lastMillis++
+    sequence = 0
+  }
+  const time = lastMillis.toString(16).padStart(12, '0')
+  const random = randomBytes(8)
+  random[0] = ((random[0] ?? 0) & 0x3f) | 0x80
+  const tail = random.toString('hex')
+  const middle = (0x7000 | sequence).toString(16)
+  return `${time.slice(0, 8)}-${time.slice(8)}-${middle}-${tail.slice(0, 4)}-${tail.slice(4)}`
+}
+
+/** 256 bits from the system's generator, base64url: session ids and other bearer secrets. */
+export function newSecret(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+/** SHA-256, base64url: what is stored or used as a cache key in place of a bearer secret. */
+export function secretHash(secret: string): string {
+  return createHash('sha256').update(secret).digest('base64url')
+}

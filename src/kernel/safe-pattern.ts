@@ -1,0 +1,20 @@
+import { RE2JS } from 're2js'
+
+/** A regular expression from configuration, matched in linear time whatever the input (RE2). */
+export interface SafePattern {
+  readonly source: string
+  /** True when the whole text matches. */
+  matches(text: string): boolean
+  /** True when the text starts with a match. */
+  matchesStart(text: string): boolean
+}
+
+/** Throws a plain Error with RE2's reason when the pattern is not RE2 syntax (back-references, look-around). */
+export function compilePattern(source: string): SafePattern {
+  const compiled = RE2JS.compile(source)
+  return {
+    source,
+    matches: (text) => compiled.matcher(text).matches(),
+    matchesStart: (text) => compiled.matcher(text).lookingAt(),
+  }
+}

@@ -1,0 +1,18 @@
+import type { Registry } from '#kernel/registry.ts'
+import type { AuthMechanismModule } from '#sdk/auth-mechanism.ts'
+import type { AuthorizationModule } from '#sdk/authorization.ts'
+import type { FilterModule } from '#sdk/filter.ts'
+import type { MapperModule } from '#sdk/mapper.ts'
+import type { TargetModule } from '#sdk/target.ts'
+import type { CustomTaskModule, TaskModule } from '#sdk/workflow-task.ts'
+
+/** Every module there is, by slot. Configuration and engine receive it; only `catalog/` imports implementations. */
+export interface Catalog {
+  readonly authMechanisms: Registry<AuthMechanismModule>
+  readonly authorizations: Registry<AuthorizationModule>
+  readonly filters: Registry<FilterModule>
+  readonly mappers: Registry<MapperModule>
+  readonly targets: Registry<TargetModule>
+  readonly customTasks: Registry<CustomTaskModule>
+  readonly tasks: ReadonlyMap<string, TaskModule>
+}

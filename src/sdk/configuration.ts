@@ -1,0 +1,108 @@
+import type { SafePattern } from '#kernel/safe-pattern.ts'
+import type { PreparedMechanism } from '#sdk/auth-mechanism.ts'
+import type { PreparedAuthorization } from '#sdk/authorization.ts'
+import type { PreparedFilter } from '#sdk/filter.ts'
+import type { PreparedMapping } from '#sdk/mapping.ts'
+import type { Rule } from '#sdk/rule.ts'
+import type { PreparedTarget } from '#sdk/target.ts'
+import type { PreparedTask } from '#sdk/workflow-task.ts'
+
+/** Where an object stands, for people: `applications/scim.yaml:12:3`. */
+export interface Placed {
+  readonly name: string
+  readonly namespace: string | undefined
+  readonly at: string
+}
+
+/** Everything the YAML says, parsed, checked and ready to be created. Immutable. */
+export interface Configuration {
+  /** Changes when, and only when, the content does. */
+  readonly hash: string
+  readonly folder: string
+  readonly applications: readonly ApplicationConfig[]
+  readonly chains: ReadonlyMap<string, ChainConfig>
+  readonly targets: ReadonlyMap<string, TargetConfig>
+  readonly workflows: ReadonlyMap<string, WorkflowConfig>
+  readonly resultGroups: ReadonlyMap<string, ResultGroupConfig>
+  readonly authorizations: ReadonlyMap<string, AuthorizationConfig>
+  readonly javaScriptMappings: ReadonlyMap<string, string>
+}
+
+export interface ApplicationConfig extends Placed {
+  /** How long an authorization decision is remembered per subject and URL. */
+  readonly azTimeoutMillis: number
+  readonly cookies: CookieConfig | undefined
+  readonly urls: readonly UrlConfig[]
+}
+
+/** Only where the application keeps sessions. */
+export interface CookieConfig {
+  readonly name: string
+  /** Undefined binds the cookie to the host that set it. */
+  readonly domain: string | undefined
+  readonly secure: boolean
+  readonly httpOnly: boolean
+  readonly sameSite: 'Lax' | 'Strict' | 'None'
+  readonly idleSeconds: number
+  readonly logoutUri: string | undefined
+}
+
+export interface UrlConfig {
+  readonly at: string
+  /** Lower case; `*` is every host. */
+  readonly hosts: readonly string[]
+  readonly uri: string
+  /** Set where `regex: true`; the uri is then not a prefix. */
+  readonly pattern: SafePattern | undefined
+  /** Undefined for a URL that needs no login: the caller is anonymous, and rules still decide. */
+  readonly chain: string | undefined
+  readonly rules: readonly Rule[]
+  readonly filters: readonly (PreparedFilter & { readonly at: string })[]
+  readonly results: {
+    readonly auSuccess: string | undefined
+    readonly auFail: string | undefined
+    readonly azSuccess: string | undefined
+    readonly azFail: string | undefined
+  }
+}
+
+export interface ChainConfig extends Placed {
+  readonly level: number
+  readonly root: string | undefined
+  readonly finishOnRequiredSuccess: boolean
+  readonly mechanisms: readonly {
+    readonly name: string
+    readonly required: boolean
+    readonly at: string
+    readonly mechanism: PreparedMechanism
+  }[]
+}
+
+export interface TargetConfig extends Placed {
+  readonly target: PreparedTarget
+  /** `targetAttributes`: what is written under which name; undefined when everything passes unmapped. */
+  readonly mapping: PreparedMapping | undefined
+}
+
+export interface WorkflowConfig extends Placed {
+  readonly label: string
+  readonly description: string
+  readonly inList: boolean
+  readonly orgId: string | undefined
+  /** Of the definition as it was read, so that a run can be pinned to it. */
+  readonly hash: string
+  readonly tasks: readonly PreparedTask[]
+}
+
+export interface AuthorizationConfig extends Placed {
+  readonly authorization: PreparedAuthorization
+}
+
+export interface ResultGroupConfig extends Placed {
+  readonly results: readonly {
+    readonly type: 'header' | 'cookie' | 'redirect'
+    readonly source: 'static' | 'user'
+    /** For header and cookie `name=value`; for redirect the address. */
+    readonly value: string
+  }[]
+}

@@ -1,0 +1,33 @@
+import type { Path } from '#kernel/issues.ts'
+
+/** An attribute named at a place in the same document as the module that names it. */
+export interface AttributePlace {
+  readonly attribute: string
+  readonly path: Path
+}
+
+/** How a filter moves attributes into its workflows and out of a target again. */
+export interface AttributeFlow {
+  /** What the workflows are started with. */
+  readonly produces: readonly AttributePlace[]
+  readonly workflows: readonly string[]
+  /** What is read back from `target`; undefined for the virtual directory. */
+  readonly reads: readonly AttributePlace[]
+  readonly target: string | undefined
+  /** Attributes that are always there, such as the login. */
+  readonly given: readonly string[]
+}
+
+/** How one workflow task moves attributes. */
+export interface TaskFlow {
+  readonly reads: readonly AttributePlace[]
+  readonly produces: readonly AttributePlace[]
+  /** The task's subtasks see only what it produces. */
+  readonly dropsOthers: boolean
+  /** The task may add attributes that cannot be told beforehand, so nothing after it can be called missing. */
+  readonly opaque: boolean
+  /** Attributes written to a target; undefined names mean "all there are". */
+  readonly provisions?: { readonly target: string; readonly attributes: readonly AttributePlace[] | undefined }
+}
+
+export const noFlow: TaskFlow = { reads: [], produces: [], dropsOthers: false, opaque: false }

@@ -1,0 +1,42 @@
+import type { KeyObject } from 'node:crypto'
+import type { Directory } from '#identity/directory.ts'
+import type { Subject } from '#identity/subject.ts'
+import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Rule, RuleDecision } from '#sdk/rule.ts'
+import type { Target } from '#sdk/target.ts'
+import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
+
+/** All that a module may ask of Gatehouse. It belongs to one configuration and ends with it. */
+export interface ModuleHost {
+  /** Carries the module's class name and where it is configured. */
+  readonly log: Logger
+  readonly clock: Clock
+  readonly targets: TargetSource
+  readonly workflows: WorkflowStarter
+  /** The virtual directory. */
+  readonly directory: Directory
+  readonly keys: KeySource
+  /** Any rule passes; none denies. */
+  authorize(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
+  /** Users and groups in Gatehouse's own database, or in another one. Closed by whoever opened it. */
+  openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
+}
+
+export interface TargetSource {
+  /** Throws INTERNAL when there is none of that name; the configuration check has made sure that there is. */
+  get(name: string): Target
+}
+
+export interface WorkflowStarter {
+  /** Synchronous calls settle when the last task ended, and reject when it failed. */
+  run(call: WorkflowCall): Promise<WorkflowResult>
+}
+
+export interface KeySource {
+  /** The public key of a certificate or key by name; undefined when there is none. */
+  publicKey(name: string): Promise<KeyObject | undefined>
+  /** A signing key pair of this installation, made on first use and kept in its data folder. */
+  signingKey(name: string): Promise<{ readonly privateKey: KeyObject; readonly publicKey: KeyObject }>
+}

@@ -1,0 +1,28 @@
+import type { Issues, Path } from '#kernel/issues.ts'
+import type { MapperInstance } from '#sdk/mapper.ts'
+
+export type ReferenceKind =
+  | 'chain'
+  | 'mechanism'
+  | 'workflow'
+  | 'target'
+  | 'org'
+  | 'result group'
+  | 'custom authorization'
+  | 'notifier'
+  | 'trust'
+  | 'key'
+  | 'javascript mapping'
+
+/** What a pure parse may ask of the configuration around it. */
+export interface ParseContext {
+  /**
+   * Says that the value at `path` names another object. Names that do not exist are reported once everything is read:
+   * as an error, or as a warning where the feature is optional.
+   */
+  refer(kind: ReferenceKind, name: string, path: Path, absent?: 'error' | 'warning'): void
+  /** A mapper from its expression `class|p1,p2`; undefined, with an issue filed, when it cannot be made. */
+  mapper(expression: string, path: Path, issues: Issues): MapperInstance | undefined
+  /** The configuration folder, against which module paths are resolved. */
+  readonly folder: string
+}

@@ -1,0 +1,149 @@
+import type { Filter } from '#identity/filter/ast.ts'
+import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import type { Issues } from '#kernel/issues.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Closable } from '#kernel/scope.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { ParameterTable } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
+
+/** One change that a target made, for the audit. */
+export interface TargetChange {
+  /** `entry` when a whole user or group came or went. */
+  readonly subject: 'entry' | 'attribute' | 'group'
+  readonly action: 'add' | 'replace' | 'delete'
+  /** The attribute's name; the key attribute for an entry. */
+  readonly attribute: string
+  /** Left out for secrets. */
+  readonly value?: string
+}
+
+/** On whose behalf and in which workflow a target is called. */
+export interface TargetRequest {
+  readonly workflow: { readonly id: string; readonly name: string }
+  /** The same for every attempt of the same step, and for no other step. */
+  readonly idempotencyKey: string
+  readonly requestor: string
+  /** The workflow's request map. */
+  readonly params: Readonly<Record<string, unknown>>
+  readonly log: Logger
+  /** To be called for each change, after it was made. */
+  audit(change: TargetChange): void
+  readonly signal?: AbortSignal
+}
+
+export interface SyncOptions {
+  /** Only add what is missing; otherwise the target is made equal to the user, groups included. */
+  readonly addOnly: boolean
+  /** The attributes that may be touched; all others, present or absent, stay as they are. */
+  readonly attributes: readonly string[]
+  /** Memberships stay as they are, whatever the user's groups say. */
+  readonly keepGroups: boolean
+  /** Where given, the change happens only while the stored version is this one; else VERSION_MISMATCH. */
+  readonly expectedVersion?: string
+}
+
+/**
+ * A system that accounts are written to. Every method is idempotent: creating what is there makes it equal, deleting
+ * what is gone succeeds. Failures are thrown as GatewayError TARGET_UNREACHABLE (worth a retry) or TARGET_FAILED
+ * (not), CONFLICT (a uniqueness rule) or BAD_REQUEST (a value the target cannot hold); nothing is half done.
+ */
+export interface Target extends Closable {
+  /** Undefined when absent. Only the named attributes are owed, plus groups. */
+  findUser(userID: string, attributes: readonly string[], request: TargetRequest): Promise<User | undefined>
+  /** Throws CONFLICT when another user has a value that must be unique. */
+  createUser(user: User, attributes: readonly string[], request: TargetRequest): Promise<void>
+  syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void>
+  deleteUser(user: User, request: TargetRequest): Promise<void>
+}
+
+/** Optional: the target stores passwords. */
+export interface PasswordTarget extends Target {
+  setUserPassword(user: User, password: string, request: TargetRequest): Promise<void>
+}
+
+export interface SearchQuery {
+  /** Everything when absent. */
+  readonly filter?: Filter
+  /** How many to pass over. */
+  readonly offset: number
+  readonly limit: number
+  /** The attributes wanted; all when absent. */
+  readonly attributes?: readonly string[]
+}
+
+export interface SearchPage<T> {
+  /** In a stable order. */
+  readonly items: readonly T[]
+  /** How many match in all. */
+  readonly total: number
+}
+
+/** Optional: the target can be asked who and what it holds. */
+export interface LookupTarget extends Target {
+  lookupUserByLogin(login: string): Promise<User | undefined>
+  lookupUserById(id: string): Promise<User | undefined>
+  searchUsers(query: SearchQuery): Promise<SearchPage<User>>
+  lookupGroupByName(name: string): Promise<Group | undefined>
+  lookupGroupById(id: string): Promise<Group | undefined>
+  searchGroups(query: SearchQuery): Promise<SearchPage<Group>>
+  /** Group members are ids rather than logins. */
+  readonly groupMembersAreIds: boolean
+  /** A user's id is the login itself. */
+  readonly userIdIsLogin: boolean
+  /** A group's id is distinct from its name. */
+  readonly groupHasOwnId: boolean
+}
+
+/** Optional: the target owns groups. Membership changes are sets, never a rewritten list. */
+export interface GroupTarget extends Target {
+  /** Undefined when absent. Without the members, which may be many. */
+  findGroup(name: string): Promise<Group | undefined>
+  createGroup(
+    name: string,
+    attributes: Readonly<Record<string, readonly string[]>>,
+    request: TargetRequest,
+  ): Promise<void>
+  deleteGroup(name: string, request: TargetRequest): Promise<void>
+}
+
+export const hasLookups = (target: Target): target is LookupTarget => 'lookupUserByLogin' in target
+export const hasGroups = (target: Target): target is GroupTarget => 'createGroup' in target
+export const hasPasswords = (target: Target): target is PasswordTarget => 'setUserPassword' in target
+
+export interface PreparedTarget {
+  readonly className: string
+  /** May do I/O; throws when the target cannot be used at all. An unreachable system is not such a case. */
+  create(host: ModuleHost): Promise<Target>
+}
+
+export interface TargetModule {
+  readonly className: string
+  readonly aliases: readonly string[]
+  readonly parameters: ParameterTable
+  prepare(params: Params, issues: Issues, context: ParseContext): PreparedTarget
+}
+
+export interface TargetDefinition<C> {
+  readonly className: string
+  readonly aliases?: readonly string[]
+  readonly parameters: ParameterTable
+  /** Pure: no I/O, no clock. Reports every problem into `issues`. */
+  parse(params: Params, issues: Issues, context: ParseContext): C
+  create(config: C, host: ModuleHost): Promise<Target>
+}
+
+export function defineTarget<C>(definition: TargetDefinition<C>): TargetModule {
+  const { className, parameters } = definition
+  return {
+    className,
+    aliases: definition.aliases ?? [],
+    parameters,
+    prepare: (params, issues, context) => {
+      const config = definition.parse(params, issues, context)
+      return { className, create: (host) => definition.create(config, host) }
+    },
+  }
+}

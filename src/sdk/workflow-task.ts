@@ -1,0 +1,117 @@
+import type { Attributes } from '#identity/attributes.ts'
+import type { User } from '#identity/user.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Closable } from '#kernel/scope.ts'
+import type { TaskFlow } from '#sdk/flow.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { ParameterTable } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
+import type { TargetRequest } from '#sdk/target.ts'
+
+/** The user a workflow works on. Tasks change it; nothing reaches a target before a provision task. */
+export interface WorkflowUser extends User {
+  userID: string
+  attributes: Attributes
+  groups: string[]
+  /** While true, `groups` says nothing: provisioning leaves memberships alone. A task that sets groups clears it. */
+  keepGroups: boolean
+  /** Set by the caller, used once by a task that sets it at a target, and never logged. */
+  password?: string
+  requestReason?: string
+}
+
+/** The request map: what the caller passed and tasks left for each other. Rendered by `$key$`. */
+export type RequestMap = Map<string, unknown>
+
+export interface TaskContext {
+  readonly user: WorkflowUser
+  readonly request: RequestMap
+  readonly workflow: { readonly id: string; readonly name: string }
+  readonly requestor: string
+  readonly log: Logger
+  /** What a target call of this step is made with. */
+  readonly target: TargetRequest
+}
+
+/** What the engine does next. A task says it; it does not run its subtasks itself, so that a run can be resumed. */
+export type TaskOutcome =
+  | { readonly kind: 'next' }
+  /** Nothing more of this workflow runs. */
+  | { readonly kind: 'stop' }
+  /** Subtasks, on the same user, or on a copy that is dropped afterwards. */
+  | { readonly kind: 'branch'; readonly branch: 'onSuccess' | 'onFailure'; readonly user?: WorkflowUser }
+  /** Another workflow's tasks, on the same user and request. */
+  | { readonly kind: 'call'; readonly workflow: string }
+
+export const next: TaskOutcome = { kind: 'next' }
+export const stop: TaskOutcome = { kind: 'stop' }
+
+export interface WorkflowTask extends Closable {
+  run(context: TaskContext): Promise<TaskOutcome> | TaskOutcome
+}
+
+/** A task of a workflow definition, parsed with its subtasks. */
+export interface PreparedTask {
+  readonly taskType: string
+  /** Where it stands in its document. */
+  readonly path: Path
+  readonly flow: TaskFlow
+  /** Workflows it calls, for the check that none calls itself. */
+  readonly calls: readonly string[]
+  readonly onSuccess: readonly PreparedTask[]
+  readonly onFailure: readonly PreparedTask[]
+  create(host: ModuleHost): Promise<WorkflowTask>
+}
+
+/** What a task's parse is given beside its own fields. */
+export interface TaskParseContext extends ParseContext {
+  readonly customTasks: { find(className: string): CustomTaskModule | undefined; unknown(name: string): string }
+  /** `params` of a customTask as Params, whichever form it is written in. */
+  params(value: unknown, path: Path, issues: Issues): Params
+}
+
+/** A built-in task type, known by its `taskType` word. The engine parses subtasks; the module parses its own fields. */
+export interface TaskModule {
+  readonly taskType: string
+  /** Fields of its own, beside taskType, onSuccess and onFailure, with a sentence each for the reference page. */
+  readonly fields: Readonly<Record<string, { readonly about: string; readonly required: boolean }>>
+  readonly branches: boolean
+  prepare(
+    fields: Readonly<Record<string, unknown>>,
+    path: Path,
+    issues: Issues,
+    context: TaskParseContext,
+  ): Pick<PreparedTask, 'flow' | 'calls' | 'create'>
+}
+
+export interface CustomTaskModule {
+  readonly className: string
+  readonly aliases: readonly string[]
+  readonly parameters: ParameterTable
+  prepare(params: Params, issues: Issues, context: ParseContext): Pick<PreparedTask, 'flow' | 'create'>
+}
+
+export interface CustomTaskDefinition<C> {
+  readonly className: string
+  readonly aliases?: readonly string[]
+  readonly parameters: ParameterTable
+  /** Pure: no I/O, no clock. */
+  parse(params: Params, issues: Issues, context: ParseContext): C
+  flow(config: C): TaskFlow
+  create(config: C, host: ModuleHost): WorkflowTask | Promise<WorkflowTask>
+}
+
+export function defineCustomTask<C>(definition: CustomTaskDefinition<C>): CustomTaskModule {
+  const { className, parameters } = definition
+  return {
+    className,
+    aliases: definition.aliases ?? [],
+    parameters,
+    prepare: (params, issues, context) => {
+      const config = definition.parse(params, issues, context)
+      return { flow: definition.flow(config), create: async (host) => definition.create(config, host) }
+    },
+  }
+}
