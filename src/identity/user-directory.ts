@@ -5,7 +5,7 @@ import type { User } from '#identity/user.ts'
 export interface UserDirectoryOptions {
   /** Users of one name space do not see those of another. */
   readonly name: string
-  /** `postgres://…` or a file of SQLite; Gatehouse's own database when absent. */
+  /** `postgres://…` or `sqlite:<file>`; Gatehouse's own database when absent. */
   readonly url?: string
 }
 
@@ -20,8 +20,9 @@ export interface Page<T> {
   readonly total: number
 }
 
-/** What changed, told inside the transaction that changed it, so that the audit says what really happened. */
+/** What changed, told by the transaction that changed it, so that the audit says what really happened. */
 export interface UserChange {
+  /** `entry` for a user (attribute `userID`) or a group (attribute `name`) as a whole, `group` for a membership. */
   readonly subject: 'entry' | 'attribute' | 'group'
   readonly action: 'add' | 'replace' | 'delete'
   readonly attribute: string
@@ -32,40 +33,63 @@ export interface UserSync {
   readonly userID: string
   /** Attributes to bring to the given values; an empty list clears one (unless addOnly). */
   readonly attributes: ReadonlyMap<string, readonly string[]>
-  /** Undefined leaves memberships alone. */
+  /** Undefined leaves memberships alone. Groups that do not exist are created. */
   readonly groups: readonly string[] | undefined
   readonly addOnly: boolean
   readonly expectedVersion?: string
 }
 
+/** What a directory holds of one user or group. More, or a NUL character or half a surrogate pair, is BAD_REQUEST. */
+export const directoryLimits = {
+  /** Bytes of UTF-8 in a login or a group's name, and in an attribute's name. */
+  nameBytes: 512,
+  /** Bytes of UTF-8 in a value. */
+  valueBytes: 64 * 1024,
+  valuesPerAttribute: 1000,
+  attributes: 1000,
+  /** Memberships of a user, and members added or removed in one call. */
+  memberships: 10_000,
+  /** Items of a page, whatever is asked. */
+  page: 1000,
+} as const
+
 /**
  * Users, groups and memberships in a database. Logins and group names are unique without regard to case, and keep the
  * case they were written with. Ids are made by the store and never reused. Every method is one transaction.
- * Any attribute can be filtered on, and an equality or prefix filter is served by an index.
+ *
+ * Any attribute can be filtered on, and an equality or prefix filter is served by an index. In filters `id` and, for
+ * users, `userID` or, for groups, `name` mean the entry's own; a stored attribute of such a name is hidden from filters.
+ *
+ * Every method throws TARGET_UNREACHABLE, and has done nothing, when the database does not answer.
  */
 export interface UserDirectory {
   findByLogin(userID: string): Promise<User | undefined>
   findById(id: string): Promise<User | undefined>
-  /** Ordered by id, which is the order of creation. */
+  /** In the order of creation. */
   searchUsers(search: UserSearch): Promise<Page<User>>
   /** Throws CONFLICT when the login is taken. Groups that do not exist are created. */
   create(user: User): Promise<readonly UserChange[]>
-  /** Throws NOT_FOUND when there is no such user, VERSION_MISMATCH when it has another version. */
+  /**
+   * No changes, and no new version, when everything is as it should be already. Throws NOT_FOUND when there is no such
+   * user, VERSION_MISMATCH when it has another version.
+   */
   sync(change: UserSync): Promise<readonly UserChange[]>
   /** No changes when there is no such user. */
   delete(userID: string): Promise<readonly UserChange[]>
 
-  findGroupByName(name: string): Promise<Group | undefined>
-  findGroupById(id: string): Promise<Group | undefined>
-  /** Groups come without their members. */
+  /** With its members' logins, unless told to leave them out. */
+  findGroupByName(name: string, options?: { readonly members: boolean }): Promise<Group | undefined>
+  findGroupById(id: string, options?: { readonly members: boolean }): Promise<Group | undefined>
+  /** In the order of creation, without members. */
   searchGroups(search: UserSearch): Promise<Page<Group>>
   /** Throws CONFLICT when the name is taken. */
   createGroup(name: string, attributes: ReadonlyMap<string, readonly string[]>): Promise<Group>
+  /** False when there was none. */
   deleteGroup(name: string): Promise<boolean>
   /** Adds and removes members by login, without reading the others. Throws NOT_FOUND for an unknown group or login. */
   changeMembers(
     group: string,
-    change: { add: readonly string[]; remove: readonly string[] },
+    change: { readonly add: readonly string[]; readonly remove: readonly string[] },
   ): Promise<readonly UserChange[]>
 
   close(): Promise<void>

@@ -1,3 +1,4 @@
+import type { User } from '#identity/user.ts'
 import type { JsonValue } from '#kernel/json.ts'
 
 /** A JSON document that a mapping produced; kept parsed, so that it is never joined into or out of text. */
@@ -17,6 +18,31 @@ export interface MappingSource {
   values(name: string): readonly string[]
   /** The attribute as JSON where the source holds complex values, such as a SCIM resource. */
   json?(name: string): JsonValue | undefined
+  /** The names of all attributes there are; a mapper that hands everything on needs it. */
+  names?(): Iterable<string>
   readonly groups: readonly string[]
   readonly userID: string
 }
+
+/** The attribute name that means the user's login wherever a mapping reads or writes it. */
+export const userIdName = 'TREMOLO_USER_ID'
+
+/** The attribute's values, or the login where that is what the name means. */
+export const valuesOf = (source: MappingSource, name: string): readonly string[] =>
+  name === userIdName ? [source.userID] : source.values(name)
+
+export const firstValueOf = (source: MappingSource, name: string): string | undefined =>
+  name === userIdName ? source.userID : source.values(name)[0]
+
+/** The value as attribute values: a JSON document is one value, its JSON text. */
+export function toTexts(value: MappedValue): readonly string[] {
+  if (!(value instanceof JsonDocument)) return value
+  return [typeof value.value === 'string' ? value.value : JSON.stringify(value.value)]
+}
+
+export const userSource = ({ userID, attributes, groups }: User): MappingSource => ({
+  userID,
+  groups,
+  values: (name) => attributes.values(name),
+  names: () => attributes.names(),
+})

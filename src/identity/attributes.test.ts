@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+
+describe('Attributes', () => {
+  it('compares names without letter case and keeps the first spelling', () => {
+    const attributes = Attributes.from({ givenName: ['Ann'] })
+    attributes.add('GIVENNAME', ['Anna'])
+    attributes.set('GivenName', [...attributes.values('givenname'), 'A'])
+    expect([...attributes]).toEqual([['givenName', ['Ann', 'Anna', 'A']]])
+    expect(attributes.first('givenname')).toBe('Ann')
+  })
+
+  it('has no attribute without values', () => {
+    const attributes = Attributes.from({ a: [], b: ['1'] })
+    attributes.set('b', [])
+    attributes.add('c', [])
+    expect(attributes.size).toBe(0)
+    expect(attributes.has('b')).toBe(false)
+    expect(attributes.values('b')).toEqual([])
+  })
+
+  it('adds the values of a name that repeats', () => {
+    const pairs: [string, string[]][] = [
+      ['a', ['1']],
+      ['A', ['2']],
+    ]
+    expect(Attributes.from(pairs).values('a')).toEqual(['1', '2'])
+  })
+
+  it('shares nothing with its clone, its picks or the lists it was given', () => {
+    const list = ['1']
+    const original = Attributes.from({ a: list, b: ['2'] })
+    const clone = original.clone()
+    const picked = original.pick(['B', 'none'])
+    list.push('x')
+    clone.set('a', ['changed'])
+    picked.delete('b')
+    expect(original.toObject()).toEqual({ a: ['1'], b: ['2'] })
+    expect(clone.first('a')).toBe('changed')
+    expect(picked.size).toBe(0)
+  })
+
+  it('keeps names of JavaScript itself as plain names', () => {
+    const attributes = Attributes.from([['__proto__', ['x']]])
+    expect(attributes.values('constructor')).toEqual([])
+    expect(Object.keys(attributes.toObject())).toEqual(['__proto__'])
+    expect(({} as Record<string, unknown>)['x']).toBeUndefined()
+  })
+})

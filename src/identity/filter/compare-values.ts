@@ -1,0 +1,29 @@
+/** How values are compared wherever Gatehouse itself does it: letter case folded unless it counts. */
+export const foldValue = (value: string, caseExact: boolean): string => (caseExact ? value : value.toLowerCase())
+
+/**
+ * Negative, zero or positive. Whole numbers of at most 18 digits compare as numbers, everything else by the code points
+ * of the folded text, as databases with a binary collation do.
+ */
+export function compareValues(a: string, b: string, caseExact: boolean): number {
+  if (isWholeNumber(a) && isWholeNumber(b)) {
+    const difference = BigInt(a) - BigInt(b)
+    return difference < 0n ? -1 : difference > 0n ? 1 : 0
+  }
+  return compareCodePoints(foldValue(a, caseExact), foldValue(b, caseExact))
+}
+
+const isWholeNumber = (text: string): boolean => /^-?\d{1,18}$/.test(text)
+
+/** UTF-16 order differs from code-point order where one side is a surrogate and the other a late BMP character. */
+function compareCodePoints(a: string, b: string): number {
+  const shared = Math.min(a.length, b.length)
+  for (let i = 0; i < shared; i++) {
+    const x = a.charCodeAt(i)
+    const y = b.charCodeAt(i)
+    if (x !== y) return rank(x) - rank(y)
+  }
+  return a.length - b.length
+}
+
+const rank = (unit: number): number => (unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit)

@@ -1,0 +1,76 @@
+import type { AttributeSource } from '#identity/attributes.ts'
+import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
+import { compareValues, foldValue } from '#identity/filter/compare-values.ts'
+
+/**
+ * Three-valued, as RFC 4511 4.5.1.7: undefined where an attribute that is compared is absent, so that a negation does
+ * not turn ignorance into a match.
+ */
+export function evaluate(filter: Filter, source: AttributeSource): boolean | undefined {
+  switch (filter.kind) {
+    case 'and':
+      return combine(filter.filters, source, false)
+    case 'or':
+      return combine(filter.filters, source, true)
+    case 'not': {
+      const inner = evaluate(filter.filter, source)
+      return inner === undefined ? undefined : !inner
+    }
+    case 'present':
+      return source.values(filter.attribute).length > 0
+    default: {
+      const values = source.values(filter.attribute)
+      if (values.length === 0) return undefined
+      return filter.kind === 'substring' ? hasSubstrings(filter, values) : hasComparable(filter, values)
+    }
+  }
+}
+
+/** Undefined does not match. */
+export const matches = (filter: Filter, source: AttributeSource): boolean => evaluate(filter, source) === true
+
+/** `decisive` settles the matter whatever the others say: false for and, true for or. */
+function combine(filters: readonly Filter[], source: AttributeSource, decisive: boolean): boolean | undefined {
+  let known = true
+  for (const filter of filters) {
+    const result = evaluate(filter, source)
+    if (result === decisive) return decisive
+    if (result === undefined) known = false
+  }
+  return known ? !decisive : undefined
+}
+
+function hasComparable({ kind, value, caseExact = false }: CompareFilter, values: readonly string[]): boolean {
+  if (kind === 'equal' || kind === 'approximate') {
+    const wanted = foldValue(value, caseExact)
+    return values.some((candidate) => foldValue(candidate, caseExact) === wanted)
+  }
+  const holds = orderings[kind]
+  return values.some((candidate) => holds(compareValues(candidate, value, caseExact)))
+}
+
+const orderings = {
+  greaterOrEqual: (order: number) => order >= 0,
+  lessOrEqual: (order: number) => order <= 0,
+  greater: (order: number) => order > 0,
+  less: (order: number) => order < 0,
+}
+
+function hasSubstrings(filter: SubstringFilter, values: readonly string[]): boolean {
+  const { caseExact = false } = filter
+  const initial = foldValue(filter.initial ?? '', caseExact)
+  const final = foldValue(filter.final ?? '', caseExact)
+  const any = filter.any.map((fragment) => foldValue(fragment, caseExact))
+  return values.some((value) => {
+    const text = foldValue(value, caseExact)
+    if (!text.startsWith(initial)) return false
+    const end = text.length - final.length
+    let at = initial.length
+    for (const fragment of any) {
+      const found = text.indexOf(fragment, at)
+      if (found < 0) return false
+      at = found + fragment.length
+    }
+    return at <= end && text.endsWith(final)
+  })
+}

@@ -1,0 +1,86 @@
+import type { Filter } from '#identity/filter/ast.ts'
+import { type FilterItem, readFilter, type ValuePart } from '#identity/filter/filter-grammar.ts'
+import { itemFilter } from '#identity/filter/parse-filter.ts'
+
+const maxAlternatives = 100
+
+/** The values that a placeholder's name has; none when it is absent. */
+export type ValueLookup = (name: string) => readonly string[]
+
+/** A filter with places for values. Its structure was fixed when it was parsed: a value can only ever be a value. */
+export interface FilterTemplate {
+  /** The names that are looked up. */
+  readonly placeholders: ReadonlySet<string>
+  /**
+   * Undefined, so that nothing is found, when a name has no value, or an empty one, or several in a place that takes
+   * one. An equality takes several, and holds where one of them is equal.
+   */
+  bind(lookup: ValueLookup): Filter | undefined
+}
+
+type Binder = (lookup: ValueLookup) => Filter | undefined
+
+/** RFC 4515 text with `${name}` in its values, such as `(uid=${sub})`. Throws FilterSyntaxError. */
+export function parseFilterTemplate(text: string): FilterTemplate {
+  const placeholders = new Set<string>()
+  const bind = readFilter<Binder>(text, true, {
+    and: (binders) => (lookup) => {
+      const filters = bindAll(binders, lookup)
+      return filters && { kind: 'and', filters }
+    },
+    or: (binders) => (lookup) => {
+      const filters = bindAll(binders, lookup)
+      return filters && { kind: 'or', filters }
+    },
+    not: (binder) => (lookup) => {
+      const filter = binder(lookup)
+      return filter && { kind: 'not', filter }
+    },
+    item: (item) => {
+      for (const part of item.value) if (part.kind === 'placeholder') placeholders.add(part.name)
+      return itemBinder(item)
+    },
+  })
+  return { placeholders, bind }
+}
+
+function bindAll(binders: readonly Binder[], lookup: ValueLookup): Filter[] | undefined {
+  const filters: Filter[] = []
+  for (const binder of binders) {
+    const filter = binder(lookup)
+    if (filter === undefined) return undefined
+    filters.push(filter)
+  }
+  return filters
+}
+
+function itemBinder(item: FilterItem): Binder {
+  const isConstant = item.value.every((part) => part.kind !== 'placeholder')
+  const sample = itemFilter({ ...item, value: item.value.map((part) => fill(part, () => 'x')) })
+  if (isConstant) return () => sample
+  if (item.operator === ':=' && sample.kind === 'substring') {
+    throw new Error('a placeholder cannot stand in a substring assertion')
+  }
+  const takesSeveral = sample.kind === 'equal'
+  return (lookup) => bindItem(item, takesSeveral, lookup)
+}
+
+function bindItem(item: FilterItem, takesSeveral: boolean, lookup: ValueLookup): Filter | undefined {
+  let several: { readonly name: string; readonly values: readonly string[] } | undefined
+  const single = new Map<string, string>()
+  for (const part of item.value) {
+    if (part.kind !== 'placeholder' || single.has(part.name) || several?.name === part.name) continue
+    const values = lookup(part.name)
+    const [value] = values
+    if (value === undefined || values.includes('') || values.length > maxAlternatives) return undefined
+    if (values.length === 1) single.set(part.name, value)
+    else if (takesSeveral && several === undefined) several = { name: part.name, values }
+    else return undefined
+  }
+  const withValue = (value: string): Filter =>
+    itemFilter({ ...item, value: item.value.map((part) => fill(part, (name) => single.get(name) ?? value)) })
+  return several === undefined ? withValue('') : { kind: 'or', filters: several.values.map(withValue) }
+}
+
+const fill = (part: ValuePart, value: (name: string) => string): ValuePart =>
+  part.kind === 'placeholder' ? { kind: 'text', text: value(part.name) } : part

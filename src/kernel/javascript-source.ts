@@ -1,0 +1,73 @@
+import { stripTypeScriptTypes } from 'node:module'
+import { Script } from 'node:vm'
+
+/**
+ * JavaScript from configuration, checked but never run here. A classic script has the loose rules of older
+ * JavaScript; text with import, export, top-level await or types is a module.
+ */
+export interface JavaScriptCode {
+  readonly form: 'script' | 'module'
+  /** Without types. Lines and columns are those of the source. */
+  readonly text: string
+}
+
+export const maxJavaScriptLength = 1_000_000
+
+/** Throws an Error whose message says the line and what is wrong. */
+export function checkJavaScript(source: string): JavaScriptCode {
+  refuseUnusable(source)
+  const asScript = syntaxError(() => new Script(source, { filename: 'source' }))
+  if (asScript === undefined) return { form: 'script', text: source }
+  const isModule = /\b(import|export|await)\b/.test(asScript.message)
+  let text: string
+  try {
+    text = stripTypeScriptTypes(source)
+  } catch (error) {
+    throw described(isModule ? error : asScript)
+  }
+  if (!isModule && text === source) throw described(asScript)
+  return { form: 'module', text }
+}
+
+/** As checkJavaScript, for a file, which is a module whatever it contains. */
+export function checkJavaScriptModule(source: string): JavaScriptCode {
+  refuseUnusable(source)
+  try {
+    return { form: 'module', text: stripTypeScriptTypes(source) }
+  } catch (error) {
+    throw described(error)
+  }
+}
+
+function refuseUnusable(source: string): void {
+  if (source.length > maxJavaScriptLength) throw new Error(`is longer than ${maxJavaScriptLength} characters`)
+  const java = /\bJava\s*\.\s*[a-z]+\s*\(/i.exec(withoutComments(source))
+  if (java !== null) {
+    throw new Error(`line ${lineAt(source, java.index)}: "${java[0]}" needs Java classes, which do not exist here`)
+  }
+}
+
+/** Comments become spaces, so that positions stay. Strings are passed over, since they may hold what looks like one. */
+function withoutComments(source: string): string {
+  const tokens = /"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\[\s\S]|[^`\\])*`|\/\/[^\n]*|\/\*[\s\S]*?\*\//g
+  return source.replace(tokens, (token) => (token.startsWith('/') ? token.replace(/[^\n]/g, ' ') : token))
+}
+
+const lineAt = (source: string, index: number): number => source.slice(0, index).split('\n').length
+
+function syntaxError(parse: () => unknown): SyntaxError | undefined {
+  try {
+    parse()
+    return undefined
+  } catch (error) {
+    if (error instanceof SyntaxError) return error
+    throw error
+  }
+}
+
+/** Both parsers put `file:line` on the first line of the stack. */
+function described(error: unknown): Error {
+  if (!(error instanceof Error)) return new Error(String(error))
+  const line = /^[^\n]*:(\d+)\n/.exec(error.stack ?? '')?.[1]
+  return new Error(`${line === undefined ? '' : `line ${line}: `}${error.message}`, { cause: error })
+}
