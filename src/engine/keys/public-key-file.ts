@@ -1,0 +1,37 @@
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isKeyName } from '#engine/keys/key-name.ts'
+import { GatewayError } from '#kernel/errors.ts'
+
+/** Endings of key files in the order they are looked for; each may hold a certificate, a public or a private key. */
+export const keyFileEndings = ['.pem', '.crt', '.key'] as const
+
+/**
+ * The public key in `<folder>/<name>.pem|crt|key`; undefined when there is no such file.
+ * Throws INTERNAL when there is one that holds no key.
+ */
+export async function readPublicKeyFile(folder: string, name: string): Promise<KeyObject | undefined> {
+  if (!isKeyName(name)) return undefined
+  for (const ending of keyFileEndings) {
+    const text = await readIfPresent(join(folder, name + ending))
+    if (text === undefined) continue
+    try {
+      return createPublicKey(text)
+    } catch (cause) {
+      throw new GatewayError('INTERNAL', `keys/${name}${ending} holds neither a certificate nor a key in PEM form`, {
+        cause,
+      })
+    }
+  }
+  return undefined
+}
+
+async function readIfPresent(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,30 @@
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
+import { text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+
+const parameters = {
+  userName: text({ about: 'The `uid` of whoever calls.', fallback: 'Anonymous' }),
+}
+
+/** Everybody passes, under one name. What they may do is for the rules to say. */
+export default defineAuthMechanism({
+  className: 'auth.Anonymous',
+  aliases: ['com.tremolosecurity.proxy.auth.AnonAuth'],
+  parameters,
+  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  create: ({ userName }) => {
+    const attributes = Attributes.from({ uid: [userName], objectClass: ['inetOrgPerson'] })
+    let last: { readonly root: string; readonly outcome: AuthOutcome } | undefined
+    return {
+      async begin({ root }) {
+        if (last?.root !== root) {
+          const subject = { dn: Dn.parse(root).child('uid', userName), uid: userName, attributes }
+          last = { root, outcome: { kind: 'authenticated', subject } }
+        }
+        return last.outcome
+      },
+    }
+  },
+})

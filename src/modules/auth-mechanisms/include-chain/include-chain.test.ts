@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import includeChain from '#modules/auth-mechanisms/include-chain/include-chain.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+
+test('hands over to the chain it names, and says so beforehand', async () => {
+  const context = fakeParseContext()
+  const prepared = includeChain.prepare(fakeParams({ chainName: 'other' }), fakeParams({}), noIssues(), context)
+  expect(prepared.includes).toEqual(['other'])
+  expect(context.references).toEqual([{ kind: 'chain', name: 'other', path: ['params', 'chainName', 0] }])
+  const mechanism = await prepared.create(fakeModuleHost())
+  const outcome = await mechanism.begin({ request: fakeRequest({}), subject: undefined, root: 'o=Tremolo' })
+  expect(outcome).toEqual({ kind: 'include', chain: 'other' })
+})
+
+test('needs a chain', () => {
+  const issues = noIssues()
+  includeChain.prepare(fakeParams({}), fakeParams({}), issues, fakeParseContext())
+  expect(issueTexts(issues.list)).toEqual(['error params.chainName: parameter "chainName" is required'])
+})

@@ -1,0 +1,152 @@
+import { decodeJwt } from 'jose'
+import { Dn } from '#identity/dn.ts'
+import { BoundedCache } from '#kernel/bounded-cache.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { secretHash } from '#kernel/ids.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { serviceAccountOf } from '#modules/auth-mechanisms/oauth2-k8s-service-account/service-account.ts'
+import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
+import { longestToken } from '#protocols/jwt/token-verifier.ts'
+import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import {
+  linkedForMillis,
+  linkParameters,
+  linkSubject,
+  mockName,
+  parseSubjectLink,
+  type SubjectLink,
+} from '#sdk/linked-subject.ts'
+import { list, text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
+import { reviewsTokens } from '#sdk/token-review.ts'
+
+const parameters = {
+  ...linkParameters,
+  k8sTarget: text({
+    about: 'The Kubernetes target whose API server reviews the tokens.',
+    required: true,
+    reference: 'target',
+  }),
+  audience: list({ about: 'The audiences of this service; the token must be for one of them.' }),
+  realm: text({ about: 'The realm named in `WWW-Authenticate`.', fallback: 'kubernetes' }),
+  scope: text({ about: 'The scope named in `WWW-Authenticate`.' }),
+}
+
+interface Config {
+  readonly target: string
+  readonly audiences: readonly string[]
+  readonly realm: string
+  readonly scope: string | undefined
+  readonly link: SubjectLink
+}
+
+/** A Kubernetes service-account token, reviewed by its cluster's API server. */
+export default defineAuthMechanism<Config>({
+  className: 'auth.OAuth2K8sServiceAccount',
+  aliases: ['com.tremolosecurity.proxy.auth.OAuth2K8sServiceAccount'],
+  parameters,
+  parse,
+  create: createMechanism,
+})
+
+function parse(params: Params, issues: Issues, context: ParseContext): Config {
+  const given = readParameters(parameters, params, issues, context)
+  if (given.audience.length === 0) {
+    issues.warning(
+      params.pathOf('audience'),
+      'without "audience", any token for the API server is accepted, not only those made for this service',
+    )
+  }
+  return {
+    target: given.k8sTarget,
+    audiences: given.audience,
+    realm: given.realm,
+    scope: given.scope,
+    link: parseSubjectLink(given, params, issues),
+  }
+}
+
+/** How long, and of how many tokens, a cluster's positive answer is remembered. */
+const reviewMillis = 10_000
+const rememberedTokens = 10_000
+/** How many different tokens are reviewed at once. */
+const mostReviews = 100
+
+type Answer = { readonly outcome: AuthOutcome; readonly root: string }
+
+function createMechanism(config: Config, host: ModuleHost): AuthMechanism {
+  const { audiences, link } = config
+  const remembered = new BoundedCache<Answer>(rememberedTokens, host.clock)
+  const reviewing = new Map<string, Promise<AuthOutcome>>()
+  const refusals = bearerRefusals(config.realm, config.scope)
+  const refuse = (reason: string) => refusals.badToken(reason, 'The token was not accepted')
+
+  async function review(token: string, hash: string, root: string): Promise<AuthOutcome> {
+    const expires = expiryOf(token)
+    const now = host.clock().getTime()
+    if (expires === undefined) return refuse('the token is no service-account token')
+    if (expires <= now) return refuse('the token is expired')
+    const target = host.targets.get(config.target)
+    if (!reviewsTokens(target)) throw new GatewayError('INTERNAL', `target "${config.target}" cannot review tokens`)
+    const account = serviceAccountOf(await target.reviewToken(token, audiences), audiences)
+    if (account.kind === 'refused') return refuse(account.reason)
+    const linked = await linkSubject(account.attributes, link, root, host)
+    if (linked.kind === 'refused') return refuse(linked.reason)
+    const username = account.attributes.first('username') ?? ''
+    const otherNames = linked.found ? [] : otherMockNames(root, link, username)
+    const outcome: AuthOutcome = { kind: 'authenticated', subject: { ...linked.subject, otherNames } }
+    const keep = link.lookup === undefined ? reviewMillis : linkedForMillis
+    remembered.set(hash, { outcome, root }, new Date(Math.min(expires, now + keep)))
+    return outcome
+  }
+
+  /** Callers with the same token share one review, so none of them may end it. */
+  function sharedReview(token: string, hash: string, root: string): Promise<AuthOutcome> {
+    const key = `${hash} ${root}`
+    const running = reviewing.get(key)
+    if (running !== undefined) return running
+    if (reviewing.size >= mostReviews) {
+      throw new GatewayError('TARGET_UNREACHABLE', `more than ${mostReviews} token reviews at once`, { retryAfter: 1 })
+    }
+    const started = review(token, hash, root).finally(() => reviewing.delete(key))
+    reviewing.set(key, started)
+    return started
+  }
+
+  return {
+    async begin({ request, root }) {
+      const bearer = readBearer(request.headers)
+      if (bearer.kind === 'none') return refusals.noToken
+      if (bearer.kind === 'malformed') return refusals.badHeader(bearer.reason)
+      if (bearer.token.length > longestToken) return refuse('the token is too long')
+      const hash = secretHash(bearer.token)
+      const known = remembered.get(hash)
+      if (known?.root === root) return known.outcome
+      return sharedReview(bearer.token, hash, root)
+    },
+  }
+}
+
+/** Rules may name the mock entry by `sub` or by `username`, which hold the same. */
+function otherMockNames(root: string, link: SubjectLink, username: string): Dn[] {
+  const base = Dn.parse(root)
+  return ['sub', 'username']
+    .filter((type) => type !== link.uidAttr.toLowerCase())
+    .map((type) => mockName(base, link, type, username))
+}
+
+/**
+ * When the token says it expires, in milliseconds; it is not verified, and serves only to spare the cluster the
+ * question and to forget the answer in time. Undefined for what is no JWT. Old tokens of a Secret never expire.
+ */
+function expiryOf(token: string): number | undefined {
+  try {
+    const { exp } = decodeJwt(token)
+    return exp === undefined ? Number.POSITIVE_INFINITY : exp * 1000
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,74 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
+import { parseKubernetes } from '#modules/targets/kubernetes/kubernetes-parameters.ts'
+import { reviewsTokens } from '#sdk/token-review.ts'
+import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+
+let api: FakeKubernetesApi
+beforeEach(async () => {
+  api = await FakeKubernetesApi.start()
+})
+afterEach(() => api.close())
+
+function parse(params: ParamValues) {
+  const issues = noIssues()
+  const config = parseKubernetes(fakeParams(params), issues, fakeParseContext())
+  return { config, problems: issueTexts(issues.list) }
+}
+
+test('reviews tokens, and holds no users', async () => {
+  const prepared = kubernetes.prepare(fakeParams({ url: api.url, token: 't' }), noIssues(), fakeParseContext())
+  const target = await prepared.create(fakeModuleHost())
+  if (!reviewsTokens(target)) throw new Error('the target does not review tokens')
+  expect(await target.reviewToken('unknown', [])).toMatchObject({ authenticated: false })
+  await expect(target.findUser('a', [], {} as never)).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
+  await target.close?.()
+})
+
+test('a file that is missing is told when the target is created', async () => {
+  const params = fakeParams({ url: api.url, token: 't', caFile: '/does/not/exist' })
+  await expect(kubernetes.prepare(params, noIssues(), fakeParseContext()).create(fakeModuleHost())).rejects.toThrow(
+    /ENOENT/,
+  )
+})
+
+describe('parameters', () => {
+  test('of an address, with files beside the configuration', () => {
+    const { config, problems } = parse({ url: 'https://k.example.com', tokenFile: 'secrets/token', caFile: 'ca.crt' })
+    expect(problems).toEqual([])
+    expect(config.connection).toMatchObject({
+      tokenFile: '/configuration/secrets/token',
+      authorityFile: '/configuration/ca.crt',
+    })
+  })
+
+  test('of the predecessor', () => {
+    const legacy = parse({ url: 'https://k.example.com', useToken: 'true', tokenType: 'legacy' })
+    expect(legacy.problems).toEqual([])
+    expect(legacy.config.connection).toMatchObject({
+      tokenFile: '/var/run/secrets/kubernetes.io/serviceaccount/token',
+      authorityFile: '/var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
+    })
+    const api = parse({ url: 'https://k.example.com', tokenType: 'TOKENAPI', tokenPath: '/var/run/secrets/tokens/t' })
+    expect(api.problems).toEqual([])
+    expect(api.config.connection).toMatchObject({ tokenFile: '/var/run/secrets/tokens/t' })
+  })
+
+  test.each<[ParamValues, RegExp]>([
+    [{}, /one of "url", "kubeconfig" and "inCluster" is required/],
+    [{ url: 'http://k.example.com', token: 't' }, /this machine only/],
+    [{ url: 'https://k.example.com' }, /"token" or "tokenFile" is required/],
+    [{ url: 'https://k.example.com', token: 't', userName: 'u' }, /"userName" is not supported/],
+    [{ url: 'https://k.example.com', token: 't', useToken: 'false' }, /passwords are not supported/],
+    [{ url: 'https://k.example.com', token: 't', tokenFile: 'f' }, /beside a token file/],
+    [{ url: 'https://k.example.com', token: 't', kubeconfig: 'f' }, /"kubeconfig" cannot be given beside "url"/],
+    [{ inCluster: 'true', token: 't' }, /"token" belongs to "url"/],
+    [{ kubeconfig: 'c', caFile: 'f' }, /"caFile" belongs to "url"/],
+    [{ url: 'https://k.example.com', token: 't', context: 'c' }, /"context" belongs to "kubeconfig"/],
+    [{ url: 'https://k.example.com', token: 't', tokenType: 'OIDC' }, /must be one of STATIC/],
+  ])('%j is refused', (params, problem) => {
+    expect(parse(params).problems).toEqual([expect.stringMatching(problem)])
+  })
+})

@@ -1,0 +1,136 @@
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { isJsonObject } from '#kernel/json.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { type FetchJson, type FetchLimits, fetchJson } from '#protocols/jwt/fetch-json.ts'
+import { isLoopback, parseIssuerUrl, parseTrustedUrl } from '#protocols/jwt/issuer-url.ts'
+import type { KeySet } from '#protocols/jwt/key-set.ts'
+import { chooseKey, isSameKey, readKeySet, type VerificationKey } from '#protocols/jwt/verification-key.ts'
+
+export interface DiscoveryTimes {
+  /** Keys older than this are loaded again, in the background. */
+  readonly maxAge: number
+  /** How much longer they are used while the issuer does not answer. */
+  readonly grace: number
+  /** The shortest time between two loads because of an unknown key. */
+  readonly cooldown: number
+  /** The shortest time between two loads while there are no keys at all. */
+  readonly retry: number
+}
+
+const minute = 60_000
+
+export const discoveryTimes: DiscoveryTimes = {
+  maxAge: 10 * minute,
+  grace: 60 * minute,
+  cooldown: minute / 2,
+  retry: 2_000,
+}
+
+const limits: FetchLimits = { bytes: 256 * 1024, millis: 5_000 }
+
+export interface DiscoveryOptions {
+  readonly issuer: string
+  readonly clock: Clock
+  readonly log: Logger
+  readonly times?: DiscoveryTimes
+  readonly fetch?: FetchJson
+}
+
+/**
+ * An issuer's keys, found through its discovery document (OpenID Connect Discovery 4) when they are first needed.
+ * Concurrent callers share one load. An unknown key makes it look again, but not more often than the cooldown; an
+ * issuer that is down leaves the old keys in use for a bounded time.
+ */
+export class DiscoveredKeySet implements KeySet {
+  readonly #issuer: string
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #times: DiscoveryTimes
+  readonly #fetch: FetchJson
+  #keys: readonly VerificationKey[] = []
+  #loadedAt = Number.NEGATIVE_INFINITY
+  #triedAt = Number.NEGATIVE_INFINITY
+  #failure: unknown
+  #loading: Promise<boolean> | undefined
+
+  constructor(options: DiscoveryOptions) {
+    this.#issuer = options.issuer
+    this.#clock = options.clock
+    this.#log = options.log
+    this.#times = options.times ?? discoveryTimes
+    this.#fetch = options.fetch ?? fetchJson
+  }
+
+  fresh(): boolean {
+    const now = this.#clock().getTime()
+    const age = now - this.#loadedAt
+    if (age < this.#times.maxAge) return true
+    if (age >= this.#times.maxAge + this.#times.grace) return false
+    if (now - this.#triedAt >= this.#times.cooldown) void this.#load()
+    return true
+  }
+
+  async find(algorithm: string, kid: string | undefined): Promise<VerificationKey | undefined> {
+    if (!this.fresh()) await this.#mustLoad()
+    const known = chooseKey(this.#keys, algorithm, kid)
+    if (known !== undefined) return known
+    if (this.#loading === undefined && this.#sinceTried() < this.#times.cooldown) return undefined
+    await this.#load()
+    return chooseKey(this.#keys, algorithm, kid)
+  }
+
+  #sinceTried(): number {
+    return this.#clock().getTime() - this.#triedAt
+  }
+
+  async #mustLoad(): Promise<void> {
+    const waiting = this.#loading !== undefined || this.#sinceTried() >= this.#times.retry
+    if (waiting && (await this.#load())) return
+    throw new GatewayError('TARGET_UNREACHABLE', `the keys of issuer ${this.#issuer} cannot be had`, {
+      cause: this.#failure,
+      retryAfter: Math.ceil(this.#times.retry / 1000),
+    })
+  }
+
+  /** True when the keys are new now. Never rejects. */
+  #load(): Promise<boolean> {
+    this.#loading ??= this.#fetchKeys().finally(() => {
+      this.#loading = undefined
+    })
+    return this.#loading
+  }
+
+  async #fetchKeys(): Promise<boolean> {
+    this.#triedAt = this.#clock().getTime()
+    try {
+      this.#replace(readKeySet(await this.#fetch(await this.#keyAddress(), limits)))
+      this.#loadedAt = this.#clock().getTime()
+      return true
+    } catch (error) {
+      this.#failure = error
+      this.#log.warn('the keys of an issuer could not be loaded', { issuer: this.#issuer, error })
+      return false
+    }
+  }
+
+  async #keyAddress(): Promise<URL> {
+    const issuer = parseIssuerUrl(this.#issuer)
+    const base = this.#issuer.endsWith('/') ? this.#issuer.slice(0, -1) : this.#issuer
+    const document = await this.#fetch(new URL(`${base}/.well-known/openid-configuration`), limits)
+    if (!isJsonObject(document)) throw new Error('the discovery document is no JSON object')
+    if (document['issuer'] !== this.#issuer) throw new Error('the discovery document names another issuer')
+    const address = document['jwks_uri']
+    if (typeof address !== 'string') throw new Error('the discovery document has no "jwks_uri"')
+    const url = parseTrustedUrl(address)
+    if (url.protocol === 'http:' && !isLoopback(issuer)) throw new Error('"jwks_uri" must start with https://')
+    return url
+  }
+
+  /** A key that is still there keeps its identity, so that what was verified with it stays remembered. */
+  #replace(loaded: readonly VerificationKey[]): void {
+    const kept = loaded.map((key) => this.#keys.find((old) => isSameKey(old, key)) ?? key)
+    for (const old of this.#keys) if (!kept.includes(old)) old.current = false
+    this.#keys = kept
+  }
+}

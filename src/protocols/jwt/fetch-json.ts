@@ -1,0 +1,44 @@
+import { get as httpGet, type IncomingMessage } from 'node:http'
+import { get as httpsGet } from 'node:https'
+
+export interface FetchLimits {
+  /** The most bytes of a body. */
+  readonly bytes: number
+  /** Milliseconds until the last byte. */
+  readonly millis: number
+}
+
+export type FetchJson = (url: URL, limits: FetchLimits) => Promise<unknown>
+
+/**
+ * One GET over a connection of its own, without proxy, compression or redirects. Throws a plain Error unless the
+ * answer is 200 with a JSON body inside the limits.
+ */
+export const fetchJson: FetchJson = async (url, limits) => {
+  const signal = AbortSignal.timeout(limits.millis)
+  const response = await open(url, signal)
+  try {
+    if (response.statusCode !== 200) throw new Error(`${url.href} answered ${response.statusCode}`)
+    return JSON.parse(await readText(response, url, limits.bytes))
+  } finally {
+    response.destroy()
+  }
+}
+
+function open(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
+  const get = url.protocol === 'https:' ? httpsGet : httpGet
+  return new Promise((resolve, reject) => {
+    get(url, { agent: false, signal, headers: { accept: 'application/json' } }, resolve).on('error', reject)
+  })
+}
+
+async function readText(response: IncomingMessage, url: URL, limit: number): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > limit) throw new Error(`${url.href} answered more than ${limit} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}

@@ -1,0 +1,101 @@
+import { errors, type JWTPayload, jwtVerify } from 'jose'
+import type { Clock } from '#kernel/clock.ts'
+import type { KeySet } from '#protocols/jwt/key-set.ts'
+import { signatureAlgorithms } from '#protocols/jwt/signature-algorithms.ts'
+import type { VerificationKey } from '#protocols/jwt/verification-key.ts'
+
+export interface TokenRules {
+  readonly issuer: string
+  /** At least one; the token must be for one of them. */
+  readonly audiences: readonly string[]
+  /** Accept a token that does not say when it was issued. */
+  readonly allowNoIat: boolean
+  /** How many minutes before its `iat` a token may already be used. */
+  readonly notBeforeMinutes: number
+}
+
+export interface VerifiedToken {
+  readonly claims: JWTPayload
+  readonly key: VerificationKey
+  readonly expires: Date
+}
+
+/** The token is not acceptable. `message` is for the log; `description` holds nothing of the token and may be sent. */
+export class TokenRejected extends Error {
+  readonly description: string
+
+  constructor(reason: string, description: string, cause?: unknown) {
+    super(reason, cause === undefined ? undefined : { cause })
+    this.name = 'TokenRejected'
+    this.description = description
+  }
+}
+
+/** Seconds by which this machine's clock and the issuer's may differ. */
+export const clockTolerance = 30
+/** Longer tokens are refused unread. */
+export const longestToken = 16 * 1024
+/** The last second that a Date can hold. */
+const endOfTime = 8.64e12
+
+export interface TokenVerifier {
+  /** Throws TokenRejected, or TARGET_UNREACHABLE when the issuer's keys cannot be had. */
+  verify(token: string): Promise<VerifiedToken>
+}
+
+/** Throws a plain Error without an audience: a check that cannot run is not left out. */
+export function createTokenVerifier(rules: TokenRules, keys: KeySet, clock: Clock): TokenVerifier {
+  if (rules.audiences.length === 0) throw new Error('at least one audience is needed')
+  const requiredClaims = rules.allowNoIat ? ['exp'] : ['exp', 'iat']
+  return {
+    async verify(token) {
+      if (token.length > longestToken) throw new TokenRejected('the token is too long', invalid)
+      let used: VerificationKey | undefined
+      try {
+        const { payload } = await jwtVerify(
+          token,
+          async ({ alg, kid }) => {
+            used = await keys.find(alg, kid)
+            if (used === undefined) throw new TokenRejected('the token is signed by an unknown key', invalid)
+            return used.key
+          },
+          {
+            algorithms: [...signatureAlgorithms],
+            issuer: rules.issuer,
+            audience: [...rules.audiences],
+            clockTolerance,
+            currentDate: clock(),
+            requiredClaims,
+          },
+        )
+        if (used === undefined) throw new TokenRejected('the token was verified without a key', invalid)
+        return { claims: payload, key: used, expires: checkTimes(payload, rules, clock()) }
+      } catch (error) {
+        throw error instanceof errors.JOSEError ? rejection(error) : error
+      }
+    },
+  }
+}
+
+function checkTimes(claims: JWTPayload, rules: TokenRules, now: Date): Date {
+  const { exp = Number.NaN, iat } = claims
+  if (!(exp > 0 && exp <= endOfTime)) throw new TokenRejected('"exp" is out of range', invalid)
+  const earliest = now.getTime() / 1000 + clockTolerance + rules.notBeforeMinutes * 60
+  if (iat !== undefined && iat > earliest) throw new TokenRejected('"iat" is in the future', tooEarly)
+  return new Date(exp * 1000)
+}
+
+const invalid = 'The token is not valid'
+const tooEarly = 'The token is not valid yet'
+const expired = 'The token is expired'
+const descriptions: ReadonlyMap<string, string> = new Map([
+  ['aud', 'The token is for another audience'],
+  ['iss', 'The token is from another issuer'],
+  ['nbf', tooEarly],
+])
+
+function rejection(error: errors.JOSEError): TokenRejected {
+  if (error instanceof errors.JWTExpired) return new TokenRejected(error.message, expired, error)
+  const claim = error instanceof errors.JWTClaimValidationFailed ? error.claim : ''
+  return new TokenRejected(`${error.code}: ${error.message}`, descriptions.get(claim) ?? invalid, error)
+}

@@ -1,0 +1,212 @@
+import type { Path } from '#kernel/issues.ts'
+import { isJsonObject } from '#kernel/json.ts'
+import { createRegistry } from '#kernel/registry.ts'
+import { defineAuthMechanism } from '#sdk/auth-mechanism.ts'
+import { defineAuthorization } from '#sdk/authorization.ts'
+import type { Catalog } from '#sdk/catalog.ts'
+import { defineFilter } from '#sdk/filter.ts'
+import { noFlow, type TaskFlow } from '#sdk/flow.ts'
+import { defineMapper } from '#sdk/mapper.ts'
+import { list, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { defineTarget } from '#sdk/target.ts'
+import { defineCustomTask, next, type TaskModule } from '#sdk/workflow-task.ts'
+
+/** A module that is configured and never run. */
+const neverRun = (): never => {
+  throw new Error('this fake is not to be created')
+}
+
+const gatewayParameters = {
+  workflowName: list({ about: 'Workflows.', required: true, reference: 'workflow' }),
+  deleteWorkflow: text({ about: 'A workflow.', reference: 'workflow', absentReference: 'warning' }),
+  lookupTarget: text({ about: 'The target.', reference: 'target' }),
+  maps: list({ about: 'What it produces.' }),
+  reads: list({ about: 'What it reads back.' }),
+  token: text({ about: 'A secret.', secret: true }),
+  'label.<name>': text({ about: 'Labels.' }),
+}
+
+/** A gateway: starts workflows with what `maps` lists, and reads back what `reads` lists. */
+const gateway = defineFilter({
+  className: 'filters.Gateway',
+  aliases: ['com.example.Gateway'],
+  parameters: gatewayParameters,
+  answers: true,
+  parse: (params, issues, context) => {
+    const read = readParameters(gatewayParameters, params, issues, context)
+    const places = (name: 'maps' | 'reads') =>
+      read[name].map((attribute, i) => ({ attribute, path: params.pathOf(name, i) }))
+    return { read, produces: places('maps'), reads: places('reads') }
+  },
+  flow: ({ read, produces, reads }) => ({
+    produces,
+    workflows: read.workflowName,
+    reads,
+    target: read.lookupTarget,
+    given: ['login'],
+  }),
+  create: neverRun,
+})
+
+const header = defineFilter({
+  className: 'filters.Header',
+  parameters: {},
+  answers: false,
+  parse: (params, issues, context) => readParameters({}, params, issues, context),
+  create: neverRun,
+})
+
+const runnerParameters = { workflowName: text({ about: 'A workflow.', required: true, reference: 'workflow' }) }
+
+/** Starts a workflow with attributes that nobody can tell. */
+const runner = defineFilter({
+  className: 'filters.Runner',
+  parameters: runnerParameters,
+  answers: true,
+  parse: (params, issues, context) => readParameters(runnerParameters, params, issues, context),
+  create: neverRun,
+})
+
+const tokenParameters = {
+  realm: text({ about: 'The realm.', required: true }),
+  key: text({ about: 'A key.', reference: 'key' }),
+}
+
+const token = defineAuthMechanism({
+  className: 'auth.Token',
+  parameters: tokenParameters,
+  initParameters: { cache: wholeNumber({ about: 'Seconds.', fallback: 1 }) },
+  parse: (params, issues, context) => readParameters(tokenParameters, params, issues, context),
+  create: neverRun,
+})
+
+const includeParameters = { chainName: text({ about: 'The chain.', required: true, reference: 'chain' }) }
+
+const include = defineAuthMechanism({
+  className: 'auth.Include',
+  parameters: includeParameters,
+  parse: (params, issues, context) => readParameters(includeParameters, params, issues, context),
+  includes: ({ chainName }) => [chainName],
+  create: neverRun,
+})
+
+const memoryParameters = {
+  limit: wholeNumber({ about: 'How many.', fallback: 10 }),
+  password: text({ about: 'A secret.', secret: true }),
+  tag: list({ about: 'Tags.' }),
+}
+
+const memory = defineTarget({
+  className: 'targets.Memory',
+  parameters: memoryParameters,
+  parse: (params, issues, context) => readParameters(memoryParameters, params, issues, context),
+  create: neverRun,
+})
+
+const always = defineAuthorization({
+  className: 'authorizations.Always',
+  parameters: {},
+  parse: (params, issues, context) => readParameters({}, params, issues, context),
+  create: neverRun,
+})
+
+const upper = defineMapper({
+  className: 'mappers.Upper',
+  aliases: [],
+  prepare: (parameters) => ({ reads: parameters, create: neverRun }),
+})
+
+const printParameters = { message: text({ about: 'The text.', required: true }) }
+
+const print = defineCustomTask({
+  className: 'tasks.Print',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.PrintUserInfo'],
+  parameters: printParameters,
+  parse: (params, issues, context) => readParameters(printParameters, params, issues, context),
+  flow: () => noFlow,
+  create: neverRun,
+})
+
+interface FakeTask {
+  readonly fields: readonly string[]
+  readonly branches?: boolean
+  flow?(fields: Readonly<Record<string, unknown>>, path: Path): Partial<TaskFlow>
+  calls?(fields: Readonly<Record<string, unknown>>): string[]
+}
+
+function places(value: unknown, path: Path) {
+  const names = Array.isArray(value) ? value.filter((name) => typeof name === 'string') : []
+  return names.map((attribute, i) => ({ attribute, path: [...path, i] }))
+}
+
+function fakeTask(taskType: string, { fields, branches = false, flow, calls }: FakeTask): TaskModule {
+  return {
+    taskType,
+    fields: Object.fromEntries(fields.map((name) => [name, { about: name, required: false }])),
+    branches,
+    prepare: (given, path, _issues, context) => {
+      const target = given['target']
+      if (typeof target === 'string') context.refer('target', target, [...path, 'target'])
+      const called = calls?.(given) ?? []
+      for (const name of called) context.refer('workflow', name, [...path, 'name'])
+      return {
+        flow: { ...noFlow, ...flow?.(given, path) },
+        calls: called,
+        create: async () => ({ run: () => next }),
+      }
+    },
+  }
+}
+
+const tasks = [
+  fakeTask('provision', {
+    fields: ['target', 'attributes'],
+    flow: ({ target, attributes }, path) => ({
+      provisions: {
+        target: String(target),
+        attributes: attributes === undefined ? undefined : places(attributes, [...path, 'attributes']),
+      },
+    }),
+  }),
+  fakeTask('map', {
+    fields: ['produces', 'reads', 'strict'],
+    branches: true,
+    flow: ({ produces, reads, strict }, path) => ({
+      produces: places(produces, [...path, 'produces']),
+      reads: places(reads, [...path, 'reads']),
+      dropsOthers: strict === true,
+    }),
+  }),
+  fakeTask('set', { fields: ['names'], flow: ({ names }, path) => ({ produces: places(names, [...path, 'names']) }) }),
+  fakeTask('use', { fields: ['names'], flow: ({ names }, path) => ({ reads: places(names, [...path, 'names']) }) }),
+  fakeTask('when', { fields: ['name'], branches: true }),
+  fakeTask('load', { fields: [], flow: () => ({ opaque: true }) }),
+  fakeTask('call', { fields: ['name'], calls: ({ name }) => (typeof name === 'string' ? [name] : []) }),
+]
+
+/** A customTask as the real one parses it: class name and parameters through the context. */
+const customTask: TaskModule = {
+  taskType: 'customTask',
+  fields: { className: { about: 'The class.', required: true }, params: { about: 'Its parameters.', required: false } },
+  branches: false,
+  prepare: (given, path, issues, context) => {
+    const className = String(given['className'])
+    const module = context.customTasks.find(className)
+    const params = context.params(isJsonObject(given) ? given['params'] : undefined, [...path, 'params'], issues)
+    if (module !== undefined) return { calls: [], ...module.prepare(params, issues, context) }
+    issues.error([...path, 'className'], context.customTasks.unknown(className))
+    return { calls: [], flow: { ...noFlow, opaque: true }, create: neverRun }
+  },
+}
+
+/** Modules of every slot, small enough to see what a configuration does with them. */
+export const fakeCatalog: Catalog = {
+  authMechanisms: createRegistry('mechanism', [token, include]),
+  authorizations: createRegistry('authorization', [always]),
+  filters: createRegistry('filter', [gateway, header, runner]),
+  mappers: createRegistry('mapper', [upper]),
+  targets: createRegistry('target', [memory]),
+  customTasks: createRegistry('custom task', [print]),
+  tasks: new Map([...tasks, customTask].map((task) => [task.taskType, task])),
+}

@@ -1,0 +1,47 @@
+import { type Issue, Issues, type Path } from '#kernel/issues.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
+
+export type ParamValues = Readonly<Record<string, string | readonly string[]>>
+
+/** Parameters as a YAML map would give them; `params` is where they stand. */
+export function fakeParams(given: ParamValues): Params {
+  const values = (name: string): readonly string[] => {
+    const value = Object.hasOwn(given, name) ? given[name] : undefined
+    if (value === undefined) return []
+    return typeof value === 'string' ? [value] : value
+  }
+  return {
+    names: () => Object.keys(given),
+    values,
+    pathOf: (name, index) => (index === undefined ? ['params', name] : ['params', name, index]),
+    isSecret: () => false,
+  }
+}
+
+export interface Reference {
+  readonly kind: string
+  readonly name: string
+  readonly path: Path
+}
+
+export interface FakeParseContext extends ParseContext {
+  readonly references: Reference[]
+}
+
+export function fakeParseContext(folder = '/configuration'): FakeParseContext {
+  const references: Reference[] = []
+  return {
+    references,
+    refer: (kind, name, path) => void references.push({ kind, name, path }),
+    mapper: () => undefined,
+    folder,
+  }
+}
+
+/** Issues as `level path: message`, in the order they were filed. */
+export const issueTexts = (list: readonly Issue[]): string[] =>
+  list.map(({ level, path, message }) => `${level} ${path.join('.')}: ${message}`)
+
+/** A fresh list of issues. */
+export const noIssues = (): Issues => new Issues()

@@ -1,0 +1,90 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { freePort } from '#testing/free-port.ts'
+
+const gatehouse = 'bin/gatehouse'
+const run = promisify(execFile)
+
+export interface GatewayProcess {
+  readonly url: string
+  readonly metricsUrl: string
+  readonly dataFolder: string
+  readonly process: ChildProcess
+  /** Everything it has printed so far. */
+  output(): string
+  /** A token of the development issuer, as a person would get one. */
+  token(...args: string[]): Promise<string>
+  /** SIGTERM, and its exit code. */
+  stop(): Promise<number>
+}
+
+export interface GatewayProcessOptions {
+  readonly config: string
+  readonly args?: readonly string[]
+  readonly environment?: Readonly<Record<string, string>>
+  /** Kept between two starts when given; else a fresh one that is removed at the end. */
+  readonly dataFolder?: string
+}
+
+/** Starts `bin/gatehouse serve` and resolves when it is ready; rejects with its output when it ends before. */
+export async function startGatewayProcess(options: GatewayProcessOptions): Promise<GatewayProcess> {
+  const [port, metricsPort] = [await freePort(), await freePort()]
+  const url = `http://127.0.0.1:${port}`
+  const metricsUrl = `http://127.0.0.1:${metricsPort}`
+  const dataFolder = options.dataFolder ?? mkdtempSync(join(tmpdir(), 'gatehouse-story-'))
+  const args = ['serve', '--config', options.config, '--data', dataFolder]
+  args.push('--listen', `127.0.0.1:${port}`, '--metrics', `127.0.0.1:${metricsPort}`, ...(options.args ?? []))
+  const environment = { ...process.env, GATEHOUSE_URL: url, ...options.environment }
+  const child = spawn(gatehouse, args, { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString()
+    })
+  }
+  await until(async () => {
+    if (child.exitCode !== null) throw new Error(`gatehouse ended with ${child.exitCode}:\n${output}`)
+    return (await fetch(`${url}/ready`).catch(() => undefined))?.ok === true
+  }, 20_000)
+  return {
+    url,
+    metricsUrl,
+    dataFolder,
+    process: child,
+    output: () => output,
+    token: async (...more) => {
+      const { stdout } = await run(gatehouse, [
+        'token',
+        'mint',
+        '--data',
+        dataFolder,
+        '--issuer',
+        `${url}/dev-issuer`,
+        ...more,
+      ])
+      return stdout.trim()
+    },
+    stop: async () => {
+      if (child.exitCode === null && child.signalCode === null) {
+        const ended = once(child, 'exit')
+        child.kill('SIGTERM')
+        await ended
+      }
+      if (options.dataFolder === undefined) rmSync(dataFolder, { recursive: true, force: true })
+      return child.exitCode ?? -1
+    },
+  }
+}
+
+/** Waits until `condition` holds; rejects after `ms`, or with what the condition throws. */
+export async function until(condition: () => Promise<boolean>, ms: number): Promise<void> {
+  const deadline = Date.now() + ms
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`waited ${ms} ms in vain`)
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
+}
