@@ -1,0 +1,21 @@
+import { defineMapper } from '#sdk/mapper.ts'
+import { readPositional } from '#sdk/mapper-parameters.ts'
+
+const nobody: readonly string[] = ['none@none.com']
+
+/** The user's `mail`, or an address that is nobody's for systems that insist on one. */
+export default defineMapper({
+  className: 'mappers.DefaultEmail',
+  aliases: ['com.tremolosecurity.mapping.DefaultEmail'],
+  prepare: (parameters, path, issues) =>
+    readPositional([], parameters, path, issues) && {
+      // A missing `mail` is what this mapper is for, so it is not a read that something must produce.
+      reads: [],
+      create: () => ({
+        map: (source) => {
+          const values = source.values('mail').filter((value) => value !== '')
+          return values.length === 0 ? nobody : values
+        },
+      }),
+    },
+})

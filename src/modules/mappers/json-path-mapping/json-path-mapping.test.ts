@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest'
+import type { MappingSource } from '#identity/mapping/mapped-value.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { Issues } from '#kernel/issues.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParseContext, issueTexts } from '#testing/fake-parse.ts'
+import jsonPathMapping from './json-path-mapping.ts'
+
+const resource: Record<string, JsonValue> = {
+  name: { givenName: 'Ann', familyName: 'Lee', middleName: null, nested: { a: [1, 2] } },
+  emails: [{ type: 'work', value: 'a@work', primary: true }, { type: 'home', value: 'a@home' }, 'not an object'],
+}
+const scim: MappingSource = { userID: 'a', groups: [], values: () => [], json: (name) => resource[name] }
+const textsOnly: MappingSource = {
+  userID: 'a',
+  groups: [],
+  values: (name) => [JSON.stringify(resource[name] ?? null), 'not JSON', '{"value":"second"}'],
+}
+
+const prepare = (...parameters: string[]) => {
+  const issues = new Issues()
+  return { instance: jsonPathMapping.prepare(parameters, ['source'], issues, fakeParseContext()), issues }
+}
+
+async function find(attribute: string, path: string, source = scim) {
+  const { instance, issues } = prepare(...`${attribute},${path}`.split(','))
+  expect(issueTexts(issues.list)).toEqual([])
+  const mapper = await instance?.create(fakeModuleHost())
+  return mapper?.map(source, 'x')
+}
+
+describe('mappers.JsonPathMapping', () => {
+  it.each([
+    ['name', '$.givenName', ['Ann']],
+    ['name', 'givenName', ['Ann']],
+    ['name', '$.missing', []],
+    ['name', '$.middleName', []],
+    ['name', '$.constructor', []],
+    ['name', '$.nested', ['{"a":[1,2]}']],
+    ['name', '$.nested.a[*]', ['1', '2']],
+    ['name', '$["givenName","familyName"]', ['Ann', 'Lee']],
+    ['emails', '$[*].value', ['a@work', 'a@home']],
+    ['emails', '$[*].primary', ['true']],
+    ['emails', '[0].value', ['a@work']],
+    ['emails', "$[?(@.type=='work')].value", ['a@work']],
+    ['emails', '$[?@.type != "work" && @.value].value', ['a@home']],
+    ['emails', '$[?match(@.type, "h.me")].value', ['a@home']],
+    ['emails', '$[?search(@.value, "@h")].value', ['a@home']],
+    ['emails', '$[?match(@.type, "(")].value', []],
+    ['absent', '$.x', []],
+  ])('%s at %s gives %j', async (attribute, path, expected) => {
+    expect(await find(attribute, path)).toEqual(expected)
+  })
+
+  it('reads values that are JSON text where the source has nothing better', async () => {
+    expect(await find('emails', '$[*].value', textsOnly)).toEqual(['a@work', 'a@home'])
+    expect(await find('name', '$.value', textsOnly)).toEqual(['second'])
+  })
+
+  it('does not backtrack over a hostile text', async () => {
+    const source: MappingSource = { ...scim, json: () => [{ v: `${'a'.repeat(50_000)}!` }] }
+    const start = performance.now()
+    expect(await find('x', '$[?match(@.v, "(a+)+")].v', source)).toEqual([])
+    expect(performance.now() - start).toBeLessThan(2_000)
+  })
+
+  it('refuses a document nested too deep rather than exhausting the stack', async () => {
+    let deep: JsonValue = 1
+    for (let i = 0; i < 10_000; i++) deep = [deep]
+    const attempt = async () => find('x', '$..a', { ...scim, json: () => deep })
+    await expect(attempt()).rejects.toThrow(GatewayError)
+  })
+
+  it.each([
+    [['emails', '$[?'], /^error source: the JSON path "\$\[\?" does not parse: /],
+    [['emails', '$[(@.length-1)]'], /does not parse/],
+    [['emails'], /takes "attribute,path"; missing: path$/],
+    [[], /missing: attribute, path$/],
+    [['', '$.x'], /missing: attribute$/],
+  ])('reports %j', (parameters, message) => {
+    const { instance, issues } = prepare(...parameters)
+    expect(instance).toBeUndefined()
+    expect(issueTexts(issues.list)[0]).toMatch(message)
+  })
+
+  it('tells what it reads', () => {
+    expect(prepare('emails', '$[*].value').instance?.reads).toEqual(['emails'])
+  })
+})

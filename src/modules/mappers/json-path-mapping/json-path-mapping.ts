@@ -1,0 +1,60 @@
+import type { MappingSource } from '#identity/mapping/mapped-value.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import { defineMapper } from '#sdk/mapper.ts'
+import { readPositional } from '#sdk/mapper-parameters.ts'
+import { compileJsonPath, type JsonPath } from './json-path.ts'
+
+/** The values that a JSON path finds in an attribute, as texts. */
+export default defineMapper({
+  className: 'mappers.JsonPathMapping',
+  aliases: ['com.tremolosecurity.mappers.JsonPathMapping'],
+  prepare: ([name = '', ...path], at, issues) => {
+    // A path may hold commas, so all that follows the attribute is the path.
+    const given = readPositional(['attribute', 'path'], [name, path.join(',')], at, issues)
+    if (given === undefined) return undefined
+    const [attribute, text] = given
+    let query: JsonPath
+    try {
+      query = compileJsonPath(text)
+    } catch (error) {
+      issues.error(at, `the JSON path "${text}" does not parse: ${error instanceof Error ? error.message : error}`)
+      return undefined
+    }
+    return {
+      reads: [attribute],
+      create: () => ({ map: (source) => find(query, documentsOf(source, attribute), attribute) }),
+    }
+  },
+})
+
+function find(query: JsonPath, documents: readonly JsonValue[], attribute: string): readonly string[] {
+  try {
+    return documents.flatMap(query).flatMap(toText)
+  } catch (error) {
+    throw new GatewayError('BAD_REQUEST', `the value of "${attribute}" is too complex for its JSON path`, {
+      cause: error,
+    })
+  }
+}
+
+/** The attribute's JSON where the source has it, else each value that is JSON text. */
+function documentsOf(source: MappingSource, attribute: string): readonly JsonValue[] {
+  if (source.json !== undefined) {
+    const document = source.json(attribute)
+    return document === undefined ? [] : [document]
+  }
+  return source.values(attribute).flatMap((text) => {
+    try {
+      return [JSON.parse(text) as JsonValue]
+    } catch {
+      return []
+    }
+  })
+}
+
+function toText(value: JsonValue): readonly string[] {
+  if (value === null) return []
+  if (typeof value === 'string') return [value]
+  return [typeof value === 'object' ? JSON.stringify(value) : String(value)]
+}
