@@ -1,0 +1,265 @@
+import { describe, expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { base, openGateway, People, tutorialParams } from '#testing/scim-gateway-fixture.ts'
+import scimGateway from './scim-gateway.ts'
+
+function team(options = { ownIds: false }): People {
+  const people = new People(options)
+  for (const login of ['ann', 'bob', 'cyd']) people.add(login)
+  people.addGroup('red', 'ann', 'bob')
+  people.addGroup('blue team')
+  return people
+}
+
+const open = (people = team(), params = tutorialParams) => openGateway(scimGateway, { people, params })
+const patchOp = (...operations: JsonValue[]): JsonObject => ({ Operations: operations })
+const ids = (body: JsonObject): unknown[] => (body['Resources'] as JsonObject[]).map(({ id }) => id)
+const find = (filter: string): string => `/Groups?filter=${encodeURIComponent(filter)}`
+
+describe('reading groups', () => {
+  test('gives members with their addresses', async () => {
+    const { send } = await open()
+    expect((await send('GET', '/Groups/red')).body).toEqual({
+      schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group'],
+      id: 'red',
+      displayName: 'red',
+      members: [
+        { value: 'ann', $ref: `${base}/Users/ann`, type: 'User' },
+        { value: 'bob', $ref: `${base}/Users/bob`, type: 'User' },
+      ],
+      meta: { resourceType: 'Group', location: `${base}/Groups/red` },
+    })
+    expect((await send('GET', '/Groups/none')).status).toBe(404)
+  })
+
+  test('members are known by the ids of their users', async () => {
+    const { send } = await open(team({ ownIds: true }))
+    const { body } = await send('GET', '/Groups/gid-red')
+    expect(body).toMatchObject({ id: 'gid-red', displayName: 'red', members: [{ value: 'id-1' }, { value: 'id-2' }] })
+  })
+
+  test.each(['/Groups/red?excludedAttributes=members', '/Groups?excludedAttributes=members', '/Groups?attributes=id'])(
+    '%s does not read members',
+    async (path) => {
+      const { send, people } = await open()
+      const { status, body } = await send('GET', path)
+      expect(status).toBe(200)
+      expect(JSON.stringify(body)).not.toContain('ann')
+      expect(people.memberReads).toBe(0)
+    },
+  )
+
+  test.each([
+    ['displayName eq "blue team"', ['blue team']],
+    ['displayName eq "RED"', ['red']],
+    ['id eq "red"', ['red']],
+    ['id eq "red" and members eq "ann"', ['red']],
+    ['id eq "red" and members eq "cyd"', []],
+    ['members.value eq "bob"', ['red']],
+    ['members[value eq "bob"]', ['red']],
+    ['members eq "nobody"', []],
+    ['displayName co "e"', ['red', 'blue team']],
+    ['not (displayName sw "b")', ['red']],
+    ['externalId eq "x"', []],
+  ])('%s', async (filter, expected) => {
+    const { send } = await open()
+    const { status, body } = await send('GET', find(filter))
+    expect([status, ids(body)]).toEqual([200, expected])
+  })
+
+  test('a filter that would read all members is refused', async () => {
+    const { send, people } = await open()
+    expect((await send('GET', find('members.value sw "a"'))).body).toMatchObject({ scimType: 'invalidFilter' })
+    expect(people.memberReads).toBe(0)
+  })
+})
+
+describe('changing members', () => {
+  test('one workflow for each member that changes, and no member list is read', async () => {
+    const { send, workflows, people } = await open()
+    const { status } = await send(
+      'PATCH',
+      '/Groups/red',
+      patchOp(
+        { op: 'add', path: 'members', value: [{ value: 'cyd', type: 'User' }, { value: 'ann' }] },
+        { op: 'Remove', path: 'members', value: [{ $ref: null, value: 'bob' }] },
+      ),
+    )
+    expect(status).toBe(204)
+    expect([...(people.memberships.get('red') ?? [])]).toEqual(['ann', 'cyd'])
+    expect(people.memberReads).toBe(0)
+    expect(workflows.calls.map(({ user, params }) => [user.userID, params])).toEqual([
+      ['bob', { groupname: 'red', removegroup: 'true' }],
+      ['cyd', { groupname: 'red', removegroup: 'false' }],
+    ])
+    const [call] = workflows.calls
+    expect(call).toMatchObject({ name: 'change-members', keepGroups: true, requestor: 'idp' })
+    expect(call?.user.attributes.toObject()).toEqual({ userName: ['bob'] })
+  })
+
+  test('with ids of their own', async () => {
+    const { send, people } = await open(team({ ownIds: true }))
+    const swap = patchOp({ op: 'replace', path: 'members', value: [{ value: 'id-2' }, { value: 'id-3' }] })
+    expect((await send('PATCH', '/Groups/gid-red', swap)).status).toBe(204)
+    expect([...(people.memberships.get('red') ?? [])].sort()).toEqual(['bob', 'cyd'])
+  })
+
+  test('a body where attributes were asked for', async () => {
+    const { send } = await open()
+    const add = patchOp({ op: 'add', path: 'members', value: [{ value: 'cyd' }] })
+    const { status, body } = await send('PATCH', '/Groups/red?attributes=members.value', add)
+    expect(status).toBe(200)
+    expect(body['members']).toEqual([{ value: 'ann' }, { value: 'bob' }, { value: 'cyd' }])
+  })
+
+  test('a member who does not exist stops everything before it starts', async () => {
+    const { send, workflows } = await open()
+    const add = patchOp({ op: 'add', path: 'members', value: [{ value: 'cyd' }, { value: 'nobody' }] })
+    const { status, body } = await send('PATCH', '/Groups/red', add)
+    expect([status, body['scimType']]).toEqual([400, 'invalidValue'])
+    expect(workflows.calls).toEqual([])
+  })
+
+  test('removing who is gone already is done', async () => {
+    const { send, workflows } = await open()
+    const remove = patchOp(
+      { op: 'remove', path: 'members[value eq "nobody"]' },
+      { op: 'remove', path: 'members[value eq "cyd"]' },
+    )
+    expect((await send('PATCH', '/Groups/red', remove)).status).toBe(204)
+    expect(workflows.calls).toEqual([])
+  })
+
+  test("Okta's push: own id and name, then members", async () => {
+    const { send, people } = await open()
+    const push = patchOp(
+      { op: 'replace', value: { id: 'red', displayName: 'red' } },
+      { op: 'replace', path: 'members', value: [] },
+    )
+    expect((await send('PATCH', '/Groups/red', push)).status).toBe(204)
+    expect(people.memberships.get('red')?.size).toBe(0)
+  })
+
+  test('a rename is refused before any member changes', async () => {
+    const { send, workflows } = await open()
+    const rename = patchOp({ op: 'replace', path: 'displayName', value: 'new' }, { op: 'remove', path: 'members' })
+    expect((await send('PATCH', '/Groups/red', rename)).body).toMatchObject({ scimType: 'mutability' })
+    expect(workflows.calls).toEqual([])
+  })
+
+  test('PUT makes the members these', async () => {
+    const { send, people } = await open()
+    const { status, body } = await send('PUT', '/Groups/red', { displayName: 'red', members: [{ value: 'cyd' }] })
+    expect([status, (body['members'] as JsonObject[]).map(({ value }) => value)]).toEqual([200, ['cyd']])
+    expect((await send('PUT', '/Groups/red', { displayName: 'red' })).status).toBe(200)
+    expect(people.memberships.get('red')?.size).toBe(0)
+  })
+
+  test('a failure part way is told, and the same request again completes it', async () => {
+    const { send, workflows, people } = await open()
+    const add = patchOp({ op: 'add', path: 'members', value: [{ value: 'ann' }, { value: 'bob' }, { value: 'cyd' }] })
+    workflows.override = async ({ user }) => {
+      if (user.userID === 'bob') throw new GatewayError('TARGET_UNREACHABLE', 'down')
+      people.memberships.get('blue team')?.add(user.userID)
+    }
+    expect((await send('PATCH', '/Groups/blue%20team', add)).status).toBe(503)
+    workflows.override = undefined
+    expect((await send('PATCH', '/Groups/blue%20team', add)).status).toBe(204)
+    expect([...(people.memberships.get('blue team') ?? [])].sort()).toEqual(['ann', 'bob', 'cyd'])
+  })
+
+  test('parallel changes of one group all land', async () => {
+    const people = team()
+    for (let i = 0; i < 30; i++) people.add(`u${i}`)
+    const { send } = await open(people)
+    const members = Array.from({ length: 30 }, (_, i) => ({ value: `u${i}` }))
+    await Promise.all(
+      members.map((member) => send('PATCH', '/Groups/red', patchOp({ op: 'add', path: 'members', value: [member] }))),
+    )
+    expect(people.memberships.get('red')?.size).toBe(32)
+  })
+})
+
+describe('groups as such', () => {
+  test('deleting runs its workflow', async () => {
+    const { send, workflows } = await open()
+    expect((await send('DELETE', '/Groups/red')).status).toBe(204)
+    expect(workflows.calls[0]).toMatchObject({ name: 'delete-group', params: { groupname: 'red', groupid: 'red' } })
+    expect((await send('DELETE', '/Groups/red')).status).toBe(404)
+  })
+
+  test('a workflow that does not exist is 501, and so is creating', async () => {
+    const { send } = await open(team(), { ...tutorialParams, groupDeleteWorkflow: 'not-there' })
+    expect((await send('DELETE', '/Groups/red')).status).toBe(501)
+    expect((await send('POST', '/Groups', { displayName: 'new' })).status).toBe(501)
+  })
+})
+
+describe('from the virtual directory', () => {
+  const person = (uid: string, attributes = {}) => ({
+    dn: Dn.parse(`uid=${uid},ou=people,o=test`),
+    attributes: Attributes.from({ objectClass: ['person'], uid: [uid], ...attributes }),
+  })
+  const group = {
+    dn: Dn.parse('cn=red,ou=groups,o=test'),
+    attributes: Attributes.from({
+      objectClass: ['groupOfUniqueNames'],
+      cn: ['red'],
+      uniqueMember: ['uid=ann,ou=people,o=test', 'uid=gone,ou=people,o=test', 'uid=out,o=elsewhere'],
+    }),
+  }
+  const entries = [person('ann', { mail: ['ann@example.com'] }), person('bob'), group]
+  const params = {
+    ...tutorialParams,
+    lookupFromLDAP: 'true',
+    searchBase: 'o=test',
+    uidAttributeName: 'uid',
+    lookupAttributeName: 'uid',
+    groupLookupAttributeName: 'cn',
+    'scim2tremolo.username.source': 'userName',
+    'tremolo2scim.userName.source': 'uid',
+  }
+
+  async function openDirectory() {
+    const host = fakeModuleHost({ entries })
+    const directory = {
+      ...host.directory,
+      isMember: async (of: Dn, member: Dn) => of.equals(group.dn) && member.toString().startsWith('uid=ann'),
+    }
+    return { ...(await openGateway(scimGateway, { params, host: { directory } })), host }
+  }
+
+  test('users are read and searched', async () => {
+    const { send } = await openDirectory()
+    expect((await send('GET', '/Users/ann')).body).toMatchObject({ id: 'ann', emails: [{ value: 'ann@example.com' }] })
+    expect((await send('GET', '/Users/red')).status).toBe(404)
+    expect(ids((await send('GET', '/Users')).body)).toEqual(['ann', 'bob'])
+    expect(ids((await send('GET', `/Users?filter=${encodeURIComponent('userName ew "b"')}`)).body)).toEqual(['bob'])
+  })
+
+  test('an id is a value, never a piece of filter', async () => {
+    const { send, host } = await openDirectory()
+    expect((await send('GET', `/Users/${encodeURIComponent('*)(uid=*')}`)).status).toBe(404)
+    expect(JSON.stringify(host.searches[0]?.filter)).toContain('"value":"*)(uid=*"')
+  })
+
+  test('groups with those members that are users here', async () => {
+    const { send } = await openDirectory()
+    expect((await send('GET', '/Groups/red')).body['members']).toEqual([
+      { value: 'ann', $ref: `${base}/Users/ann`, type: 'User' },
+    ])
+    expect(ids((await send('GET', find('members eq "ann"'))).body)).toEqual(['red'])
+  })
+
+  test('members change by workflow', async () => {
+    const { send, workflows } = await openDirectory()
+    workflows.override = async () => {}
+    const add = patchOp({ op: 'add', path: 'members', value: [{ value: 'ann' }, { value: 'bob' }] })
+    expect((await send('PATCH', '/Groups/red', add)).status).toBe(204)
+    expect(workflows.calls.map(({ user }) => user.userID)).toEqual(['bob'])
+  })
+})

@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest'
+import type { JsonObject } from '#kernel/json.ts'
+import { base, openGateway, People } from '#testing/scim-gateway-fixture.ts'
+import scimGateway from './scim-gateway.ts'
+
+async function open() {
+  const people = new People()
+  people.add('ann')
+  return openGateway(scimGateway, { people })
+}
+
+const named = (list: unknown): unknown[] => (list as JsonObject[]).map(({ name }) => name)
+
+describe('discovery', () => {
+  test('says what is supported, no more', async () => {
+    const { send } = await open()
+    const { body } = await send('GET', '/ServiceProviderConfig')
+    expect(body).toMatchObject({
+      patch: { supported: true },
+      filter: { supported: true, maxResults: 200 },
+      bulk: { supported: false },
+      sort: { supported: false },
+      etag: { supported: false },
+      changePassword: { supported: false },
+      meta: { location: `${base}/ServiceProviderConfig` },
+    })
+  })
+
+  test('resource types, all and one', async () => {
+    const { send } = await open()
+    expect(named((await send('GET', '/ResourceTypes')).body['Resources'])).toEqual(['User', 'Group'])
+    expect((await send('GET', '/ResourceTypes/Group')).body).toMatchObject({
+      endpoint: '/Groups',
+      schemaExtensions: [],
+    })
+    expect((await send('GET', '/ResourceTypes/Device')).status).toBe(404)
+  })
+
+  test('schemas list what this gateway keeps', async () => {
+    const { send } = await open()
+    const list = (await send('GET', '/Schemas')).body
+    expect(list).toMatchObject({ totalResults: 2, itemsPerPage: 2 })
+    const user = (await send('GET', '/Schemas/urn:ietf:params:scim:schemas:core:2.0:User')).body
+    const attributes = user['attributes'] as JsonObject[]
+    expect(named(attributes)).toEqual(['userName', 'name', 'displayName', 'nickName', 'active', 'emails'])
+    const of = (name: string) => attributes.find((attribute) => attribute['name'] === name)
+    expect(of('displayName')).toMatchObject({ mutability: 'readOnly' })
+    expect(of('nickName')).toMatchObject({ mutability: 'writeOnly', returned: 'never' })
+    expect(of('userName')).toMatchObject({ required: true, uniqueness: 'server', caseExact: false })
+    expect((await send('GET', '/Schemas/urn:other')).status).toBe(404)
+    expect((await send('GET', '/Schemas?filter=name%20eq%20%22x%22')).status).toBe(400)
+  })
+})
+
+describe('HTTP', () => {
+  test.each(['/Devices', '/Users/a/b', '/', '', '/users', '/__proto__', '/Users/%00', '/ServiceProviderConfig/x'])(
+    'nothing at %s',
+    async (path) => {
+      const { send } = await open()
+      const { status, body } = await send('GET', path)
+      expect([status, body['status']]).toEqual([404, '404'])
+    },
+  )
+
+  test.each([
+    ['POST', '/Users/ann', 'GET, PUT, PATCH, DELETE, HEAD, OPTIONS'],
+    ['DELETE', '/Users', 'GET, POST, HEAD, OPTIONS'],
+    ['POST', '/Schemas', 'GET, HEAD, OPTIONS'],
+    ['TRACE', '/Users', 'GET, POST, HEAD, OPTIONS'],
+  ])('%s %s is 405 with Allow', async (method, path, allow) => {
+    const { send } = await open()
+    const { status, headers } = await send(method, path, {})
+    expect([status, headers['allow']]).toEqual([405, allow])
+  })
+
+  test('HEAD is GET without its body, OPTIONS tells the methods, a slash at the end does not count', async () => {
+    const { send } = await open()
+    expect(await send('HEAD', '/Users/ann')).toMatchObject({ status: 200, body: {} })
+    expect((await send('HEAD', '/Users/none')).status).toBe(404)
+    expect(await send('OPTIONS', '/Users')).toMatchObject({
+      status: 204,
+      headers: { allow: 'GET, POST, HEAD, OPTIONS' },
+    })
+    expect((await send('GET', '/Users/')).status).toBe(200)
+  })
+
+  test('media types', async () => {
+    const { send } = await open()
+    const post = (type: string) => send('POST', '/Users', { userName: 'new' }, { 'content-type': type })
+    expect((await post('text/plain')).status).toBe(415)
+    expect((await post('application/json; charset=iso-8859-1')).status).toBe(415)
+    expect((await post('application/json; charset=utf-8')).status).toBe(201)
+    expect((await send('GET', '/Users', undefined, { accept: 'text/html' })).status).toBe(406)
+    expect((await send('GET', '/Users', undefined, { accept: 'application/json' })).status).toBe(200)
+  })
+
+  test.each([
+    ['GET', '/Me'],
+    ['POST', '/Bulk'],
+    ['POST', '/.search'],
+    ['POST', '/Users/.search'],
+  ])('%s %s is 501', async (method, path) => {
+    const { send } = await open()
+    expect((await send(method, path, {})).status).toBe(501)
+  })
+})

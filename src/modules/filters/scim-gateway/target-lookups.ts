@@ -1,0 +1,96 @@
+import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { hasLookups, type LookupTarget, type Target } from '#sdk/target.ts'
+import type { GatewayConfig } from './gateway-config.ts'
+import { inParallel } from './in-parallel.ts'
+import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Query } from './lookups.ts'
+
+/** Throws INTERNAL when the target cannot be asked. */
+export function targetLookups(target: Target, config: GatewayConfig): Lookups {
+  if (!hasLookups(target)) throw new GatewayError('INTERNAL', 'the lookupTarget has no look-ups')
+  return new TargetLookups(target, config)
+}
+
+class TargetLookups implements Lookups {
+  readonly #target: LookupTarget
+  readonly #config: GatewayConfig
+  /** A user's SCIM id is the login. */
+  readonly #loginIsId: boolean
+  readonly names: Lookups['names']
+
+  constructor(target: LookupTarget, config: GatewayConfig) {
+    this.#target = target
+    this.#config = config
+    const { loginAttribute, lookupAttribute, idAttribute } = config.users
+    const idName = idAttribute?.toLowerCase()
+    this.#loginIsId =
+      target.userIdIsLogin || idName === loginAttribute.toLowerCase() || idName === lookupAttribute.toLowerCase()
+    const login = ['userID', lookupAttribute]
+    const { displayAttribute } = config.groups
+    this.names = {
+      login,
+      userId: this.#loginIsId ? login : ['id'],
+      groupName: ['name', ...(displayAttribute === undefined ? [] : [displayAttribute])],
+      groupId: [target.groupHasOwnId ? 'id' : 'name'],
+    }
+  }
+
+  async userById(id: string): Promise<FoundUser | undefined> {
+    const user = await (this.#loginIsId && !this.#target.userIdIsLogin
+      ? this.#target.lookupUserByLogin(id)
+      : this.#target.lookupUserById(id))
+    return user && this.#found(user)
+  }
+
+  async userByLogin(login: string): Promise<FoundUser | undefined> {
+    const user = await this.#target.lookupUserByLogin(login)
+    return user && this.#found(user)
+  }
+
+  async searchUsers(query: Query) {
+    const page = await this.#target.searchUsers(query)
+    return { total: page.total, items: page.items.map((user) => this.#found(user)) }
+  }
+
+  async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
+    const group = await this.#target.lookupGroupById(id, { members })
+    return group && this.#foundGroup(group)
+  }
+
+  async searchGroups(query: Query) {
+    const page = await this.#target.searchGroups(query)
+    return { total: page.total, items: page.items.map((group) => this.#foundGroup(group)) }
+  }
+
+  async memberIds({ group }: FoundGroup): Promise<readonly string[]> {
+    const { groupMembersAreIds } = this.#target
+    if (groupMembersAreIds !== this.#loginIsId) return group.members
+    const found = await inParallel(group.members, lookupWidth, (member) =>
+      groupMembersAreIds ? this.#target.lookupUserById(member) : this.#target.lookupUserByLogin(member),
+    )
+    return found.flatMap((user) => (user === undefined ? [] : [this.#found(user).id]))
+  }
+
+  async isMember({ group }: FoundGroup, { user }: FoundUser): Promise<boolean> {
+    const name = group.name.toLowerCase()
+    return user.groups.some((held) => held.toLowerCase() === name)
+  }
+
+  async groupsOf({ user }: FoundUser): Promise<readonly FoundGroup[]> {
+    const groups = await inParallel(user.groups, lookupWidth, (name) =>
+      this.#target.lookupGroupByName(name, { members: false }),
+    )
+    return groups.flatMap((group) => (group === undefined ? [] : [this.#foundGroup(group)]))
+  }
+
+  #found(user: User): FoundUser {
+    const { idAttribute } = this.#config.users
+    const stored = idAttribute === undefined ? undefined : user.attributes.first(idAttribute)
+    return { id: this.#loginIsId ? user.userID : (user.id ?? stored ?? user.userID), user }
+  }
+
+  #foundGroup(group: Group): FoundGroup {
+    return { id: this.#target.groupHasOwnId ? group.id : group.name, group }
+  }
+}

@@ -1,0 +1,89 @@
+import { JsonDocument, type MappedValue, type MappingSource } from '#identity/mapping/mapped-value.ts'
+import type { User } from '#identity/user.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { type ReadOptions, readValue } from '#protocols/scim/read-value.ts'
+import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
+import type { AttributePath } from '#protocols/scim/resource-schema.ts'
+import type { Mapping } from '#sdk/mapping.ts'
+import type { GatewayConfig } from './gateway-config.ts'
+import type { FoundUser } from './lookups.ts'
+import { resourceMeta } from './resource-meta.ts'
+
+const storedValues: ReadOptions = { readOnly: 'keep', maxValues: 10_000 }
+
+/** Makes SCIM resources of users, by `tremolo2scim`. */
+export class UserView {
+  readonly #config: GatewayConfig
+  readonly #toScim: Mapping
+  readonly #log: Logger
+
+  constructor(config: GatewayConfig, toScim: Mapping, log: Logger) {
+    this.#config = config
+    this.#toScim = toScim
+    this.#log = log
+  }
+
+  async resource({ id, user }: FoundUser, base: string): Promise<ScimResource> {
+    const { schema } = this.#config.users
+    const schemas = [schema.core.id]
+    const resource: ScimResource = { schemas, id, userName: user.userID }
+    for (const [name, mapped] of await this.#toScim.apply(this.#source(user))) {
+      const path = this.#config.scimPaths.get(name)
+      if (path !== undefined) this.#write(resource, path, mapped)
+    }
+    for (const extension of schema.extensions) if (resource[extension.id] !== undefined) schemas.push(extension.id)
+    resource['meta'] = resourceMeta('User', `${base}/Users/${encodeURIComponent(id)}`, user)
+    return resource
+  }
+
+  /** The login answers for its attributes where the store keeps it apart from them. */
+  #source(user: User): MappingSource {
+    const { loginAttribute, lookupAttribute } = this.#config.users
+    const login = loginAttribute.toLowerCase()
+    const lookup = lookupAttribute.toLowerCase()
+    return {
+      userID: user.userID,
+      groups: user.groups,
+      values: (name) => {
+        const values = user.attributes.values(name)
+        if (values.length > 0) return values
+        const lower = name.toLowerCase()
+        return lower === login || lower === lookup ? [user.userID] : values
+      },
+    }
+  }
+
+  /** A stored value that is not of the attribute's type is left out and logged; it must not hide the whole user. */
+  #write(resource: ScimResource, path: AttributePath, mapped: MappedValue): void {
+    const { attribute, sub } = path
+    const leaf = sub ?? attribute
+    try {
+      const value = readValue(this.#config.users.schema, leaf, rawValue(mapped, path), storedValues)
+      if (value === undefined) return
+      if (sub === undefined) writeAttribute(resource, path, value)
+      else writeAttribute(resource, path, { ...objectOf(readAttribute(resource, path)), [sub.name]: value })
+    } catch (error) {
+      this.#log.warn('a stored value does not fit its SCIM attribute', { attribute: leaf.name, err: error })
+    }
+  }
+}
+
+/** A document as it is; texts as JSON where the attribute is complex and they hold JSON, which is how such values are stored. */
+function rawValue(mapped: MappedValue, { attribute, sub }: AttributePath): JsonValue {
+  if (mapped instanceof JsonDocument) return mapped.value
+  const leaf = sub ?? attribute
+  const values = leaf.type === 'complex' ? mapped.flatMap((text) => storedJson(text) ?? text) : mapped
+  return leaf.multiValued ? values : (values[0] ?? null)
+}
+
+function storedJson(text: string): JsonValue | undefined {
+  if (!text.startsWith('{') && !text.startsWith('[')) return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const objectOf = (value: JsonValue | undefined): JsonObject => (isJsonObject(value) ? value : {})

@@ -1,0 +1,153 @@
+import { readCompareValue } from '#protocols/scim/filter/compare-value.ts'
+import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
+import { type Token, tokenize } from '#protocols/scim/filter/filter-tokens.ts'
+import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { defaultSubAttribute } from '#protocols/scim/schema.ts'
+import { quoted, type ScimErrorType, scimError } from '#protocols/scim/scim-error.ts'
+
+export const maxFilterLength = 4096
+export const maxFilterDepth = 50
+
+const operators: ReadonlySet<string> = new Set(['eq', 'ne', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le'])
+
+/** Turns a name into a path: of the resource, or of one element inside brackets. */
+type Scope = (name: string) => AttributePath | undefined
+
+/** Throws invalidFilter for anything outside the grammar, unknown attributes, and comparisons that make no sense. */
+export function parseFilter(text: string, schema: ResourceSchema): ScimFilter {
+  if (text.length > maxFilterLength) {
+    throw scimError('invalidFilter', `The filter is longer than ${maxFilterLength} characters.`)
+  }
+  return new FilterParser(tokenize(text, 'invalidFilter'), schema, 'invalidFilter').whole((name) =>
+    schema.resolveAttribute(name),
+  )
+}
+
+/** The condition between the brackets of a PATCH path. Throws invalidFilter as well (RFC 7644 table 9). */
+export function parseElementFilter(tokens: readonly Token[], schema: ResourceSchema, of: AttributeRef): ScimFilter {
+  return new FilterParser(tokens, schema, 'invalidFilter').whole(elementScope(schema, of))
+}
+
+export function elementScope(schema: ResourceSchema, of: AttributeRef): Scope {
+  return (name) => {
+    const attribute = schema.subAttribute(of.attribute, name)
+    return attribute === undefined ? undefined : { attribute }
+  }
+}
+
+class FilterParser {
+  readonly #tokens: readonly Token[]
+  readonly #schema: ResourceSchema
+  readonly #errorType: ScimErrorType
+  #at = 0
+  #depth = 0
+
+  constructor(tokens: readonly Token[], schema: ResourceSchema, errorType: ScimErrorType) {
+    this.#tokens = tokens
+    this.#schema = schema
+    this.#errorType = errorType
+  }
+
+  whole(scope: Scope): ScimFilter {
+    const filter = this.#or(scope)
+    if (this.#at < this.#tokens.length) this.#fail('There is more behind the end of the filter.')
+    return filter
+  }
+
+  #or(scope: Scope): ScimFilter {
+    const filters = [this.#and(scope)]
+    while (this.#keyword('or')) filters.push(this.#and(scope))
+    const [only] = filters
+    return filters.length === 1 && only !== undefined ? only : { kind: 'or', filters }
+  }
+
+  #and(scope: Scope): ScimFilter {
+    const filters = [this.#term(scope)]
+    while (this.#keyword('and')) filters.push(this.#term(scope))
+    const [only] = filters
+    return filters.length === 1 && only !== undefined ? only : { kind: 'and', filters }
+  }
+
+  #term(scope: Scope): ScimFilter {
+    const token = this.#next('a condition')
+    if (token.kind === '(') return this.#group(')', scope)
+    if (token.kind !== 'word') this.#fail('A condition starts with an attribute name, "not" or "(".')
+    if (token.text.toLowerCase() === 'not') {
+      if (this.#next('"("').kind !== '(') this.#fail('"not" must be followed by "(".')
+      return { kind: 'not', filter: this.#group(')', scope) }
+    }
+    const path = scope(token.text)
+    if (path === undefined) this.#fail(`There is no attribute ${quoted(token.text)}.`)
+    if (path.attribute.returned === 'never') this.#fail(`${path.attribute.name} cannot be filtered on.`)
+    return this.#peek()?.kind === '[' ? this.#element(path) : this.#condition(path)
+  }
+
+  #group(end: ')' | ']', scope: Scope): ScimFilter {
+    if (++this.#depth > maxFilterDepth) this.#fail(`The filter is nested deeper than ${maxFilterDepth} levels.`)
+    const filter = this.#or(scope)
+    if (this.#next(`"${end}"`).kind !== end) this.#fail(`"${end}" is missing.`)
+    this.#depth--
+    return filter
+  }
+
+  #element(path: AttributePath): ScimFilter {
+    const { attribute, extension, sub } = path
+    if (attribute.type !== 'complex' || sub !== undefined) this.#fail(`${attribute.name} has no sub-attributes.`)
+    const of: AttributeRef = extension === undefined ? { attribute } : { attribute, extension }
+    const inner = elementScope(this.#schema, of)
+    this.#at++
+    const filter = this.#group(']', inner)
+    const after = this.#peek()
+    if (after?.kind !== 'word' || !after.text.startsWith('.')) return { kind: 'element', of, filter }
+    this.#at++
+    const name = after.text.slice(1)
+    const subPath = inner(name) ?? this.#fail(`${attribute.name} has no sub-attribute ${quoted(name)}.`)
+    return { kind: 'element', of, filter: { kind: 'and', filters: [filter, this.#condition(subPath)] } }
+  }
+
+  #condition(path: AttributePath): ScimFilter {
+    const token = this.#next('an operator')
+    const word = token.kind === 'word' ? token.text.toLowerCase() : ''
+    if (word === 'pr') return { kind: 'present', path }
+    if (!operators.has(word)) this.#fail('An operator is missing: eq, ne, co, sw, ew, pr, gt, ge, lt or le.')
+    const operator = word as CompareOperator
+    const raw = this.#value()
+    const leaf = path.sub ?? path.attribute
+    const inner = leaf.type === 'complex' ? defaultSubAttribute(leaf) : undefined
+    const read = readCompareValue(inner ?? leaf, operator, raw)
+    if ('problem' in read) this.#fail(`${read.problem}.`)
+    const target = inner === undefined || path.sub !== undefined ? path : { ...path, sub: inner }
+    return { kind: 'compare', operator, path: target, value: read.value }
+  }
+
+  #value(): CompareValue {
+    const token = this.#next('a value')
+    if (token.kind === 'string') return token.value
+    const text = token.kind === 'word' ? token.text : ''
+    // RFC 7644 lists JSON's own words; some clients write them in title case.
+    const word = text.toLowerCase()
+    if (word === 'true' || word === 'false') return word === 'true'
+    if (word === 'null') return null
+    if (/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return Number(text)
+    return this.#fail(`${quoted(text)} is not a value; texts stand in double quotes.`)
+  }
+
+  #keyword(word: string): boolean {
+    const token = this.#peek()
+    if (token?.kind !== 'word' || token.text.toLowerCase() !== word) return false
+    this.#at++
+    return true
+  }
+
+  #peek(): Token | undefined {
+    return this.#tokens[this.#at]
+  }
+
+  #next(wanted: string): Token {
+    return this.#tokens[this.#at++] ?? this.#fail(`The filter ends where ${wanted} is expected.`)
+  }
+
+  #fail(detail: string): never {
+    throw scimError(this.#errorType, detail)
+  }
+}

@@ -1,0 +1,45 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import type { AttributeRef } from '#protocols/scim/resource-schema.ts'
+
+/** A SCIM resource under construction. Its keys come from schema tables, never from input. */
+export type ScimResource = Record<string, JsonValue>
+
+export function readAttribute(resource: JsonObject, ref: AttributeRef): JsonValue | undefined {
+  if (ref.extension === undefined) return resource[ref.attribute.name]
+  const extension = resource[ref.extension]
+  return isJsonObject(extension) ? extension[ref.attribute.name] : undefined
+}
+
+/** Undefined, an empty list and an empty object remove the attribute; all three mean "unassigned" (RFC 7643 2.5). */
+export function writeAttribute(resource: ScimResource, ref: AttributeRef, value: JsonValue | undefined): void {
+  if (ref.extension === undefined) {
+    put(resource, ref.attribute.name, value)
+    return
+  }
+  const before = resource[ref.extension]
+  const extension: ScimResource = isJsonObject(before) ? { ...before } : {}
+  put(extension, ref.attribute.name, value)
+  put(resource, ref.extension, extension)
+}
+
+function put(object: ScimResource, name: string, value: JsonValue | undefined): void {
+  if (value === undefined || isUnassigned(value)) delete object[name]
+  else object[name] = value
+}
+
+export function isUnassigned(value: JsonValue): boolean {
+  if (value === null) return true
+  if (Array.isArray(value)) return value.length === 0
+  return isJsonObject(value) && Object.keys(value).length === 0
+}
+
+/** Same JSON, whatever the order of an object's keys. Depth is that of the schemas, so recursion is bounded by them. */
+export function sameValue(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+  if (a === b) return true
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, i) => sameValue(item, b[i]))
+  }
+  if (!isJsonObject(a) || !isJsonObject(b)) return false
+  const names = Object.keys(a)
+  return names.length === Object.keys(b).length && names.every((name) => sameValue(a[name], b[name]))
+}

@@ -1,0 +1,76 @@
+/** The schema language of RFC 7643 section 7. Everything else in this folder is driven by tables written in it. */
+export type AttributeType =
+  | 'string'
+  | 'boolean'
+  | 'decimal'
+  | 'integer'
+  | 'dateTime'
+  | 'binary'
+  | 'reference'
+  | 'complex'
+
+export interface SchemaAttribute {
+  readonly name: string
+  readonly type: AttributeType
+  readonly multiValued: boolean
+  readonly description: string
+  readonly required: boolean
+  readonly caseExact: boolean
+  readonly mutability: 'readWrite' | 'readOnly' | 'immutable' | 'writeOnly'
+  readonly returned: 'always' | 'default' | 'request' | 'never'
+  readonly uniqueness: 'none' | 'server' | 'global'
+  readonly canonicalValues?: readonly string[]
+  readonly referenceTypes?: readonly string[]
+  /** Of complex attributes only. */
+  readonly subAttributes: readonly SchemaAttribute[]
+}
+
+export interface Schema {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  readonly attributes: readonly SchemaAttribute[]
+}
+
+type Characteristics = Partial<Omit<SchemaAttribute, 'name' | 'description'>>
+
+/** A single-valued, optional, readWrite, case-insensitive string unless the characteristics say otherwise. */
+export function attribute(name: string, description: string, characteristics: Characteristics = {}): SchemaAttribute {
+  const exact = characteristics.type === 'reference' || characteristics.type === 'binary'
+  return {
+    name,
+    type: 'string',
+    multiValued: false,
+    description,
+    required: false,
+    caseExact: exact,
+    mutability: 'readWrite',
+    returned: 'default',
+    uniqueness: 'none',
+    subAttributes: [],
+    ...characteristics,
+  }
+}
+
+/** Several values, each with the sub-attributes of RFC 7643 2.4. */
+export function labelledValues(
+  name: string,
+  description: string,
+  value: Characteristics = {},
+  types: readonly string[] = [],
+): SchemaAttribute {
+  return attribute(name, description, {
+    type: 'complex',
+    multiValued: true,
+    subAttributes: [
+      attribute('value', 'The value itself.', value),
+      attribute('display', 'A name for display.'),
+      attribute('type', 'What kind of value it is.', types.length > 0 ? { canonicalValues: types } : {}),
+      attribute('primary', 'Whether this is the preferred value.', { type: 'boolean' }),
+    ],
+  })
+}
+
+/** The sub-attribute that stands for the whole where none is named: `emails eq "x"` means `emails.value eq "x"`. */
+export const defaultSubAttribute = (complex: SchemaAttribute): SchemaAttribute | undefined =>
+  complex.subAttributes.find((sub) => sub.name === 'value')
