@@ -94,7 +94,7 @@ export class MemoryTarget implements PasswordTarget {
     for (const [attribute, values] of stored.attributes) {
       for (const value of values) request.audit({ subject: 'attribute', action: 'add', attribute, value })
     }
-    for (const value of user.groups) request.audit({ subject: 'group', action: 'add', attribute: 'group', value })
+    for (const value of user.groups) request.audit({ subject: 'group', action: 'add', attribute: 'groups', value })
   }
 
   async syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void> {
@@ -120,10 +120,10 @@ export class MemoryTarget implements PasswordTarget {
     const groups = options.addOnly ? [...new Set([...stored.groups, ...user.groups])] : [...user.groups]
     if (this.#reports) {
       for (const value of groups.filter((name) => !stored.groups.includes(name))) {
-        request.audit({ subject: 'group', action: 'add', attribute: 'group', value })
+        request.audit({ subject: 'group', action: 'add', attribute: 'groups', value })
       }
       for (const value of stored.groups.filter((name) => !groups.includes(name))) {
-        request.audit({ subject: 'group', action: 'delete', attribute: 'group', value })
+        request.audit({ subject: 'group', action: 'delete', attribute: 'groups', value })
       }
     }
     stored.groups = groups

@@ -1,6 +1,6 @@
 import { customTasks } from '#catalog/custom-tasks.ts'
 import { tasks as taskModules } from '#catalog/workflow-tasks.ts'
-import type { SubjectQueue } from '#engine/workflow/subject-queue.ts'
+import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
 import { createWorkflows } from '#engine/workflow/workflows.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Directory } from '#identity/directory.ts'
@@ -113,7 +113,7 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
   const workflows = await createWorkflows({ workflows: new Map(configs), targets: new Map(targets) }, () => host, {
     log: host.log,
     clock: host.clock,
-    ...(options.subjects === undefined ? {} : { subjects: options.subjects }),
+    subjects: options.subjects ?? new SubjectQueue(),
     audit: {
       append: async (rows) => {
         audit.writes++

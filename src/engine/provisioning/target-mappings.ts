@@ -1,0 +1,23 @@
+import type { Scope } from '#kernel/scope.ts'
+import type { TargetConfig } from '#sdk/configuration.ts'
+import type { ModuleHost, TargetSource } from '#sdk/host.ts'
+import type { Mapping } from '#sdk/mapping.ts'
+
+/** The `targetAttributes` of every target that has them, created once. */
+export async function createTargetMappings(
+  targets: ReadonlyMap<string, TargetConfig>,
+  hostFor: (name: string, at: string) => ModuleHost,
+  scope: Scope,
+): Promise<ReadonlyMap<string, Mapping>> {
+  const mappings = new Map<string, Mapping>()
+  for (const [name, { mapping, at }] of targets) {
+    if (mapping !== undefined) mappings.set(name, scope.own(await mapping.create(hostFor(name, at))))
+  }
+  return mappings
+}
+
+/** A host whose targets come with their mappings, as workflow tasks need them. */
+export function withMappings(host: ModuleHost, mappings: ReadonlyMap<string, Mapping>): ModuleHost {
+  const targets: TargetSource = { get: (name) => host.targets.get(name), mapping: (name) => mappings.get(name) }
+  return { ...host, targets }
+}

@@ -1,0 +1,42 @@
+import type { Scope } from '#kernel/scope.ts'
+import type { WorkflowConfig } from '#sdk/configuration.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { PreparedTask, WorkflowTask } from '#sdk/workflow-task.ts'
+
+/** One task of a definition, created and ready to run. */
+export interface Step {
+  readonly taskType: string
+  readonly task: WorkflowTask
+}
+
+/** A workflow, created once per configuration. Every list of tasks in its tree is known by its place. */
+export interface Definition {
+  readonly name: string
+  /** A run is pinned to this. */
+  readonly hash: string
+  /** By place: `''` is the workflow's own list, `2/onSuccess` the list in the third task's branch, and so on. */
+  readonly lists: ReadonlyMap<string, readonly Step[]>
+}
+
+/** The place of the list in a branch of the `index`-th task of the list at `place`. */
+export function branchPlace(place: string, index: number, branch: 'onSuccess' | 'onFailure'): string {
+  return place === '' ? `${index}/${branch}` : `${place}/${index}/${branch}`
+}
+
+/** Creates the tasks of a workflow; they are closed with the scope. */
+export async function createDefinition(config: WorkflowConfig, host: ModuleHost, scope: Scope): Promise<Definition> {
+  const lists = new Map<string, readonly Step[]>()
+  const pending: { place: string; tasks: readonly PreparedTask[] }[] = [{ place: '', tasks: config.tasks }]
+  for (let list = pending.shift(); list !== undefined; list = pending.shift()) {
+    const steps: Step[] = []
+    for (const [index, prepared] of list.tasks.entries()) {
+      steps.push({ taskType: prepared.taskType, task: scope.own(await prepared.create(host)) })
+      for (const branch of ['onSuccess', 'onFailure'] as const) {
+        if (prepared[branch].length === 0) continue
+        pending.push({ place: branchPlace(list.place, index, branch), tasks: prepared[branch] })
+      }
+    }
+    lists.set(list.place, steps)
+  }
+  return { name: config.name, hash: config.hash, lists }
+}

@@ -1,0 +1,50 @@
+import { describe, expect, test } from 'vitest'
+import { createRequestMap } from '#engine/workflow/request-map.ts'
+
+describe('createRequestMap', () => {
+  test('keeps what the caller passed', () => {
+    expect([...createRequestMap({ groupname: 'admins', removegroup: 'false' })]).toEqual([
+      ['groupname', 'admins'],
+      ['removegroup', 'false'],
+    ])
+  })
+
+  test.each([
+    'APPROVAL_IMMEDIATE_ACTION',
+    'APPROVAL.ID',
+    'approval_reason',
+    'UNISON.PROV.ATTRS',
+    'unison.sendToSubject',
+    'UNISON_EXEC_TYPE',
+    'WORKFLOW',
+    'WORKFLOW_ID',
+    'workflow.id',
+    'com.tremolosecurity.unison.provisioning.SetPassword',
+    'TREMOLO_USER_ID',
+    'constructor',
+  ])('refuses the engine key %s', (key) => {
+    expect(() => createRequestMap({ [key]: 'true' })).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
+  })
+
+  test('refuses a key that reaches into JavaScript', () => {
+    const params = JSON.parse('{"__proto__": "x"}') as Record<string, string>
+    expect(() => createRequestMap(params)).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
+  })
+
+  test('a run may say that it is synchronous, and nothing else', () => {
+    expect(createRequestMap({ 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' }).size).toBe(1)
+    expect(() => createRequestMap({ 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' })).toThrow(
+      expect.objectContaining({ code: 'NOT_SUPPORTED' }),
+    )
+    expect(() => createRequestMap({ 'UNISON.EXEC.TYPE': 'later' })).toThrow(
+      expect.objectContaining({ code: 'BAD_REQUEST' }),
+    )
+  })
+
+  test('the number of keys is limited, and values are text', () => {
+    const many = Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`k${i}`, 'v']))
+    expect(() => createRequestMap(many)).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
+    const wrong = { key: { toString: 'x' } } as unknown as Record<string, string>
+    expect(() => createRequestMap(wrong)).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
+  })
+})

@@ -1,0 +1,39 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { isEngineKey } from '#sdk/engine-keys.ts'
+import type { RequestMap } from '#sdk/workflow-task.ts'
+
+const maxKeys = 256
+const maxKeyLength = 256
+
+/** How a run is executed; the one engine key that a caller may set. */
+const execType = 'UNISON.EXEC.TYPE'
+const synchronous = 'UNISON.EXEC.SYNC'
+
+/**
+ * The request map of a run from what the caller passed. Throws BAD_REQUEST for engine keys and for more keys than fit,
+ * NOT_SUPPORTED for a run that is to be asynchronous.
+ */
+export function createRequestMap(params: Readonly<Record<string, string>>): RequestMap {
+  const map: RequestMap = new Map()
+  for (const key of Object.keys(params)) {
+    if (map.size >= maxKeys) throw refused(`more than ${maxKeys} request parameters`)
+    if (key.length === 0 || key.length > maxKeyLength) throw refused('a request parameter without a usable name')
+    const value = params[key]
+    if (typeof value !== 'string') throw refused(`request parameter "${key}" is not text`)
+    if (key === execType) requireSynchronous(value)
+    else if (isEngineKey(key)) throw refused(`request parameter "${key}" is a key of the engine`)
+    map.set(key, value)
+  }
+  return map
+}
+
+function requireSynchronous(value: string): void {
+  if (value === synchronous) return
+  if (value !== 'UNISON.EXEC.ASYNC') throw refused(`"${value}" is no execution type`)
+  throw new GatewayError('NOT_SUPPORTED', 'an asynchronous run was asked for', {
+    publicText: 'Workflows run synchronously here.',
+  })
+}
+
+const refused = (detail: string): GatewayError =>
+  new GatewayError('BAD_REQUEST', detail, { publicText: 'A request parameter is not allowed.' })

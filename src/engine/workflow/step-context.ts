@@ -1,0 +1,80 @@
+import type { AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import { currentUser, type RunState } from '#engine/workflow/run-state.ts'
+import { type Position, positionText } from '#engine/workflow/walk.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { LogFields, Logger } from '#kernel/logger.ts'
+import type { TargetRequest } from '#sdk/target.ts'
+import type { RequestMap, TaskContext } from '#sdk/workflow-task.ts'
+
+export interface RunServices {
+  readonly log: Logger
+  readonly clock: Clock
+  readonly trail: AuditTrail
+}
+
+/** What one step is given. Plain objects without getters: they are made for every step, and targets may copy them. */
+export function stepContext(state: RunState, position: Position, services: RunServices): TaskContext {
+  const { id, requestor, request } = state
+  const user = currentUser(state)
+  const workflow = { id, name: state.workflow }
+  const log = new StepLogger(services.log, workflow, position)
+  const forTarget = (target: string): TargetRequest => ({
+    workflow,
+    idempotencyKey: `${id}/${state.steps}`,
+    requestor,
+    params: requestObject(request),
+    log,
+    audit: (change) => services.trail.add(services.clock(), user.userID, target, change),
+  })
+  return { user, request, workflow, requestor, log, forTarget }
+}
+
+/** Without a prototype, so that no key can reach JavaScript's own properties. */
+function requestObject(request: RequestMap): Readonly<Record<string, unknown>> {
+  const object: Record<string, unknown> = Object.create(null)
+  for (const [key, value] of request) object[key] = value
+  return object
+}
+
+/** Says of every line which step of which run wrote it; the words are made when there is a line. */
+class StepLogger implements Logger {
+  readonly #base: Logger
+  readonly #workflow: { readonly id: string; readonly name: string }
+  readonly #position: Position
+
+  constructor(base: Logger, workflow: { readonly id: string; readonly name: string }, position: Position) {
+    this.#base = base
+    this.#workflow = workflow
+    this.#position = position
+  }
+
+  debug(message: string, fields?: LogFields): void {
+    this.#base.debug(message, this.#tagged(fields))
+  }
+
+  info(message: string, fields?: LogFields): void {
+    this.#base.info(message, this.#tagged(fields))
+  }
+
+  warn(message: string, fields?: LogFields): void {
+    this.#base.warn(message, this.#tagged(fields))
+  }
+
+  error(message: string, fields?: LogFields): void {
+    this.#base.error(message, this.#tagged(fields))
+  }
+
+  with(fields: LogFields): Logger {
+    return new StepLogger(this.#base.with(fields), this.#workflow, this.#position)
+  }
+
+  #tagged(fields?: LogFields): LogFields {
+    return {
+      ...fields,
+      workflowId: this.#workflow.id,
+      workflow: this.#workflow.name,
+      task: positionText(this.#position),
+      taskType: this.#position.step.taskType,
+    }
+  }
+}

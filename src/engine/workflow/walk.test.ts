@@ -1,0 +1,235 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createDefinition, type Definition } from '#engine/workflow/definition.ts'
+import { currentUser, type RunState } from '#engine/workflow/run-state.ts'
+import { positionText, rootFrame, walk } from '#engine/workflow/walk.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { Scope } from '#kernel/scope.ts'
+import { noFlow } from '#sdk/flow.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { PreparedTask, TaskContext, TaskOutcome, WorkflowUser } from '#sdk/workflow-task.ts'
+import { copyUser } from '#sdk/workflow-user.ts'
+
+/** A task of a generated tree: what it does, and what is in its branches. */
+interface Node {
+  readonly does: 'next' | 'stop' | 'onSuccess' | 'onFailure' | 'copy' | 'call'
+  readonly async: boolean
+  readonly onSuccess: readonly Node[]
+  readonly onFailure: readonly Node[]
+}
+
+const listOf = (depth: number): fc.Arbitrary<Node[]> =>
+  depth === 0
+    ? fc.constant([])
+    : fc.array(
+        fc.record<Node>({
+          does: fc.constantFrom('next', 'next', 'stop', 'onSuccess', 'onFailure', 'copy', 'call'),
+          async: fc.boolean(),
+          onSuccess: listOf(depth - 1),
+          onFailure: listOf(depth - 1),
+        }),
+        { maxLength: 4 },
+      )
+
+const trees = listOf(3)
+
+const newUser = (): WorkflowUser => ({ userID: 'u', attributes: new Attributes(), groups: [], keepGroups: false })
+
+/** Each task writes its place into the user it works on; the trace is what it saw. */
+function prepare(nodes: readonly Node[], place: string, trace: string[]): PreparedTask[] {
+  return nodes.map((node, index) => {
+    const here = `${place}/${index}`
+    const outcome = (user: WorkflowUser): TaskOutcome => {
+      switch (node.does) {
+        case 'copy':
+          return { kind: 'branch', branch: 'onSuccess', user: copyUser(user) }
+        case 'onSuccess':
+        case 'onFailure':
+          return { kind: 'branch', branch: node.does }
+        case 'call':
+          return { kind: 'call', workflow: 'called' }
+        default:
+          return { kind: node.does }
+      }
+    }
+    const run = ({ user }: TaskContext) => {
+      user.attributes.add('seen', [here])
+      trace.push(`${here}:${user.attributes.values('seen').length}`)
+      return node.async ? Promise.resolve(outcome(user)) : outcome(user)
+    }
+    return {
+      taskType: node.does,
+      path: [],
+      flow: noFlow,
+      calls: [],
+      onSuccess: prepare(node.onSuccess, `${here}/s`, trace),
+      onFailure: prepare(node.onFailure, `${here}/f`, trace),
+      create: async () => ({ run }),
+    }
+  })
+}
+
+/** The same meaning, said by recursion. False when the run was stopped. */
+function recurse(
+  nodes: readonly Node[],
+  called: readonly Node[],
+  place: string,
+  user: WorkflowUser,
+  trace: string[],
+): boolean {
+  for (const [index, node] of nodes.entries()) {
+    const here = `${place}/${index}`
+    user.attributes.add('seen', [here])
+    trace.push(`${here}:${user.attributes.values('seen').length}`)
+    if (node.does === 'stop') return false
+    const goesOn =
+      node.does === 'next' ||
+      (node.does === 'call' && recurse(called, [], 'called', user, trace)) ||
+      (node.does === 'copy' && recurse(node.onSuccess, called, `${here}/s`, copyUser(user), trace)) ||
+      (node.does === 'onSuccess' && recurse(node.onSuccess, called, `${here}/s`, user, trace)) ||
+      (node.does === 'onFailure' && recurse(node.onFailure, called, `${here}/f`, user, trace))
+    if (!goesOn) return false
+  }
+  return true
+}
+
+const withoutCalls = (nodes: readonly Node[]): Node[] =>
+  nodes.map((node) => ({
+    ...node,
+    does: node.does === 'call' ? 'next' : node.does,
+    onSuccess: withoutCalls(node.onSuccess),
+    onFailure: withoutCalls(node.onFailure),
+  }))
+
+async function define(name: string, nodes: readonly Node[], trace: string[]): Promise<Definition> {
+  const tasks = prepare(nodes, name, trace)
+  const config = { name, namespace: undefined, at: '', label: '', description: '', inList: false, orgId: undefined }
+  return createDefinition({ ...config, hash: `${name}#1`, tasks }, {} as ModuleHost, new Scope())
+}
+
+const start = (definition: Definition): RunState => ({
+  id: 'run',
+  workflow: definition.name,
+  requestor: 'caller',
+  user: newUser(),
+  request: new Map(),
+  frames: [rootFrame(definition)],
+  steps: 0,
+})
+
+const contextFor = (state: RunState): TaskContext => ({
+  user: currentUser(state),
+  request: state.request,
+  workflow: { id: state.id, name: state.workflow },
+  requestor: state.requestor,
+  log: silentLogger,
+  forTarget: () => {
+    throw new Error('no targets here')
+  },
+})
+
+describe('walk', () => {
+  test('runs the tasks that recursion would run, in its order, on the same users', async () => {
+    await fc.assert(
+      fc.asyncProperty(trees, trees, async (nodes, other) => {
+        const called = withoutCalls(other)
+        const trace: string[] = []
+        const definitions = new Map([
+          ['main', await define('main', nodes, trace)],
+          ['called', await define('called', called, trace)],
+        ])
+        const state = start(definitions.get('main') as Definition)
+        await walk(state, (name) => definitions.get(name) as Definition, contextFor)
+        const expected: string[] = []
+        const user = newUser()
+        recurse(nodes, called, 'main', user, expected)
+        expect(trace).toEqual(expected)
+        expect(state.user.attributes.values('seen')).toEqual(user.attributes.values('seen'))
+        expect(state.frames).toEqual([])
+        expect(state.steps).toBe(expected.length)
+      }),
+    )
+  })
+
+  test('a run that is put down as data between two steps and taken up again does the same', async () => {
+    await fc.assert(
+      fc.asyncProperty(trees, fc.nat(20), async (nodes, cut) => {
+        const whole: string[] = []
+        recurse(withoutCalls(nodes), [], 'main', newUser(), whole)
+        const trace: string[] = []
+        const definition = await define('main', withoutCalls(nodes), trace)
+        const state = start(definition)
+        const interrupted = walk(
+          state,
+          () => definition,
+          (current) => {
+            if (current.steps > cut) throw new Error('killed')
+            return contextFor(current)
+          },
+        )
+        const finished = await interrupted.then(
+          () => true,
+          () => false,
+        )
+        if (!finished) {
+          const resumed = revive(JSON.parse(JSON.stringify(state, saved)) as RunState)
+          resumed.steps--
+          await walk(resumed, () => definition, contextFor)
+        }
+        expect(trace).toEqual(whole)
+      }),
+    )
+  })
+
+  test('a workflow that calls itself is ended', async () => {
+    const trace: string[] = []
+    const definition = await define('main', [{ does: 'call', async: false, onSuccess: [], onFailure: [] }], trace)
+    const run = walk(start(definition), () => definition, contextFor)
+    await expect(run).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
+    expect(trace.length).toBe(16)
+  })
+
+  test('the number of steps is limited', async () => {
+    const node: Node = { does: 'next', async: false, onSuccess: [], onFailure: [] }
+    const trace: string[] = []
+    const definition = await define('main', Array<Node>(6).fill(node), trace)
+    const run = walk(start(definition), () => definition, contextFor, { steps: 5, calls: 16 })
+    await expect(run).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
+    expect(trace.length).toBe(5)
+  })
+
+  test('a deep tree needs no deep call stack', async () => {
+    let nodes: Node[] = []
+    for (let i = 0; i < 2000; i++) nodes = [{ does: 'onSuccess', async: false, onSuccess: nodes, onFailure: [] }]
+    const definition = await define('main', nodes, [])
+    const state = start(definition)
+    await walk(state, () => definition, contextFor)
+    expect(state.steps).toBe(2000)
+  })
+
+  test('a position reads as a path', () => {
+    const frame = { workflow: 'w', hash: '', place: '2/onSuccess', next: 0 }
+    expect(positionText({ frame, index: 1 })).toBe('w:2/onSuccess/1')
+    expect(positionText({ frame: { ...frame, place: '' }, index: 0 })).toBe('w:0')
+  })
+})
+
+function saved(_name: string, value: unknown): unknown {
+  if (value instanceof Attributes) return value.toObject()
+  return value instanceof Map ? Object.fromEntries(value) : value
+}
+
+/** A state read back from JSON. */
+function revive(state: RunState): RunState {
+  const user = (plain: WorkflowUser): WorkflowUser => ({
+    ...plain,
+    attributes: Attributes.from(plain.attributes as unknown as Record<string, string[]>),
+  })
+  return {
+    ...state,
+    user: user(state.user),
+    request: new Map(Object.entries(state.request)),
+    frames: state.frames.map((frame) => (frame.user === undefined ? frame : { ...frame, user: user(frame.user) })),
+  }
+}

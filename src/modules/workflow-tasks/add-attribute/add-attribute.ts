@@ -1,0 +1,78 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { isForbiddenKey } from '#kernel/json.ts'
+import { isEngineKey } from '#sdk/engine-keys.ts'
+import { TaskFields } from '#sdk/task-fields.ts'
+import { renderTask, templateReads } from '#sdk/task-template.ts'
+import { next, type RequestMap, type TaskModule, type WorkflowUser } from '#sdk/workflow-task.ts'
+
+const fields = {
+  name: { about: 'The attribute or request key; `$key$` is replaced.', required: true },
+  value: {
+    about: 'The value to add; a template. With `remove`, the value to take away; empty takes all of them.',
+    required: false,
+  },
+  remove: { about: 'Takes the value away instead of adding it; `false` when absent.', required: false },
+  addToRequest: {
+    about: 'Changes the request map instead of the user; `false` when absent. Keys of the engine are refused.',
+    required: false,
+  },
+} as const
+
+const addAttribute: TaskModule = {
+  taskType: 'addAttribute',
+  fields,
+  branches: false,
+  prepare: (given, path, issues) => {
+    const read = new TaskFields(fields, given, path, issues)
+    const name = read.nameTemplate('name')
+    const value = read.template('value')
+    const remove = read.flag('remove', false)
+    const addToRequest = read.flag('addToRequest', false)
+    if (!remove && value.text === '') issues.error(read.pathOf('value'), '"value" is required')
+    const isFixed = name.keys.length === 0
+    if (isFixed && addToRequest && isEngineKey(name.text)) {
+      issues.error(read.pathOf('name'), `"${name.text}" is a key of the engine`)
+    }
+    const producesUserAttribute = !remove && !addToRequest
+    return {
+      calls: [],
+      flow: {
+        reads: templateReads(value, read.pathOf('value')),
+        produces: producesUserAttribute && isFixed ? [{ attribute: name.text, path: read.pathOf('name') }] : [],
+        dropsOthers: false,
+        opaque: producesUserAttribute && !isFixed,
+      },
+      create: async () => ({
+        run(context) {
+          const key = renderTask(name, context)
+          const text = renderTask(value, context)
+          if (key === '' || isForbiddenKey(key) || (addToRequest && isEngineKey(key))) {
+            throw new GatewayError('BAD_REQUEST', `addAttribute: "${name.text}" gave "${key}", which cannot be set`)
+          }
+          if (addToRequest) changeRequest(context.request, key, text, remove)
+          else changeUser(context.user, key, text, remove)
+          return next
+        },
+      }),
+    }
+  },
+}
+
+export default addAttribute
+
+function changeRequest(request: RequestMap, key: string, value: string, remove: boolean): void {
+  if (remove) request.delete(key)
+  else request.set(key, value)
+}
+
+/** An empty value adds nothing, since an attribute holds no empty values. */
+function changeUser(user: WorkflowUser, name: string, value: string, remove: boolean): void {
+  const { attributes } = user
+  if (!remove) attributes.add(name, value === '' ? [] : [value])
+  else if (value === '') attributes.delete(name)
+  else
+    attributes.set(
+      name,
+      attributes.values(name).filter((held) => held !== value),
+    )
+}

@@ -1,0 +1,57 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { TaskFields } from '#sdk/task-fields.ts'
+import { renderTask, templateReads } from '#sdk/task-template.ts'
+import { next, type TaskModule } from '#sdk/workflow-task.ts'
+import { changeGroups } from '#sdk/workflow-user.ts'
+
+const fields = {
+  name: { about: 'The group; a template.', required: true },
+  remove: {
+    about:
+      '`true` takes the user out of the group; a template that gives `true` or `false`, `false` when absent or empty.',
+    required: false,
+  },
+} as const
+
+const addGroup: TaskModule = {
+  taskType: 'addGroup',
+  fields,
+  branches: false,
+  prepare: (given, path, issues) => {
+    const read = new TaskFields(fields, given, path, issues)
+    const name = read.template('name')
+    const remove = read.template('remove')
+    if (remove.keys.length === 0 && remove.attributes.length === 0 && readFlag(remove.text) === undefined) {
+      issues.error(read.pathOf('remove'), '"remove" must be true, false or a template')
+    }
+    return {
+      calls: [],
+      flow: {
+        ...noFlow,
+        reads: [...templateReads(name, read.pathOf('name')), ...templateReads(remove, read.pathOf('remove'))],
+      },
+      create: async () => ({
+        run(context) {
+          const group = renderTask(name, context).trim()
+          if (group === '') throw new GatewayError('WORKFLOW_FAILED', `addGroup: "${name.text}" gave no group name`)
+          const answer = renderTask(remove, context)
+          const removed = readFlag(answer)
+          if (removed === undefined) {
+            throw new GatewayError('WORKFLOW_FAILED', `addGroup: "${remove.text}" gave neither true nor false`)
+          }
+          changeGroups(context.user, removed ? [] : [group], removed ? [group] : [])
+          return next
+        },
+      }),
+    }
+  },
+}
+
+export default addGroup
+
+function readFlag(text: string): boolean | undefined {
+  const word = text.trim().toLowerCase()
+  if (word === '' || word === 'false') return false
+  return word === 'true' ? true : undefined
+}

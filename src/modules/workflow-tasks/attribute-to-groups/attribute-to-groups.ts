@@ -1,0 +1,30 @@
+import { noFlow } from '#sdk/flow.ts'
+import { text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { changeGroups } from '#sdk/workflow-user.ts'
+
+const parameters = {
+  attributeName: text({
+    about: 'The attribute whose values become groups; it is then removed from the user.',
+    required: true,
+  }),
+}
+
+export default defineCustomTask({
+  className: 'tasks.Attribute2Groups',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.Attribute2Groups'],
+  parameters,
+  parse: (params, issues, context) => ({
+    ...readParameters(parameters, params, issues, context),
+    path: params.pathOf('attributeName'),
+  }),
+  flow: ({ attributeName, path }) => ({ ...noFlow, reads: [{ attribute: attributeName, path }] }),
+  create: ({ attributeName }) => ({
+    run({ user }) {
+      changeGroups(user, user.attributes.values(attributeName), [])
+      user.attributes.delete(attributeName)
+      return next
+    },
+  }),
+})

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { MemoryTarget } from '#testing/memory-target.ts'
+import { issuesOf, parseTasks, startWorkflows } from '#testing/workflow-fixture.ts'
+
+test("runs the other workflow's tasks on the same user and request, then goes on", async () => {
+  const store = new MemoryTarget()
+  const { run, audit } = await startWorkflows({
+    workflows: {
+      outer: [
+        { taskType: 'callWorkflow', name: 'inner' },
+        { taskType: 'addGroup', name: '$left$' },
+        { taskType: 'provision', target: 'store', sync: true },
+      ],
+      inner: [
+        { taskType: 'addGroup', name: 'inner' },
+        { taskType: 'addAttribute', name: 'left', value: 'behind', addToRequest: true },
+      ],
+    },
+    targets: { store },
+  })
+  await run('outer')
+  expect(store.stored('jjackson')?.groups).toEqual(['inner', 'behind'])
+  expect(audit.rows.every(({ workflow }) => workflow.name === 'outer')).toBe(true)
+})
+
+test('the name is not a template, is referred to, and is known to the check for circles', () => {
+  const { tasks, referred } = parseTasks([{ taskType: 'callWorkflow', name: '$x$' }])
+  expect(tasks[0]?.calls).toEqual(['$x$'])
+  expect(referred).toEqual([{ kind: 'workflow', name: '$x$', path: [0, 'name'] }])
+  expect(issuesOf([{ taskType: 'callWorkflow' }])).toEqual(['0.name: "name" is required'])
+})

@@ -1,0 +1,25 @@
+import { noFlow } from '#sdk/flow.ts'
+import { TaskFields } from '#sdk/task-fields.ts'
+import type { TaskModule } from '#sdk/workflow-task.ts'
+
+const fields = {
+  name: { about: 'The workflow whose tasks run next, on the same user and request. Not a template.', required: true },
+} as const
+
+const callWorkflow: TaskModule = {
+  taskType: 'callWorkflow',
+  fields,
+  branches: false,
+  prepare: (given, path, issues, context) => {
+    const read = new TaskFields(fields, given, path, issues)
+    const workflow = read.text('name')
+    if (workflow !== '') context.refer('workflow', workflow, read.pathOf('name'))
+    return {
+      calls: workflow === '' ? [] : [workflow],
+      flow: noFlow,
+      create: async () => ({ run: () => ({ kind: 'call', workflow }) }),
+    }
+  },
+}
+
+export default callWorkflow

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { MemoryTarget } from '#testing/memory-target.ts'
+import { issuesOf, parseTasks, startWorkflows } from '#testing/workflow-fixture.ts'
+
+test('deletes the user, and deleting again succeeds without a change', async () => {
+  const store = new MemoryTarget([{ userID: 'jjackson' }, { userID: 'other' }])
+  const { run, audit } = await startWorkflows({
+    workflows: { bye: [{ taskType: 'delete', target: 'store' }] },
+    targets: { store },
+  })
+  expect(await run('bye')).toMatchObject({ changes: 1 })
+  expect(await run('bye')).toMatchObject({ changes: 0 })
+  expect(store.stored('jjackson')).toBeUndefined()
+  expect(store.stored('other')).toBeDefined()
+  expect(audit.rows).toMatchObject([{ kind: 'entry', action: 'delete', value: 'jjackson', target: 'store' }])
+})
+
+test('needs a target that exists', () => {
+  expect(issuesOf([{ taskType: 'delete' }])).toEqual(['0.target: "target" is required'])
+  expect(parseTasks([{ taskType: 'delete', target: 't' }]).referred).toEqual([
+    { kind: 'target', name: 't', path: [0, 'target'] },
+  ])
+})

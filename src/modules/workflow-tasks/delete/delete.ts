@@ -1,0 +1,46 @@
+import { auditedCall } from '#sdk/audited-call.ts'
+import { noFlow } from '#sdk/flow.ts'
+import type { TargetChange } from '#sdk/target.ts'
+import { targetUser } from '#sdk/target-user.ts'
+import { TaskFields } from '#sdk/task-fields.ts'
+import { next, type TaskModule } from '#sdk/workflow-task.ts'
+
+const fields = {
+  target: { about: 'The target that the user is deleted from.', required: true },
+} as const
+
+const deleteUser: TaskModule = {
+  taskType: 'delete',
+  fields,
+  branches: false,
+  prepare: (given, path, issues, context) => {
+    const read = new TaskFields(fields, given, path, issues)
+    const name = read.text('target')
+    if (name !== '') context.refer('target', name, read.pathOf('target'))
+    return {
+      calls: [],
+      flow: noFlow,
+      create: async ({ targets }) => {
+        const target = targets.get(name)
+        const mapping = targets.mapping?.(name)
+        return {
+          async run({ user, forTarget }) {
+            const request = forTarget(name)
+            const { userID, attributes, groups } = await targetUser(user, mapping)
+            const found = await target.findUser(userID, [], request)
+            if (found === undefined) return next
+            const change: TargetChange = { subject: 'entry', action: 'delete', attribute: 'userID', value: userID }
+            await auditedCall(
+              request,
+              () => [change],
+              (audited) => target.deleteUser({ userID, attributes, groups }, audited),
+            )
+            return next
+          },
+        }
+      },
+    }
+  },
+}
+
+export default deleteUser

@@ -1,0 +1,33 @@
+import { randomUUID } from 'node:crypto'
+import { noFlow } from '#sdk/flow.ts'
+import { text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+
+const parameters = {
+  attributeName: text({
+    about: 'The attribute that a new random UUID is put into, in place of what it held.',
+    required: true,
+  }),
+}
+
+export default defineCustomTask({
+  className: 'tasks.GenUUIDAttribute',
+  aliases: [
+    'com.tremolosecurity.provisioning.customTasks.GenUUIDAttribute',
+    'com.tremolosecurity.provisioning.customTasks.com.tremolosecurity.provisioning.customTasks',
+    'com.tremolosecurity.provisioning.customTasks.com.tremolosecurity.provisioning.customTasks.GenUUIDAttribute',
+  ],
+  parameters,
+  parse: (params, issues, context) => ({
+    ...readParameters(parameters, params, issues, context),
+    path: params.pathOf('attributeName'),
+  }),
+  flow: ({ attributeName, path }) => ({ ...noFlow, produces: [{ attribute: attributeName, path }] }),
+  create: ({ attributeName }) => ({
+    run({ user }) {
+      user.attributes.set(attributeName, [randomUUID()])
+      return next
+    },
+  }),
+})

@@ -1,0 +1,36 @@
+import { userIdName } from '#identity/mapping/mapped-value.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { TaskFields } from '#sdk/task-fields.ts'
+import { renderTask, templateReads } from '#sdk/task-template.ts'
+import type { TaskModule } from '#sdk/workflow-task.ts'
+import { userValues } from '#sdk/workflow-user.ts'
+
+const fields = {
+  name: { about: 'The attribute; `$key$` is replaced.', required: true },
+  value: { about: 'One of its values must be exactly this; a template.', required: true },
+} as const
+
+const ifAttrHasValue: TaskModule = {
+  taskType: 'ifAttrHasValue',
+  fields,
+  branches: true,
+  prepare: (given, path, issues) => {
+    const read = new TaskFields(fields, given, path, issues)
+    const name = read.nameTemplate('name')
+    const value = read.template('value')
+    const isFixed = name.keys.length === 0 && name.text !== '' && name.text !== userIdName
+    const reads = isFixed ? [{ attribute: name.text, path: read.pathOf('name') }] : []
+    return {
+      calls: [],
+      flow: { ...noFlow, reads: [...reads, ...templateReads(value, read.pathOf('value'))] },
+      create: async () => ({
+        run: (context) => {
+          const holds = userValues(context.user, renderTask(name, context)).includes(renderTask(value, context))
+          return { kind: 'branch', branch: holds ? 'onSuccess' : 'onFailure' }
+        },
+      }),
+    }
+  },
+}
+
+export default ifAttrHasValue

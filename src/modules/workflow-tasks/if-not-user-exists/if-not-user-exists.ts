@@ -1,0 +1,41 @@
+import { userIdName } from '#identity/mapping/mapped-value.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { TaskFields } from '#sdk/task-fields.ts'
+import type { TaskModule } from '#sdk/workflow-task.ts'
+import { lookupName } from '#sdk/workflow-user.ts'
+
+const fields = {
+  target: { about: 'The target that is asked.', required: true },
+  uidAttribute: {
+    about: 'The attribute whose first value is the name to look for; the login where the user has none.',
+    required: true,
+  },
+} as const
+
+const ifNotUserExists: TaskModule = {
+  taskType: 'ifNotUserExists',
+  fields,
+  branches: true,
+  prepare: (given, path, issues, context) => {
+    const read = new TaskFields(fields, given, path, issues)
+    const name = read.text('target')
+    const uidAttribute = read.text('uidAttribute')
+    if (name !== '') context.refer('target', name, read.pathOf('target'))
+    const isRead = uidAttribute !== '' && uidAttribute !== userIdName
+    return {
+      calls: [],
+      flow: { ...noFlow, reads: isRead ? [{ attribute: uidAttribute, path: read.pathOf('uidAttribute') }] : [] },
+      create: async ({ targets }) => {
+        const target = targets.get(name)
+        return {
+          async run({ user, forTarget }) {
+            const found = await target.findUser(lookupName(user, uidAttribute), [], forTarget(name))
+            return { kind: 'branch', branch: found === undefined ? 'onSuccess' : 'onFailure' }
+          },
+        }
+      },
+    }
+  },
+}
+
+export default ifNotUserExists

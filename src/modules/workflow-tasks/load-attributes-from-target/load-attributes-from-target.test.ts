@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { MemoryTarget } from '#testing/memory-target.ts'
+import { customTask, issuesOf, parseTasks, userAfter } from '#testing/workflow-fixture.ts'
+
+const load = (extra = {}) =>
+  customTask('tasks.LoadAttributesFromTarget', { target: 'store', nameAttr: 'mail', ...extra })
+const store = () => new MemoryTarget([{ userID: 'm', attributes: { uid: ['jj'], phone: ['1'], admin: ['true'] } }])
+
+test('loads the named attributes, under either parameter name', async () => {
+  const task = load({ name: ['uid'], attributes: ['phone', 'absent'] })
+  const user = await userAfter(
+    [task],
+    { attributes: { mail: ['m'], absent: ['kept'] } },
+    { targets: { store: store() } },
+  )
+  expect(user?.attributes).toEqual({ mail: ['m'], absent: ['kept'], uid: ['jj'], phone: ['1'] })
+})
+
+test('a user who is not in the target stays as it is', async () => {
+  const user = await userAfter(
+    [load({ name: ['uid'] })],
+    { attributes: { mail: ['x'] } },
+    { targets: { store: store() } },
+  )
+  expect(user?.attributes).toEqual({ mail: ['x'] })
+})
+
+test('needs attributes to load, and tells them', () => {
+  expect(issuesOf([load()])).toEqual(['0.params.name: parameter "name" is required'])
+  const { flow } = parseTasks([load({ attributes: ['uid'] })]).tasks[0] ?? {}
+  expect(flow?.produces).toEqual([{ attribute: 'uid', path: [0, 'params', 'attributes', 0] }])
+  expect(flow?.reads).toEqual([{ attribute: 'mail', path: [0, 'params', 'nameAttr'] }])
+})

@@ -1,0 +1,50 @@
+import { userIdName } from '#identity/mapping/mapped-value.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { list, text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { lookupName } from '#sdk/workflow-user.ts'
+
+const parameters = {
+  target: text({ about: 'The target the attributes are loaded from.', required: true, reference: 'target' }),
+  nameAttr: text({
+    about: "The user's attribute whose first value is the name in the target; the login where the user has none.",
+    required: true,
+  }),
+  name: list({ about: 'The attributes to load; may be repeated.' }),
+  attributes: list({ about: 'The same as `name`, as the predecessor spells it here.' }),
+}
+
+export default defineCustomTask({
+  className: 'tasks.LoadAttributesFromTarget',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.LoadAttributesFromTarget'],
+  parameters,
+  parse: (params, issues, context) => {
+    const config = readParameters(parameters, params, issues, context)
+    const places = (['name', 'attributes'] as const).flatMap((parameter) =>
+      config[parameter].map((attribute, i) => ({ attribute, path: params.pathOf(parameter, i) })),
+    )
+    if (places.length === 0) issues.error(params.pathOf('name'), 'parameter "name" is required')
+    return { ...config, places, nameAttrPath: params.pathOf('nameAttr') }
+  },
+  flow: ({ places, nameAttr, nameAttrPath }) => ({
+    ...noFlow,
+    reads: nameAttr === userIdName ? [] : [{ attribute: nameAttr, path: nameAttrPath }],
+    produces: places,
+  }),
+  create: ({ target: targetName, nameAttr, places }, { targets }) => {
+    const target = targets.get(targetName)
+    const names = places.map(({ attribute }) => attribute)
+    return {
+      async run({ user, log, forTarget }) {
+        const found = await target.findUser(lookupName(user, nameAttr), names, forTarget(targetName))
+        if (found === undefined) log.warn('user is not in the target', { userID: user.userID, target: targetName })
+        for (const name of names) {
+          const values = found?.attributes.values(name) ?? []
+          if (values.length > 0) user.attributes.set(name, values)
+        }
+        return next
+      },
+    }
+  },
+})

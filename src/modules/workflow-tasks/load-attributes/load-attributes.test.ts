@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import type { Directory, DirectoryEntry, DirectorySearch } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import { customTask, issuesOf, parseTasks, userAfter } from '#testing/workflow-fixture.ts'
+
+const entry: DirectoryEntry = {
+  dn: Dn.parse('uid=jjackson,o=Tremolo'),
+  attributes: Attributes.from({ givenName: ['Jen'], sn: ['Jackson'], admin: ['true'] }),
+}
+
+const directoryOf = (entries: readonly DirectoryEntry[], searches: DirectorySearch[] = []): Directory => ({
+  search: async (search) => {
+    searches.push(search)
+    return entries
+  },
+  isMember: async () => false,
+})
+
+const load = (extra = {}) =>
+  customTask('tasks.LoadAttributes', { nameAttr: 'uid', name: ['givenName', 'sn', 'mail'], ...extra })
+
+test('loads the named attributes and no others, and keeps what the directory does not have', async () => {
+  const searches: DirectorySearch[] = []
+  const call = { attributes: { sn: ['Old'], mail: ['m'] } }
+  const task = load({ base: 'ou=db,o=Tremolo' })
+  const user = await userAfter([task], call, { directory: directoryOf([entry], searches) })
+  expect(user?.attributes).toEqual({ sn: ['Jackson'], mail: ['m'], givenName: ['Jen'] })
+  expect(searches[0]?.base.toString()).toBe('ou=db,o=Tremolo')
+})
+
+test('someone who is not in the directory passes; someone who is there twice does not', async () => {
+  expect((await userAfter([load()], {}, { directory: directoryOf([]) }))?.attributes).toEqual({})
+  const twice = userAfter([load()], {}, { directory: directoryOf([entry, entry]) })
+  await expect(twice).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
+})
+
+test('a base that is no DN is reported, and the flow tells what is produced', () => {
+  expect(issuesOf([load({ base: 'nonsense' })])[0]).toMatch(/^0\.params\.base/)
+  expect(parseTasks([load()]).tasks[0]?.flow.produces[1]).toEqual({ attribute: 'sn', path: [0, 'params', 'name', 1] })
+})

@@ -1,0 +1,47 @@
+import { Dn } from '#identity/dn.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { list, parsed, text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+
+const parameters = {
+  name: list({ about: 'The attributes to load; may be repeated.', required: true }),
+  nameAttr: text({ about: 'The attribute of the directory that holds the login.', required: true }),
+  base: parsed('DN', (value) => Dn.parse(value), {
+    about: 'Where the search begins; the whole directory when absent.',
+  }),
+}
+
+export default defineCustomTask({
+  className: 'tasks.LoadAttributes',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.LoadAttributes'],
+  parameters,
+  parse: (params, issues, context) => {
+    const config = readParameters(parameters, params, issues, context)
+    return { ...config, places: config.name.map((attribute, i) => ({ attribute, path: params.pathOf('name', i) })) }
+  },
+  flow: ({ places }) => ({ ...noFlow, produces: places }),
+  create: ({ name: names, nameAttr, base = new Dn([]) }, { directory }) => ({
+    async run({ user, log }) {
+      const [entry, another] = await directory.search({
+        base,
+        scope: 'sub',
+        filter: { kind: 'equal', attribute: nameAttr, value: user.userID },
+        limit: 2,
+      })
+      if (another !== undefined) {
+        throw new GatewayError(
+          'WORKFLOW_FAILED',
+          `LoadAttributes: "${user.userID}" stands more than once in the directory`,
+        )
+      }
+      if (entry === undefined) log.warn('user is not in the directory', { userID: user.userID })
+      for (const name of names) {
+        const values = entry?.attributes.values(name) ?? []
+        if (values.length > 0) user.attributes.set(name, values)
+      }
+      return next
+    },
+  }),
+})

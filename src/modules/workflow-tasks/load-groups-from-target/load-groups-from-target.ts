@@ -1,0 +1,39 @@
+import { userIdName } from '#identity/mapping/mapped-value.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { flag, text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { lookupName, takeLoadedGroups } from '#sdk/workflow-user.ts'
+
+const parameters = {
+  target: text({ about: 'The target whose memberships are loaded.', required: true, reference: 'target' }),
+  nameAttr: text({
+    about: "The user's attribute whose first value is the name in the target; the login where the user has none.",
+    required: true,
+  }),
+  inverse: flag({ about: '`true` leaves only the groups of the target that the user does not already name.' }),
+}
+
+export default defineCustomTask({
+  className: 'tasks.LoadGroupsFromTarget',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.LoadGroupsFromTarget'],
+  parameters,
+  parse: (params, issues, context) => ({
+    ...readParameters(parameters, params, issues, context),
+    path: params.pathOf('nameAttr'),
+  }),
+  flow: ({ nameAttr, path }) => ({
+    ...noFlow,
+    reads: nameAttr === userIdName ? [] : [{ attribute: nameAttr, path }],
+  }),
+  create: ({ target: name, nameAttr, inverse }, { targets }) => {
+    const target = targets.get(name)
+    return {
+      async run({ user, forTarget }) {
+        const found = await target.findUser(lookupName(user, nameAttr), [], forTarget(name))
+        takeLoadedGroups(user, found?.groups ?? [], inverse)
+        return next
+      },
+    }
+  },
+})

@@ -1,0 +1,41 @@
+import { Dn } from '#identity/dn.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { flag, text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { takeLoadedGroups } from '#sdk/workflow-user.ts'
+
+const parameters = {
+  nameAttr: text({ about: 'The attribute of the directory that holds the login.', required: true }),
+  inverse: flag({ about: '`true` leaves only the groups of the directory that the user does not already name.' }),
+}
+
+export default defineCustomTask({
+  className: 'tasks.LoadGroups',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.LoadGroups'],
+  parameters,
+  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  flow: () => noFlow,
+  create: ({ nameAttr, inverse }, { directory }) => ({
+    async run({ user }) {
+      const found = await directory.search({
+        base: new Dn([]),
+        scope: 'sub',
+        filter: { kind: 'equal', attribute: nameAttr, value: user.userID },
+        limit: 2,
+      })
+      const [entry, another] = found
+      if (another !== undefined) {
+        throw new GatewayError('WORKFLOW_FAILED', `LoadGroups: "${user.userID}" stands more than once in the directory`)
+      }
+      takeLoadedGroups(user, entry?.attributes.values('memberOf').map(groupName) ?? [], inverse)
+      return next
+    },
+  }),
+})
+
+/** A group's name is the first part of its DN. */
+function groupName(dn: string): string {
+  return Dn.parse(dn).rdns[0]?.[0]?.value ?? dn
+}

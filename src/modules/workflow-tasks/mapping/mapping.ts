@@ -1,0 +1,81 @@
+import { Attributes } from '#identity/attributes.ts'
+import { userIdName, userSource } from '#identity/mapping/mapped-value.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
+import { isJsonObject } from '#kernel/json.ts'
+import { type MappingRule, prepareMapping, sourceTypes } from '#sdk/mapping.ts'
+import { TaskFields } from '#sdk/task-fields.ts'
+import type { TaskModule } from '#sdk/workflow-task.ts'
+import { assignMapped, copyUser } from '#sdk/workflow-user.ts'
+
+const fields = {
+  map: {
+    about:
+      'The rules, each with `targetAttributeName`, `sourceType` (user, static, composite, custom) and `targetAttributeSource`.',
+    required: true,
+  },
+  strict: {
+    about: '`true`, also when absent: the subtasks see the mapped attributes only; `false`: beside those of the user.',
+    required: false,
+  },
+} as const
+
+const ruleFields = {
+  targetAttributeName: { about: 'The attribute that is produced; `TREMOLO_USER_ID` is the login.', required: true },
+  sourceType: { about: 'user, static, composite or custom.', required: true },
+  targetAttributeSource: { about: 'Where the value comes from.', required: true },
+} as const
+
+const mapping: TaskModule = {
+  taskType: 'mapping',
+  fields,
+  branches: true,
+  prepare: (given, path, issues, context) => {
+    const read = new TaskFields(fields, given, path, issues)
+    const strict = read.flag('strict', true)
+    const rules = read.list('map').flatMap((rule, index) => readRule(rule, [...read.pathOf('map'), index], issues))
+    const prepared = prepareMapping(rules, issues, context)
+    return {
+      calls: [],
+      flow: {
+        reads: prepared.reads,
+        produces: prepared.produces.filter(({ attribute }) => attribute !== userIdName),
+        dropsOthers: strict,
+        opaque: false,
+      },
+      create: async (host) => {
+        const live = await prepared.create(host)
+        return {
+          async run({ user }) {
+            const mapped = await live.apply(userSource(user))
+            const copy = strict ? { ...copyUser(user), attributes: new Attributes() } : copyUser(user)
+            assignMapped(copy, mapped)
+            return { kind: 'branch', branch: 'onSuccess', user: copy }
+          },
+          close: () => live.close?.(),
+        }
+      },
+    }
+  },
+}
+
+export default mapping
+
+function readRule(rule: unknown, path: Path, issues: Issues): MappingRule[] {
+  if (!isJsonObject(rule)) {
+    issues.error(path, 'a mapping rule is a map of targetAttributeName, sourceType and targetAttributeSource')
+    return []
+  }
+  for (const name of Object.keys(rule)) {
+    if (!Object.hasOwn(ruleFields, name)) issues.error([...path, name], `unknown field "${name}"`)
+  }
+  const read = new TaskFields(ruleFields, rule, path, issues)
+  const attribute = read.text('targetAttributeName')
+  const word = read.text('sourceType')
+  const source = read.text('targetAttributeSource')
+  const sourceType = sourceTypes.find((known) => known === word)
+  if (word !== '' && sourceType === undefined) {
+    issues.error(read.pathOf('sourceType'), `"sourceType" must be one of ${sourceTypes.join(', ')}, not "${word}"`)
+  }
+  if (attribute === '' || sourceType === undefined || source === '') return []
+  return [{ attribute, sourceType, source, path: read.pathOf('targetAttributeSource') }]
+}

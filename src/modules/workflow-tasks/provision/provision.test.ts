@@ -1,0 +1,289 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { Issues } from '#kernel/issues.ts'
+import { prepareMapping } from '#sdk/mapping.ts'
+import type { Target } from '#sdk/target.ts'
+import { MemoryTarget } from '#testing/memory-target.ts'
+import { parseTasks, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
+import { userChanges } from './user-changes.ts'
+
+const provision = (extra = {}): TaskSpec => ({ taskType: 'provision', target: 'store', sync: true, ...extra })
+
+async function provisioned(
+  store: Target,
+  task: TaskSpec,
+  call: Parameters<Awaited<ReturnType<typeof startWorkflows>>['run']>[1],
+) {
+  const { run } = await startWorkflows({ workflows: { w: [task] }, targets: { store } })
+  return run('w', call)
+}
+
+const stored = () =>
+  new MemoryTarget([
+    { userID: 'jjackson', attributes: { mail: ['old'], phone: ['1'], note: ['kept'] }, groups: ['group1', 'group2'] },
+  ])
+
+describe('parsing', () => {
+  test('every wrong field is reported where it stands', () => {
+    const { issues } = parseTasks([
+      { taskType: 'provision', sync: 'perhaps', setPassword: 3, attributes: ['a', { b: 1 }] },
+      { taskType: 'provision', target: ['x'], attributes: 'mail' },
+    ])
+    expect(issues.list.map(({ path, message }) => `${path.join('.')}: ${message}`)).toEqual([
+      '0.attributes.1: every entry of "attributes" must be text',
+      '0.target: "target" is required',
+      '0.sync: "sync" must be true or false',
+      '0.setPassword: "setPassword" must be true or false',
+      '1.attributes: "attributes" must be a list',
+      '1.target: "target" must be text',
+      '1.sync: "sync" is required',
+    ])
+  })
+
+  test('the target is referred to, and the flow names what is written with its place', () => {
+    const { tasks, referred } = parseTasks([provision({ sync: 'TRUE', attributes: ['mail'] }), provision()])
+    expect(referred[0]).toEqual({ kind: 'target', name: 'store', path: [0, 'target'] })
+    expect(tasks.map(({ flow }) => flow.provisions)).toEqual([
+      { target: 'store', attributes: [{ attribute: 'mail', path: [0, 'attributes', 0] }] },
+      { target: 'store', attributes: undefined },
+    ])
+  })
+})
+
+describe('sync: true', () => {
+  test('makes listed attributes and groups equal, and clears a listed attribute that the user does not have', async () => {
+    const store = stored()
+    await provisioned(store, provision({ attributes: ['MAIL', 'phone'] }), {
+      attributes: { mail: ['new'] },
+      groups: ['group2', 'group3'],
+    })
+    expect(store.stored('jjackson')).toEqual({
+      attributes: { mail: ['new'], note: ['kept'] },
+      groups: ['group2', 'group3'],
+    })
+  })
+
+  test('onlyPassedInAttributes clears nothing', async () => {
+    const store = stored()
+    const task = provision({ attributes: ['mail', 'phone'], onlyPassedInAttributes: 'true' })
+    await provisioned(store, task, { attributes: { mail: ['new'] }, keepGroups: true })
+    expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['new'], phone: ['1'], note: ['kept'] })
+  })
+
+  test('an empty list writes all the user has, and leaves the others', async () => {
+    const store = stored()
+    await provisioned(store, provision(), { attributes: { mail: ['new'], title: ['Dr'] }, keepGroups: true })
+    expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['new'], phone: ['1'], note: ['kept'], title: ['Dr'] })
+  })
+
+  test('attributes outside the list never reach the target', async () => {
+    const store = new MemoryTarget()
+    await provisioned(store, provision({ attributes: ['mail'] }), { attributes: { mail: ['m'], admin: ['true'] } })
+    expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['m'] })
+  })
+})
+
+describe('sync: false', () => {
+  test('only adds', async () => {
+    const store = stored()
+    await provisioned(store, provision({ sync: false, attributes: ['mail', 'phone'] }), {
+      attributes: { mail: ['new'] },
+      groups: ['group3'],
+    })
+    expect(store.stored('jjackson')).toEqual({
+      attributes: { mail: ['old', 'new'], phone: ['1'], note: ['kept'] },
+      groups: ['group1', 'group2', 'group3'],
+    })
+  })
+})
+
+describe('memberships that are not known', () => {
+  test('stay as they are', async () => {
+    const store = stored()
+    await provisioned(store, provision({ attributes: ['mail'] }), { attributes: { mail: ['new'] }, keepGroups: true })
+    expect(store.stored('jjackson')?.groups).toEqual(['group1', 'group2'])
+  })
+
+  test('are no difference, and what happens to them meanwhile is not undone', async () => {
+    const store = stored()
+    await provisioned(store, provision({ attributes: ['mail'] }), { attributes: { mail: ['old'] }, keepGroups: true })
+    expect(store.methods()).toEqual(['findUser'])
+    store.before = ({ method }) => {
+      if (method === 'syncUser') store.touch('jjackson', ['outside'])
+    }
+    await provisioned(store, provision({ attributes: ['mail'] }), { attributes: { mail: ['new'] }, keepGroups: true })
+    expect(store.stored('jjackson')).toMatchObject({ attributes: { mail: ['new'] }, groups: ['outside'] })
+  })
+
+  test('take an addGroup as a change to those of the target, never as the whole list', async () => {
+    const store = stored()
+    const { run } = await startWorkflows({
+      workflows: {
+        w: [
+          { taskType: 'addGroup', name: 'group3' },
+          { taskType: 'addGroup', name: 'GROUP1', remove: 'true' },
+          provision({ attributes: ['mail'], onlyPassedInAttributes: true }),
+        ],
+      },
+      targets: { store },
+    })
+    await run('w', { keepGroups: true })
+    expect(store.stored('jjackson')?.groups).toEqual(['group2', 'group3'])
+  })
+
+  test('a change from outside between reading and writing is not lost', async () => {
+    const store = stored()
+    let once = true
+    store.before = ({ method }) => {
+      if (method === 'syncUser' && once) store.touch('jjackson', ['group1', 'group2', 'outside'])
+      if (method === 'syncUser') once = false
+    }
+    const { run } = await startWorkflows({
+      workflows: {
+        w: [
+          { taskType: 'addGroup', name: 'group3' },
+          provision({ attributes: ['mail'], onlyPassedInAttributes: true }),
+        ],
+      },
+      targets: { store },
+    })
+    await run('w', { keepGroups: true })
+    expect(store.stored('jjackson')?.groups).toEqual(['group1', 'group2', 'outside', 'group3'])
+  })
+})
+
+describe('races', () => {
+  test('a user that appears between reading and creating is synchronised', async () => {
+    const store = new MemoryTarget()
+    store.before = ({ method }) => {
+      if (method === 'createUser') store.put({ userID: 'jjackson', attributes: { mail: ['other'] } })
+    }
+    await provisioned(store, provision(), { attributes: { mail: ['mine'] } })
+    expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['mine'] })
+    expect(store.methods()).toEqual(['findUser', 'createUser', 'findUser', 'syncUser'])
+  })
+
+  test('a user that goes between reading and writing is created', async () => {
+    const store = stored()
+    store.before = async ({ method, request }) => {
+      if (method !== 'syncUser') return
+      await store.deleteUser(
+        { userID: 'jjackson', attributes: new Attributes(), groups: [] },
+        { ...request, audit() {} },
+      )
+    }
+    await provisioned(store, provision(), { attributes: { mail: ['new'] } })
+    expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['new'] })
+  })
+
+  test('a conflict with another user is thrown after one more look', async () => {
+    const store = new MemoryTarget()
+    const conflict = new GatewayError('CONFLICT', 'the mail address is taken')
+    store.before = ({ method }) => {
+      if (method === 'createUser') throw conflict
+    }
+    await expect(provisioned(store, provision(), {})).rejects.toBe(conflict)
+    expect(store.methods()).toEqual(['findUser', 'createUser', 'findUser'])
+  })
+
+  test('a target whose users never stop changing is given up on', async () => {
+    const store = stored()
+    const mismatch = new GatewayError('VERSION_MISMATCH', 'again')
+    store.before = ({ method }) => {
+      if (method === 'syncUser') throw mismatch
+    }
+    await expect(provisioned(store, provision(), { attributes: { mail: ['x'] } })).rejects.toBe(mismatch)
+    expect(store.methods().filter((method) => method === 'syncUser')).toHaveLength(3)
+  })
+})
+
+describe('setPassword', () => {
+  test('is set once, and gone for the tasks after', async () => {
+    const store = new MemoryTarget()
+    const second = new MemoryTarget()
+    const workflows = { w: [provision({ setPassword: true }), provision({ target: 'second', setPassword: true })] }
+    const { run } = await startWorkflows({ workflows, targets: { store, second } })
+    await run('w', { password: 'hunter2' })
+    expect(store.passwords.get('jjackson')).toBe('hunter2')
+    expect(second.methods()).not.toContain('setUserPassword')
+  })
+
+  test('nothing is set without a password, or without being asked to', async () => {
+    const store = new MemoryTarget()
+    await provisioned(store, provision({ setPassword: true }), {})
+    await provisioned(store, provision(), { password: 'hunter2' })
+    expect(store.passwords.size).toBe(0)
+  })
+
+  test('a target that cannot store passwords refuses', async () => {
+    const store = new MemoryTarget()
+    const bare: Target = {
+      findUser: store.findUser.bind(store),
+      createUser: store.createUser.bind(store),
+      syncUser: store.syncUser.bind(store),
+      deleteUser: store.deleteUser.bind(store),
+    }
+    const run = provisioned(bare, provision({ setPassword: true }), { password: 'hunter2' })
+    await expect(run).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
+  })
+})
+
+test("the target's own mapping comes first, login included", async () => {
+  const store = new MemoryTarget()
+  const rule = (attribute: string, source: string, sourceType: 'user' | 'static') => ({
+    attribute,
+    source,
+    sourceType,
+    path: [],
+  })
+  const mapping = prepareMapping(
+    [
+      rule('TREMOLO_USER_ID', 'mail', 'user'),
+      rule('login', 'TREMOLO_USER_ID', 'user'),
+      rule('kind', 'person', 'static'),
+    ],
+    new Issues(),
+    { folder: '/', refer: () => {}, mapper: () => undefined },
+  )
+  const workflows = { w: [provision()], bye: [{ taskType: 'delete', target: 'store' }] }
+  const { run } = await startWorkflows({ workflows, targets: { store }, mappings: { store: mapping } })
+  await run('w', { attributes: { mail: ['jj@example.com'] }, groups: ['g'] })
+  expect(store.stored('jj@example.com')).toEqual({
+    attributes: { login: ['jjackson'], kind: ['person'] },
+    groups: ['g'],
+  })
+  await run('bye', { attributes: { mail: ['jj@example.com'] } })
+  expect(store.stored('jj@example.com')).toBeUndefined()
+})
+
+describe('userChanges', () => {
+  const values = fc.uniqueArray(fc.constantFrom('a', 'b', 'c'), { maxLength: 3 })
+  const users = fc.record({ mail: values, note: values, groups: values }).map(({ mail, note, groups }) => ({
+    userID: 'u',
+    attributes: Attributes.from({ mail, note }),
+    groups,
+  }))
+  const attributes = ['mail', 'note']
+
+  test('is empty exactly when writing would change nothing', () => {
+    fc.assert(
+      fc.property(users, users, (found, wanted) => {
+        const equal =
+          attributes.every((name) => found.attributes.values(name).join() === wanted.attributes.values(name).join()) &&
+          found.groups.toSorted().join() === wanted.groups.toSorted().join()
+        expect(userChanges(found, wanted, { attributes, addOnly: false }).length === 0).toBe(equal)
+      }),
+    )
+  })
+
+  test('addOnly never takes anything away', () => {
+    fc.assert(
+      fc.property(users, users, (found, wanted) => {
+        const changes = userChanges(found, wanted, { attributes, addOnly: true })
+        expect(changes.every(({ action }) => action === 'add')).toBe(true)
+      }),
+    )
+  })
+})

@@ -1,0 +1,278 @@
+import { Attributes } from '#identity/attributes.ts'
+import { evaluate } from '#identity/filter/evaluate.ts'
+import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { Issues } from '#kernel/issues.ts'
+import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { FilterModule } from '#sdk/filter.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
+import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target.ts'
+import type { WorkflowCall } from '#sdk/workflow.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { subject } from '#testing/subjects.ts'
+
+interface Person {
+  readonly id: string
+  readonly login: string
+  attributes: Attributes
+}
+
+/** People and groups in memory, with the look-ups of a target. It is written by FakeWorkflows only. */
+export class People implements LookupTarget {
+  readonly groupMembersAreIds = false
+  readonly userIdIsLogin: boolean
+  readonly groupHasOwnId: boolean
+  readonly people = new Map<string, Person>()
+  readonly memberships = new Map<string, Set<string>>()
+  readonly searches: SearchQuery[] = []
+  /** How often members of a group were read. */
+  memberReads = 0
+  #next = 1
+
+  constructor(options: { ownIds: boolean } = { ownIds: false }) {
+    this.userIdIsLogin = !options.ownIds
+    this.groupHasOwnId = options.ownIds
+  }
+
+  add(login: string, attributes: Readonly<Record<string, readonly string[]>> = {}): void {
+    const person = {
+      id: `id-${this.#next++}`,
+      login,
+      attributes: Attributes.from({ userName: [login], ...attributes }),
+    }
+    this.people.set(login.toLowerCase(), person)
+  }
+
+  addGroup(name: string, ...members: string[]): void {
+    this.memberships.set(name, new Set(members))
+  }
+
+  #user(person: Person | undefined): User | undefined {
+    if (person === undefined) return undefined
+    const { id, login, attributes } = person
+    const groups = [...this.memberships].filter(([, members]) => members.has(login)).map(([name]) => name)
+    const created = new Date('2026-01-02T03:04:05Z')
+    return {
+      userID: login,
+      attributes: attributes.clone(),
+      groups,
+      created,
+      version: '7',
+      ...(this.userIdIsLogin ? {} : { id }),
+    }
+  }
+
+  #group(name: string | undefined, members = true): Group | undefined {
+    const held = name === undefined ? undefined : this.memberships.get(name)
+    if (name === undefined || held === undefined) return undefined
+    if (members) this.memberReads++
+    return { id: this.groupHasOwnId ? `gid-${name}` : name, name, members: members ? [...held] : [] }
+  }
+
+  async lookupUserByLogin(login: string) {
+    return this.#user(this.people.get(login.toLowerCase()))
+  }
+
+  async lookupUserById(id: string) {
+    const person = this.userIdIsLogin
+      ? this.people.get(id.toLowerCase())
+      : [...this.people.values()].find((candidate) => candidate.id === id)
+    return this.#user(person)
+  }
+
+  async searchUsers(query: SearchQuery) {
+    const users = [...this.people.values()].flatMap((person) => this.#user(person) ?? [])
+    return this.#page(users, query, (user, name) => {
+      if (name === 'userid') return [user.userID]
+      return name === 'id' ? [user.id ?? user.userID] : user.attributes.values(name)
+    })
+  }
+
+  async lookupGroupByName(name: string, options = { members: true }) {
+    return this.#group(name, options.members)
+  }
+
+  async lookupGroupById(id: string, options = { members: true }) {
+    return this.#group(this.groupHasOwnId ? id.replace(/^gid-/, '') : id, options.members)
+  }
+
+  async searchGroups(query: SearchQuery) {
+    const groups = [...this.memberships.keys()].flatMap((name) => this.#group(name, false) ?? [])
+    return this.#page(groups, query, (group, name) =>
+      name === 'name' ? [group.name] : name === 'id' ? [group.id] : [],
+    )
+  }
+
+  #page<T>(all: readonly T[], query: SearchQuery, read: (item: T, name: string) => readonly string[]): SearchPage<T> {
+    this.searches.push(query)
+    const { filter, offset, limit } = query
+    const matching = all.filter(
+      (item) => filter === undefined || evaluate(filter, { values: (name) => read(item, name.toLowerCase()) }) === true,
+    )
+    return { items: matching.slice(offset, offset + limit), total: matching.length }
+  }
+
+  findUser = never
+  createUser = never
+  syncUser = never
+  deleteUser = never
+}
+
+const never = (): never => {
+  throw new Error('the gateway must not write to a target')
+}
+
+/** Does what the workflows of a SCIM tutorial do, and remembers every call. */
+export class FakeWorkflows {
+  readonly calls: WorkflowCall[] = []
+  readonly #people: People
+  /** Where given, runs instead of the effect. */
+  override: ((call: WorkflowCall) => Promise<void>) | undefined
+
+  constructor(people: People) {
+    this.#people = people
+  }
+
+  async run(call: WorkflowCall) {
+    this.calls.push(call)
+    await new Promise((resolve) => setImmediate(resolve))
+    if (this.override === undefined) this.#effect(call)
+    else await this.override(call)
+    return { id: 'run', changes: 1 }
+  }
+
+  #effect({ name, user, params }: WorkflowCall): void {
+    const { people, memberships } = this.#people
+    const known = people.get(user.userID.toLowerCase())
+    if (name === 'sync-user') {
+      if (known === undefined) this.#people.add(user.userID, user.attributes.toObject())
+      else known.attributes = user.attributes.clone()
+    } else if (name === 'delete-user') {
+      people.delete(user.userID.toLowerCase())
+    } else if (name === 'change-members') {
+      const members = memberships.get(params['groupname'] ?? '')
+      if (params['removegroup'] === 'true') members?.delete(user.userID)
+      else members?.add(user.userID)
+    } else if (name === 'delete-group') {
+      memberships.delete(params['groupname'] ?? '')
+    } else {
+      throw new GatewayError('NOT_SUPPORTED', `there is no workflow "${name}"`)
+    }
+  }
+}
+
+/** `part|attribute,name` reads one part of a complex attribute, as a JSON path would; `list|attribute` its values. */
+const mapper: ParseContext['mapper'] = (expression) => {
+  const [kind, parameters = ''] = expression.split('|')
+  const [attribute = '', part = 'value'] = parameters.split(',')
+  return {
+    reads: [attribute],
+    create: () => ({
+      map: (source) => {
+        const value = source.json?.(attribute)
+        const items = (kind === 'list' ? value : [value]) as readonly JsonObject[] | undefined
+        return (items ?? []).flatMap((item) => (typeof item?.[part] === 'string' ? [item[part]] : []))
+      },
+    }),
+  }
+}
+
+export const tutorialParams: ParamValues = {
+  lookupFromLDAP: 'false',
+  searchBase: '',
+  lookupTarget: 'people',
+  uidAttributeName: 'userName',
+  lookupAttributeName: 'userName',
+  workflowName: 'sync-user',
+  deleteUserWorkflowName: 'delete-user',
+  groupWorkflow: 'change-members',
+  groupDeleteWorkflow: 'delete-group',
+  groupLookupAttributeName: 'name',
+  groupIdName: 'cn',
+  scim2tremolo: ['username', 'mail', 'first', 'last', 'enabled', 'secretNote'],
+  'scim2tremolo.username.source': 'userName',
+  'scim2tremolo.mail.source': 'list|emails,value',
+  'scim2tremolo.mail.sourceType': 'custom',
+  'scim2tremolo.first.source': 'part|name,givenName',
+  'scim2tremolo.first.sourceType': 'custom',
+  'scim2tremolo.last.source': 'part|name,familyName',
+  'scim2tremolo.last.sourceType': 'custom',
+  'scim2tremolo.enabled.source': 'active',
+  'scim2tremolo.enabled.sourceType': 'user',
+  'scim2tremolo.secretNote.source': 'nickName',
+  tremolo2scim: ['userName', 'emails', 'name', 'active', 'displayName'],
+  'tremolo2scim.userName.source': 'username',
+  'tremolo2scim.emails.source': '[{"type":"work","primary":true,"value":"${mail}"}]',
+  'tremolo2scim.emails.sourceType': 'composite',
+  'tremolo2scim.name.source': '{"givenName":"${first}","familyName":"${last}"}',
+  'tremolo2scim.name.sourceType': 'composite',
+  'tremolo2scim.active.source': 'enabled',
+  'tremolo2scim.displayName.source': '${first} ${last}',
+  'tremolo2scim.displayName.sourceType': 'composite',
+  userFilterScim2Ldap: 'emails.value=mail',
+  groupFilterScim2Ldap: 'id=cn',
+}
+
+export function prepareGateway(module: FilterModule, params: ParamValues = tutorialParams) {
+  const issues = new Issues()
+  const context = { ...fakeParseContext(), mapper }
+  const prepared = module.prepare(fakeParams(params), issues, context)
+  return { prepared, issues: issueTexts(issues.list), references: context.references }
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[]>>
+  readonly body: JsonObject
+}
+
+export type Send = (
+  method: string,
+  path: string,
+  body?: JsonValue | string,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<Answer>
+
+export const base = 'https://gw.example.com/api/scim'
+
+/** The gateway as a client sees it: what it throws is answered in its own error format, as the pipeline does. */
+export async function openGateway(
+  module: FilterModule,
+  options: { params?: ParamValues; people?: People; host?: Partial<ModuleHost> } = {},
+) {
+  const people = options.people ?? new People()
+  const workflows = new FakeWorkflows(people)
+  const { prepared, issues } = prepareGateway(module, options.params)
+  if (issues.length > 0) throw new Error(issues.join('\n'))
+  const filter = await prepared.create({ ...fakeModuleHost({ targets: { people } }), workflows, ...options.host })
+  const send: Send = async (method, path, body, headers = {}) => {
+    const content: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/scim+json' }
+    const request = fakeRequest({
+      method,
+      url: base + path,
+      headers: { ...content, ...headers },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const exchange = {
+      request,
+      application: 'scim',
+      mount: '/api/scim',
+      pathInfo: request.path.slice('/api/scim'.length),
+      subject: subject('uid=idp,o=test'),
+      vars: new Map(),
+    }
+    try {
+      const response = await filter.handle(exchange, async () => never())
+      return { ...response, body: JSON.parse(String(response.body ?? '{}')) }
+    } catch (thrown) {
+      const error = asGatewayError(thrown)
+      const { headers: format, body: text } = prepared.errors(error, 'request-1')
+      return { status: error.status, headers: { ...error.headers, ...format }, body: JSON.parse(String(text)) }
+    }
+  }
+  return { send, people, workflows }
+}
