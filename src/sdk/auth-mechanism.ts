@@ -13,8 +13,6 @@ export type AuthOutcome =
   | { readonly kind: 'authenticated'; readonly subject: Pick<Subject, 'dn' | 'otherNames' | 'uid' | 'attributes'> }
   /** Nothing to say about who it is, and no objection. */
   | { readonly kind: 'passed' }
-  /** The client must do something first; `state` comes back to `resume`. */
-  | { readonly kind: 'challenge'; readonly response: GatewayResponse; readonly state: unknown }
   /** The mechanism delegates to another chain's mechanisms. */
   | { readonly kind: 'include'; readonly chain: string }
   /** Refused. `reason` is for the log; the headers, such as WWW-Authenticate, go with the 401. */
@@ -37,8 +35,6 @@ export interface AuthAttempt {
 /** One mechanism in one chain. Throws only for failures of its own (TARGET_UNREACHABLE), never for a bad credential. */
 export interface AuthMechanism extends Closable {
   begin(attempt: AuthAttempt): Promise<AuthOutcome>
-  /** Continues after a challenge; only mechanisms that challenge have it. */
-  resume?(attempt: AuthAttempt, state: unknown): Promise<AuthOutcome>
   /** Answers CORS preflight requests; undefined for anything else. */
   preflight?(request: GatewayRequest): GatewayResponse | undefined
   /** Headers for every answer of a URL protected by this mechanism. */

@@ -1,4 +1,11 @@
 import type { SafePattern } from '#kernel/safe-pattern.ts'
+import type { NotifierSpec } from '#model/notifier.ts'
+import type { OrgSpec } from '#model/org.ts'
+import type { OUJobSpec } from '#model/ou-job.ts'
+import type { PortalUrlSpec } from '#model/portal-url.ts'
+import type { ReportSpec } from '#model/report.ts'
+import type { StsEndpointSpec } from '#model/sts.ts'
+import type { TrustSpec } from '#model/trust.ts'
 import type { PreparedMechanism } from '#sdk/auth-mechanism.ts'
 import type { PreparedAuthorization } from '#sdk/authorization.ts'
 import type { PreparedFilter } from '#sdk/filter.ts'
@@ -26,6 +33,24 @@ export interface Configuration {
   readonly resultGroups: ReadonlyMap<string, ResultGroupConfig>
   readonly authorizations: ReadonlyMap<string, AuthorizationConfig>
   readonly javaScriptMappings: ReadonlyMap<string, string>
+  readonly trusts: ReadonlyMap<string, Described<TrustSpec>>
+  readonly orgs: ReadonlyMap<string, Described<OrgSpec>>
+  readonly portalUrls: ReadonlyMap<string, Described<PortalUrlSpec>>
+  readonly reports: ReadonlyMap<string, Described<ReportSpec>>
+  readonly jobs: ReadonlyMap<string, Described<OUJobSpec>>
+  readonly notifiers: ReadonlyMap<string, Described<NotifierSpec>>
+  readonly stsEndpoints: readonly StsEndpointConfig[]
+}
+
+/** An object that is read and checked as it is written, for features that take it from here. */
+export interface Described<S> extends Placed {
+  readonly spec: S
+}
+
+export interface StsEndpointConfig {
+  readonly at: string
+  readonly spec: StsEndpointSpec
+  readonly rules: readonly Rule[]
 }
 
 export interface ApplicationConfig extends Placed {

@@ -4,12 +4,15 @@ import type { Subject } from '#identity/subject.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { Mapping } from '#sdk/mapping.ts'
 import type { Rule, RuleDecision } from '#sdk/rule.ts'
 import type { Target } from '#sdk/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 
 /** All that a module may ask of Gatehouse. It belongs to one configuration and ends with it. */
 export interface ModuleHost {
+  /** The name of the YAML object the module belongs to. */
+  readonly name: string
   /** Carries the module's class name and where it is configured. */
   readonly log: Logger
   readonly clock: Clock
@@ -18,6 +21,8 @@ export interface ModuleHost {
   /** The virtual directory. */
   readonly directory: Directory
   readonly keys: KeySource
+  /** The text of a JavaScriptMapping object. */
+  javaScript(name: string): string | undefined
   /** Any rule passes; none denies. */
   authorize(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
   /** Users and groups in Gatehouse's own database, or in another one. Closed by whoever opened it. */
@@ -27,10 +32,15 @@ export interface ModuleHost {
 export interface TargetSource {
   /** Throws INTERNAL when there is none of that name; the configuration check has made sure that there is. */
   get(name: string): Target
+  /** The target's `targetAttributes`, ready to use; undefined when everything passes unmapped. Known to workflow tasks only. */
+  mapping?(name: string): Mapping | undefined
 }
 
 export interface WorkflowStarter {
-  /** Synchronous calls settle when the last task ended, and reject when it failed. */
+  /**
+   * Synchronous calls settle when the last task ended, and reject when it failed. Rejects with NOT_SUPPORTED when there is
+   * no workflow of that name, which only an optional reference can lead to.
+   */
   run(call: WorkflowCall): Promise<WorkflowResult>
 }
 

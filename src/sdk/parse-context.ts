@@ -25,4 +25,6 @@ export interface ParseContext {
   mapper(expression: string, path: Path, issues: Issues): MapperInstance | undefined
   /** The configuration folder, against which module paths are resolved. */
   readonly folder: string
+  /** The text of a file that the configuration names, where there are files; throws when it cannot be read. */
+  readFile?(file: string): string
 }

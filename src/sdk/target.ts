@@ -86,8 +86,10 @@ export interface LookupTarget extends Target {
   lookupUserByLogin(login: string): Promise<User | undefined>
   lookupUserById(id: string): Promise<User | undefined>
   searchUsers(query: SearchQuery): Promise<SearchPage<User>>
-  lookupGroupByName(name: string): Promise<Group | undefined>
-  lookupGroupById(id: string): Promise<Group | undefined>
+  /** Members may be many, so a target that can leaves them out where they are not asked for. */
+  lookupGroupByName(name: string, options?: { readonly members: boolean }): Promise<Group | undefined>
+  lookupGroupById(id: string, options?: { readonly members: boolean }): Promise<Group | undefined>
+  /** Members are not owed. */
   searchGroups(query: SearchQuery): Promise<SearchPage<Group>>
   /** Group members are ids rather than logins. */
   readonly groupMembersAreIds: boolean

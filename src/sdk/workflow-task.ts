@@ -17,9 +17,16 @@ export interface WorkflowUser extends User {
   groups: string[]
   /** While true, `groups` says nothing: provisioning leaves memberships alone. A task that sets groups clears it. */
   keepGroups: boolean
+  /** While `keepGroups` is true: memberships to add to and take from those the target holds. */
+  groupChanges?: GroupChanges
   /** Set by the caller, used once by a task that sets it at a target, and never logged. */
   password?: string
   requestReason?: string
+}
+
+export interface GroupChanges {
+  readonly add: readonly string[]
+  readonly remove: readonly string[]
 }
 
 /** The request map: what the caller passed and tasks left for each other. Rendered by `$key$`. */
@@ -31,8 +38,8 @@ export interface TaskContext {
   readonly workflow: { readonly id: string; readonly name: string }
   readonly requestor: string
   readonly log: Logger
-  /** What a target call of this step is made with. */
-  readonly target: TargetRequest
+  /** What a target call of this step is made with; the audit rows name this target. */
+  forTarget(name: string): TargetRequest
 }
 
 /** What the engine does next. A task says it; it does not run its subtasks itself, so that a run can be resumed. */

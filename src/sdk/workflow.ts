@@ -8,6 +8,10 @@ export interface WorkflowCall {
   /** The user's groups are not known here, so memberships stay as they are unless a task loads or changes them. */
   readonly keepGroups?: boolean
   readonly reason?: string
+  /** Set at a target by the first task that sets passwords; never logged or stored. */
+  readonly password?: string
+  /** The HTTP request that asked for it, as in the access log; it stands in the audit. */
+  readonly requestId?: string
   /** The request map. Engine keys in it are refused. */
   readonly params: Readonly<Record<string, string>>
 }

@@ -1,0 +1,6 @@
+import { createRegistry } from '#kernel/registry.ts'
+import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
+import plugin from '#modules/targets/plugin/plugin.ts'
+
+/** Add a target: one import above, one line below. */
+export const targets = createRegistry('target', [kubernetes, plugin])

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
+import alwaysFail from './always-fail.ts'
+
+test('nobody passes', async () => {
+  const prepared = alwaysFail.prepare(fakeParams({}), noIssues(), fakeParseContext())
+  const authorization = await prepared.create(fakeModuleHost())
+  const subject = {
+    dn: Dn.parse('uid=root,o=Tremolo'),
+    uid: 'root',
+    attributes: new Attributes(),
+    level: 99,
+    chain: 'x',
+  }
+  expect(await authorization.isAuthorized(subject, [])).toBe(false)
+})
+
+test('it takes no parameters', () => {
+  const issues = noIssues()
+  alwaysFail.prepare(fakeParams({ allow: 'all' }), issues, fakeParseContext())
+  expect(issueTexts(issues.list)).toEqual(['error params.allow: unknown parameter "allow"'])
+})

@@ -1,0 +1,11 @@
+import { defineAuthorization } from '#sdk/authorization.ts'
+import { readParameters } from '#sdk/parameters.ts'
+
+/** Nobody passes: for resources that are closed, and approvals that only escalation can decide. */
+export default defineAuthorization({
+  className: 'authorizations.AlwaysFail',
+  aliases: ['com.tremolosecurity.proxy.az.AlwaysFail'],
+  parameters: {},
+  parse: (params, issues, context) => readParameters({}, params, issues, context),
+  create: () => ({ isAuthorized: () => false }),
+})

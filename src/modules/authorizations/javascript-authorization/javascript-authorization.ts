@@ -1,0 +1,46 @@
+import { PluginHost } from '#protocols/plugin/plugin-host.ts'
+import { defineAuthorization } from '#sdk/authorization.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
+import { loadPluginCode, type PluginCode, pluginParameters, readPluginCode } from '#sdk/plugin-code.ts'
+
+const functionName = 'isAuthorized'
+
+/** A rule written in JavaScript. Anything but the answer `true` denies; what is not a yes or no is a failure as well. */
+export default defineAuthorization<PluginCode>({
+  className: 'authorizations.JavaScript',
+  aliases: ['com.tremolosecurity.customaz.JavaScriptAz'],
+  parameters: pluginParameters,
+  parse: (params, issues, context) =>
+    readPluginCode(
+      readParameters(pluginParameters, params, issues, context),
+      Object.keys(pluginParameters),
+      params,
+      issues,
+      context,
+    ),
+  create: async (code, host) => {
+    const plugin = await PluginHost.open({
+      ...(await loadPluginCode(code, host)),
+      name: `authorization "${host.name}"`,
+      functions: ['init', functionName, 'shutdown'],
+      globals: { name: host.name },
+      timeoutMillis: code.timeoutMillis,
+      memoryMegabytes: code.memoryMegabytes,
+      log: host.log,
+      start: () => [{ function: 'init', args: [code.config] }],
+    })
+    if (!plugin.has(functionName)) {
+      await plugin.close()
+      throw new Error(`the authorization's code has no function ${functionName}`)
+    }
+    return {
+      async isAuthorized({ dn, uid, attributes, level, chain }, params) {
+        const subject = { dn: dn.toString(), uid, attributes: attributes.toObject(), level, chain }
+        const { value } = await plugin.call({ function: functionName, args: [subject, params] })
+        return new PluginAnswerReader(functionName).flag(value)
+      },
+      close: () => plugin.close(),
+    }
+  },
+})

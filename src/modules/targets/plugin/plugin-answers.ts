@@ -1,0 +1,44 @@
+import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import type { PluginAnswerReader } from '#sdk/plugin-answer.ts'
+
+export type Read<T> = (answer: JsonValue | undefined, reader: PluginAnswerReader) => T
+
+/** Null and undefined both mean "there is none". */
+export const readOptional =
+  <T>(read: Read<T>): Read<T | undefined> =>
+  (answer, reader) =>
+    answer === undefined || answer === null ? undefined : read(answer, reader)
+
+export const readList =
+  <T>(read: Read<T>): Read<T[]> =>
+  (answer, reader) => {
+    if (!Array.isArray(answer)) throw reader.malformed('it must be a list')
+    return answer.map((item: JsonValue, i) => read(item, reader.at(i)))
+  }
+
+export const readFlag: Read<boolean> = (answer, reader) => reader.flag(answer)
+
+export const readUser: Read<User> = (answer, reader) => {
+  const { userID, id, version, attributes, groups } = reader.object(answer)
+  return {
+    userID: reader.text(userID, 'userID'),
+    attributes: reader.attributes(attributes),
+    groups: reader.texts(groups, 'groups'),
+    ...reader.optionalText('id', id),
+    ...reader.optionalText('version', version),
+  }
+}
+
+/** A group without an id is known by its name. */
+export const readGroup: Read<Group> = (answer, reader) => {
+  const { id, name, description, members, attributes } = reader.object(answer)
+  return {
+    id: reader.text(id ?? name, 'id'),
+    name: reader.text(name, 'name'),
+    members: reader.texts(members, 'members'),
+    ...reader.optionalText('description', description),
+    ...(attributes === undefined || attributes === null ? {} : { attributes: reader.attributes(attributes) }),
+  }
+}

@@ -1,0 +1,341 @@
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { Filter } from '#identity/filter/ast.ts'
+import { type Logger, silentLogger } from '#kernel/logger.ts'
+import { targetConformance } from '#sdk/conformance/target-conformance.ts'
+import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { hasGroups, hasLookups, hasPasswords, type Target } from '#sdk/target.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import plugin from './plugin.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'plugin-target-'))
+const sample = readFileSync(new URL('../../../../examples/plugin-target/target.js', import.meta.url), 'utf8')
+const opened: Target[] = []
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((target) => target.close?.()))
+})
+
+function prepare(params: ParamValues) {
+  const issues = noIssues()
+  const context = fakeParseContext(folder)
+  return { issues, context, prepared: plugin.prepare(fakeParams(params), issues, context) }
+}
+
+async function open(params: ParamValues, log: Logger = silentLogger): Promise<Target> {
+  const { issues, prepared } = prepare(params)
+  expect(issueTexts(issues.list)).toEqual([])
+  const target = await prepared.create({
+    ...fakeModuleHost(),
+    name: 'crm',
+    log,
+    javaScript: (name) => (name === 'shared' ? 'function shared() { return "from shared" }' : undefined),
+  })
+  opened.push(target)
+  return target
+}
+
+const names = { attributes: ['mail', 'cn', 'sn'], groups: ['a', 'b', 'c'] } as const
+
+/** A plug-in of the least that is needed, with the given functions in place of its own. */
+const minimal = (functions: string): string =>
+  `function findUser(userID) { return null }
+   function createUser() {} function syncUser() {} function deleteUser() {}
+   ${functions}`
+
+/** A plug-in that finds what the expression gives. */
+const finding = (expression: string): string =>
+  minimal(`function findUser(userID, attributes) { return ${expression} }`)
+
+describe('the sample passes the suite', () => {
+  targetConformance('plug-in', async () => ({ target: await open({ javaScript: sample }), close: async () => {} }), {
+    test,
+  })
+})
+
+describe('the suite notices', () => {
+  test.each([
+    ['a target that removes when it should only add', 'addOnly ?', 'false ?'],
+    ['a target that deletes nothing', 'users.delete(user.userID)', ''],
+    ['a target that keeps groups', ': user.groups)', ': [...stored.groups, ...user.groups])'],
+    [
+      'a target that writes every attribute',
+      'for (const name of attributes) {',
+      "for (const name of ['mail', 'givenName', 'phone']) {",
+    ],
+  ])(
+    '%s',
+    async (_, from, to) => {
+      expect(sample).toContain(from)
+      const broken = sample.replaceAll(from, to)
+      const cases: (() => Promise<void>)[] = []
+      targetConformance('broken', async () => ({ target: await open({ javaScript: broken }), close: async () => {} }), {
+        test: (_name, run) => cases.push(run),
+        lookups: true,
+      })
+      let failures = 0
+      for (const run of cases.slice(0, 10)) await run().catch(() => failures++)
+      expect(failures).toBeGreaterThan(0)
+    },
+    20_000,
+  )
+})
+
+describe('parameters', () => {
+  test.each([
+    [{}, 'error params.javaScript: either "javaScript" or "module" is required, and not both'],
+    [{ javaScript: 'function f(', module: '' }, /error params.javaScript: "javaScript": line 1: /],
+    [{ javaScript: 'var a = Java.type("x.Y")' }, /Java classes/],
+    [{ javaScript: 'x', module: 'x.js' }, /not both/],
+    [
+      { module: '../x.js' },
+      'error params.module: "module": leads out of the configuration folder; such a file is named by its absolute path',
+    ],
+    [{ module: 'a/../../x.js' }, /leads out/],
+    [{ module: 'x.json' }, /must end in/],
+    [{ module: 'x.js', includeJs: ['a'] }, /goes with "javaScript" only/],
+    [{ javaScript: 'x', timeoutSeconds: '0' }, /timeoutSeconds/],
+    [{ javaScript: 'x', requireAllFunctions: 'maybe' }, /must be "true" or "false"/],
+    [
+      { javaScript: 'x', timoutSeconds: '5' },
+      'warning params.timoutSeconds: "timoutSeconds" is handed to the plug-in; did you mean "timeoutSeconds"?',
+    ],
+    [{ javaScript: 'x', prototype: '5' }, /cannot be the name/],
+  ] as [ParamValues, string | RegExp][])('%j', (params, message) => {
+    const texts = issueTexts(prepare(params).issues.list)
+    expect(texts).toHaveLength(1)
+    if (typeof message === 'string') expect(texts[0]).toBe(message)
+    else expect(texts[0]).toMatch(message)
+  })
+
+  test('a module is checked where its file can be read', () => {
+    const issues = noIssues()
+    const context = { ...fakeParseContext(folder), readFile: () => 'export function ( {' }
+    plugin.prepare(fakeParams({ module: 'x.js' }), issues, context)
+    expect(issueTexts(issues.list)).toEqual([expect.stringMatching(/^error params.module: "module": line 1: /)])
+  })
+
+  test('all others reach init, with the name', async () => {
+    const lines: unknown[] = []
+    const log: Logger = { ...silentLogger, info: (_, fields) => void lines.push(fields?.['text']) }
+    const javaScript = minimal('function init(config, name) { console.log(JSON.stringify([config, name])) }')
+    await open({ javaScript, url: 'https://x.test', list: ['a', 'b'] }, log)
+    expect(lines).toEqual(['[{"url":["https://x.test"],"list":["a","b"]},"crm"]'])
+  })
+
+  test('code can be a TypeScript module, and include shared code', async () => {
+    const typed = 'export async function findUser(userID: string): Promise<object> {'
+    writeFileSync(join(folder, 'typed.ts'), sample.replace(/export function findUser\(.*/, typed))
+    await open({ module: 'typed.ts' })
+    const target = await open({
+      javaScript: finding('({ userID: shared(), attributes: {}, groups: [] })'),
+      includeJs: ['shared'],
+    })
+    const { request } = targetFixture(target, names)
+    expect((await target.findUser('x', [], request))?.userID).toBe('from shared')
+  })
+})
+
+describe('a plug-in that cannot work is refused when it is created', () => {
+  test.each([
+    ['function findUser() {}', {}, /no function createUser, syncUser, deleteUser/],
+    [minimal('function init() { throw new Error("no url") }'), {}, /init: no url/],
+    [minimal(''), { requireAllFunctions: 'true' }, /no function init, shutdown/],
+    [minimal(''), { enableUserLookups: 'true' }, /no function lookupUserByLogin/],
+    [minimal('function searchUsers() {}'), {}, /lookupUserByLogin.*is required for look-ups/],
+    [minimal(''), { enableCreateGroups: 'true' }, /addGroup/],
+    [minimal('function addGroup() {} function deleteGroup() {}'), {}, /isGroupExists/],
+    [
+      sample.replace('export function init', 'export function isGroupIdUniqueId() { return 1 }\nexport function init'),
+      {},
+      /isGroupIdUniqueId is malformed/,
+    ],
+  ])('%#', async (javaScript, params, message) => {
+    await expect(open({ javaScript, ...params })).rejects.toThrow(message)
+  })
+})
+
+describe('capabilities follow the functions', () => {
+  test('the least', async () => {
+    const target = await open({ javaScript: minimal('') })
+    expect([hasLookups(target), hasGroups(target), hasPasswords(target)]).toEqual([false, false, false])
+  })
+
+  test('all', async () => {
+    const javaScript = `${sample}
+      const made = new Map([['old', {}]])
+      export function setUserPassword(user, request) { request.audit({ action: 'replace', attribute: 'pw', value: user.password }) }
+      export function addGroup(name, attributes, request) { made.set(name, attributes) }
+      export function deleteGroup(name, request) { made.delete(name) }
+      export const isGroupMembersUniqueIds = () => true
+      export const isUniqueIdTremoloId = async () => false
+      export const isGroupIdUniqueId = () => true`.replace(
+      'searchGroups().find',
+      'searchGroups().concat([...made.keys()].map(group)).find',
+    )
+    const target = await open({ javaScript })
+    const { request, changes } = targetFixture(target, names)
+    if (!hasLookups(target) || !hasGroups(target) || !hasPasswords(target)) throw new Error('capabilities missing')
+    expect([target.groupMembersAreIds, target.userIdIsLogin, target.groupHasOwnId]).toEqual([true, false, true])
+    await target.setUserPassword(userOf('ada'), 'secret', request)
+    expect(changes).toEqual([{ subject: 'attribute', action: 'replace', attribute: 'pw' }])
+    changes.length = 0
+    await target.createGroup('new', {}, request)
+    await target.createGroup('new', {}, request)
+    expect(await target.findGroup('new')).toEqual({ id: 'new', name: 'new', members: [] })
+    await target.deleteGroup('new', request)
+    await target.deleteGroup('new', request)
+    expect(await target.findGroup('new')).toBeUndefined()
+    expect(changes).toEqual([
+      { subject: 'entry', action: 'add', attribute: 'name', value: 'new' },
+      { subject: 'entry', action: 'delete', attribute: 'name', value: 'new' },
+    ])
+  })
+
+  test('look-ups can be switched off', async () => {
+    expect(hasLookups(await open({ javaScript: sample, enableUserLookups: 'false' }))).toBe(false)
+  })
+})
+
+describe('answers are checked', () => {
+  test.each([
+    ['42', /must be an object/],
+    ['[]', /must be an object/],
+    ['({})', /userID must be a text/],
+    ["({ userID: '', attributes: {}, groups: [] })", /userID/],
+    ["({ userID: 'a', attributes: {} })", /groups must be a list of texts/],
+    ["({ userID: 'a', attributes: { mail: 'x' }, groups: [] })", /attributes.mail must be a list of texts/],
+    ["({ userID: 'a', attributes: { n: [1] }, groups: [] })", /attributes.n/],
+    ["({ userID: 'a', attributes: [], groups: [] })", /attributes must be an object/],
+    ["({ userID: 'a', attributes: {}, groups: [], id: 7 })", /id must be a text/],
+    [`JSON.parse('{"userID":"a","groups":[],"attributes":{"__proto__":["x"]}}')`, /"__proto__" cannot be an attribute/],
+  ])('findUser: %s', async (expression, message) => {
+    const target = await open({ javaScript: finding(expression) })
+    const { request } = targetFixture(target, names)
+    const failure = target.findUser('a', ['mail'], request)
+    await expect(failure).rejects.toMatchObject({
+      code: 'TARGET_FAILED',
+      publicText: 'A downstream system refused the change.',
+      message: expect.stringMatching(message),
+    })
+  })
+
+  test('searches', async () => {
+    const target = await open({ javaScript: sample.replace('Array.from(users.values(), plain)', "[{ userID: 'a' }]") })
+    if (!hasLookups(target)) throw new Error('no look-ups')
+    await expect(target.searchUsers({ offset: 0, limit: 1 })).rejects.toThrow(/searchUsers\[0\]/)
+  })
+})
+
+test('a search passes the text and the tree of the filter', async () => {
+  const javaScript = sample.replace(
+    'Array.from(users.values(), plain)',
+    '{ throw new Error(filterText + JSON.stringify(filter)) }',
+  )
+  const target = await open({ javaScript })
+  if (!hasLookups(target)) throw new Error('no look-ups')
+  const filter: Filter = { kind: 'equal', attribute: 'mail', value: 'a*)(b' }
+  await expect(target.searchUsers({ filter, offset: 0, limit: 1 })).rejects.toThrow(
+    '(mail=a\\2a\\29\\28b){"kind":"equal","attribute":"mail","value":"a*)(b"}',
+  )
+  await expect(target.searchUsers({ offset: 0, limit: 1 })).rejects.toThrow('(objectClass=*)')
+})
+
+describe('changes', () => {
+  const present = "{ userID, version: '7', attributes: { mail: ['a@x.test'], cn: ['A'] }, groups: ['a'] }"
+
+  test('entries of the plug-in are used alone, also of a call that fails', async () => {
+    const target = await open({
+      javaScript: minimal(`
+        function createUser(user, attributes, request) {
+          request.audit({ subject: 'entry', action: 'add', attribute: 'dn', value: user.userID })
+          if (user.userID === 'bad') throw Object.assign(new Error('taken'), { code: 'conflict' })
+        }`),
+    })
+    const { request, changes } = targetFixture(target, names)
+    await target.createUser(userOf('ada', { mail: ['a@x.test'] }), names.attributes, request)
+    const refused = target.createUser(userOf('bad'), names.attributes, request)
+    await expect(refused).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect(changes.map(({ attribute, value }) => [attribute, value])).toEqual([
+      ['dn', 'ada'],
+      ['dn', 'bad'],
+    ])
+  })
+
+  test('a change that fails without a word is not in the audit', async () => {
+    const target = await open({ javaScript: minimal('function createUser() { throw new Error("no") }') })
+    const { request, changes } = targetFixture(target, names)
+    await expect(target.createUser(userOf('ada'), [], request)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
+    expect(changes).toEqual([])
+  })
+
+  test('the plug-in sees present groups when they are kept, and attributes as they were named', async () => {
+    const target = await open({
+      javaScript: minimal(`
+        function findUser(userID) { return ${present} }
+        function syncUser(user, addOnly, attributes, request) {
+          throw new Error(JSON.stringify([user, addOnly, attributes, request.workflow.name, request.params]))
+        }`),
+    })
+    const { request } = targetFixture(target, names)
+    const user = userOf('ada', { MAIL: ['b@x.test'], cn: ['B'] }, ['c'])
+    const sync = target.syncUser(user, syncOptions(['mail'], { keepGroups: true }), {
+      ...request,
+      params: { plain: 'x', function: () => 1 },
+    })
+    await expect(sync).rejects.toThrow(
+      JSON.stringify([
+        { userID: 'ada', attributes: { mail: ['b@x.test'] }, groups: ['a'] },
+        false,
+        ['mail'],
+        'conformance',
+        { plain: 'x' },
+      ]),
+    )
+  })
+
+  test('another version is refused before anything is written', async () => {
+    const target = await open({
+      javaScript: minimal(`
+        function findUser(userID) { return ${present} }
+        function syncUser() { throw new Error('written') }`),
+    })
+    const { request } = targetFixture(target, names)
+    const stale = target.syncUser(userOf('ada'), syncOptions([], { expectedVersion: '6' }), request)
+    await expect(stale).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    const fresh = target.syncUser(userOf('ada'), syncOptions([], { expectedVersion: '7' }), request)
+    await expect(fresh).rejects.toThrow(/written/)
+  })
+
+  test('what the plug-in logs carries its fields', async () => {
+    const lines: unknown[] = []
+    const target = await open({
+      javaScript: minimal(`function createUser(user, attributes, request) {
+        request.log('plain'); request.log.warn('careful', { userID: user.userID })
+      }`),
+    })
+    const log: Logger = {
+      ...silentLogger,
+      info: (_, fields) => void lines.push(['info', fields]),
+      warn: (_, fields) => void lines.push(['warn', fields]),
+    }
+    await target.createUser(userOf('ada'), [], { ...targetFixture(target, names).request, log })
+    expect(lines).toEqual([
+      ['info', { plugin: 'target "crm"', text: 'plain' }],
+      ['warn', { plugin: 'target "crm"', text: 'careful', fields: { userID: 'ada' } }],
+    ])
+  })
+
+  test('an audit entry that makes no sense fails the call', async () => {
+    const target = await open({
+      javaScript: minimal(
+        "function createUser(user, attributes, request) { request.audit({ subject: 'planet', action: 'add', attribute: 'x' }) }",
+      ),
+    })
+    const { request } = targetFixture(target, names)
+    await expect(target.createUser(userOf('ada'), [], request)).rejects.toThrow(/subject of an audit entry/)
+  })
+})

@@ -1,0 +1,123 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { interrupted } from '#protocols/plugin/plugin-failure.ts'
+import { type PluginAnswer, type PluginCall, type PluginOptions, PluginRun } from '#protocols/plugin/plugin-run.ts'
+
+export interface PluginHostOptions extends PluginOptions {
+  /** What runs after the code was loaded, where the code has the function: at first, and after each restart. */
+  start(restarted: boolean): readonly PluginCall[]
+  /** The process is ended when it had nothing to do for so long, and started anew for the next call. */
+  readonly idleMillis?: number
+}
+
+/** Calls that wait for one plug-in; beyond it a call is refused at once. */
+const maxInFlight = 500
+const maxShutdownMillis = 5000
+
+/**
+ * A plug-in in a process of its own. Whatever its code does, the gateway goes on: a call that overruns its time
+ * rejects with TARGET_TIMEOUT and the process is ended; when the process dies, the calls in flight reject with
+ * TARGET_FAILED. The next call starts it anew.
+ */
+export class PluginHost {
+  readonly functions: ReadonlySet<string>
+  readonly #options: PluginHostOptions
+  #run: Promise<PluginRun>
+  #waiting = 0
+  #idle: NodeJS.Timeout | undefined
+  #closed = false
+
+  private constructor(options: PluginHostOptions, run: PluginRun, functions: ReadonlySet<string>) {
+    this.#options = options
+    this.#run = Promise.resolve(run)
+    this.functions = functions
+  }
+
+  /** Rejects when the code cannot be loaded or a start function fails; nothing is left running then. */
+  static async open(options: PluginHostOptions): Promise<PluginHost> {
+    const { run, functions } = await startRun(options, false)
+    const host = new PluginHost(options, run, functions)
+    host.#whenIdle()
+    return host
+  }
+
+  has(name: string): boolean {
+    return this.functions.has(name)
+  }
+
+  async call(call: PluginCall): Promise<PluginAnswer> {
+    const { name } = this.#options
+    if (this.#closed) throw new GatewayError('SHUTTING_DOWN', `${name}: closed before ${call.function}`)
+    if (!this.has(call.function)) throw new GatewayError('NOT_SUPPORTED', `${name}: has no function ${call.function}`)
+    if (this.#waiting >= maxInFlight) throw interrupted(name, call.function, 'too many calls are in flight')
+    this.#waiting++
+    clearTimeout(this.#idle)
+    try {
+      const run = await this.#running()
+      return await run.call(call)
+    } finally {
+      this.#waiting--
+      this.#whenIdle()
+    }
+  }
+
+  /** Calls `shutdown`, where there is one and the process lives, and waits for it within bounds. Repeatable. */
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    clearTimeout(this.#idle)
+    const run = await this.#run.catch(() => undefined)
+    if (run === undefined) return
+    await this.#shutDown(run)
+  }
+
+  async #shutDown(run: PluginRun): Promise<void> {
+    if (this.has('shutdown') && !run.ended) {
+      const limit = Math.min(maxShutdownMillis, this.#options.timeoutMillis)
+      await run.call({ function: 'shutdown', args: [] }, limit).catch((error: unknown) => {
+        this.#options.log.warn('plug-in shutdown failed', { plugin: this.#options.name, error })
+      })
+    }
+    await run.close()
+  }
+
+  /** One start at a time, shared by all calls that need it. */
+  async #running(): Promise<PluginRun> {
+    const current = this.#run
+    const run = await current.catch(() => undefined)
+    if (run !== undefined && !run.ended) return run
+    if (this.#closed) throw new GatewayError('SHUTTING_DOWN', `${this.#options.name}: closed`)
+    if (this.#run === current) {
+      this.#run = startRun(this.#options, true).then((started) => started.run)
+      this.#run.catch(() => {})
+    }
+    return this.#run
+  }
+
+  #whenIdle(): void {
+    const { idleMillis } = this.#options
+    if (idleMillis === undefined || this.#waiting > 0 || this.#closed) return
+    clearTimeout(this.#idle)
+    this.#idle = setTimeout(async () => {
+      const run = await this.#run.catch(() => undefined)
+      if (run === undefined || this.#waiting > 0 || this.#closed) return
+      this.#run = Promise.reject(new Error('idle'))
+      this.#run.catch(() => {})
+      await this.#shutDown(run)
+    }, idleMillis)
+    this.#idle.unref()
+  }
+}
+
+async function startRun(options: PluginHostOptions, restarted: boolean) {
+  const run = new PluginRun(options)
+  try {
+    const functions = await run.loaded()
+    for (const call of options.start(restarted)) {
+      if (functions.has(call.function)) await run.call(call)
+    }
+    return { run, functions }
+  } catch (error) {
+    await run.close()
+    throw error
+  }
+}

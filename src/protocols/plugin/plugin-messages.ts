@@ -1,0 +1,52 @@
+import type { JavaScriptCode } from '#kernel/javascript-source.ts'
+import type { JsonValue } from '#kernel/json.ts'
+
+/** One line of JSON each, over a socket between the gateway and the process that runs a plug-in. */
+export type HostMessage =
+  | {
+      readonly kind: 'start'
+      readonly code: JavaScriptCode
+      /** Where the code stands: imports are resolved against it, and stack traces name it. */
+      readonly url: string
+      /** The functions the gateway may call. */
+      readonly functions: readonly string[]
+      /** Global values the code sees, beside `state`. */
+      readonly globals: Readonly<Record<string, JsonValue>>
+    }
+  | {
+      readonly kind: 'call'
+      readonly id: number
+      readonly function: string
+      readonly args: readonly JsonValue[]
+      /** Which argument gets the functions `log` and `audit`. */
+      readonly request: number | undefined
+      /** Whether the arguments come back as the function left them. */
+      readonly returnArguments: boolean
+    }
+
+export interface ThrownError {
+  readonly message: string
+  readonly stack?: string
+  /** The error's own `code` or `status`, where it is a text. */
+  readonly code?: string
+}
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+/** What the process says. It is as untrusted as the plug-in, so the gateway checks each of them. */
+export type PluginMessage =
+  | { readonly kind: 'ready'; readonly functions: readonly string[] }
+  | { readonly kind: 'refused'; readonly error: ThrownError }
+  | { readonly kind: 'answer'; readonly id: number; readonly value?: JsonValue; readonly args?: readonly JsonValue[] }
+  | { readonly kind: 'threw'; readonly id: number; readonly error: ThrownError }
+  | { readonly kind: 'audit'; readonly id: number; readonly entry: JsonValue }
+  | {
+      readonly kind: 'log'
+      readonly id?: number
+      readonly level: LogLevel
+      readonly message: string
+      readonly fields?: JsonValue
+    }
+
+/** An answer longer than this is refused, and a line longer than this ends the process. */
+export const maxMessageLength = 16 * 1024 * 1024

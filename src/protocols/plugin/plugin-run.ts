@@ -1,0 +1,257 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+import { tmpdir } from 'node:os'
+import type { Duplex, Readable } from 'node:stream'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import type { JavaScriptCode } from '#kernel/javascript-source.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { watchMemory } from '#protocols/plugin/memory-watch.ts'
+import { readLines } from '#protocols/plugin/message-lines.ts'
+import { died, interrupted, overrun, thrownFailure } from '#protocols/plugin/plugin-failure.ts'
+import { type HostMessage, maxMessageLength, type PluginMessage } from '#protocols/plugin/plugin-messages.ts'
+
+export interface PluginOptions {
+  /** For the log: `target "crm"`. */
+  readonly name: string
+  readonly code: JavaScriptCode
+  readonly url: string
+  /** The plug-in may read files below these folders, and no others. */
+  readonly folders: readonly string[]
+  readonly functions: readonly string[]
+  readonly globals: Readonly<Record<string, JsonValue>>
+  readonly timeoutMillis: number
+  /** How long loading the code may take; at least ten seconds when absent. */
+  readonly loadMillis?: number
+  readonly memoryMegabytes: number
+  readonly log: Logger
+}
+
+export interface PluginCall {
+  readonly function: string
+  readonly args: readonly JsonValue[]
+  /** Which argument gets `log` and `audit`. */
+  readonly request?: number
+  readonly returnArguments?: boolean
+  readonly log?: Logger
+  /** Called in order, and before the call settles, also for a call that fails. */
+  onAudit?(entry: JsonValue): void
+}
+
+export interface PluginAnswer {
+  readonly value: JsonValue | undefined
+  /** As the function left them, where they were asked for. */
+  readonly args: readonly JsonValue[]
+}
+
+interface Pending {
+  readonly call: PluginCall
+  readonly timer: NodeJS.Timeout
+  resolve(answer: PluginAnswer): void
+  reject(error: GatewayError): void
+}
+
+const minLoadMillis = 10_000
+/** Log lines accepted from one call to the next. */
+const maxLogLines = 1000
+
+const levels: ReadonlySet<string> = new Set(['debug', 'info', 'warn', 'error'])
+
+let program: string | undefined
+
+/** One life of a plug-in's process: it starts once, and when it has ended it stays so. */
+export class PluginRun {
+  readonly #options: PluginOptions
+  readonly #child: ChildProcess
+  readonly #socket: Duplex
+  readonly #pending = new Map<number, Pending>()
+  readonly #exited: Promise<void>
+  readonly #start = Promise.withResolvers<ReadonlySet<string>>()
+  #lastId = 0
+  #logLines = 0
+  #lastWords = ''
+  #ended = false
+
+  constructor(options: PluginOptions) {
+    this.#options = options
+    this.#child = spawnProcess(options)
+    this.#socket = this.#child.stdio[3] as Duplex
+    this.#socket.on('error', () => this.kill((name) => died(options.name, name, 'its socket broke')))
+    readLines(
+      this.#socket as Readable,
+      maxMessageLength,
+      (line) => this.#receive(line),
+      () => this.kill((name) => died(options.name, name, 'it sent a message that is too long')),
+    )
+    this.#child.stderr?.on('data', (chunk) => {
+      this.#lastWords = (this.#lastWords + String(chunk)).slice(-2000)
+    })
+    this.#exited = new Promise((resolve) => {
+      this.#child.on('error', (error) => {
+        this.kill((name) => died(options.name, name, error.message))
+        resolve()
+      })
+      this.#child.on('exit', (code, signal) => {
+        const reason = `exit code ${code ?? signal}. ${this.#lastWords}`
+        this.kill((name) => died(options.name, name, reason))
+        resolve()
+      })
+    })
+    const { code, url, functions, globals } = options
+    this.#send({ kind: 'start', code, url, functions, globals })
+  }
+
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  get busy(): number {
+    return this.#pending.size
+  }
+
+  /** The functions the code has; rejects when it could not be loaded. */
+  async loaded(): Promise<ReadonlySet<string>> {
+    const { timeoutMillis, loadMillis = Math.max(minLoadMillis, timeoutMillis) } = this.#options
+    const timer = setTimeout(() => this.kill(() => overrun(this.#options.name, 'loading', loadMillis)), loadMillis)
+    try {
+      return await this.#start.promise
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** The function must be one of `loaded()`. */
+  call(call: PluginCall, timeoutMillis = this.#options.timeoutMillis): Promise<PluginAnswer> {
+    const { name } = this.#options
+    if (this.#ended) return Promise.reject(interrupted(name, call.function, 'the plug-in has ended'))
+    const id = ++this.#lastId
+    this.#logLines = 0
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#pending.delete(id)
+        reject(overrun(name, call.function, timeoutMillis))
+        this.kill((other) => interrupted(name, other, `${call.function} overran its time`))
+      }, timeoutMillis)
+      this.#pending.set(id, { call, timer, resolve, reject })
+      const { request, returnArguments = false } = call
+      this.#send({ kind: 'call', id, function: call.function, args: call.args, request, returnArguments })
+    })
+  }
+
+  /** Ends the process at once; calls in flight reject with what `reason` makes of their function's name. */
+  kill(reason: (functionName: string) => GatewayError): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#child.kill('SIGKILL')
+    this.#start.promise.catch(() => {})
+    this.#start.reject(reason('loading'))
+    for (const { call, timer, reject } of this.#pending.values()) {
+      clearTimeout(timer)
+      reject(reason(call.function))
+    }
+    this.#pending.clear()
+  }
+
+  /** Settles when the process is gone. */
+  async close(): Promise<void> {
+    this.kill((name) => new GatewayError('SHUTTING_DOWN', `${this.#options.name}: closed during ${name}`))
+    await this.#exited
+  }
+
+  #send(message: HostMessage): void {
+    this.#socket.write(`${JSON.stringify(message)}\n`)
+  }
+
+  /** Nothing that the process says may throw here, where nobody would catch it. */
+  #receive(line: string): void {
+    try {
+      this.#handle(JSON.parse(line) as PluginMessage)
+    } catch (error) {
+      const reason = `it sent what is not a message: ${error instanceof Error ? error.message : error}`
+      this.kill((name) => died(this.#options.name, name, reason))
+    }
+  }
+
+  #handle(message: PluginMessage): void {
+    const pending = 'id' in message && typeof message.id === 'number' ? this.#pending.get(message.id) : undefined
+    switch (message.kind) {
+      case 'ready':
+        this.#start.resolve(new Set(message.functions))
+        break
+      case 'refused': {
+        const failure = thrownFailure(this.#options.name, 'loading', message.error)
+        this.kill(() => failure)
+        break
+      }
+      case 'log':
+        this.#log(message, pending?.call.log ?? this.#options.log)
+        break
+      case 'audit':
+        this.#audit(message.id, message.entry, pending)
+        break
+      case 'answer':
+        this.#settle(message.id)
+        pending?.resolve({ value: message.value, args: message.args ?? [] })
+        break
+      case 'threw': {
+        const failure = thrownFailure(this.#options.name, pending?.call.function ?? '', message.error)
+        this.#settle(message.id)
+        pending?.reject(failure)
+        break
+      }
+    }
+  }
+
+  /** An entry that cannot be recorded fails its call and no other. */
+  #audit(id: number, entry: JsonValue, pending: Pending | undefined): void {
+    try {
+      pending?.call.onAudit?.(entry)
+    } catch (error) {
+      this.#settle(id)
+      pending?.reject(asGatewayError(error))
+    }
+  }
+
+  #settle(id: number): void {
+    clearTimeout(this.#pending.get(id)?.timer)
+    this.#pending.delete(id)
+  }
+
+  #log({ level, message, fields }: Extract<PluginMessage, { kind: 'log' }>, log: Logger): void {
+    if (++this.#logLines > maxLogLines) {
+      if (this.#logLines === maxLogLines + 1) log.warn('plug-in logs too much; the rest is dropped')
+      return
+    }
+    log[levels.has(level) ? level : 'info']('plug-in', {
+      plugin: this.#options.name,
+      text: String(message),
+      ...(fields ? { fields } : {}),
+    })
+  }
+}
+
+/** What the process gets of the gateway's environment: the certificates to trust, and the time zone. */
+const passedOn = ['NODE_EXTRA_CA_CERTS', 'TZ']
+
+/** Nothing of the gateway's secrets, files or descriptors reaches the process, and it may start no other. */
+function spawnProcess(options: PluginOptions): ChildProcess {
+  const env = Object.fromEntries(passedOn.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
+  program ??= stripTypeScriptTypes(readFileSync(new URL('./plugin-process.ts', import.meta.url), 'utf8'))
+  const child = spawn(
+    process.execPath,
+    [
+      `--max-old-space-size=${options.memoryMegabytes}`,
+      '--disable-warning=ExperimentalWarning',
+      '--permission',
+      ...options.folders.map((folder) => `--allow-fs-read=${folder}`),
+      '--input-type=module',
+      '-',
+    ],
+    { env, stdio: ['pipe', 'ignore', 'pipe', 'pipe'], cwd: tmpdir() },
+  )
+  child.stdin?.on('error', () => {})
+  child.stdin?.end(program)
+  watchMemory(child, options.memoryMegabytes, options.log)
+  return child
+}

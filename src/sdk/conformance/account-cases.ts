@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict'
+import { hostileTexts, stored, syncOptions, type TargetCase, userOf } from '#sdk/conformance/target-fixture.ts'
+
+/** Users come, change and go, each call as often as one likes. */
+export const accountCases: readonly TargetCase[] = [
+  {
+    name: 'a user that is not there is not found',
+    async run(fixture) {
+      assert.equal(await stored(fixture, 'nobody'), undefined)
+    },
+  },
+  {
+    name: 'create, find, change, delete',
+    async run(fixture) {
+      const { target, attributes, groups, request } = fixture
+      const [many, one, other] = attributes
+      const created = userOf('ada', { [many]: ['a@x.test', 'b@x.test'], [one]: ['Ada'] }, [groups[0], groups[1]])
+      await target.createUser(created, attributes, request)
+      assert.deepEqual(await stored(fixture, 'ada'), {
+        userID: 'ada',
+        values: [['a@x.test', 'b@x.test'], ['Ada'], []],
+        groups: [groups[0], groups[1]],
+      })
+      const changed = userOf('ada', { [many]: ['c@x.test'], [other]: ['1'] }, [groups[1], groups[2]])
+      await target.syncUser(changed, syncOptions(attributes), request)
+      assert.deepEqual(await stored(fixture, 'ada'), {
+        userID: 'ada',
+        values: [['c@x.test'], [], ['1']],
+        groups: [groups[1], groups[2]],
+      })
+      await target.deleteUser(changed, request)
+      assert.equal(await stored(fixture, 'ada'), undefined)
+    },
+  },
+  {
+    name: 'creating a user that is there makes it equal',
+    async run(fixture) {
+      const { target, attributes, groups, request } = fixture
+      const [many, one] = attributes
+      await target.createUser(
+        userOf('ada', { [many]: ['old@x.test'], [one]: ['Ada'] }, [groups[0]]),
+        attributes,
+        request,
+      )
+      const again = userOf('ada', { [many]: ['new@x.test'] }, [groups[1]])
+      await target.createUser(again, attributes, request)
+      await target.createUser(again, attributes, request)
+      const expected = { userID: 'ada', values: [['new@x.test'], [], []], groups: [groups[1]] }
+      assert.deepEqual(await stored(fixture, 'ada'), expected)
+    },
+  },
+  {
+    name: 'deleting a user twice succeeds, and so does deleting one that never was',
+    async run({ target, attributes, request, ...fixture }) {
+      const user = userOf('ada')
+      await target.createUser(user, attributes, request)
+      await target.deleteUser(user, request)
+      await target.deleteUser(user, request)
+      await target.deleteUser(userOf('nobody'), request)
+      assert.equal(await stored({ target, attributes, request, ...fixture }, 'ada'), undefined)
+    },
+  },
+  {
+    name: 'a user that was deleted can be created again, without what it had',
+    async run(fixture) {
+      const { target, attributes, groups, request } = fixture
+      await target.createUser(userOf('ada', { [attributes[0]]: ['a@x.test'] }, [groups[0]]), attributes, request)
+      await target.deleteUser(userOf('ada'), request)
+      await target.createUser(userOf('ada'), attributes, request)
+      assert.deepEqual(await stored(fixture, 'ada'), { userID: 'ada', values: [[], [], []], groups: [] })
+    },
+  },
+  {
+    name: 'the same change twice is the same as once',
+    async run(fixture) {
+      const { target, attributes, groups, request } = fixture
+      await target.createUser(userOf('ada'), attributes, request)
+      const user = userOf('ada', { [attributes[0]]: ['a@x.test', 'b@x.test'] }, [groups[0]])
+      await target.syncUser(user, syncOptions(attributes), request)
+      const once = await stored(fixture, 'ada')
+      await target.syncUser(user, syncOptions(attributes), request)
+      assert.deepEqual(await stored(fixture, 'ada'), once)
+    },
+  },
+  {
+    name: 'addOnly takes nothing away',
+    async run(fixture) {
+      const { target, attributes, groups, request } = fixture
+      const [many, one, other] = attributes
+      await target.createUser(userOf('ada', { [many]: ['a@x.test'], [one]: ['Ada'] }, [groups[0]]), attributes, request)
+      const more = userOf('ada', { [many]: ['a@x.test'], [other]: ['1'] }, [groups[1]])
+      await target.syncUser(more, syncOptions(attributes, { addOnly: true }), request)
+      assert.deepEqual(await stored(fixture, 'ada'), {
+        userID: 'ada',
+        values: [['a@x.test'], ['Ada'], ['1']],
+        groups: [groups[0], groups[1]],
+      })
+    },
+  },
+  {
+    name: 'attributes that are not listed stay as they are',
+    async run(fixture) {
+      const { target, attributes, request } = fixture
+      const [many, one, other] = attributes
+      await target.createUser(userOf('ada', { [many]: ['a@x.test'], [one]: ['Ada'] }), attributes, request)
+      const change = userOf('ada', { [many]: ['z@x.test'], [one]: ['Zoe'], [other]: ['9'] })
+      await target.syncUser(change, syncOptions([one]), request)
+      assert.deepEqual((await stored(fixture, 'ada'))?.values, [['a@x.test'], ['Zoe'], []])
+      await target.createUser(userOf('bob', { [many]: ['b@x.test'], [one]: ['Bob'] }), [one], request)
+      assert.deepEqual((await stored(fixture, 'bob'))?.values, [[], ['Bob'], []])
+    },
+  },
+  {
+    name: 'keepGroups leaves memberships alone, whatever the user says',
+    async run(fixture) {
+      const { target, attributes, groups, request } = fixture
+      await target.createUser(userOf('ada', {}, [groups[0], groups[1]]), attributes, request)
+      const change = userOf('ada', { [attributes[1]]: ['Ada'] }, [groups[2]])
+      await target.syncUser(change, syncOptions(attributes, { keepGroups: true }), request)
+      const after = await stored(fixture, 'ada')
+      assert.deepEqual(after?.groups, [groups[0], groups[1]])
+      assert.deepEqual(after?.values[1], ['Ada'])
+    },
+  },
+  {
+    name: 'one user does not touch another',
+    async run(fixture) {
+      const { target, attributes, groups, request } = fixture
+      await target.createUser(userOf('ada', { [attributes[0]]: ['a@x.test'] }, [groups[0]]), attributes, request)
+      await target.createUser(userOf('bob', { [attributes[0]]: ['b@x.test'] }, [groups[0]]), attributes, request)
+      const ada = await stored(fixture, 'ada')
+      await target.syncUser(userOf('bob'), syncOptions(attributes), request)
+      await target.deleteUser(userOf('bob'), request)
+      assert.deepEqual(await stored(fixture, 'ada'), ada)
+    },
+  },
+  ...hostileTexts.map(
+    (text) =>
+      ({
+        name: `hostile text is only text: ${JSON.stringify(text)}`,
+        async run(fixture) {
+          const { target, attributes, groups, request } = fixture
+          const user = userOf(text, { [attributes[0]]: [text], [attributes[1]]: ['x'] }, [groups[0]])
+          await target.createUser(userOf('bystander', { [attributes[1]]: ['y'] }), attributes, request)
+          await target.createUser(user, attributes, request)
+          const expected = { userID: text, values: [[text], ['x'], []], groups: [groups[0]] }
+          assert.deepEqual(await stored(fixture, text), expected)
+          await target.syncUser(userOf(text, { [attributes[1]]: [text] }), syncOptions(attributes), request)
+          assert.deepEqual(await stored(fixture, text), { userID: text, values: [[], [text], []], groups: [] })
+          await target.deleteUser(userOf(text), request)
+          assert.equal(await stored(fixture, text), undefined)
+          assert.deepEqual((await stored(fixture, 'bystander'))?.values, [[], ['y'], []])
+        },
+      }) satisfies TargetCase,
+  ),
+  {
+    name: 'changes at the same time all land, none mixed with another',
+    async run(fixture) {
+      const { target, attributes, groups, request } = fixture
+      const [, one, other] = attributes
+      await target.createUser(userOf('ada'), attributes, request)
+      await Promise.all(
+        Array.from({ length: 12 }, (_, i) =>
+          target.syncUser(
+            userOf('ada', { [one]: [`v${i}`], [other]: [`v${i}`] }),
+            syncOptions([one, other], { keepGroups: true }),
+            request,
+          ),
+        ),
+      )
+      const mixed = await stored(fixture, 'ada')
+      assert.deepEqual(mixed?.values[1], mixed?.values[2])
+      await Promise.all(
+        groups.map((group) => target.syncUser(userOf('ada', {}, [group]), syncOptions([], { addOnly: true }), request)),
+      )
+      assert.deepEqual((await stored(fixture, 'ada'))?.groups, [...groups].sort())
+    },
+  },
+  {
+    name: 'a user created several times at once exists once',
+    async run(fixture) {
+      const { target, attributes, request } = fixture
+      const user = userOf('ada', { [attributes[0]]: ['a@x.test'] })
+      const attempts = await Promise.allSettled(
+        Array.from({ length: 8 }, () => target.createUser(user, attributes, request)),
+      )
+      for (const attempt of attempts) {
+        if (attempt.status === 'rejected') assert.equal(attempt.reason?.code, 'CONFLICT')
+      }
+      assert.ok(attempts.some(({ status }) => status === 'fulfilled'))
+      assert.deepEqual(await stored(fixture, 'ada'), { userID: 'ada', values: [['a@x.test'], [], []], groups: [] })
+    },
+  },
+]

@@ -1,0 +1,104 @@
+import type { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
+import type { Subject } from '#identity/subject.ts'
+import type { Issues } from '#kernel/issues.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import { flag, parsed, text } from '#sdk/parameter-types.ts'
+import type { ParsedParameters } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+
+/** The parameters of every mechanism that turns a token's claims into a subject. */
+export const linkParameters = {
+  linkToDirectory: flag({ about: 'Look the caller up in the virtual directory.' }),
+  noMatchOU: text({
+    about: 'The `ou` of the mock entry that stands for a caller who is not in the directory.',
+    required: true,
+  }),
+  uidAttr: text({ about: 'The claim that identifies the caller.', fallback: 'sub' }),
+  lookupFilter: parsed('filter template', parseFilterTemplate, {
+    about: 'The RFC 4515 filter that finds the caller in the directory, with claims as `${claim}`.',
+  }),
+  defaultObjectClass: text({ about: 'The `objectClass` of the mock entry.', fallback: 'inetOrgPerson' }),
+}
+
+export interface SubjectLink {
+  readonly uidAttr: string
+  readonly noMatchOU: string
+  readonly objectClass: string
+  /** Undefined where callers are not looked up. */
+  readonly lookup: FilterTemplate | undefined
+}
+
+export function parseSubjectLink(
+  given: ParsedParameters<typeof linkParameters>,
+  params: Params,
+  issues: Issues,
+): SubjectLink {
+  const { uidAttr, noMatchOU, linkToDirectory, lookupFilter } = given
+  if (linkToDirectory && params.values('lookupFilter').every((value) => value === '')) {
+    issues.error(params.pathOf('lookupFilter'), 'parameter "lookupFilter" is required where linkToDirectory is "true"')
+  }
+  try {
+    Dn.of([uidAttr, 'x'])
+  } catch (error) {
+    issues.error(params.pathOf('uidAttr'), `"uidAttr": ${error instanceof Error ? error.message : String(error)}`)
+  }
+  return {
+    uidAttr,
+    noMatchOU,
+    objectClass: given.defaultObjectClass,
+    lookup: linkToDirectory ? lookupFilter : undefined,
+  }
+}
+
+/** How long a mechanism may remember what the directory said about a caller, since the entry may change. */
+export const linkedForMillis = 3_000
+
+export type LinkedSubject = Pick<Subject, 'dn' | 'uid' | 'attributes'>
+
+export type LinkOutcome =
+  | { readonly kind: 'linked'; readonly subject: LinkedSubject; readonly found: boolean }
+  /** `reason` is for the log. */
+  | { readonly kind: 'refused'; readonly reason: string }
+
+/**
+ * Who the claims speak of: the one directory entry that the look-up finds, with the claims it lacks added; or, when
+ * there is none, a mock entry `<uidAttr>=<claim>,ou=<noMatchOU>,<root>`. Refuses when a claim is missing or several
+ * entries match. Claims only ever become values, of the name as of the filter.
+ */
+export async function linkSubject(
+  claims: Attributes,
+  link: SubjectLink,
+  root: string,
+  host: Pick<ModuleHost, 'directory'>,
+): Promise<LinkOutcome> {
+  const [uid, ...others] = claims.values(link.uidAttr)
+  if (uid === undefined || uid === '') return refused(`the claim "${link.uidAttr}" is missing`)
+  if (others.length > 0) return refused(`the claim "${link.uidAttr}" has several values`)
+  const base = Dn.parse(root)
+  if (link.lookup !== undefined) {
+    const filter = link.lookup.bind((name) => claims.values(name))
+    if (filter === undefined) return refused('a claim that lookupFilter names is missing')
+    const [entry, second] = await host.directory.search({ base, scope: 'sub', filter, limit: 2 })
+    if (second !== undefined) return refused('lookupFilter finds several entries')
+    if (entry !== undefined) {
+      const attributes = entry.attributes.clone()
+      for (const [name, values] of claims) if (!attributes.has(name)) attributes.set(name, values)
+      return {
+        kind: 'linked',
+        found: true,
+        subject: { dn: entry.dn, uid: attributes.first(link.uidAttr) ?? uid, attributes },
+      }
+    }
+  }
+  const attributes = claims.clone()
+  attributes.set('objectClass', [link.objectClass])
+  return { kind: 'linked', found: false, subject: { dn: mockName(base, link, link.uidAttr, uid), uid, attributes } }
+}
+
+/** The name of a mock entry. */
+export const mockName = (base: Dn, link: SubjectLink, type: string, value: string): Dn =>
+  base.child('ou', link.noMatchOU).child(type, value)
+
+const refused = (reason: string): LinkOutcome => ({ kind: 'refused', reason })

@@ -1,0 +1,154 @@
+import { readFile, realpath } from 'node:fs/promises'
+import { dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Issues } from '#kernel/issues.ts'
+import { checkJavaScript, checkJavaScriptModule, type JavaScriptCode } from '#kernel/javascript-source.ts'
+import { isForbiddenKey } from '#kernel/json.ts'
+import { nearestName } from '#kernel/suggest.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import { list, text, wholeNumber } from '#sdk/parameter-types.ts'
+import type { ParsedParameters } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
+
+/** The rows that every module with a plug-in has; all names it does not know are handed to the plug-in's `init`. */
+export const pluginParameters = {
+  javaScript: text({ about: "The plug-in's code. Either this or `module` is required." }),
+  module: text({
+    about:
+      'A file `.js`, `.mjs`, `.ts` or `.mts` with the code: relative to the configuration folder and inside it, or absolute.',
+  }),
+  includeJs: list({
+    about: 'JavaScriptMapping objects whose code is put in front of `javaScript`.',
+    reference: 'javascript mapping',
+  }),
+  timeoutSeconds: wholeNumber({ about: 'How long one call may take.', fallback: 10, min: 1, max: 600 }),
+  memoryMegabytes: wholeNumber({ about: "The limit of the plug-in's heap.", fallback: 64, min: 16, max: 4096 }),
+  '<name>': list({ about: 'Any other parameter is handed to `init`.' }),
+}
+
+/** Where the code comes from, and its limits: what is known before any file is read. */
+export interface PluginCode {
+  readonly inline: string | undefined
+  /** Absolute. */
+  readonly file: string | undefined
+  readonly includes: readonly string[]
+  readonly folder: string
+  readonly timeoutMillis: number
+  readonly memoryMegabytes: number
+  readonly config: Readonly<Record<string, readonly string[]>>
+}
+
+/** Code that is ready to run. */
+export interface LoadedCode {
+  readonly code: JavaScriptCode
+  /** Imports are resolved against it. */
+  readonly url: string
+  /** Folders the code may read. */
+  readonly folders: readonly string[]
+}
+
+const extensions = ['.js', '.mjs', '.ts', '.mts']
+
+/** Pure, but for files that the context itself can read. The code is checked and not run. */
+export function readPluginCode(
+  values: ParsedParameters<typeof pluginParameters>,
+  knownNames: readonly string[],
+  params: Params,
+  issues: Issues,
+  context: ParseContext,
+): PluginCode {
+  const { javaScript: inline, module, includeJs } = values
+  if ((inline === undefined) === (module === undefined)) {
+    const place = params.pathOf(module === undefined ? 'javaScript' : 'module')
+    issues.error(place, 'either "javaScript" or "module" is required, and not both')
+  }
+  if (inline !== undefined) reportTo(issues, params, 'javaScript', () => checkJavaScript(inline))
+  if (module !== undefined && includeJs.length > 0) {
+    issues.error(params.pathOf('includeJs'), '"includeJs" goes with "javaScript" only; a module imports what it needs')
+  }
+  const file = module === undefined ? undefined : moduleFile(module, params, issues, context)
+  return {
+    inline,
+    file,
+    includes: includeJs,
+    folder: context.folder,
+    timeoutMillis: values.timeoutSeconds * 1000,
+    memoryMegabytes: values.memoryMegabytes,
+    config: openParameters(values['<name>'], knownNames, params, issues),
+  }
+}
+
+/** Reads the file or joins the included texts. Throws when there is none or it is not JavaScript. */
+export async function loadPluginCode(
+  { inline, file, includes, folder }: PluginCode,
+  host: Pick<ModuleHost, 'name' | 'javaScript'>,
+): Promise<LoadedCode> {
+  const root = await realpath(folder).catch(() => resolve(folder))
+  if (file !== undefined) {
+    const real = await realpath(file)
+    const source = await readFile(real, 'utf8')
+    const code = named(file, () => checkJavaScriptModule(source))
+    return { code, url: pathToFileURL(real).href, folders: [root, dirname(real)] }
+  }
+  const texts = includes.map((name) => {
+    const found = host.javaScript(name)
+    if (found === undefined) throw new Error(`there is no JavaScriptMapping "${name}"`)
+    named(`JavaScriptMapping "${name}"`, () => checkJavaScript(found))
+    return found
+  })
+  if (inline !== undefined) texts.push(inline)
+  const code = named('javaScript', () => checkJavaScript(texts.join('\n;\n')))
+  const url = pathToFileURL(join(root, `${host.name.replaceAll(/[^\w.-]/g, '_')}.inline.js`)).href
+  return { code, url, folders: [root] }
+}
+
+function moduleFile(module: string, params: Params, issues: Issues, context: ParseContext): string | undefined {
+  const place = params.pathOf('module')
+  if (!extensions.includes(extname(module))) {
+    issues.error(place, `"module": must end in ${extensions.join(', ')}`)
+    return undefined
+  }
+  const file = isAbsolute(module) ? module : resolve(context.folder, module)
+  if (!isAbsolute(module) && relative(context.folder, file).split(sep)[0] === '..') {
+    issues.error(place, '"module": leads out of the configuration folder; such a file is named by its absolute path')
+    return undefined
+  }
+  const { readFile: read } = context
+  if (read !== undefined) reportTo(issues, params, 'module', () => checkJavaScriptModule(read(file)))
+  return file
+}
+
+function openParameters(
+  given: ReadonlyMap<string, readonly string[]>,
+  knownNames: readonly string[],
+  params: Params,
+  issues: Issues,
+): Record<string, readonly string[]> {
+  const config: Record<string, readonly string[]> = Object.create(null)
+  for (const [name, values] of given) {
+    const meant = nearestName(name, knownNames)
+    if (isForbiddenKey(name)) issues.error(params.pathOf(name), `"${name}" cannot be the name of a parameter`)
+    else config[name] = values
+    if (meant !== undefined) {
+      issues.warning(params.pathOf(name), `"${name}" is handed to the plug-in; did you mean "${meant}"?`)
+    }
+  }
+  return config
+}
+
+function reportTo(issues: Issues, params: Params, name: string, check: () => unknown): void {
+  try {
+    check()
+  } catch (error) {
+    issues.error(params.pathOf(name), `"${name}": ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+function named<T>(name: string, check: () => T): T {
+  try {
+    return check()
+  } catch (cause) {
+    throw new Error(`${name}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  }
+}

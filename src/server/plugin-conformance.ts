@@ -1,0 +1,39 @@
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { silentLogger } from '#kernel/logger.ts'
+import { openPluginTarget } from '#modules/targets/plugin/plugin-target.ts'
+import { type TargetConformanceOptions, targetConformance } from '#sdk/conformance/target-conformance.ts'
+
+export interface PluginConformanceOptions extends TargetConformanceOptions {
+  /** The file with the plug-in's code. */
+  readonly module: URL
+  /** What `init` is given. */
+  readonly parameters?: Readonly<Record<string, readonly string[]>>
+  /** Runs ahead of each case, to empty the system behind the target. */
+  readonly before?: () => Promise<void> | void
+  readonly timeoutMillis?: number
+}
+
+/** The target conformance suite for a plug-in that is not in any configuration yet: what its author runs. */
+export function pluginTargetConformance(name: string, options: PluginConformanceOptions): void {
+  const { module, parameters = {}, before, timeoutMillis = 10_000, lookups = true, ...suite } = options
+  const file = fileURLToPath(module)
+  const code = {
+    inline: undefined,
+    file,
+    includes: [],
+    folder: dirname(file),
+    timeoutMillis,
+    memoryMegabytes: 64,
+    config: parameters,
+  }
+  const open = async () => {
+    await before?.()
+    const target = await openPluginTarget(
+      { code, requireAllFunctions: false, lookups, groups: undefined },
+      { name, log: silentLogger, javaScript: () => undefined },
+    )
+    return { target, close: async () => target.close?.() }
+  }
+  targetConformance(name, open, { ...suite, lookups })
+}
