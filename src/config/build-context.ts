@@ -1,0 +1,112 @@
+import type * as z from 'zod'
+import type { ConfigDocument } from '#config/config-document.ts'
+import type { Draft } from '#config/draft.ts'
+import { unknownClass } from '#config/later-classes.ts'
+import type { NamedFiles } from '#config/named-files.ts'
+import { addSecretParams, readParams } from '#config/params.ts'
+import type { Reference } from '#config/references.ts'
+import { readRepaired } from '#config/schema-issues.ts'
+import type { SecretSource } from '#config/secrets.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
+import type { Named, Registry } from '#kernel/registry.ts'
+import type { AzRulesSpec } from '#model/az-rule.ts'
+import type { SecretParamsSpec } from '#model/params.ts'
+import type { Catalog } from '#sdk/catalog.ts'
+import type { Placed } from '#sdk/configuration.ts'
+import type { MapperInstance } from '#sdk/mapper.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext, ReferenceKind } from '#sdk/parse-context.ts'
+import { parseRule, type Rule } from '#sdk/rule.ts'
+
+/** What all objects of one load share. */
+export interface LoadState {
+  readonly catalog: Catalog
+  readonly folder: string
+  readonly secrets: SecretSource
+  readonly files: NamedFiles
+  /** A missing secret is an error; otherwise a warning. */
+  readonly strictSecrets: boolean
+  readonly issues: Issues
+  readonly references: Reference[]
+  readonly draft: Draft
+  /** Issues filed from now on at this place or below are not worth telling: its cause has been told. */
+  ignoreLater(document: ConfigDocument, path: Path): void
+}
+
+/** What the builder of one object works with. Paths are those of the object's document. */
+export class BuildContext implements ParseContext {
+  readonly state: LoadState
+  readonly document: ConfigDocument
+  readonly issues: Issues
+  readonly placed: Placed
+  readonly readFile: (file: string) => string
+
+  constructor(state: LoadState, document: ConfigDocument, name: string, namespace: string | undefined) {
+    this.state = state
+    this.document = document
+    this.issues = state.issues.for(document)
+    this.readFile = (file) => state.files.read(file)
+    this.placed = { name, namespace, at: document.at(['metadata', 'name']) }
+  }
+
+  get folder(): string {
+    return this.state.folder
+  }
+
+  at(path: Path): string {
+    return this.document.at(path)
+  }
+
+  refer(kind: ReferenceKind, name: string, path: Path, absent: 'error' | 'warning' = 'error'): void {
+    this.state.references.push({ kind, name, path, document: this.document, absent })
+  }
+
+  mapper(expression: string, path: Path, issues: Issues): MapperInstance | undefined {
+    const bar = expression.indexOf('|')
+    const className = (bar < 0 ? expression : expression.slice(0, bar)).trim()
+    const parameters = bar < 0 ? [] : expression.slice(bar + 1).split(',')
+    const { mappers } = this.state.catalog
+    const module = mappers.find(className)
+    if (module === undefined) {
+      issues.error(path, unknownClass(mappers, className))
+      return undefined
+    }
+    return module.prepare(parameters, path, issues, this)
+  }
+
+  /** The module of that name; undefined, with an issue filed, when there is none. */
+  module<D extends Named>(registry: Registry<D>, className: string, path: Path): D | undefined {
+    const module = registry.find(className)
+    if (module === undefined) this.issues.error(path, unknownClass(registry, className))
+    return module
+  }
+
+  params(value: unknown, path: Path, secretParams?: SecretParamsSpec, secretPath: Path = []): Params {
+    const params = readParams(value, path, this.issues, this.document)
+    const { secrets, strictSecrets } = this.state
+    const tolerate = strictSecrets ? undefined : (at: Path) => this.state.ignoreLater(this.document, at)
+    addSecretParams(params, secretParams, secretPath, secrets, this.issues, tolerate)
+    return params
+  }
+
+  rules(spec: AzRulesSpec | undefined, path: Path): Rule[] {
+    return (spec ?? []).flatMap(({ scope, constraint }, i) => {
+      const rule = parseRule(scope, constraint, [...path, i, 'constraint'], this.issues, this)
+      return rule === undefined ? [] : [rule]
+    })
+  }
+
+  /** One part of the document by its schema; undefined, with issues filed, when nothing can be made of it. */
+  part<T>(schema: z.ZodType<T>, value: unknown, path: Path): T | undefined {
+    const read = readRepaired(schema, value, path, this.issues)
+    for (const place of read.repaired) this.state.ignoreLater(this.document, place)
+    return read.value
+  }
+
+  /** A name of another object; an empty text names none. */
+  optional(kind: ReferenceKind, name: string | undefined, path: Path): string | undefined {
+    if (name === undefined || name === '') return undefined
+    this.refer(kind, name, path)
+    return name
+  }
+}

@@ -1,0 +1,138 @@
+import type { BuildContext } from '#config/build-context.ts'
+import type { Path } from '#kernel/issues.ts'
+import { compilePattern, type SafePattern } from '#kernel/safe-pattern.ts'
+import { type ApplicationFrame, type CookieConfigSpec, type UrlSpec, urlSchema } from '#model/application.ts'
+import type { CookieConfig, UrlConfig } from '#sdk/configuration.ts'
+
+const defaultAzTimeoutMillis = 3_000
+const defaultIdleSeconds = 900
+const hostName = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$|^\[[0-9a-f:.]+\]$/
+
+export function buildApplication(spec: ApplicationFrame, context: BuildContext): void {
+  const { draft } = context.state
+  const urls = spec.urls.flatMap((url, i) => {
+    const path = ['spec', 'urls', i]
+    const read = context.part(urlSchema, url, path)
+    return read === undefined ? [] : [buildUrl(read, path, context)]
+  })
+  const config = {
+    ...context.placed,
+    azTimeoutMillis: spec.azTimeoutMillis ?? defaultAzTimeoutMillis,
+    cookies: spec.isApp === false ? undefined : buildCookies(spec.cookieConfig, context),
+    urls,
+  }
+  draft.applications.push({ config, document: context.document })
+}
+
+function buildUrl(spec: UrlSpec, path: Path, context: BuildContext): UrlConfig {
+  const { issues } = context
+  const hosts = spec.hosts.map((host, i) => readHost(host, [...path, 'hosts', i], context))
+  const rules = context.rules(spec.azRules, [...path, 'azRules'])
+  if ((spec.azRules ?? []).length === 0) {
+    issues.warning([...path, 'azRules'], 'without a rule this URL denies everyone')
+  }
+  const results = spec.results ?? {}
+  const result = (name: keyof typeof results) =>
+    context.optional('result group', results[name], [...path, 'results', name])
+  context.state.draft.claims.push({
+    document: context.document,
+    path,
+    hosts,
+    uri: spec.uri,
+    regex: spec.regex === true,
+  })
+  return {
+    at: context.at(path),
+    hosts,
+    uri: spec.uri,
+    pattern: readUri(spec, path, context),
+    chain: context.optional('chain', spec.authChain, [...path, 'authChain']),
+    rules,
+    filters: buildFilters(spec, path, context),
+    results: {
+      auSuccess: result('auSuccess'),
+      auFail: result('auFail'),
+      azSuccess: result('azSuccess'),
+      azFail: result('azFail'),
+    },
+  }
+}
+
+function readHost(host: string, path: Path, context: BuildContext): string {
+  const lower = host.toLowerCase()
+  if (lower !== '*' && !hostName.test(lower)) {
+    context.issues.error(path, `"${host}" is not a host: a name without scheme, port or path, or "*"`)
+  }
+  return lower
+}
+
+function readUri(spec: UrlSpec, path: Path, context: BuildContext): SafePattern | undefined {
+  const at = [...path, 'uri']
+  if (spec.regex !== true) {
+    if (!/^\/[^?#]*$/.test(spec.uri)) context.issues.error(at, `must be a path that starts with "/", not "${spec.uri}"`)
+    return undefined
+  }
+  try {
+    return compilePattern(spec.uri)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    context.issues.error(at, `not a regular expression that can be used here: ${reason}`)
+    return undefined
+  }
+}
+
+function buildFilters(spec: UrlSpec, path: Path, context: BuildContext): UrlConfig['filters'] {
+  const { state, issues, document } = context
+  const written = spec.filterChain ?? []
+  const filters = written.flatMap(({ className, params, secretParams }, i) => {
+    const at = [...path, 'filterChain', i]
+    const module = context.module(state.catalog.filters, className, [...at, 'className'])
+    if (module === undefined) return []
+    const read = context.params(params, [...at, 'params'], secretParams, [...at, 'secretParams'])
+    const prepared = module.prepare(read, issues, context)
+    if (prepared.flow !== undefined) {
+      state.draft.gateways.push({ application: context.placed.name, document, path: at, flow: prepared.flow })
+    }
+    return [{ ...prepared, at: context.at(at) }]
+  })
+  if (spec.idp !== undefined) {
+    issues.warning([...path, 'idp'], 'an identity provider is read but not served by this version')
+  } else if (filters.length === written.length && !filters.some(({ answers }) => answers)) {
+    if ((spec.proxyTo ?? '') === '') issues.warning([...path, 'filterChain'], 'no filter of this URL answers requests')
+    else issues.error([...path, 'proxyTo'], 'Gatehouse does not proxy: a filter of this URL must answer requests')
+  }
+  return filters
+}
+
+/** `scope` and `keyAlias` say how the predecessor made cookies; sessions are kept in storage here and need neither. */
+function buildCookies(spec: CookieConfigSpec | undefined, context: BuildContext): CookieConfig | undefined {
+  if (spec === undefined || spec.cookiesEnabled === false) return undefined
+  const { issues } = context
+  const path = ['spec', 'cookieConfig']
+  const name = spec.sessionCookieName ?? ''
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) {
+    const message = name === '' ? 'is required where cookies are enabled' : `"${name}" cannot be the name of a cookie`
+    issues.error([...path, 'sessionCookieName'], message)
+  }
+  const idleSeconds = spec.timeout ?? defaultIdleSeconds
+  if (idleSeconds < 1) issues.error([...path, 'timeout'], `must be at least 1 second, not ${idleSeconds}`)
+  const domain = spec.domain ?? '*'
+  if (domain !== '*' && domain !== '' && !hostName.test(domain.toLowerCase().replace(/^\./, ''))) {
+    issues.error([...path, 'domain'], `"${domain}" is not a domain`)
+  }
+  const logoutUri = spec.logoutURI ?? ''
+  if (logoutUri !== '' && !logoutUri.startsWith('/')) issues.error([...path, 'logoutURI'], 'must start with "/"')
+  const sameSite = spec.sameSite === undefined || spec.sameSite === 'Ignore' ? 'Lax' : spec.sameSite
+  const secure = spec.secure ?? true
+  if (sameSite === 'None' && !secure)
+    issues.error([...path, 'sameSite'], 'browsers drop a None cookie that is not secure')
+  return {
+    name,
+    domain: domain === '*' || domain === '' ? undefined : domain,
+    secure,
+    httpOnly: spec.httpOnly ?? true,
+    sameSite,
+    idleSeconds,
+    logoutUri: logoutUri === '' ? undefined : logoutUri,
+  }
+}

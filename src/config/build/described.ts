@@ -1,0 +1,64 @@
+import type { BuildContext } from '#config/build-context.ts'
+import type { JavaScriptMappingSpec } from '#model/javascript-mapping.ts'
+import type { NotifierSpec } from '#model/notifier.ts'
+import type { OrgSpec } from '#model/org.ts'
+import type { OUJobSpec } from '#model/ou-job.ts'
+import type { PortalUrlSpec } from '#model/portal-url.ts'
+import type { ReportSpec } from '#model/report.ts'
+import type { TrustSpec } from '#model/trust.ts'
+
+/** Kinds that are read, checked and handed on as they are written. */
+
+export function buildJavaScriptMapping(spec: JavaScriptMappingSpec, context: BuildContext): void {
+  context.state.draft.javaScriptMappings.set(context.placed.name, spec.javascript)
+}
+
+export function buildTrust(spec: TrustSpec, context: BuildContext): void {
+  const { state, issues, placed } = context
+  context.optional('chain', spec.authChainName, ['spec', 'authChainName'])
+  for (const [i, uri] of spec.redirectURI.entries()) {
+    if (uri === '*') issues.error(['spec', 'redirectURI', i], 'a bare "*" would accept any site')
+  }
+  if (spec.clientSecret === undefined && spec.publicEndpoint !== true) {
+    issues.error(['spec', 'clientSecret'], 'is required unless publicEndpoint is true')
+  }
+  state.draft.trusts.set(placed.name, { ...placed, spec })
+}
+
+export function buildOrg(spec: OrgSpec, context: BuildContext): void {
+  const { state, document, placed } = context
+  context.rules(spec.azRules, ['spec', 'azRules'])
+  if (spec.parent !== spec.uuid) context.optional('org', spec.parent, ['spec', 'parent'])
+  state.draft.orgs.set(placed.name, { config: { ...placed, spec }, document })
+}
+
+export function buildPortalUrl(spec: PortalUrlSpec, context: BuildContext): void {
+  const { state, issues, placed } = context
+  context.optional('org', spec.org, ['spec', 'org'])
+  context.rules(spec.azRules, ['spec', 'azRules'])
+  if (!URL.canParse(spec.url) || !/^https?:/.test(spec.url)) {
+    issues.error(['spec', 'url'], `"${spec.url}" is not a web address`)
+  }
+  state.draft.portalUrls.set(placed.name, { ...placed, spec })
+}
+
+export function buildReport(spec: ReportSpec, context: BuildContext): void {
+  const { state, issues, placed } = context
+  context.optional('org', spec.orgId, ['spec', 'orgId'])
+  if (spec.groupings === true && (spec.groupBy ?? '') === '') {
+    issues.error(['spec', 'groupBy'], 'is required where groupings is true')
+  }
+  state.draft.reports.set(placed.name, { ...placed, spec })
+}
+
+export function buildJob(spec: OUJobSpec, context: BuildContext): void {
+  const { state, placed } = context
+  context.params(spec.params, ['spec', 'params'], spec.secretParams, ['spec', 'secretParams'])
+  state.draft.jobs.set(placed.name, { ...placed, spec })
+}
+
+export function buildNotifier(spec: NotifierSpec, context: BuildContext): void {
+  const { state, placed } = context
+  context.params(spec.params, ['spec', 'params'], spec.secretParams, ['spec', 'secretParams'])
+  state.draft.notifiers.set(placed.name, { ...placed, spec })
+}

@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto'
+import type { BuildContext } from '#config/build-context.ts'
+import { parseTasks } from '#config/parse-tasks.ts'
+import type { CustomAuthorizationSpec } from '#model/custom-authorization.ts'
+import type { TargetSpec } from '#model/target.ts'
+import type { WorkflowSpec } from '#model/workflow.ts'
+import { prepareMapping } from '#sdk/mapping.ts'
+
+export function buildTarget(spec: TargetSpec, context: BuildContext): void {
+  const { state, issues, placed } = context
+  const module = context.module(state.catalog.targets, spec.className, ['spec', 'className'])
+  const params = context.params(spec.params, ['spec', 'params'], spec.secretParams, ['spec', 'secretParams'])
+  const rules = (spec.targetAttributes ?? []).map(({ name, source, sourceType }, i) => ({
+    attribute: name,
+    source,
+    sourceType,
+    path: ['spec', 'targetAttributes', i, 'source'],
+  }))
+  const mapping = rules.length === 0 ? undefined : prepareMapping(rules, issues, context)
+  if (module === undefined) return
+  const config = { ...placed, target: module.prepare(params, issues, context), mapping }
+  state.draft.targets.set(placed.name, { config, document: context.document })
+}
+
+export function buildCustomAuthorization(spec: CustomAuthorizationSpec, context: BuildContext): void {
+  const { state, issues, placed } = context
+  const module = context.module(state.catalog.authorizations, spec.className, ['spec', 'className'])
+  const params = context.params(spec.params, ['spec', 'params'], spec.secretParams, ['spec', 'secretParams'])
+  if (module === undefined) return
+  state.draft.authorizations.set(placed.name, { ...placed, authorization: module.prepare(params, issues, context) })
+}
+
+export function buildWorkflow(spec: WorkflowSpec, context: BuildContext): void {
+  const { state, issues, placed } = context
+  const tasks = parseTasks(spec.tasks, ['spec', 'tasks'], context)
+  const inList = spec.inList ?? false
+  const orgId = spec.orgId === '' ? undefined : spec.orgId
+  if (inList && orgId !== undefined) context.refer('org', orgId, ['spec', 'orgId'], 'warning')
+  if (spec.dynamicConfiguration?.dynamic === true) {
+    issues.warning(['spec', 'dynamicConfiguration'], 'a dynamic workflow is read but not served by this version')
+  }
+  const config = {
+    ...placed,
+    label: spec.label ?? placed.name,
+    description: spec.description ?? '',
+    inList,
+    orgId,
+    hash: createHash('sha256').update(JSON.stringify(spec, sortedKeys)).digest('base64url'),
+    tasks,
+  }
+  state.draft.workflows.set(placed.name, { config, document: context.document })
+}
+
+/** Two definitions that differ only in the order of their keys are the same. */
+function sortedKeys(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

@@ -1,0 +1,120 @@
+import type { ConfigDocument } from '#config/config-document.ts'
+import type { Draft, UrlClaim } from '#config/draft.ts'
+import type { ParsedObject } from '#config/parse.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
+import type { PreparedTask } from '#sdk/workflow-task.ts'
+
+/** Two objects of one kind may not share a name, whatever their namespaces: others refer to them by name alone. */
+export function checkDuplicates(objects: readonly ParsedObject[], issues: Issues): void {
+  const first = new Map<string, ParsedObject>()
+  for (const object of objects) {
+    if (object.name === undefined) continue
+    const key = `${object.kind.kind}/${object.name}`
+    const earlier = first.get(key)
+    if (earlier === undefined) {
+      first.set(key, object)
+      continue
+    }
+    const place = earlier.document.at(['metadata', 'name'])
+    const message = `another ${object.kind.kind} is named "${object.name}" (${place})`
+    issues.for(object.document).error(['metadata', 'name'], message)
+  }
+}
+
+/** No two URLs may claim the same host and path, since only one of them could answer. */
+export function checkClaims(claims: readonly UrlClaim[], issues: Issues): void {
+  const first = new Map<string, UrlClaim>()
+  for (const claim of claims) {
+    for (const [i, host] of claim.hosts.entries()) {
+      const path = claim.regex ? claim.uri : claim.uri.replace(/\/$/, '')
+      const key = JSON.stringify([host, claim.regex, path])
+      const earlier = first.get(key)
+      if (earlier === undefined) {
+        first.set(key, claim)
+        continue
+      }
+      const message = `${host} ${claim.uri} is already claimed (${earlier.document.at(earlier.path)})`
+      issues.for(claim.document).error([...claim.path, 'hosts', i], message)
+    }
+  }
+}
+
+interface Step {
+  readonly to: string
+  readonly path: Path
+}
+
+interface Stop {
+  readonly document: ConfigDocument
+  readonly steps: readonly Step[]
+}
+
+/** Nothing may run itself, neither directly nor around a corner. */
+export function checkCycles(draft: Draft, issues: Issues): void {
+  const chains = mapValues(draft.chains, ({ config, document }) => ({
+    document,
+    steps: config.mechanisms.flatMap(({ mechanism }, i) =>
+      mechanism.includes.map((to) => ({ to, path: ['spec', 'authMechs', i] })),
+    ),
+  }))
+  const workflows = mapValues(draft.workflows, ({ config, document }) => ({
+    document,
+    steps: callsOf(config.tasks),
+  }))
+  const orgs = new Map<string, Stop>()
+  for (const { config, document } of draft.orgs.values()) {
+    const { uuid, parent } = config.spec
+    if (orgs.has(uuid)) issues.for(document).error(['spec', 'uuid'], `another org has the uuid "${uuid}"`)
+    const steps = parent === undefined || parent === '' ? [] : [{ to: parent, path: ['spec', 'parent'] }]
+    orgs.set(uuid, { document, steps })
+  }
+  reportCycles(chains, (way) => `the chain includes itself: ${way}`, issues)
+  reportCycles(workflows, (way) => `the workflow calls itself: ${way}`, issues)
+  reportCycles(orgs, (way) => `the org is its own parent: ${way}`, issues)
+}
+
+function callsOf(tasks: readonly PreparedTask[]): Step[] {
+  return tasks.flatMap((task) => [
+    ...task.calls.map((to) => ({ to, path: task.path })),
+    ...callsOf(task.onSuccess),
+    ...callsOf(task.onFailure),
+  ])
+}
+
+/** Each cycle is told once, at its first member by name. */
+function reportCycles(stops: ReadonlyMap<string, Stop>, message: (way: string) => string, issues: Issues): void {
+  const done = new Set<string>()
+  for (const start of [...stops.keys()].sort()) {
+    const found = wayBack(start, stops, done)
+    done.add(start)
+    const stop = stops.get(start)
+    if (found === undefined || stop === undefined) continue
+    issues.for(stop.document).error(found.path, message([start, ...found.names].join(' → ')))
+  }
+}
+
+/** The shortest way from `start` to itself that avoids what was searched before. */
+function wayBack(
+  start: string,
+  stops: ReadonlyMap<string, Stop>,
+  avoid: ReadonlySet<string>,
+): { names: readonly string[]; path: Path } | undefined {
+  const seen = new Set<string>()
+  let front = (stops.get(start)?.steps ?? []).map(({ to, path }) => ({ names: [to], path }))
+  while (front.length > 0) {
+    const next: typeof front = []
+    for (const way of front) {
+      const here = way.names.at(-1) ?? start
+      if (here === start) return way
+      if (seen.has(here) || avoid.has(here)) continue
+      seen.add(here)
+      for (const { to } of stops.get(here)?.steps ?? []) next.push({ names: [...way.names, to], path: way.path })
+    }
+    front = next
+  }
+  return undefined
+}
+
+function mapValues<A, B>(map: ReadonlyMap<string, A>, change: (value: A) => B): Map<string, B> {
+  return new Map(Array.from(map, ([key, value]) => [key, change(value)]))
+}

@@ -1,0 +1,71 @@
+import type { ConfigDocument } from '#config/config-document.ts'
+import type { Path } from '#kernel/issues.ts'
+import type { NotifierSpec } from '#model/notifier.ts'
+import type { OrgSpec } from '#model/org.ts'
+import type { OUJobSpec } from '#model/ou-job.ts'
+import type { PortalUrlSpec } from '#model/portal-url.ts'
+import type { ReportSpec } from '#model/report.ts'
+import type { TrustSpec } from '#model/trust.ts'
+import type { AuthMechanismModule } from '#sdk/auth-mechanism.ts'
+import type {
+  ApplicationConfig,
+  AuthorizationConfig,
+  ChainConfig,
+  Described,
+  ResultGroupConfig,
+  StsEndpointConfig,
+  TargetConfig,
+  WorkflowConfig,
+} from '#sdk/configuration.ts'
+import type { AttributeFlow } from '#sdk/flow.ts'
+import type { Params } from '#sdk/params.ts'
+
+/** Something that was built, with the document it came from. */
+export interface Built<T> {
+  readonly config: T
+  readonly document: ConfigDocument
+}
+
+export interface Mechanism {
+  readonly module: AuthMechanismModule
+  readonly init: Params
+}
+
+/** A gateway's attributes, as the data-flow check wants them. */
+export interface Gateway {
+  readonly application: string
+  readonly document: ConfigDocument
+  readonly path: Path
+  readonly flow: AttributeFlow
+}
+
+/** A URL as the checks across objects want it. */
+export interface UrlClaim {
+  readonly document: ConfigDocument
+  readonly path: Path
+  readonly hosts: readonly string[]
+  readonly uri: string
+  readonly regex: boolean
+}
+
+/** What the objects of one load came to, while it goes on. */
+export class Draft {
+  readonly applications: Built<ApplicationConfig>[] = []
+  /** Undefined for one whose class is not known, so that its chains are not blamed. */
+  readonly mechanisms = new Map<string, Mechanism | undefined>()
+  readonly chains = new Map<string, Built<ChainConfig>>()
+  readonly targets = new Map<string, Built<TargetConfig>>()
+  readonly workflows = new Map<string, Built<WorkflowConfig>>()
+  readonly resultGroups = new Map<string, ResultGroupConfig>()
+  readonly authorizations = new Map<string, AuthorizationConfig>()
+  readonly javaScriptMappings = new Map<string, string>()
+  readonly trusts = new Map<string, Described<TrustSpec>>()
+  readonly orgs = new Map<string, Built<Described<OrgSpec>>>()
+  readonly portalUrls = new Map<string, Described<PortalUrlSpec>>()
+  readonly reports = new Map<string, Described<ReportSpec>>()
+  readonly jobs = new Map<string, Described<OUJobSpec>>()
+  readonly notifiers = new Map<string, Described<NotifierSpec>>()
+  readonly stsEndpoints: StsEndpointConfig[] = []
+  readonly gateways: Gateway[] = []
+  readonly claims: UrlClaim[] = []
+}

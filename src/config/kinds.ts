@@ -1,0 +1,130 @@
+import * as z from 'zod'
+import { buildApplication } from '#config/build/application.ts'
+import { buildChain, buildMechanism } from '#config/build/authentication.ts'
+import {
+  buildJavaScriptMapping,
+  buildJob,
+  buildNotifier,
+  buildOrg,
+  buildPortalUrl,
+  buildReport,
+  buildTrust,
+} from '#config/build/described.ts'
+import { buildCustomAuthorization, buildTarget, buildWorkflow } from '#config/build/provisioning.ts'
+import { buildResultGroup } from '#config/build/results.ts'
+import { BuildContext, type LoadState } from '#config/build-context.ts'
+import type { ConfigDocument } from '#config/config-document.ts'
+import { readRepaired } from '#config/schema-issues.ts'
+import type { Path } from '#kernel/issues.ts'
+import { applicationFrameSchema, applicationSchema } from '#model/application.ts'
+import { authenticationChainSchema } from '#model/authentication-chain.ts'
+import { authenticationMechanismSchema } from '#model/authentication-mechanism.ts'
+import { customAuthorizationSchema } from '#model/custom-authorization.ts'
+import { envelopeSchema, metadataSchema } from '#model/envelope.ts'
+import { javaScriptMappingSchema } from '#model/javascript-mapping.ts'
+import { notifierSchema } from '#model/notifier.ts'
+import { orgSchema } from '#model/org.ts'
+import { ouJobSchema } from '#model/ou-job.ts'
+import { portalUrlSchema } from '#model/portal-url.ts'
+import { reportSchema } from '#model/report.ts'
+import { resultGroupSchema } from '#model/result-group.ts'
+import { targetSchema } from '#model/target.ts'
+import { trustSchema } from '#model/trust.ts'
+import { workflowSchema } from '#model/workflow.ts'
+import type { ReferenceKind } from '#sdk/parse-context.ts'
+
+export interface Kind {
+  readonly kind: string
+  readonly versions: readonly string[]
+  /** As what other objects refer to it. */
+  readonly referredAs: ReferenceKind | undefined
+  /** Texts that hold YAML. */
+  readonly yamlTexts: readonly Path[]
+  /** The JSON schema, CRD and reference page come from this. */
+  readonly schema: z.ZodType
+  /** Reads one document of this kind into the draft. */
+  build(value: unknown, document: ConfigDocument, state: LoadState): void
+}
+
+interface KindOptions {
+  /** The whole schema, where the builder reads parts of the spec by themselves. */
+  readonly whole?: z.ZodType
+  readonly versions?: readonly string[]
+  readonly referredAs?: ReferenceKind
+  readonly yamlTexts?: readonly Path[]
+  /** False where no part of this version uses the object. */
+  readonly served?: boolean
+}
+
+function kind<S extends z.ZodType>(
+  name: string,
+  spec: S,
+  buildSpec: (spec: z.infer<S>, context: BuildContext) => void,
+  options: KindOptions = {},
+): Kind {
+  return {
+    kind: name,
+    versions: options.versions ?? ['v1'],
+    referredAs: options.referredAs,
+    yamlTexts: options.yamlTexts ?? [],
+    schema: envelopeSchema(metadataSchema, options.whole ?? spec),
+    build: (value, document, state) => {
+      const issues = state.issues.for(document)
+      const part = <T>(schema: z.ZodType<T>, given: unknown, path: Path): T | undefined => {
+        const read = readRepaired(schema, given, path, issues)
+        for (const place of read.repaired) state.ignoreLater(document, place)
+        return read.value
+      }
+      if (options.served === false) issues.warning(['kind'], `${name} is read but not served by this version`)
+      const frame = part(frameSchema, value, [])
+      const metadata = part(metadataSchema, frame?.metadata, ['metadata'])
+      const written = part<z.infer<S>>(spec as z.ZodType<z.infer<S>>, frame?.spec, ['spec'])
+      if (written === undefined) return
+      buildSpec(written, new BuildContext(state, document, metadata?.name ?? unnamed, metadata?.namespace))
+    },
+  }
+}
+
+/** Metadata and spec are read apart, so that a problem in one does not hide those of the other. */
+const frameSchema = envelopeSchema(z.unknown(), z.unknown())
+/** Stands in for a name that was reported as missing or wrong. */
+const unnamed = '(unnamed)'
+
+/** Every kind there is. They are built in this order: a chain needs its mechanisms. */
+export const kinds: readonly Kind[] = [
+  kind('AuthenticationMechanism', authenticationMechanismSchema, buildMechanism, { referredAs: 'mechanism' }),
+  kind('AuthenticationChain', authenticationChainSchema, buildChain, { referredAs: 'chain' }),
+  kind('Target', targetSchema, buildTarget, { referredAs: 'target' }),
+  kind('Workflow', workflowSchema, buildWorkflow, {
+    versions: ['v1', 'v2'],
+    referredAs: 'workflow',
+    yamlTexts: [['spec', 'tasks']],
+  }),
+  kind('ResultGroup', resultGroupSchema, buildResultGroup, { referredAs: 'result group' }),
+  kind('CustomAuthorization', customAuthorizationSchema, buildCustomAuthorization, {
+    referredAs: 'custom authorization',
+  }),
+  kind('JavaScriptMapping', javaScriptMappingSchema, buildJavaScriptMapping, { referredAs: 'javascript mapping' }),
+  kind('Application', applicationFrameSchema, buildApplication, {
+    versions: ['v1', 'v2'],
+    whole: applicationSchema,
+  }),
+  kind('Org', orgSchema, buildOrg),
+  kind('Trust', trustSchema, buildTrust, { referredAs: 'trust', served: false }),
+  kind('PortalUrl', portalUrlSchema, buildPortalUrl, { served: false }),
+  kind('Report', reportSchema, buildReport, { served: false }),
+  kind('OUJob', ouJobSchema, buildJob, { served: false }),
+  kind('Notifier', notifierSchema, buildNotifier, { referredAs: 'notifier', served: false }),
+]
+
+/** The predecessor's group and ours; they mean the same. */
+export const groups = ['openunison.tremolo.io', 'gatehouse.dev'] as const
+
+/** Why a kind that people do put beside these is not read. */
+export const otherKinds: Readonly<Record<string, string>> = {
+  Secret: 'put its values into the secrets folder or the environment',
+  ConfigMap: 'put its values into values.yaml or the environment',
+  GroupMetaData: 'it is not supported by this version',
+  MessageListener: 'it is not supported by this version',
+  List: 'put each of its items into a document of its own',
+}

@@ -1,0 +1,118 @@
+import type { Named, Registry } from '#kernel/registry.ts'
+import { suggestion } from '#kernel/suggest.ts'
+
+/** Class names that existing YAML may hold; the catalogue says which of them are there. */
+const knownClasses: Readonly<Record<string, readonly string[]>> = {
+  '': [
+    'scalejs.ws.ScaleMain',
+    'scalejs.register.ws.ScaleRegister',
+    'scalejs.token.ws.ScaleToken',
+    'scalejs.ws.ScaleJSOperator',
+    'prelude.filters.StopProcessing',
+    'unison.proxy.auth.openidconnect.OpenIDConnectAuthMech',
+    'provisioning.auth.JITAuthMech',
+    'unison.openshiftv3.OpenShiftTarget',
+    'provisioning.providers.K8sCrdUserProvider',
+    'provisioning.targets.RbacBindingsTarget',
+    'unison.okta.provisioning.OktaTarget',
+    'unison.freeipa.FreeIPATarget',
+    'mongodb.unison.MongoDBTarget',
+    'argocd.targets.ArgoCDTarget',
+    'customaz.JavaScriptAz',
+    'provisioning.az.ManagerAuthorization',
+    'az.RBACBindingAuthorization',
+    'mapping.JavaScriptMapping',
+    'mapping.DefaultEmail',
+  ],
+  'proxy.filters.': [
+    'CallWorkflow',
+    'ExecuteWorkflow',
+    'JavaScriptFilter',
+    'scim.Scim',
+    'CheckSession',
+    'AzFilter',
+    'SetNoCacheHeaders',
+    'XForward',
+    'HideCookie',
+    'MapUriRoot',
+  ],
+  'proxy.auth.': [
+    'oauth2.OAuth2JWT',
+    'OAuth2K8sServiceAccount',
+    'ServiceAccount2Claims',
+    'FormLoginAuthMech',
+    'AnonAuth',
+    'IncludeChain',
+    'AuthorizationAuthMech',
+    'JavaScriptAuth',
+    'GenerateOIDCTokens',
+    'FullMappingAuthMech',
+    'MappingAuthmech',
+    'LoginService',
+    'SAML2Auth',
+    'PasswordReset',
+  ],
+  'proxy.az.': ['UserHasSessionAz', 'AlwaysFail'],
+  'mappers.': ['JsonPathMapping', 'CompositeNoReturn', 'GenerateGroups', 'UUIDGenerator'],
+  'provisioning.core.providers.': [
+    'JavaScriptTarget',
+    'BasicDB',
+    'LDAPProvider',
+    'ADProvider',
+    'AzureADProvider',
+    'GitHubProvider',
+    'MatterMostProvider',
+    'NoOpProvider',
+    'TremoloTarget',
+  ],
+  'provisioning.customTasks.': [
+    'JavaScriptTask',
+    'PrintUserInfo',
+    'LoadAttributes',
+    'LoadAttributesFromTarget',
+    'LoadGroups',
+    'LoadGroupsFromTarget',
+    'FilterGroups',
+    'MapGroups',
+    'MapJitGroups',
+    'ClearGroups',
+    'Attribute2Groups',
+    'CopyFromUserToRequest',
+    'AddGroupToStore',
+    'RemoveGroupFromStore',
+    'DoesGroupExist',
+    'CopyGroupMembers',
+    'DeleteGroupMembers',
+    'AsyncCallWorkflow',
+    'CallRemoteWorkflow',
+    'SetPassword',
+    'ClearPasswordResets',
+    'CreateOTPKey',
+    'GenUUIDAttribute',
+    'AddTimestampToUser',
+    'Env2Req',
+    'JITIgnoreGroups',
+    'JITBasicDBCreateGroups',
+    'LoadAuditDBAttributes',
+  ],
+}
+
+const known = new Set(
+  Object.entries(knownClasses).flatMap(([prefix, names]) =>
+    names.map((name) => `com.tremolosecurity.${prefix}${name}`),
+  ),
+)
+
+/** Task words of the predecessor's workflows that no module of this version stands for. */
+const knownTaskTypes = new Set(['approval', 'notifyUser', 'resync'])
+
+/** Why there is no module of that name: it was mistyped, or it comes with a later version. */
+export function unknownClass(registry: Pick<Registry<Named>, 'unknown'>, name: string): string {
+  return known.has(name) ? notYet(name) : registry.unknown(name)
+}
+
+export function unknownTaskType(name: string, taskTypes: Iterable<string>): string {
+  return knownTaskTypes.has(name) ? notYet(name) : `no task type "${name}"${suggestion(name, taskTypes)}`
+}
+
+const notYet = (name: string): string => `"${name}" is known but not supported by this version`

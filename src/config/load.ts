@@ -1,0 +1,155 @@
+import { createHash } from 'node:crypto'
+import { join, resolve } from 'node:path'
+import type { LoadState } from '#config/build-context.ts'
+import { type ConfigDocument, FixedPlace } from '#config/config-document.ts'
+import { checkClaims, checkCycles, checkDuplicates } from '#config/cross-check.ts'
+import { checkDataFlow } from '#config/data-flow.ts'
+import { Draft } from '#config/draft.ts'
+import { kinds } from '#config/kinds.ts'
+import { type LocatedIssue, locateIssues } from '#config/located-issue.ts'
+import { NamedFiles } from '#config/named-files.ts'
+import { type ParsedFiles, parseFiles } from '#config/parse.ts'
+import { checkReferences } from '#config/references.ts'
+import { SecretSource } from '#config/secrets.ts'
+import { readDirectory, type Sources } from '#config/sources/directory-source.ts'
+import { type Environment, Substitution } from '#config/substitute.ts'
+import { buildSts, collectValues } from '#config/values.ts'
+import { Issues, type Path } from '#kernel/issues.ts'
+import type { Catalog } from '#sdk/catalog.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { ReferenceKind } from '#sdk/parse-context.ts'
+
+export interface LoadOptions {
+  readonly folder: string
+  readonly catalog: Catalog
+  readonly environment: Environment
+  /** `secrets` in the configuration folder when absent. */
+  readonly secretsFolder?: string
+  /** A missing secret is an error: for a server, not for a check. */
+  readonly strictSecrets?: boolean
+}
+
+export interface LoadResult {
+  /** Absent when there is an error. */
+  readonly configuration?: Configuration
+  /** Sorted by place. */
+  readonly issues: readonly LocatedIssue[]
+  /** Of all that was read, whether or not it is in order. */
+  readonly hash: string
+}
+
+/** Reads a configuration folder and tells every problem it has. Never throws for what the folder holds. */
+export async function loadConfiguration(options: LoadOptions): Promise<LoadResult> {
+  return buildConfiguration(await readDirectory(options.folder), options)
+}
+
+/** The same from files already read. It does no I/O but for secrets and files that objects name, and reads no clock. */
+export function buildConfiguration(sources: Sources, options: LoadOptions): LoadResult {
+  const issues = new Issues()
+  for (const { name, message } of sources.problems) issues.for(new FixedPlace(name)).error([], message)
+  const files = parseFiles(sources.files, issues)
+  const values = collectValues(files.values, issues)
+  const substitution = new Substitution(options.environment, values)
+  const folder = resolve(options.folder)
+  const secrets = new SecretSource(secretsFolder(options), options.environment)
+  const ignored: { document: ConfigDocument; path: Path; since: number }[] = []
+  const state: LoadState = {
+    catalog: options.catalog,
+    folder,
+    secrets,
+    files: new NamedFiles(),
+    strictSecrets: options.strictSecrets ?? true,
+    issues,
+    references: [],
+    draft: new Draft(),
+    ignoreLater: (document, path) => ignored.push({ document, path, since: issues.list.length }),
+  }
+  buildObjects(files, substitution, state)
+  checkDuplicates(files.objects, issues)
+  checkClaims(state.draft.claims, issues)
+  checkCycles(state.draft, issues)
+  checkReferences(state.references, knownNames(files, state, sources), issues)
+  checkDataFlow(state.draft, state.references, options.catalog, issues)
+
+  const told = issues.list.filter(
+    (issue, i) =>
+      !ignored.some((one) => i >= one.since && issue.document === one.document && within(issue.path, one.path)),
+  )
+  const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
+  const located = locateIssues(told)
+  return issues.ok ? { configuration: finish(state, hash), issues: located, hash } : { issues: located, hash }
+}
+
+function buildObjects(files: ParsedFiles, substitution: Substitution, state: LoadState): void {
+  const read = (document: ConfigDocument, isTemplate: (path: Path) => boolean): unknown => {
+    const filed = state.issues.for(document)
+    const report = (path: Path, message: string) => {
+      filed.error(path, message)
+      state.ignoreLater(document, path)
+    }
+    const text = (value: string, path: Path) => (isTemplate(path) ? substitution.apply(value, path, report) : value)
+    return document.yaml.toValue({ text, report })
+  }
+  for (const kind of kinds) {
+    for (const object of files.objects) {
+      if (object.kind !== kind || !object.usable) continue
+      kind.build(
+        read(object.document, () => true),
+        object.document,
+        state,
+      )
+    }
+  }
+  for (const document of files.values) {
+    const value = read(document, (path) => path[0] === 'sts')
+    buildSts(value, document, state)
+  }
+}
+
+/** Names count even where the object itself is broken, so that its users are not blamed. */
+function knownNames(files: ParsedFiles, state: LoadState, sources: Sources): Map<ReferenceKind, Set<string>> {
+  const known = new Map<ReferenceKind, Set<string>>()
+  for (const { kind, name } of files.objects) {
+    if (kind.referredAs === undefined || name === undefined) continue
+    const names = known.get(kind.referredAs) ?? new Set()
+    known.set(kind.referredAs, names.add(name))
+  }
+  known.set('org', new Set([...state.draft.orgs.values()].map(({ config }) => config.spec.uuid)))
+  known.set('key', new Set(sources.keys.keys()))
+  return known
+}
+
+function finish({ draft, folder }: LoadState, hash: string): Configuration {
+  const configs = <T>(built: ReadonlyMap<string, { readonly config: T }>): Map<string, T> =>
+    new Map(Array.from(built, ([name, { config }]) => [name, config]))
+  return {
+    hash,
+    folder,
+    applications: draft.applications.map(({ config }) => config),
+    chains: configs(draft.chains),
+    targets: configs(draft.targets),
+    workflows: configs(draft.workflows),
+    resultGroups: draft.resultGroups,
+    authorizations: draft.authorizations,
+    javaScriptMappings: draft.javaScriptMappings,
+    trusts: draft.trusts,
+    orgs: configs(draft.orgs),
+    portalUrls: draft.portalUrls,
+    reports: draft.reports,
+    jobs: draft.jobs,
+    notifiers: draft.notifiers,
+    stsEndpoints: draft.stsEndpoints,
+  }
+}
+
+function hashOf(sources: Sources, ...used: readonly ReadonlyMap<string, string>[]): string {
+  const sorted = (map: ReadonlyMap<string, string>) => [...map].sort(([a], [b]) => (a < b ? -1 : 1))
+  const files = sources.files.map(({ name, text }) => [name, text])
+  const content = [files, sources.problems, ...[sources.keys, ...used].map(sorted)]
+  return createHash('sha256').update(JSON.stringify(content)).digest('base64url')
+}
+
+export const secretsFolder = (options: Pick<LoadOptions, 'folder' | 'secretsFolder'>): string =>
+  options.secretsFolder === undefined ? join(resolve(options.folder), 'secrets') : resolve(options.secretsFolder)
+
+const within = (path: Path, outer: Path): boolean => outer.every((step, i) => path[i] === step)

@@ -1,0 +1,247 @@
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseAllDocuments,
+  parseDocument,
+  type Scalar,
+} from 'yaml'
+import type { Path } from '#kernel/issues.ts'
+import { isForbiddenKey } from '#kernel/json.ts'
+
+export interface Position {
+  readonly line: number
+  readonly column: number
+}
+
+export interface YamlProblem {
+  readonly position: Position
+  readonly message: string
+}
+
+/** What becomes of the texts, and where problems go, while a document is turned into plain values. */
+export interface ValueReading {
+  text(value: string, path: Path): string
+  report(path: Path, message: string): void
+}
+
+interface Budget {
+  nodes: number
+  told: boolean
+}
+
+const maxDepth = 100
+const maxNodes = 200_000
+const parseOptions = { prettyErrors: false, strict: true, uniqueKeys: true, version: '1.2' } as const
+
+/** All documents of a YAML text; those without content are left out. Problems come with them, never thrown. */
+export function readYaml(text: string): { documents: LocatedYaml[]; problems: YamlProblem[] } {
+  const lines = new LineCounter()
+  const place = (offset: number): Position => positionAt(lines, offset)
+  try {
+    const parsed = parseAllDocuments(text, { ...parseOptions, lineCounter: lines })
+    const documents = 'empty' in parsed ? [] : parsed
+    const [empty, full] = partition(documents, (document) => isEmpty(document.contents))
+    return {
+      documents: full.map((document) => new LocatedYaml(document, text, place)),
+      problems: empty.flatMap((document) => problemsOf(document, place)),
+    }
+  } catch (error) {
+    return { documents: [], problems: [{ position: { line: 1, column: 1 }, message: reasonOf(error) }] }
+  }
+}
+
+/**
+ * One YAML document that knows where each of its values stands. A map's value stands at its key, a list's at itself;
+ * what is absent stands at the nearest thing around it that is there.
+ */
+export class LocatedYaml {
+  /** Syntax errors; a document that has some says too little to be used. */
+  readonly problems: YamlProblem[]
+  readonly #document: Document.Parsed
+  readonly #source: string
+  readonly #place: (offset: number) => Position
+  readonly #embedded = new Map<Scalar, LocatedYaml>()
+  readonly #anchors = new Map<Alias, unknown>()
+
+  constructor(document: Document.Parsed, source: string, place: (offset: number) => Position) {
+    this.#document = document
+    this.#source = source
+    this.#place = place
+    this.problems = problemsOf(document, place)
+  }
+
+  position(path: Path): Position {
+    let node: unknown = this.#document.contents
+    let offset = startOf(node)
+    for (const [depth, step] of path.entries()) {
+      const here = this.#resolve(node)
+      const embedded = isScalar(here) ? this.#embedded.get(here) : undefined
+      if (embedded !== undefined) return embedded.position(path.slice(depth))
+      const child = childOf(here, step)
+      if (child === undefined) break
+      offset = startOf(child.at, offset)
+      node = child.node
+    }
+    return this.#place(offset)
+  }
+
+  /** A scalar as it was written, so that `1.10` stays `1.10`; undefined for anything else. */
+  scalarText(path: Path): string | undefined {
+    const found = this.#find(path)
+    if (found.rest.length > 0) return found.embedded?.scalarText(found.rest)
+    const { node } = found
+    if (!isScalar(node)) return undefined
+    return typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
+  }
+
+  /**
+   * Reads the text at `path` as YAML of its own: from now on its content is part of this document, with positions in
+   * the outer text, and its syntax errors are this document's. Nothing happens where there is no text.
+   */
+  embed(path: Path): void {
+    const { node, rest } = this.#find(path)
+    if (rest.length > 0 || !isScalar(node) || typeof node.value !== 'string') return
+    const text = node.value
+    const lines = new LineCounter()
+    const outer = this.#outerPositions(node, text)
+    const place = (offset: number): Position => outer(positionAt(lines, offset))
+    try {
+      const document = parseDocument(text, { ...parseOptions, lineCounter: lines })
+      const embedded = new LocatedYaml(document, text, place)
+      this.#embedded.set(node, embedded)
+      this.problems.push(...embedded.problems)
+    } catch (error) {
+      this.problems.push({ position: place(0), message: reasonOf(error) })
+    }
+  }
+
+  /** Plain values: maps without a prototype's help, an empty value in a map as undefined, keys as text. */
+  toValue(reading: ValueReading): unknown {
+    const budget: Budget = { nodes: maxNodes, told: false }
+    return this.#value(this.#document.contents, [], reading, budget)
+  }
+
+  #value(node: unknown, path: Path, reading: ValueReading, budget: Budget): unknown {
+    if (path.length > maxDepth || budget.nodes <= 0) {
+      if (!budget.told) reading.report(path.slice(0, 4), 'is nested too deep or too large')
+      budget.told = true
+      return null
+    }
+    budget.nodes--
+    const here = this.#resolve(node)
+    if (isMap(here)) return this.#mapValue(here.items, path, reading, budget)
+    if (isSeq(here)) return here.items.map((item, i) => this.#value(item, [...path, i], reading, budget))
+    if (!isScalar(here)) return null
+    const embedded = this.#embedded.get(here)
+    if (embedded !== undefined) return embedded.#value(embedded.#document.contents, path, reading, budget)
+    return typeof here.value === 'string' ? reading.text(here.value, path) : here.value
+  }
+
+  #mapValue(items: readonly Pair[], path: Path, reading: ValueReading, budget: Budget): unknown {
+    const map: Record<string, unknown> = {}
+    for (const pair of items) {
+      const key = keyText(pair.key)
+      if (key === undefined || isForbiddenKey(key)) {
+        reading.report(path, key === undefined ? 'a key must be text' : `"${key}" is not allowed as a key`)
+        continue
+      }
+      const unquoted = unquotedPlaceholder(pair.value)
+      if (unquoted !== undefined) {
+        reading.report([...path, key], `is empty: YAML reads ${unquoted} as a comment unless it is in quotes`)
+      }
+      map[key] = this.#value(pair.value, [...path, key], reading, budget) ?? undefined
+    }
+    return map
+  }
+
+  #find(path: Path): { node: unknown; rest: Path; embedded?: LocatedYaml } {
+    let node: unknown = this.#resolve(this.#document.contents)
+    for (const [depth, step] of path.entries()) {
+      const embedded = isScalar(node) ? this.#embedded.get(node) : undefined
+      if (embedded !== undefined) return { node, rest: path.slice(depth), embedded }
+      const child = childOf(node, step)
+      if (child === undefined) return { node, rest: path.slice(depth) }
+      node = this.#resolve(child.node)
+    }
+    return { node, rest: [] }
+  }
+
+  /** Remembered, since finding an anchor costs a walk through the document. */
+  #resolve(node: unknown): unknown {
+    if (!isAlias(node)) return node
+    if (!this.#anchors.has(node)) this.#anchors.set(node, node.resolve(this.#document))
+    return this.#anchors.get(node)
+  }
+
+  /** Lines of a literal block are lines of the outer text, moved right; any other text stands where it starts. */
+  #outerPositions(node: Scalar, text: string): (inner: Position) => Position {
+    const start = startOf(node)
+    if (node.type !== 'BLOCK_LITERAL') return () => this.#place(start)
+    const innerLines = text.split('\n')
+    const outerLines: { offset: number; length: number }[] = []
+    for (let offset = this.#source.indexOf('\n', start) + 1; outerLines.length < innerLines.length; ) {
+      const end = this.#source.indexOf('\n', offset)
+      const line = this.#source.slice(offset, end < 0 ? undefined : end).replace(/\r$/, '')
+      outerLines.push({ offset, length: line.length })
+      if (end < 0) break
+      offset = end + 1
+    }
+    return ({ line, column }) => {
+      const outer = outerLines[line - 1]
+      if (outer === undefined) return this.#place(start)
+      const moved = Math.max(0, outer.length - (innerLines[line - 1]?.length ?? outer.length))
+      return this.#place(outer.offset + moved + column - 1)
+    }
+  }
+}
+
+function problemsOf(document: Document.Parsed, place: (offset: number) => Position): YamlProblem[] {
+  return [...document.errors, ...document.warnings].map((problem) => ({
+    position: place(problem.pos[0]),
+    message: `YAML: ${problem.message.replace(/\s+/g, ' ')}`,
+  }))
+}
+
+function childOf(node: unknown, step: string | number): { node: unknown; at: unknown } | undefined {
+  if (isMap(node)) {
+    const pair = node.items.find((candidate) => keyText(candidate.key) === String(step))
+    return pair === undefined ? undefined : { node: pair.value, at: pair.key }
+  }
+  if (isSeq(node) && typeof step === 'number' && step < node.items.length) {
+    return { node: node.items[step], at: node.items[step] }
+  }
+  return undefined
+}
+
+const keyText = (key: unknown): string | undefined =>
+  isScalar(key) && key.value !== null && key.value !== undefined ? String(key.value) : undefined
+
+/** `#[NAME]` behind an empty value. */
+function unquotedPlaceholder(node: unknown): string | undefined {
+  if (!isScalar(node) || node.value !== null) return undefined
+  const name = /^\[[A-Za-z_][^\]]*\]/.exec(node.comment ?? '')
+  return name === null ? undefined : `#${name[0]}`
+}
+
+const startOf = (node: unknown, otherwise = 0): number =>
+  (node as { range?: readonly number[] | null } | null | undefined)?.range?.[0] ?? otherwise
+
+function positionAt(lines: LineCounter, offset: number): Position {
+  const { line, col } = lines.linePos(offset)
+  return { line: Math.max(1, line), column: Math.max(1, col) }
+}
+
+function partition<T>(items: readonly T[], test: (item: T) => boolean): [T[], T[]] {
+  return [items.filter(test), items.filter((item) => !test(item))]
+}
+
+const isEmpty = (node: Node | null): boolean => node === null || (isScalar(node) && node.value === null)
+
+const reasonOf = (error: unknown): string => `YAML: ${error instanceof Error ? error.message : String(error)}`

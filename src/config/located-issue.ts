@@ -1,0 +1,64 @@
+import { Place } from '#config/config-document.ts'
+import type { Issue, IssueLevel, Path } from '#kernel/issues.ts'
+
+/** A problem as it is printed. */
+export interface LocatedIssue {
+  readonly level: IssueLevel
+  /** Relative to the configuration folder. */
+  readonly file: string
+  readonly line: number
+  readonly column: number
+  /** `spec.urls[0].uri`; empty for a whole document. */
+  readonly path: string
+  readonly message: string
+}
+
+/** Sorted by file and position, without repetitions. */
+export function locateIssues(issues: readonly Issue[]): LocatedIssue[] {
+  const located = issues.map(locate).sort(compare)
+  return located.filter((issue, i) => {
+    const previous = located[i - 1]
+    return previous === undefined || formatIssue(previous) !== formatIssue(issue)
+  })
+}
+
+/** `file:line:col: path: message`, with `warning:` before the path of a warning. */
+export function formatIssue(issue: LocatedIssue): string {
+  const { file, line, column, level, path, message } = issue
+  const parts = [
+    `${file}:${line}:${column}`,
+    ...(level === 'warning' ? ['warning'] : []),
+    ...(path === '' ? [] : [path]),
+  ]
+  return [...parts, message.replace(/\s*[\r\n]+\s*/g, ' ')].join(': ')
+}
+
+export function pathText(path: Path): string {
+  let text = ''
+  for (const step of path) {
+    if (typeof step === 'number') text += `[${step}]`
+    else if (!/^[\w.$/-]+$/.test(step)) text += `[${JSON.stringify(step)}]`
+    else text += text === '' ? step : `.${step}`
+  }
+  return text
+}
+
+function locate(issue: Issue): LocatedIssue {
+  const { level, message } = issue
+  const place = issue.document instanceof Place ? issue.document : undefined
+  const { line, column } = place?.position(issue.path) ?? { line: 1, column: 1 }
+  return { level, file: place?.file ?? '.', line, column, path: pathText(issue.path), message }
+}
+
+function compare(a: LocatedIssue, b: LocatedIssue): number {
+  return (
+    compareText(a.file, b.file) ||
+    a.line - b.line ||
+    a.column - b.column ||
+    compareText(a.level, b.level) ||
+    compareText(a.path, b.path) ||
+    compareText(a.message, b.message)
+  )
+}
+
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

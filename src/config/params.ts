@@ -1,0 +1,115 @@
+import type { ConfigDocument } from '#config/config-document.ts'
+import { readSchema } from '#config/schema-issues.ts'
+import type { SecretSource } from '#config/secrets.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
+import { isForbiddenKey } from '#kernel/json.ts'
+import { paramsSchema, type SecretParamsSpec } from '#model/params.ts'
+import type { Params } from '#sdk/params.ts'
+
+interface Entry {
+  readonly values: string[]
+  readonly paths: Path[]
+  readonly path: Path
+  readonly secret: boolean
+}
+
+/** Builds Params one value at a time; a name that repeats adds up. */
+export class ParamsBuilder implements Params {
+  readonly #entries = new Map<string, Entry>()
+  readonly #base: Path
+
+  constructor(base: Path) {
+    this.#base = base
+  }
+
+  /** `path` is where the parameter stands, `valuePath` where this value does. */
+  add(name: string, value: string, path: Path, valuePath: Path, secret = false): void {
+    const entry = this.#entries.get(name) ?? { values: [], paths: [], path, secret }
+    entry.values.push(value)
+    entry.paths.push(valuePath)
+    this.#entries.set(name, entry)
+  }
+
+  /** Says that the parameter is there, though without a value. */
+  mention(name: string, path: Path): void {
+    if (!this.#entries.has(name)) this.#entries.set(name, { values: [], paths: [], path, secret: false })
+  }
+
+  names(): Iterable<string> {
+    return this.#entries.keys()
+  }
+
+  values(name: string): readonly string[] {
+    return this.#entries.get(name)?.values ?? []
+  }
+
+  pathOf(name: string, index?: number): Path {
+    const entry = this.#entries.get(name)
+    if (entry === undefined) return [...this.#base, name]
+    return (index === undefined ? undefined : entry.paths[index]) ?? entry.path
+  }
+
+  isSecret(name: string): boolean {
+    return this.#entries.get(name)?.secret ?? false
+  }
+}
+
+/** Parameters in either form; what is not of that form is reported. */
+export function readParams(value: unknown, path: Path, issues: Issues, document: ConfigDocument): ParamsBuilder {
+  const params = new ParamsBuilder(path)
+  const spec = value === undefined || value === null ? {} : readSchema(paramsSchema, value, path, issues)
+  if (Array.isArray(spec)) {
+    for (const [i, item] of spec.entries()) addValue(params, item.name, item.value, [...path, i, 'value'], document)
+  } else {
+    for (const [name, item] of Object.entries(spec ?? {})) addValue(params, name, item, [...path, name], document)
+  }
+  return params
+}
+
+function addValue(params: ParamsBuilder, name: string, value: unknown, path: Path, document: ConfigDocument): void {
+  if (isForbiddenKey(name)) return
+  if (Array.isArray(value)) {
+    params.mention(name, path)
+    for (const [i, item] of value.entries()) params.add(name, asText(item, [...path, i], document), path, [...path, i])
+  } else if (value === undefined || value === null) {
+    params.mention(name, path)
+  } else {
+    params.add(name, asText(value, path, document), path, path)
+  }
+}
+
+/** Numbers and flags as they were written: `1.10` is not `1.1`. */
+function asText(value: unknown, path: Path, document: ConfigDocument): string {
+  return typeof value === 'string' ? value : (document.yaml.scalarText(path) ?? String(value))
+}
+
+/**
+ * Secrets are parameters like the others, only that they are told apart. A missing one is an error, or, where
+ * `tolerate` is given, a warning: the parameter then has a stand-in value, and `tolerate` is told where.
+ */
+export function addSecretParams(
+  params: ParamsBuilder,
+  spec: SecretParamsSpec | undefined,
+  path: Path,
+  secrets: SecretSource,
+  issues: Issues,
+  tolerate: ((path: Path) => void) | undefined,
+): void {
+  for (const [i, { name, secretName, secretKey }] of (spec ?? []).entries()) {
+    const here = [...path, i]
+    if (params.values(name).length > 0) {
+      issues.error([...here, 'name'], `"${name}" is given twice`)
+      continue
+    }
+    const answer = secrets.read(secretName, secretKey)
+    if ('value' in answer) {
+      params.add(name, answer.value, here, here, true)
+      continue
+    }
+    if (answer.absent && tolerate !== undefined) {
+      issues.warning([...here, 'secretName'], answer.problem)
+      params.add(name, 'absent', here, here, true)
+      tolerate(here)
+    } else issues.error([...here, 'secretName'], answer.problem)
+  }
+}

@@ -1,0 +1,124 @@
+import type { BuildContext } from '#config/build-context.ts'
+import { unknownClass, unknownTaskType } from '#config/later-classes.ts'
+import { readParams } from '#config/params.ts'
+import { foundWords } from '#config/schema-issues.ts'
+import type { Path } from '#kernel/issues.ts'
+import { isJsonObject } from '#kernel/json.ts'
+import { suggestion } from '#kernel/suggest.ts'
+import { noFlow } from '#sdk/flow.ts'
+import type { PreparedTask, TaskModule, TaskParseContext } from '#sdk/workflow-task.ts'
+
+const maxDepth = 20
+const maxTasks = 1_000
+const branchNames = ['onSuccess', 'onFailure'] as const
+
+/** The tasks of a workflow, in order. A task that cannot be read is reported and left out. */
+export function parseTasks(value: unknown, path: Path, context: BuildContext): PreparedTask[] {
+  return new TaskParser(context).list(value, path, 0)
+}
+
+class TaskParser {
+  readonly #build: BuildContext
+  readonly #context: TaskParseContext
+  #count = 0
+
+  constructor(build: BuildContext) {
+    this.#build = build
+    this.#context = taskContext(build)
+  }
+
+  list(value: unknown, path: Path, depth: number): PreparedTask[] {
+    const { issues } = this.#build
+    if (value === undefined || value === null) return []
+    if (!Array.isArray(value)) {
+      issues.error(path, `expected a list of tasks, found ${foundWords(value)}`)
+      return []
+    }
+    if (depth > maxDepth) {
+      issues.error(path, `tasks are nested deeper than ${maxDepth}`)
+      return []
+    }
+    return value.flatMap((item, i) => this.#task(item, [...path, i], depth) ?? [])
+  }
+
+  #task(value: unknown, path: Path, depth: number): PreparedTask | undefined {
+    const { issues, state } = this.#build
+    if (++this.#count > maxTasks) {
+      if (this.#count === maxTasks + 1) issues.error(path, `a workflow has at most ${maxTasks} tasks`)
+      return undefined
+    }
+    if (!isJsonObject(value)) {
+      issues.error(path, `expected a task, found ${foundWords(value)}`)
+      return undefined
+    }
+    const { taskType } = value
+    if (typeof taskType !== 'string' || taskType === '') {
+      const problem = taskType === undefined ? 'is required' : `expected text, found ${foundWords(taskType)}`
+      issues.error([...path, 'taskType'], problem)
+      return undefined
+    }
+    const module = state.catalog.tasks.get(taskType)
+    if (module === undefined) {
+      issues.error([...path, 'taskType'], unknownTaskType(taskType, state.catalog.tasks.keys()))
+      return this.#unknownTask(taskType, value, path, depth)
+    }
+    return this.#known(module, value, path, depth)
+  }
+
+  #known(module: TaskModule, value: Readonly<Record<string, unknown>>, path: Path, depth: number): PreparedTask {
+    const { issues } = this.#build
+    const fields: Record<string, unknown> = {}
+    const names = ['taskType', ...Object.keys(module.fields), ...(module.branches ? branchNames : [])]
+    for (const [name, field] of Object.entries(value)) {
+      if (Object.hasOwn(module.fields, name)) fields[name] = field
+      else if (!names.includes(name)) issues.error([...path, name], unknownField(name, module, names))
+    }
+    return {
+      taskType: module.taskType,
+      path,
+      ...module.prepare(fields, path, issues, this.#context),
+      ...this.#branches(module.branches ? value : {}, path, depth),
+    }
+  }
+
+  /** Its subtasks are still read, so that their problems show; after it nothing can be called missing. */
+  #unknownTask(taskType: string, value: Readonly<Record<string, unknown>>, path: Path, depth: number): PreparedTask {
+    return {
+      taskType,
+      path,
+      flow: { ...noFlow, opaque: true },
+      calls: [],
+      ...this.#branches(value, path, depth),
+      create: async () => {
+        throw new Error(`no task type "${taskType}"`)
+      },
+    }
+  }
+
+  #branches(value: Readonly<Record<string, unknown>>, path: Path, depth: number) {
+    return {
+      onSuccess: this.list(value['onSuccess'], [...path, 'onSuccess'], depth + 1),
+      onFailure: this.list(value['onFailure'], [...path, 'onFailure'], depth + 1),
+    }
+  }
+}
+
+function unknownField(name: string, module: TaskModule, names: readonly string[]): string {
+  if ((branchNames as readonly string[]).includes(name)) return `"${module.taskType}" has no subtasks`
+  return `unknown key "${name}"${suggestion(name, names)}`
+}
+
+function taskContext(build: BuildContext): TaskParseContext {
+  const { customTasks } = build.state.catalog
+  return {
+    folder: build.folder,
+    readFile: build.readFile,
+    refer: (kind, name, path, absent) => build.refer(kind, name, path, absent),
+    mapper: (expression, path, issues) => build.mapper(expression, path, issues),
+    customTasks: {
+      find: (className) => customTasks.find(className),
+      unknown: (name) => unknownClass(customTasks, name),
+    },
+    params: (value, path, issues) => readParams(value, path, issues, build.document),
+  }
+}

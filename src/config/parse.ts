@@ -1,0 +1,112 @@
+import { ConfigDocument, FixedPlace } from '#config/config-document.ts'
+import { groups, type Kind, kinds, otherKinds } from '#config/kinds.ts'
+import { readYaml, type ValueReading } from '#config/locate.ts'
+import { foundWords } from '#config/schema-issues.ts'
+import type { SourceFile } from '#config/sources/directory-source.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { isJsonObject } from '#kernel/json.ts'
+import { suggestion } from '#kernel/suggest.ts'
+
+/** One document and what it is about, before its values are put in. */
+export interface ParsedObject {
+  readonly document: ConfigDocument
+  readonly kind: Kind
+  /** Undefined where the document has none, or none that is text. */
+  readonly name: string | undefined
+  /** False where its YAML is broken: its name counts, its content does not. */
+  readonly usable: boolean
+}
+
+export interface ParsedFiles {
+  readonly objects: readonly ParsedObject[]
+  /** Documents without kind and apiVersion. */
+  readonly values: readonly ConfigDocument[]
+}
+
+/** Splits the files into documents, and tells by kind what each is. */
+export function parseFiles(files: readonly SourceFile[], issues: Issues): ParsedFiles {
+  const objects: ParsedObject[] = []
+  const values: ConfigDocument[] = []
+  for (const file of files) {
+    const { documents, problems } = readYaml(file.text)
+    for (const { position, message } of problems) issues.for(new FixedPlace(file.name, position)).error([], message)
+    for (const yaml of documents) {
+      const document = new ConfigDocument(file.name, yaml)
+      const found = classify(document, issues.for(document))
+      if (found !== undefined && found !== 'values') {
+        for (const path of found.yamlTexts) yaml.embed(path)
+      }
+      for (const { position, message } of yaml.problems) {
+        issues.for(new FixedPlace(file.name, position)).error([], message)
+      }
+      const usable = yaml.problems.length === 0
+      if (found === 'values' && usable) values.push(document)
+      else if (found !== undefined && found !== 'values') {
+        objects.push({ document, kind: found, name: textAt(document, ['metadata', 'name']), usable })
+      }
+    }
+  }
+  return { objects, values }
+}
+
+/** Reads a document's top level only; a document that is broken may still say what it is. */
+function classify(document: ConfigDocument, issues: Issues): Kind | 'values' | undefined {
+  const broken = document.yaml.problems.length > 0
+  const top = document.yaml.toValue(untouched)
+  if (!isJsonObject(top)) {
+    if (!broken) issues.error([], `expected a map with apiVersion, kind, metadata and spec, found ${foundWords(top)}`)
+    return undefined
+  }
+  const { kind: name, apiVersion } = top
+  if (name === undefined && apiVersion === undefined && !('spec' in top) && !('metadata' in top)) return 'values'
+  if (typeof name !== 'string' || typeof apiVersion !== 'string') {
+    for (const key of ['apiVersion', 'kind'] as const) {
+      const value = top[key]
+      if (typeof value === 'string' || broken) continue
+      issues.error([key], value === undefined ? 'is required' : `expected text, found ${foundWords(value)}`)
+    }
+    return undefined
+  }
+  const [group, version] = splitVersion(apiVersion)
+  const kind = kinds.find((candidate) => candidate.kind === name)
+  if (kind === undefined || !(groups as readonly string[]).includes(group)) {
+    reportUnknown(name, apiVersion, group, kind, issues)
+    return undefined
+  }
+  if (!kind.versions.includes(version)) {
+    const known = kind.versions.map((known) => `${group}/${known}`)
+    issues.error(['apiVersion'], `${name} has no version "${apiVersion}"; it has ${known.join(' and ')}`)
+    return undefined
+  }
+  return kind
+}
+
+function reportUnknown(name: string, apiVersion: string, group: string, kind: Kind | undefined, issues: Issues): void {
+  const reason = Object.hasOwn(otherKinds, name) ? otherKinds[name] : undefined
+  if (kind !== undefined) {
+    issues.error(
+      ['apiVersion'],
+      `${name} is of ${groups.join(' or ')}, not of "${apiVersion}"${suggestion(group, groups)}`,
+    )
+  } else if (reason !== undefined) {
+    issues.error(['kind'], `"${name}" is not read: ${reason}`)
+  } else {
+    const hint = suggestion(
+      name,
+      kinds.map((candidate) => candidate.kind),
+    )
+    issues.error(['kind'], `no kind "${name}"${hint}`)
+  }
+}
+
+function splitVersion(apiVersion: string): [group: string, version: string] {
+  const slash = apiVersion.indexOf('/')
+  return slash < 0 ? ['', apiVersion] : [apiVersion.slice(0, slash), apiVersion.slice(slash + 1)]
+}
+
+const untouched: ValueReading = { text: (value) => value, report: () => {} }
+
+function textAt(document: ConfigDocument, path: readonly string[]): string | undefined {
+  const text = document.yaml.scalarText(path)
+  return text === '' ? undefined : text
+}

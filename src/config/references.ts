@@ -1,0 +1,35 @@
+import type { ConfigDocument } from '#config/config-document.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
+import { suggestion } from '#kernel/suggest.ts'
+import type { ReferenceKind } from '#sdk/parse-context.ts'
+
+/** One place that names another object. */
+export interface Reference {
+  readonly kind: ReferenceKind
+  readonly name: string
+  readonly path: Path
+  readonly document: ConfigDocument
+  readonly absent: 'error' | 'warning'
+}
+
+/** Names that exist, by kind. */
+export type KnownNames = ReadonlyMap<ReferenceKind, ReadonlySet<string>>
+
+const nothing: ReadonlySet<string> = new Set()
+
+/** Files an issue for every reference to nothing. */
+export function checkReferences(references: readonly Reference[], known: KnownNames, issues: Issues): void {
+  for (const { kind, name, path, document, absent } of references) {
+    const names = known.get(kind) ?? nothing
+    if (names.has(name)) continue
+    const message = `${absence(kind, name)}${suggestion(name, names)}`
+    if (absent === 'error') issues.for(document).error(path, message)
+    else issues.for(document).warning(path, message)
+  }
+}
+
+function absence(kind: ReferenceKind, name: string): string {
+  if (kind === 'key') return `no key "${name}": there is no keys/${name}.pem, .crt or .key in the configuration folder`
+  if (kind === 'org') return `no org with the uuid "${name}"`
+  return `no ${kind} named "${name}"`
+}

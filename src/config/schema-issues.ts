@@ -1,0 +1,166 @@
+import type * as z from 'zod'
+import type { Issues, Path } from '#kernel/issues.ts'
+import { suggestion } from '#kernel/suggest.ts'
+
+type SchemaIssue = z.core.$ZodIssue
+
+const expectedWords: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a map',
+  record: 'a map',
+}
+const absentCodes = new Set(['invalid_type', 'invalid_union', 'invalid_value'])
+/** Ways of writing "nothing" that a schema tolerates and that are no help in a message. */
+const silentTypes = new Set(['null', 'undefined'])
+
+/** Reads a value by its schema; what is wrong is filed in people's words, and the answer is then undefined. */
+export function readSchema<T>(schema: z.ZodType<T>, value: unknown, path: Path, issues: Issues): T | undefined {
+  return readRepaired(schema, value, path, issues).value
+}
+
+/**
+ * Like readSchema, but goes on with what is left when unknown keys and wrong optional values are taken out, so that one
+ * mistake does not hide the next. `repaired` names what was taken out.
+ */
+export function readRepaired<T>(
+  schema: z.ZodType<T>,
+  value: unknown,
+  path: Path,
+  issues: Issues,
+): { value: T | undefined; repaired: Path[] } {
+  const first = schema.safeParse(value)
+  if (first.success) return { value: first.data, repaired: [] }
+  const found = first.error.issues.flatMap((issue) => spread(issue, value))
+  for (const issue of found) report(issue, schema, value, path, issues)
+  const wrong = found.flatMap(placesOf)
+  const second = schema.safeParse(without(value, wrong))
+  return { value: second.success ? second.data : undefined, repaired: wrong.map((place) => [...path, ...place]) }
+}
+
+/** A union's failure becomes the failures of the one form that the value was meant to have. */
+function spread(issue: SchemaIssue, root: unknown): SchemaIssue[] {
+  if (issue.code !== 'invalid_union') return [issue]
+  const meant = issue.errors.filter((branch) => !branch.some((inner) => isTopType(inner)))
+  const branch = meant.length === 1 ? meant[0] : undefined
+  if (branch === undefined) return [issue]
+  return branch.flatMap((inner) => spread({ ...inner, path: [...issue.path, ...inner.path] } as SchemaIssue, root))
+}
+
+const isTopType = (issue: SchemaIssue): boolean =>
+  issue.path.length === 0 && (issue.code === 'invalid_type' || issue.code === 'invalid_union')
+
+function report(issue: SchemaIssue, schema: z.ZodType, root: unknown, base: Path, issues: Issues): void {
+  const inner = pathOf(issue)
+  const path = [...base, ...inner]
+  if (issue.code === 'unrecognized_keys') {
+    const known = keysAt(schema, inner)
+    for (const key of issue.keys) issues.error([...path, key], `unknown key "${key}"${suggestion(key, known)}`)
+    return
+  }
+  const found = valueAt(root, inner)
+  const isAbsent = found === undefined && absentCodes.has(issue.code)
+  issues.error(path, isAbsent ? 'is required' : describe(issue, found))
+}
+
+function describe(issue: SchemaIssue, found: unknown): string {
+  switch (issue.code) {
+    case 'invalid_type':
+    case 'invalid_union':
+      return `expected ${expectedOf(issue).join(' or ')}, found ${foundWords(found)}`
+    case 'invalid_value': {
+      const words = issue.values.map(String)
+      if (typeof found !== 'string') return `expected one of ${words.join(', ')}, found ${foundWords(found)}`
+      return `must be one of ${words.join(', ')}, not "${found}"${suggestion(found, words)}`
+    }
+    case 'too_small':
+      if (issue.origin === 'string') return 'must not be empty'
+      if (issue.origin === 'array') return 'the list must not be empty'
+      return `must be at least ${issue.minimum}, not ${String(found)}`
+    case 'too_big':
+      if (issue.origin === 'string') return `must not be longer than ${issue.maximum} characters`
+      return `must be at most ${issue.maximum}, not ${String(found)}`
+    case 'invalid_format':
+      if (issue.format === 'starts_with' && 'prefix' in issue) {
+        return `must start with "${String(issue.prefix)}", not "${String(found)}"`
+      }
+      return issue.message
+    default:
+      return issue.message
+  }
+}
+
+function expectedOf(issue: SchemaIssue): string[] {
+  if (issue.code === 'invalid_type') {
+    return silentTypes.has(issue.expected) ? [] : [expectedWords[issue.expected] ?? issue.expected]
+  }
+  if (issue.code !== 'invalid_union') return []
+  return [...new Set(issue.errors.flatMap((branch) => branch.flatMap((inner) => expectedOf(inner))))]
+}
+
+export function foundWords(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'string') return value === '' ? 'an empty text' : 'text'
+  if (typeof value === 'number') return `the number ${value}`
+  if (typeof value === 'boolean') return String(value)
+  return 'a map'
+}
+
+const pathOf = (issue: SchemaIssue): (string | number)[] =>
+  issue.path.map((step) => (typeof step === 'number' ? step : String(step)))
+
+function valueAt(root: unknown, path: Path): unknown {
+  let value = root
+  for (const step of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined
+    value = (value as Record<string | number, unknown>)[step]
+  }
+  return value
+}
+
+/** Where the schema of a map lists its keys. */
+function keysAt(schema: z.ZodType, path: Path): string[] {
+  let options: z.core.$ZodType[] = [schema]
+  for (const step of path) options = options.flatMap(plain).flatMap((option) => inside(option, step))
+  return options.flatMap(plain).flatMap((option) => Object.keys(shapeOf(option) ?? {}))
+}
+
+function plain(schema: z.core.$ZodType): z.core.$ZodType[] {
+  const { def } = (schema as z.core.$ZodTypes)._zod
+  if (def.type === 'optional' || def.type === 'nullable' || def.type === 'default') return plain(def.innerType)
+  if (def.type === 'union') return def.options.flatMap(plain)
+  return [schema]
+}
+
+function inside(schema: z.core.$ZodType, step: string | number): z.core.$ZodType[] {
+  const { def } = (schema as z.core.$ZodTypes)._zod
+  if (def.type === 'array') return [def.element]
+  if (def.type === 'record') return [def.valueType]
+  const child = shapeOf(schema)?.[String(step)]
+  return child === undefined ? [] : [child]
+}
+
+function shapeOf(schema: z.core.$ZodType): Readonly<Record<string, z.core.$ZodType>> | undefined {
+  const { def } = (schema as z.core.$ZodTypes)._zod
+  return def.type === 'object' ? def.shape : undefined
+}
+
+function placesOf(issue: SchemaIssue): Path[] {
+  const path = pathOf(issue)
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => [...path, key])
+  const lastKey = path.findLastIndex((step) => typeof step === 'string')
+  return [path.slice(0, lastKey + 1)]
+}
+
+/** A copy without the values at these paths. List positions stay what they were. */
+function without(value: unknown, paths: readonly Path[], at: Path = []): unknown {
+  if (paths.some((path) => path.length === at.length && path.every((step, i) => step === at[i]))) return undefined
+  if (Array.isArray(value)) return value.map((item, i) => without(item, paths, [...at, i]))
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).map(([key, item]) => [key, without(item, paths, [...at, key])] as const)
+  return Object.fromEntries(entries.filter(([key, item]) => item !== undefined || !paths.some((p) => p.at(-1) === key)))
+}

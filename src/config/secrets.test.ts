@@ -1,0 +1,44 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { SecretSource } from '#config/secrets.ts'
+
+let root = ''
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'gatehouse-secrets-'))
+  await mkdir(join(root, 'secrets', 'db'), { recursive: true })
+  await writeFile(join(root, 'secrets', 'db', 'pass.word'), 'from file\n')
+  await writeFile(join(root, 'outside'), 'outside')
+})
+afterAll(() => rm(root, { recursive: true }))
+
+const source = (environment = {}) => new SecretSource(join(root, 'secrets'), environment)
+
+describe('secrets', () => {
+  test('come from the folder first, without the last line end, then from the environment', () => {
+    const secrets = source({ DB_PASS_WORD: 'from environment', DB_OTHER: 'x' })
+    expect(secrets.read('db', 'pass.word')).toEqual({ value: 'from file' })
+    expect(secrets.read('db', 'other')).toEqual({ value: 'x' })
+    expect([...secrets.used.keys()]).toEqual(['db/pass.word', 'db/other'])
+    expect([...secrets.used.values()].join()).not.toContain('from file')
+  })
+
+  test('a missing one says where it was looked for', () => {
+    expect(source().read('db', 'none')).toEqual({
+      problem: 'no such secret (db/none in the secrets folder, DB_NONE in the environment)',
+      absent: true,
+    })
+  })
+
+  test('no name leads out of the folder', () => {
+    const hostile = fc.string({ unit: fc.constantFrom('.', '/', '\\', 'outside', '\0', '%2e') })
+    fc.assert(
+      fc.property(hostile, hostile, (name, key) => {
+        expect(source().read(name, key)).not.toHaveProperty('value')
+      }),
+    )
+    expect(source().read('..', 'outside')).toMatchObject({ absent: false })
+  })
+})

@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Environment } from '#config/substitute.ts'
+
+export type SecretAnswer = { readonly value: string } | { readonly problem: string; readonly absent: boolean }
+
+const component = /^[A-Za-z0-9._-]{1,253}$/
+const maxBytes = 1 << 20
+
+/**
+ * Secrets by name and key: the file `<folder>/<name>/<key>` without its last line end, or the environment variable
+ * `<NAME>_<KEY>` in capitals. A name can never lead out of the folder. Values are kept in no other place.
+ */
+export class SecretSource {
+  /** Digests of what was handed out, so that a changed secret is a changed configuration. */
+  readonly used = new Map<string, string>()
+  readonly #folder: string
+  readonly #environment: Environment
+
+  constructor(folder: string, environment: Environment) {
+    this.#folder = folder
+    this.#environment = environment
+  }
+
+  read(secretName: string, key: string): SecretAnswer {
+    for (const part of [secretName, key]) {
+      if (!component.test(part) || /^\.+$/.test(part)) {
+        return { problem: `"${part}" cannot be the name of a secret or of its key`, absent: false }
+      }
+    }
+    const value = this.#fromFile(secretName, key) ?? this.#environment[variableName(secretName, key)]
+    if (value === undefined) {
+      const places = `${secretName}/${key} in the secrets folder, ${variableName(secretName, key)} in the environment`
+      return { problem: `no such secret (${places})`, absent: true }
+    }
+    this.used.set(`${secretName}/${key}`, createHash('sha256').update(value).digest('base64url'))
+    return { value }
+  }
+
+  #fromFile(secretName: string, key: string): string | undefined {
+    const file = join(this.#folder, secretName, key)
+    try {
+      const found = statSync(file)
+      if (!found.isFile() || found.size > maxBytes) return undefined
+      return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+    } catch {
+      return undefined
+    }
+  }
+}
+
+const variableName = (secretName: string, key: string): string =>
+  `${secretName}_${key}`.toUpperCase().replace(/[^A-Z0-9]/g, '_')

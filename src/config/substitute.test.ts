@@ -1,0 +1,39 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { Substitution } from '#config/substitute.ts'
+
+function apply(text: string, environment: Record<string, string>, values: Record<string, string>) {
+  const problems: string[] = []
+  const substitution = new Substitution(environment, new Map(Object.entries(values)))
+  return { text: substitution.apply(text, [], (_path, message) => problems.push(message)), problems }
+}
+
+test('the environment wins over values, and values over the default', () => {
+  expect(apply('#[A] #[B] #[C:c:d] #[D:]', { A: 'env' }, { A: 'value', B: 'value', C: 'given' })).toEqual({
+    text: 'env value given ',
+    problems: [],
+  })
+  expect(apply('#[C:c:d]', {}, {}).text).toBe('c:d')
+})
+
+test('a name of the predecessor with dots and dashes is a name', () => {
+  expect(apply('#[a.b-c.D]', {}, { 'a.b-c.D': 'x' }).text).toBe('x')
+})
+
+test('names of JavaScript itself are not values', () => {
+  expect(apply('#[constructor]', {}, {}).problems).toHaveLength(1)
+})
+
+test('what was put in is never looked at again', () => {
+  fc.assert(
+    fc.property(fc.string(), (inner) => {
+      expect(apply('<#[A]>', { A: `#[B]${inner}` }, { B: 'leak' }).text).toBe(`<#[B]${inner}>`)
+    }),
+  )
+})
+
+test('an unknown name stays, with a reason', () => {
+  const { text, problems } = apply('#[HOSTS]', {}, { HOST: 'x' })
+  expect(text).toBe('#[HOSTS]')
+  expect(problems).toEqual(['#[HOSTS] is neither in the environment nor in a values document (did you mean "HOST"?)'])
+})

@@ -1,0 +1,43 @@
+import type { Path } from '#kernel/issues.ts'
+import { suggestion } from '#kernel/suggest.ts'
+
+/** `#[NAME]` or `#[NAME:default]`. */
+const placeholder = /#\[([A-Za-z_][\w.-]*)(?::([^\]]*))?\]/g
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Puts values into texts, and remembers which it used. */
+export class Substitution {
+  /** Names that occurred, with the value they got. */
+  readonly used = new Map<string, string>()
+  readonly #environment: Environment
+  readonly #values: ReadonlyMap<string, string>
+
+  constructor(environment: Environment, values: ReadonlyMap<string, string>) {
+    this.#environment = environment
+    this.#values = values
+  }
+
+  /**
+   * The environment comes first, then the values documents, then the default in the placeholder itself. What was put
+   * in is not looked at again, so a value cannot name another one. Unknown names are reported and left as they stand.
+   */
+  apply(text: string, path: Path, report: (path: Path, message: string) => void): string {
+    if (!text.includes('#[')) return text
+    return text.replace(placeholder, (written, name: string, fallback: string | undefined) => {
+      const value = this.#lookUp(name) ?? fallback
+      if (value === undefined) {
+        const hint = suggestion(name, this.#values.keys())
+        report(path, `${written} is neither in the environment nor in a values document${hint}`)
+        return written
+      }
+      this.used.set(name, value)
+      return value
+    })
+  }
+
+  #lookUp(name: string): string | undefined {
+    const fromEnvironment = Object.hasOwn(this.#environment, name) ? this.#environment[name] : undefined
+    return fromEnvironment ?? this.#values.get(name)
+  }
+}

@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto'
+import { type FSWatcher, watch } from 'node:fs'
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type LoadOptions, type LoadResult, loadConfiguration, secretsFolder } from '#config/load.ts'
+
+export interface WatchOptions extends LoadOptions {
+  /** The hash of what is already known; a result with the same one is not told. */
+  readonly hash: string
+  /** How long the folder must have been quiet before it is read. */
+  readonly quietMillis?: number
+  /** How often it is looked at when nothing reports a change. */
+  readonly pollMillis?: number
+  onChange(result: LoadResult): Promise<void> | void
+  onError(error: unknown): void
+}
+
+export interface ConfigWatch {
+  /** Resolves when nothing is read or told any more. */
+  close(): Promise<void>
+}
+
+const maxEntries = 20_000
+const maxDepth = 16
+
+/**
+ * Watches the configuration and secrets folders. The file system's events only make it look sooner: what counts is a
+ * stamp of everything in the folders, so that renames by editors, links swapped by Kubernetes and folders that go and
+ * come back are all seen, if need be at the next poll. One result is told at a time, and only when the content changed.
+ */
+export function watchConfiguration(options: WatchOptions): ConfigWatch {
+  const { quietMillis = 150, pollMillis = 2_000 } = options
+  const folders = [options.folder, secretsFolder(options)]
+  const stopping = new AbortController()
+  const watchers = new Map<string, FSWatcher>()
+  let lastStamp: string | undefined
+  let lastHash = options.hash
+  let timer: NodeJS.Timeout | undefined
+  let running: Promise<void> | undefined
+  let isDirty = false
+
+  function lookIn(millis: number): void {
+    if (stopping.signal.aborted) return
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      running = look()
+        .catch(options.onError)
+        .finally(() => {
+          running = undefined
+          const soon = isDirty
+          isDirty = false
+          lookIn(soon ? quietMillis : pollMillis)
+        })
+    }, millis)
+    timer.unref()
+  }
+
+  function changed(): void {
+    if (running === undefined) lookIn(quietMillis)
+    else isDirty = true
+  }
+
+  /** A watcher that failed, or whose folder went away, is made again at the next look. */
+  function keepWatching(): void {
+    for (const folder of folders) {
+      if (watchers.has(folder)) continue
+      try {
+        const watcher = watch(folder, { recursive: true, persistent: false }, changed)
+        const drop = () => {
+          watchers.delete(folder)
+          watcher.close()
+        }
+        watcher.on('error', drop)
+        watchers.set(folder, watcher)
+      } catch {
+        // Absent or not watchable: the poll sees it when it comes.
+      }
+    }
+  }
+
+  async function look(): Promise<void> {
+    keepWatching()
+    const stamp = await stampOf(folders)
+    if (stamp === lastStamp || stopping.signal.aborted) return
+    const isReplaced = folderPart(stamp) !== folderPart(lastStamp)
+    const result = await loadConfiguration(options)
+    lastStamp = stamp
+    if (isReplaced) dropWatchers()
+    if (result.hash === lastHash || stopping.signal.aborted) return
+    lastHash = result.hash
+    await options.onChange(result)
+  }
+
+  function dropWatchers(): void {
+    for (const watcher of watchers.values()) watcher.close()
+    watchers.clear()
+    keepWatching()
+  }
+
+  lookIn(0)
+  return {
+    async close() {
+      stopping.abort()
+      clearTimeout(timer)
+      for (const watcher of watchers.values()) watcher.close()
+      watchers.clear()
+      await running
+    },
+  }
+}
+
+const folderPart = (stamp: string | undefined): string | undefined => stamp?.slice(0, stamp.indexOf('\n'))
+
+/** Names, sizes and times of everything in the folders, links followed; the first line names the folders themselves. */
+async function stampOf(folders: readonly string[]): Promise<string> {
+  const hash = createHash('sha256')
+  const seen = new Set<string>()
+  const identities: string[] = []
+  let left = maxEntries
+
+  async function visit(path: string, depth: number): Promise<void> {
+    if (--left < 0 || depth > maxDepth) return
+    const found = await stat(path, { bigint: true }).catch(() => undefined)
+    if (depth === 0) identities.push(`${found?.dev}:${found?.ino}`)
+    if (found === undefined) return
+    hash.update(JSON.stringify([path, String(found.ino), String(found.size), String(found.mtimeNs)]))
+    if (!found.isDirectory()) return
+    const real = await realpath(path).catch(() => path)
+    if (seen.has(real)) return
+    seen.add(real)
+    const entries = await readdir(path).catch(() => [])
+    for (const entry of entries.sort()) if (!entry.startsWith('.')) await visit(join(path, entry), depth + 1)
+  }
+
+  for (const folder of folders) await visit(folder, 0)
+  return `${identities.join(' ')}\n${hash.digest('base64url')}`
+}

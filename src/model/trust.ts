@@ -1,0 +1,19 @@
+import * as z from 'zod'
+
+const millis = z.int().min(0)
+
+export const trustSchema = z.strictObject({
+  label: z.string().optional(),
+  clientId: z.string().min(1),
+  clientSecret: z.strictObject({ secretName: z.string().min(1), keyName: z.string().min(1) }).optional(),
+  publicEndpoint: z.boolean().optional(),
+  redirectURI: z.array(z.string().min(1)).min(1),
+  codeLastMileKeyName: z.string().optional(),
+  authChainName: z.string().optional(),
+  codeTokenSkewMilis: millis.optional(),
+  accessTokenTimeToLive: millis.optional(),
+  accessTokenSkewMillis: millis.optional(),
+  signedUserInfo: z.boolean().optional(),
+  verifyRedirect: z.boolean().optional(),
+})
+export type TrustSpec = z.infer<typeof trustSchema>

@@ -1,0 +1,23 @@
+import * as z from 'zod'
+import { paramsSchema } from '#model/params.ts'
+
+/** Both versions have the same fields. What a task may hold is its module's business. */
+export const workflowSchema = z.strictObject({
+  label: z.string().optional(),
+  description: z.string().optional(),
+  inList: z.boolean().optional(),
+  orgId: z.string().optional(),
+  dynamicConfiguration: z
+    .strictObject({
+      dynamic: z.boolean().optional(),
+      className: z.string().optional(),
+      params: paramsSchema.optional(),
+      filterAnnotations: z
+        .array(z.strictObject({ name: z.string(), requestObjectName: z.string().optional() }))
+        .optional(),
+    })
+    .optional(),
+  /** A list, or the YAML text of one. */
+  tasks: z.union([z.string(), z.array(z.unknown())]),
+})
+export type WorkflowSpec = z.infer<typeof workflowSchema>

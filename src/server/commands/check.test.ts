@@ -1,0 +1,58 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { checkCommand } from '#server/commands/check.ts'
+
+let folder = ''
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'gatehouse-check-'))
+})
+afterEach(() => rm(folder, { recursive: true }))
+
+async function check(...args: string[]) {
+  const out: string[] = []
+  const err: string[] = []
+  const code = await checkCommand(args, { stdout: (line) => out.push(line), stderr: (line) => err.push(line) })
+  return { code, out, err }
+}
+
+const org = "apiVersion: gatehouse.dev/v1\nkind: Org\nmetadata: { name: o }\nspec: { uuid: '1' }\n"
+const application =
+  "apiVersion: gatehouse.dev/v1\nkind: Application\nmetadata: { name: a }\nspec: { urls: [{ hosts: ['*'], uri: / }] }\n"
+
+test('a folder in order: nothing is printed', async () => {
+  await writeFile(join(folder, 'org.yaml'), org)
+  expect(await check('--config', folder)).toEqual({ code: 0, out: [], err: [] })
+})
+
+test('an error: exit 1', async () => {
+  await writeFile(join(folder, 'org.yaml'), org.replace('uuid', 'uid'))
+  const { code, out } = await check('--config', folder)
+  expect(code).toBe(1)
+  expect(out).toEqual([
+    'org.yaml:4:1: spec.uuid: is required',
+    'org.yaml:4:9: spec.uid: unknown key "uid" (did you mean "uuid"?)',
+  ])
+})
+
+test('warnings alone: exit 0, or 1 with --strict', async () => {
+  await writeFile(join(folder, 'app.yaml'), application)
+  const { code, out } = await check('--config', folder)
+  expect(code).toBe(0)
+  expect(out).toContain('app.yaml:4:16: warning: spec.urls[0].azRules: without a rule this URL denies everyone')
+  expect((await check('--config', folder, '--strict')).code).toBe(1)
+})
+
+test('an absent folder is a problem like the others', async () => {
+  const absent = join(folder, 'absent')
+  expect(await check('--config', absent)).toEqual({ code: 1, out: [`${absent}:1:1: does not exist`], err: [] })
+})
+
+test('wrong usage: exit 2', async () => {
+  for (const args of [[], ['--config'], ['--config', folder, '--unknown'], ['--config', folder, 'extra']]) {
+    const { code, err } = await check(...args)
+    expect(code).toBe(2)
+    expect(err.length).toBeGreaterThan(0)
+  }
+})

@@ -1,0 +1,26 @@
+import { globSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { catalog } from '#catalog/catalog.ts'
+import { checkText } from '#testing/check-text.ts'
+
+/**
+ * Each file holds YAML (several files start with a line `### name.yaml`), a cut line, and exactly what `gatehouse check`
+ * prints for it. A report of a wrong or missing message becomes a file here, without code.
+ */
+const cut = '---8<---\n'
+const goldenFiles = globSync('test/config-errors/*.txt').sort()
+
+describe('gatehouse check', () => {
+  for (const file of goldenFiles) {
+    test(basename(file, '.txt'), () => {
+      const [yaml = '', expected] = readFileSync(file, 'utf8').split(cut)
+      expect(expected, 'the file has a cut line').toBeDefined()
+      expect(checkText(yaml, catalog, { environment: { HOST_FROM_ENVIRONMENT: 'env.example.com' } })).toEqual(
+        (expected ?? '').split('\n').filter((line) => line !== ''),
+      )
+    })
+  }
+
+  test('there are files to check', () => expect(goldenFiles.length).toBeGreaterThan(20))
+})
