@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest'
+import { type Chain, ChainRunner } from '#engine/pipeline/chain.ts'
+import type { AuthMechanism, AuthOutcome } from '#sdk/auth-mechanism.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { subject } from '#testing/subjects.ts'
+
+const request = fakeRequest({})
+const says = (outcome: AuthOutcome): AuthMechanism => ({ begin: async () => outcome })
+const authenticated: AuthOutcome = { kind: 'authenticated', subject: subject('uid=ada,o=Tremolo') }
+const rejected: AuthOutcome = { kind: 'rejected', reason: 'bad token', headers: { 'www-authenticate': 'Bearer' } }
+
+function chain(name: string, links: [AuthOutcome, boolean][], finishOnRequiredSuccess = false): Chain {
+  return {
+    name,
+    level: 20,
+    root: 'o=Tremolo',
+    finishOnRequiredSuccess,
+    links: links.map(([outcome, required], i) => ({ name: `m${i}`, required, mechanism: says(outcome) })),
+  }
+}
+
+const run = (one: Chain, ...others: Chain[]) =>
+  new ChainRunner(new Map([one, ...others].map((c) => [c.name, c]))).run(one, request)
+
+describe('ChainRunner', () => {
+  test('gives the subject the chain and its level', async () => {
+    const outcome = await run(chain('c', [[authenticated, true]]))
+    expect(outcome).toMatchObject({ kind: 'authenticated', subject: { uid: 'ada', level: 20, chain: 'c' } })
+  })
+
+  test('ends at the first required mechanism that rejects', async () => {
+    const outcome = await run(
+      chain('c', [
+        [authenticated, true],
+        [rejected, true],
+        [authenticated, true],
+      ]),
+    )
+    expect(outcome).toEqual(rejected)
+  })
+
+  test('goes on after an optional one, and tells its rejection when nobody was established', async () => {
+    expect(
+      await run(
+        chain('c', [
+          [rejected, false],
+          [authenticated, true],
+        ]),
+      ),
+    ).toMatchObject({ kind: 'authenticated' })
+    expect(
+      await run(
+        chain('c', [
+          [rejected, false],
+          [{ kind: 'passed' }, true],
+        ]),
+      ),
+    ).toEqual(rejected)
+  })
+
+  test('a chain in which everyone passes and nobody is established is a rejection', async () => {
+    expect(await run(chain('c', [[{ kind: 'passed' }, true]]))).toMatchObject({ kind: 'rejected' })
+    expect(await run(chain('c', []))).toMatchObject({ kind: 'rejected' })
+  })
+
+  test('an included chain runs in place, and the subject belongs to the outer chain', async () => {
+    const inner = chain('inner', [[authenticated, true]])
+    const outer = chain('outer', [[{ kind: 'include', chain: 'inner' }, true]])
+    expect(await run(outer, inner)).toMatchObject({ subject: { chain: 'outer' } })
+    const failing = chain('inner', [[rejected, true]])
+    expect(await run(outer, failing)).toEqual(rejected)
+  })
+
+  test('a chain that includes itself fails instead of going round', async () => {
+    await expect(run(chain('c', [[{ kind: 'include', chain: 'c' }, true]]))).rejects.toThrow('cannot include')
+  })
+
+  test('finishOnRequiredSuccess passes over what follows', async () => {
+    const links: [AuthOutcome, boolean][] = [
+      [authenticated, true],
+      [rejected, false],
+    ]
+    expect(await run(chain('c', links, true))).toMatchObject({ kind: 'authenticated' })
+  })
+
+  test('one answer of a mechanism stays one subject, so that decisions can be remembered by it', async () => {
+    const one = chain('c', [[authenticated, true]])
+    const runner = new ChainRunner(new Map([['c', one]]))
+    const [first, second] = [await runner.run(one, request), await runner.run(one, request)]
+    expect(first.kind === 'authenticated' && second.kind === 'authenticated' && first.subject === second.subject).toBe(
+      true,
+    )
+  })
+})

@@ -1,0 +1,170 @@
+import { describe, expect, test } from 'vitest'
+import { type Chain, ChainRunner } from '#engine/pipeline/chain.ts'
+import { createPipeline } from '#engine/pipeline/pipeline.ts'
+import type { ResultActions } from '#engine/pipeline/result-actions.ts'
+import { Routes, type Url } from '#engine/pipeline/routes.ts'
+import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { Sessions } from '#engine/session/sessions.ts'
+import { Dn } from '#identity/dn.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { AuthMechanism, AuthOutcome } from '#sdk/auth-mechanism.ts'
+import type { ErrorFormat } from '#sdk/error-format.ts'
+import type { Filter } from '#sdk/filter.ts'
+import type { Rule } from '#sdk/rule.ts'
+import type { SessionStore } from '#storage/session-store.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { subject } from '#testing/subjects.ts'
+
+const upperErrors: ErrorFormat = (error) => ({
+  headers: { 'content-type': 'text/x-upper' },
+  body: error.publicText.toUpperCase(),
+})
+const everyone: Rule = { scope: 'dn', constraint: 'o=Tremolo', dn: Dn.parse('o=Tremolo') }
+const nobody: Rule = { scope: 'filter', constraint: '(x=y)', filter: parseFilter('(x=y)') }
+const noStore = {} as SessionStore
+
+interface SetUp {
+  readonly rules?: readonly Rule[]
+  readonly outcome?: AuthOutcome | Error
+  readonly filters?: readonly Filter[]
+  readonly results?: Partial<Record<'auSuccess' | 'auFail' | 'azSuccess' | 'azFail', ResultActions>>
+}
+
+const hello: Filter = { handle: async ({ pathInfo }) => ({ status: 200, headers: {}, body: `hello ${pathInfo}` }) }
+
+function setUp({ rules = [everyone], outcome, filters = [hello], results = {} }: SetUp) {
+  let now = 0
+  let decisions = 0
+  let handled = 0
+  const mechanism: AuthMechanism = {
+    begin: async () => {
+      if (outcome instanceof Error) throw outcome
+      return outcome ?? { kind: 'authenticated', subject: ada }
+    },
+  }
+  const chain: Chain = {
+    name: 'c',
+    level: 20,
+    root: 'o=Tremolo',
+    finishOnRequiredSuccess: false,
+    links: [{ name: 'm', required: true, mechanism }],
+  }
+  const counted = filters.map((filter): Filter => ({ handle: (e, n) => (handled++, filter.handle(e, n)) }))
+  const url: Url = {
+    at: 'app.yaml:1:1',
+    hosts: ['localhost'],
+    uri: '/api',
+    pattern: undefined,
+    chain,
+    rules,
+    filters: counted,
+    errors: upperErrors,
+    results: { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined, ...results },
+  }
+  const directory = {
+    search: async () => [],
+    isMember: async () => (decisions++, true),
+  }
+  const pipeline = createPipeline({
+    routes: new Routes([{ name: 'app', azTimeoutMillis: 3000, cookies: undefined, urls: [url] }]),
+    chains: new ChainRunner(new Map([['c', chain]])),
+    sessions: new Sessions(noStore, () => new Date(now)),
+    rules: new RuleEvaluator(directory, new Map(), silentLogger),
+    clock: () => new Date(now),
+  })
+  return {
+    get: (path: string) => pipeline(fakeRequest({ url: `http://localhost${path}` })),
+    pass: (ms: number) => {
+      now += ms
+    },
+    counts: () => ({ decisions, handled }),
+  }
+}
+
+const ada = subject('uid=ada,o=Tremolo')
+
+describe('the pipeline', () => {
+  test('brings an allowed request to the filter, with the path below its mount', async () => {
+    const { response } = await setUp({}).get('/api/Users/1')
+    expect(response).toMatchObject({ status: 200, body: 'hello /Users/1' })
+  })
+
+  test('an address that no URL claims is 404 in the common format', async () => {
+    const { response, error } = await setUp({}).get('/other')
+    expect(response.status).toBe(404)
+    expect(JSON.parse(String(response.body))).toMatchObject({ code: 'NOT_FOUND', requestId: 'request-1' })
+    expect(error?.code).toBe('NOT_FOUND')
+  })
+
+  test('a rejected caller gets 401 with the headers of the mechanism, and no filter runs', async () => {
+    const rejected = {
+      kind: 'rejected',
+      reason: 'expired',
+      headers: { 'www-authenticate': 'Bearer realm="x"' },
+    } as const
+    const app = setUp({ outcome: rejected })
+    const { response, error } = await app.get('/api')
+    expect(response.status).toBe(401)
+    expect(response.headers['www-authenticate']).toBe('Bearer realm="x"')
+    expect(response.body).toBe('THE CREDENTIALS WERE NOT ACCEPTED.')
+    expect(error?.message).toBe('expired')
+    expect(app.counts().handled).toBe(0)
+  })
+
+  test.each([[[]], [[nobody]]])('without a rule that passes it is 403, and no filter runs', async (rules) => {
+    const app = setUp({ rules })
+    expect((await app.get('/api')).response.status).toBe(403)
+    expect(app.counts().handled).toBe(0)
+  })
+
+  test('a decision is remembered for azTimeoutMillis, and no longer', async () => {
+    const group: Rule = { scope: 'group', constraint: 'cn=g', group: Dn.parse('cn=g') }
+    const app = setUp({ rules: [group] })
+    await app.get('/api')
+    app.pass(2999)
+    await app.get('/api')
+    expect(app.counts().decisions).toBe(1)
+    app.pass(1)
+    await app.get('/api')
+    expect(app.counts().decisions).toBe(2)
+  })
+
+  test("a mechanism whose system is down answers 503 with a retry hint in the API's format", async () => {
+    const down = new GatewayError('TARGET_UNREACHABLE', 'issuer: connection refused', { retryAfter: 5 })
+    const { response } = await setUp({ outcome: down }).get('/api')
+    expect(response).toMatchObject({ status: 503, headers: { 'retry-after': '5', 'content-type': 'text/x-upper' } })
+  })
+
+  test('what a filter throws is told without its details', async () => {
+    const broken: Filter = { handle: () => Promise.reject(new TypeError('password=hunter2 is undefined')) }
+    const { response, error } = await setUp({ filters: [broken] }).get('/api')
+    expect(response).toMatchObject({ status: 500, body: 'AN INTERNAL ERROR OCCURRED.' })
+    expect(error?.cause).toBeInstanceOf(TypeError)
+  })
+
+  test('filters run in order, and a chain that nobody answers is 404', async () => {
+    const marking: Filter = {
+      handle: async (_exchange, next) => {
+        const response = await next()
+        return { ...response, headers: { ...response.headers, 'x-marked': 'yes' } }
+      },
+    }
+    expect((await setUp({ filters: [marking, hello] }).get('/api')).response.headers['x-marked']).toBe('yes')
+    expect((await setUp({ filters: [marking] }).get('/api')).response.status).toBe(404)
+  })
+
+  test('results: a redirect replaces the refusal, headers and cookies go with the answer', async () => {
+    const redirect = [{ type: 'redirect', source: 'static', value: '/denied' }] as const
+    const denied = await setUp({ rules: [], results: { azFail: redirect } }).get('/api')
+    expect(denied.response).toMatchObject({ status: 302, headers: { location: '/denied' } })
+    const marks = [
+      { type: 'header', source: 'static', value: 'X-App=one' },
+      { type: 'cookie', source: 'static', value: 'seen=a b' },
+      { type: 'header', source: 'user', value: 'X-Mail=mail' },
+    ] as const
+    const { response } = await setUp({ results: { azSuccess: marks } }).get('/api')
+    expect(response.headers).toEqual({ 'x-app': 'one', 'set-cookie': 'seen=a%20b; Path=/; HttpOnly; SameSite=Lax' })
+  })
+})

@@ -1,0 +1,75 @@
+import { authenticate } from '#engine/pipeline/authenticate.ts'
+import { authorize } from '#engine/pipeline/authorize.ts'
+import type { ChainRunner } from '#engine/pipeline/chain.ts'
+import { loadSession } from '#engine/pipeline/load-session.ts'
+import { matchUrl } from '#engine/pipeline/match-url.ts'
+import type { Passage, Step } from '#engine/pipeline/passage.ts'
+import type { Routes } from '#engine/pipeline/routes.ts'
+import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { runFilterChain } from '#engine/pipeline/run-filter-chain.ts'
+import type { Sessions } from '#engine/session/sessions.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
+import { jsonErrors } from '#sdk/error-format.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
+
+export interface PipelineParts {
+  readonly routes: Routes
+  readonly chains: ChainRunner
+  readonly sessions: Sessions
+  readonly rules: RuleEvaluator
+  readonly clock: Clock
+}
+
+/** The order of these steps is what keeps applications closed: changing it is a security review. */
+const requestSteps = (parts: PipelineParts): readonly Step[] => [
+  matchUrl(parts.routes), //        no match: 404
+  loadSession(parts.sessions), //   only where the application keeps cookies; answers its logout address
+  authenticate(parts.chains, parts.sessions), // the URL's chain, when the session is not already at its level
+  authorize(parts.rules, parts.clock), // any rule passes; none: 403
+  runFilterChain, //                the answering filter, or 404
+]
+
+export interface PipelineAnswer {
+  readonly response: GatewayResponse
+  /** Set when the request failed; its details are for the log. */
+  readonly error: GatewayError | undefined
+  readonly passage: Passage
+}
+
+export type Pipeline = (request: GatewayRequest) => Promise<PipelineAnswer>
+
+/** Never rejects: what a step throws becomes an answer in the format of the API that was addressed. */
+export function createPipeline(parts: PipelineParts): Pipeline {
+  const steps = requestSteps(parts)
+  return async (request) => {
+    const passage: Passage = { request, authenticatedNow: false, headers: {}, errors: jsonErrors }
+    try {
+      for (const step of steps) {
+        const result = step(passage)
+        const response = result instanceof Promise ? await result : result
+        if (response !== undefined) return { response: withHeaders(response, passage), error: undefined, passage }
+      }
+      throw new Error('no step answered')
+    } catch (thrown) {
+      const error = asGatewayError(thrown)
+      return { response: withHeaders(errorResponse(error, passage), passage), error, passage }
+    }
+  }
+}
+
+export function errorResponse(error: GatewayError, passage: Pick<Passage, 'errors' | 'request'>): GatewayResponse {
+  const { headers, body } = passage.errors(error, passage.request.id)
+  const retry: Record<string, string> =
+    error.retryAfter === undefined ? {} : { 'retry-after': String(error.retryAfter) }
+  return {
+    status: error.status,
+    headers: { ...headers, ...retry, ...error.headers },
+    ...(body === undefined ? {} : { body }),
+  }
+}
+
+function withHeaders(response: GatewayResponse, passage: Passage): GatewayResponse {
+  for (const _ in passage.headers) return { ...response, headers: { ...passage.headers, ...response.headers } }
+  return response
+}

@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest'
+import { type Application, Routes, type Url } from '#engine/pipeline/routes.ts'
+import { compilePattern } from '#kernel/safe-pattern.ts'
+import { jsonErrors } from '#sdk/error-format.ts'
+
+function url(at: string, hosts: string[], uri: string, regex = false): Url {
+  const results = { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined }
+  const pattern = regex ? compilePattern(uri) : undefined
+  return { at, hosts, uri, pattern, chain: undefined, rules: [], filters: [], errors: jsonErrors, results }
+}
+
+const application = (name: string, ...urls: Url[]): Application => ({
+  name,
+  azTimeoutMillis: 0,
+  cookies: undefined,
+  urls,
+})
+
+describe('Routes', () => {
+  const routes = new Routes([
+    application('a', url('scim', ['one.test'], '/api/scim'), url('root', ['one.test'], '/')),
+    application('b', url('admin', ['one.test'], '/api/scim/admin/'), url('any', ['*'], '/api')),
+    application('c', url('digits', ['two.test'], '/n/[0-9]+', true), url('two', ['two.test'], '/n/7/x')),
+  ])
+  const at = (host: string, path: string): string | undefined => routes.find(host, path)?.url.at
+
+  test('takes the longest uri', () => {
+    expect(at('one.test', '/api/scim/Users/1')).toBe('scim')
+    expect(at('one.test', '/api/scim/admin/x')).toBe('admin')
+    expect(at('one.test', '/api/scim/admin')).toBe('admin')
+  })
+
+  test('matches whole segments only', () => {
+    expect(at('one.test', '/api/scimitar')).toBe('root')
+  })
+
+  test('prefers the host to the star, even with a shorter uri', () => {
+    expect(at('one.test', '/api/other')).toBe('root')
+    expect(at('three.test', '/api/other')).toBe('any')
+    expect(at('three.test', '/')).toBeUndefined()
+  })
+
+  test('tries regular expressions after prefixes, on the whole path', () => {
+    expect(at('two.test', '/n/12')).toBe('digits')
+    expect(at('two.test', '/n/12/x')).toBeUndefined()
+    expect(at('two.test', '/n/7/x/y')).toBe('two')
+  })
+
+  test('tells the mount without a trailing slash', () => {
+    expect(routes.find('one.test', '/api/scim/admin/x')?.mount).toBe('/api/scim/admin')
+    expect(routes.find('one.test', '/x')?.mount).toBe('')
+  })
+})

@@ -1,0 +1,94 @@
+import type { Chain } from '#engine/pipeline/chain.ts'
+import type { ResultActions } from '#engine/pipeline/result-actions.ts'
+import type { SafePattern } from '#kernel/safe-pattern.ts'
+import type { CookieConfig } from '#sdk/configuration.ts'
+import type { ErrorFormat } from '#sdk/error-format.ts'
+import type { Filter } from '#sdk/filter.ts'
+import type { Rule } from '#sdk/rule.ts'
+
+export interface Application {
+  readonly name: string
+  readonly azTimeoutMillis: number
+  readonly cookies: CookieConfig | undefined
+  readonly urls: readonly Url[]
+}
+
+/** A URL of an application with everything a request needs, created and ready. */
+export interface Url {
+  /** Where it is configured. */
+  readonly at: string
+  readonly hosts: readonly string[]
+  readonly uri: string
+  readonly pattern: SafePattern | undefined
+  /** Undefined: the caller stays anonymous. */
+  readonly chain: Chain | undefined
+  readonly rules: readonly Rule[]
+  readonly filters: readonly Filter[]
+  readonly errors: ErrorFormat
+  readonly results: {
+    readonly auSuccess: ResultActions | undefined
+    readonly auFail: ResultActions | undefined
+    readonly azSuccess: ResultActions | undefined
+    readonly azFail: ResultActions | undefined
+  }
+}
+
+export interface MatchedUrl {
+  readonly url: Url
+  readonly application: Application
+  /** The part of the path that the uri took, without a trailing slash. */
+  readonly mount: string
+}
+
+interface HostRoutes {
+  /** By uri without its trailing slash. */
+  readonly prefixes: Map<string, MatchedUrl>
+  readonly patterns: MatchedUrl[]
+}
+
+/**
+ * Finds the URL for a request: its own host before `*`; within a host the longest uri that is a whole-segment prefix of
+ * the path, then regular expressions in the order they are written.
+ */
+export class Routes {
+  readonly #hosts = new Map<string, HostRoutes>()
+
+  constructor(applications: readonly Application[]) {
+    for (const application of applications) {
+      for (const url of application.urls) {
+        for (const host of url.hosts) this.#add(host, application, url)
+      }
+    }
+  }
+
+  find(host: string, path: string): MatchedUrl | undefined {
+    return this.#findIn(this.#hosts.get(host), path) ?? this.#findIn(this.#hosts.get('*'), path)
+  }
+
+  #add(host: string, application: Application, url: Url): void {
+    let routes = this.#hosts.get(host)
+    if (routes === undefined) {
+      routes = { prefixes: new Map(), patterns: [] }
+      this.#hosts.set(host, routes)
+    }
+    if (url.pattern === undefined) {
+      const mount = url.uri.endsWith('/') ? url.uri.slice(0, -1) : url.uri
+      routes.prefixes.set(mount, { application, url, mount })
+    } else {
+      routes.patterns.push({ application, url, mount: '' })
+    }
+  }
+
+  #findIn(routes: HostRoutes | undefined, path: string): MatchedUrl | undefined {
+    if (routes === undefined) return undefined
+    let prefix = path.endsWith('/') ? path.slice(0, -1) : path
+    for (;;) {
+      const match = routes.prefixes.get(prefix)
+      if (match !== undefined) return match
+      const slash = prefix.lastIndexOf('/')
+      if (slash < 0) break
+      prefix = prefix.slice(0, slash)
+    }
+    return routes.patterns.find((match) => match.url.pattern?.matches(path))
+  }
+}

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest'
+import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { Attributes } from '#identity/attributes.ts'
+import type { Directory } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import { Issues } from '#kernel/issues.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { parseRule, type Rule, type ruleScopes } from '#sdk/rule.ts'
+import { subject } from '#testing/subjects.ts'
+
+const dynamicGroup = Dn.parse('cn=paris,ou=groups,o=Tremolo')
+const directory: Directory = {
+  search: async ({ base }) =>
+    base.equals(dynamicGroup)
+      ? [{ dn: base, attributes: Attributes.from({ memberURL: ['ldap:///ou=people,o=Tremolo??sub?(l=Paris)'] }) }]
+      : [],
+  isMember: async (group, member) =>
+    group.equals(Dn.parse('cn=admins,o=Tremolo')) && member.equals(Dn.parse('uid=ada,ou=people,o=Tremolo')),
+}
+const authorizations = new Map([
+  ['yes', { isAuthorized: (_: unknown, params: readonly string[]) => params[0] === 'please' }],
+  ['broken', { isAuthorized: () => Promise.reject(new Error('database down')) }],
+])
+const evaluator = new RuleEvaluator(directory, authorizations, silentLogger)
+
+function rule(scope: (typeof ruleScopes)[number], constraint: string): Rule {
+  const issues = new Issues()
+  const context = { refer() {}, mapper: () => undefined, folder: '.' }
+  const parsed = parseRule(scope, constraint, [], issues, context)
+  if (parsed === undefined) throw new Error(JSON.stringify(issues.list))
+  return parsed
+}
+
+const ada = subject('uid=ada,ou=people,o=Tremolo', { mail: ['ada@corp.com'], l: ['Paris'] })
+const allowed = async (...rules: Rule[]) => (await evaluator.decide(ada, rules)).allowed
+
+describe('RuleEvaluator', () => {
+  test('no rule denies', async () => {
+    expect(await allowed()).toBe(false)
+  })
+
+  test('any rule is enough', async () => {
+    expect(await allowed(rule('filter', '(mail=x)'), rule('dn', 'o=tremolo'))).toBe(true)
+  })
+
+  test('dn compares names part by part, not as text', async () => {
+    expect(await allowed(rule('dn', 'OU=People, o=Tremolo'))).toBe(true)
+    expect(await allowed(rule('dn', 'ou=ople,o=Tremolo'))).toBe(false)
+    expect(await allowed(rule('dn', 'uid=adam,ou=people,o=Tremolo'))).toBe(false)
+  })
+
+  test("dn accepts the subject's other names", async () => {
+    const other = { ...ada, otherNames: [Dn.parse('username=ada,ou=oauth2,o=Tremolo')] }
+    expect((await evaluator.decide(other, [rule('dn', 'username=ada,ou=oauth2,o=Tremolo')])).allowed).toBe(true)
+  })
+
+  test('filter matches substrings literally and denies what is undefined', async () => {
+    expect(await allowed(rule('filter', '(mail=*@corp.com)'))).toBe(true)
+    expect(await allowed(rule('filter', '(mail=*@corp?com)'))).toBe(false)
+    expect(await allowed(rule('filter', '(!(title=boss))'))).toBe(false)
+  })
+
+  test('group and dynamicGroup ask the directory', async () => {
+    expect(await allowed(rule('group', 'cn=admins,o=Tremolo'))).toBe(true)
+    expect(await allowed(rule('group', 'cn=others,o=Tremolo'))).toBe(false)
+    expect(await allowed(rule('dynamicGroup', 'cn=paris,ou=groups,o=Tremolo'))).toBe(true)
+    expect(await allowed(rule('dynamicGroup', 'cn=rome,ou=groups,o=Tremolo'))).toBe(false)
+    const elsewhere = subject('uid=ada,ou=guests,o=Tremolo', { l: ['Paris'] })
+    expect((await evaluator.decide(elsewhere, [rule('dynamicGroup', 'cn=paris,ou=groups,o=Tremolo')])).allowed).toBe(
+      false,
+    )
+  })
+
+  test('custom gets its parameters; one that cannot decide does not pass, and says why', async () => {
+    expect(await allowed(rule('custom', 'yes!please'))).toBe(true)
+    expect(await allowed(rule('custom', 'yes!no'))).toBe(false)
+    const [verdict] = await evaluator.explain(ada, [rule('custom', 'broken')])
+    expect(verdict).toMatchObject({ passed: false, reason: 'cannot be evaluated: database down' })
+    expect(await allowed(rule('custom', 'absent'))).toBe(false)
+  })
+})

@@ -1,0 +1,115 @@
+import type { Directory } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import { evaluate } from '#identity/filter/evaluate.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+import type { Subject } from '#identity/subject.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Authorization } from '#sdk/authorization.ts'
+import type { Rule, RuleDecision, RuleVerdict } from '#sdk/rule.ts'
+
+type Verdict = Pick<RuleVerdict, 'passed' | 'reason'>
+
+const presentOnly = parseFilter('(objectClass=*)')
+
+/** Decides rules for a subject. A rule that cannot be evaluated does not pass, and the log says why. */
+export class RuleEvaluator {
+  readonly #directory: Directory
+  readonly #authorizations: ReadonlyMap<string, Authorization>
+  readonly #log: Logger
+
+  constructor(directory: Directory, authorizations: ReadonlyMap<string, Authorization>, log: Logger) {
+    this.#directory = directory
+    this.#authorizations = authorizations
+    this.#log = log
+  }
+
+  /** Stops at the first rule that passes. */
+  async decide(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision> {
+    const verdicts: RuleVerdict[] = []
+    for (const rule of rules) {
+      const verdict = await this.#evaluate(subject, rule)
+      verdicts.push(verdict)
+      if (verdict.passed) return { allowed: true, verdicts }
+    }
+    return { allowed: false, verdicts }
+  }
+
+  /** Every rule's verdict, for people. */
+  explain(subject: Subject, rules: readonly Rule[]): Promise<RuleVerdict[]> {
+    return Promise.all(rules.map((rule) => this.#evaluate(subject, rule)))
+  }
+
+  async #evaluate(subject: Subject, rule: Rule): Promise<RuleVerdict> {
+    try {
+      return { rule, ...(await this.#verdict(subject, rule)) }
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#log.error('rule could not be evaluated', { scope: rule.scope, constraint: rule.constraint, err: error })
+      return { rule, passed: false, reason: `cannot be evaluated: ${reason}` }
+    }
+  }
+
+  async #verdict(subject: Subject, rule: Rule): Promise<Verdict> {
+    switch (rule.scope) {
+      case 'dn': {
+        const name = namesOf(subject).find((dn) => dn.isWithin(rule.dn))
+        return name === undefined
+          ? { passed: false, reason: `${namesOf(subject).join(' and ')} is not at or below it` }
+          : { passed: true, reason: `${name} is at or below it` }
+      }
+      case 'filter': {
+        const result = evaluate(rule.filter, subject.attributes)
+        if (result === undefined) return { passed: false, reason: 'an attribute it names is absent' }
+        return {
+          passed: result,
+          reason: result ? "the subject's attributes match" : "the subject's attributes do not match",
+        }
+      }
+      case 'group':
+        return this.#inGroup(subject, rule.group)
+      case 'dynamicGroup':
+        return this.#inDynamicGroup(subject, rule.group)
+      case 'custom': {
+        const authorization = this.#authorizations.get(rule.name)
+        if (authorization === undefined) throw new Error(`there is no custom authorization "${rule.name}"`)
+        const passed = await authorization.isAuthorized(subject, rule.params)
+        return { passed, reason: `"${rule.name}" said ${passed ? 'yes' : 'no'}` }
+      }
+    }
+  }
+
+  async #inGroup(subject: Subject, group: Dn): Promise<Verdict> {
+    for (const name of namesOf(subject)) {
+      if (await this.#directory.isMember(group, name)) return { passed: true, reason: `${name} is a member` }
+    }
+    return { passed: false, reason: `${namesOf(subject).join(' and ')} is not a member` }
+  }
+
+  async #inDynamicGroup(subject: Subject, group: Dn): Promise<Verdict> {
+    const [entry] = await this.#directory.search({ base: group, scope: 'base', filter: presentOnly, limit: 1 })
+    if (entry === undefined) return { passed: false, reason: 'there is no such group' }
+    for (const url of entry.attributes.values('memberURL')) {
+      const member = parseMemberUrl(url)
+      const named = namesOf(subject).some((dn) =>
+        member.scope === 'base' ? dn.equals(member.base) : dn.isWithin(member.base),
+      )
+      if (named && evaluate(member.filter, subject.attributes) === true)
+        return { passed: true, reason: `${url} covers it` }
+    }
+    return { passed: false, reason: 'no memberURL of the group covers it' }
+  }
+}
+
+const namesOf = (subject: Subject): readonly Dn[] => [subject.dn, ...(subject.otherNames ?? [])]
+
+/** `ldap:///base??scope?filter` (RFC 4516); attributes and host are ignored. */
+function parseMemberUrl(url: string): { base: Dn; scope: string; filter: ReturnType<typeof parseFilter> } {
+  const match = /^ldap:\/\/[^/]*\/([^?]*)(?:\?([^?]*))?(?:\?([^?]*))?(?:\?([^?]*))?$/i.exec(url)
+  if (match === null) throw new Error(`memberURL is not an LDAP URL: ${url}`)
+  const [, base = '', , scope = '', filter = ''] = match
+  return {
+    base: Dn.parse(decodeURIComponent(base)),
+    scope: scope || 'base',
+    filter: filter === '' ? presentOnly : parseFilter(decodeURIComponent(filter)),
+  }
+}

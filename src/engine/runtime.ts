@@ -1,0 +1,183 @@
+import { TargetDirectory } from '#engine/directory/target-directory.ts'
+import { type Chain, ChainRunner } from '#engine/pipeline/chain.ts'
+import { createPipeline, type Pipeline } from '#engine/pipeline/pipeline.ts'
+import { type Application, Routes, type Url } from '#engine/pipeline/routes.ts'
+import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import type { Sessions } from '#engine/session/sessions.ts'
+import type { SubjectQueue } from '#engine/workflow/subject-queue.ts'
+import { createWorkflows } from '#engine/workflow/workflows.ts'
+import { Dn } from '#identity/dn.ts'
+import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { buildScoped, type Scope } from '#kernel/scope.ts'
+import type { Authorization } from '#sdk/authorization.ts'
+import type { ApplicationConfig, Configuration, UrlConfig } from '#sdk/configuration.ts'
+import { jsonErrors } from '#sdk/error-format.ts'
+import type { KeySource, ModuleHost, WorkflowStarter } from '#sdk/host.ts'
+import type { Target } from '#sdk/target.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
+
+/** The root of the virtual directory, as in every configuration of the predecessor. */
+export const directoryRoot = Dn.parse('o=Tremolo')
+
+/** What outlives a configuration: the database, the clock, the log, the keys of the installation. */
+export interface RuntimeServices {
+  readonly log: Logger
+  readonly clock: Clock
+  readonly sessions: Sessions
+  readonly audit: AuditStore
+  readonly keys: KeySource
+  /** Keeps the order of changes per user, across configurations. */
+  readonly subjects: SubjectQueue
+  openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
+}
+
+/** One configuration, running. */
+export interface Runtime {
+  readonly configuration: Configuration
+  readonly handle: Pipeline
+  readonly routes: Routes
+  readonly rules: RuleEvaluator
+  close(): Promise<void>
+}
+
+/** Creates every module of a configuration; when one cannot be created, those before it are closed and it throws. */
+export async function createRuntime(configuration: Configuration, services: RuntimeServices): Promise<Runtime> {
+  const { value, scope } = await buildScoped((scope) => build(configuration, services, scope))
+  return { ...value, configuration, close: () => scope.close() }
+}
+
+async function build(configuration: Configuration, services: RuntimeServices, scope: Scope) {
+  const targets = new Map<string, Target>()
+  const authorizations = new Map<string, Authorization>()
+  let workflows: WorkflowStarter | undefined
+  const directory = { current: new TargetDirectory(directoryRoot, targets) }
+  const rules = new RuleEvaluator(
+    { search: (s) => directory.current.search(s), isMember: (g, m) => directory.current.isMember(g, m) },
+    authorizations,
+    services.log,
+  )
+  const host = (name: string, className: string, at: string): ModuleHost => ({
+    name,
+    log: services.log.with({ module: className, at }),
+    clock: services.clock,
+    keys: services.keys,
+    javaScript: (mapping) => configuration.javaScriptMappings.get(mapping),
+    targets: {
+      get: (wanted) => {
+        const target = targets.get(wanted)
+        if (target === undefined) throw new GatewayError('INTERNAL', `there is no target "${wanted}"`)
+        return target
+      },
+    },
+    workflows: {
+      run: (call) => {
+        if (workflows === undefined) throw new GatewayError('INTERNAL', 'workflows are not ready yet')
+        return workflows.run(call)
+      },
+    },
+    directory: { search: (s) => directory.current.search(s), isMember: (g, m) => directory.current.isMember(g, m) },
+    authorize: (subject, wanted) => rules.decide(subject, wanted),
+    openUserDirectory: services.openUserDirectory,
+  })
+
+  for (const [name, { target, at }] of configuration.targets) {
+    targets.set(name, scope.own(await named(at, () => target.create(host(name, target.className, at)))))
+  }
+  directory.current = new TargetDirectory(directoryRoot, targets)
+  for (const [name, { authorization, at }] of configuration.authorizations) {
+    authorizations.set(
+      name,
+      scope.own(await named(at, () => authorization.create(host(name, authorization.className, at)))),
+    )
+  }
+  workflows = scope.own(await createWorkflows(configuration, (name, at) => host(name, 'workflow', at), services))
+  const chains = await createChains(configuration, host, scope)
+  const applications: Application[] = []
+  for (const application of configuration.applications) {
+    applications.push(await createApplication(application, configuration, chains, host, scope))
+  }
+  const routes = new Routes(applications)
+  const handle = createPipeline({
+    routes,
+    rules,
+    chains: new ChainRunner(chains),
+    sessions: services.sessions,
+    clock: services.clock,
+  })
+  return { handle, routes, rules }
+}
+
+type HostFor = (name: string, className: string, at: string) => ModuleHost
+
+async function createChains(configuration: Configuration, host: HostFor, scope: Scope): Promise<Map<string, Chain>> {
+  const chains = new Map<string, Chain>()
+  for (const [name, config] of configuration.chains) {
+    const links = []
+    for (const { name: mechanismName, required, at, mechanism } of config.mechanisms) {
+      const created = await named(at, () => mechanism.create(host(mechanismName, mechanism.className, at)))
+      links.push({ name: mechanismName, required, mechanism: scope.own(created) })
+    }
+    const { level, finishOnRequiredSuccess } = config
+    chains.set(name, { name, level, finishOnRequiredSuccess, links, root: config.root ?? directoryRoot.toString() })
+  }
+  return chains
+}
+
+async function createApplication(
+  config: ApplicationConfig,
+  configuration: Configuration,
+  chains: ReadonlyMap<string, Chain>,
+  host: HostFor,
+  scope: Scope,
+): Promise<Application> {
+  const urls: Url[] = []
+  for (const url of config.urls) urls.push(await createUrl(config.name, url, configuration, chains, host, scope))
+  return { name: config.name, azTimeoutMillis: config.azTimeoutMillis, cookies: config.cookies, urls }
+}
+
+async function createUrl(
+  application: string,
+  config: UrlConfig,
+  configuration: Configuration,
+  chains: ReadonlyMap<string, Chain>,
+  host: HostFor,
+  scope: Scope,
+): Promise<Url> {
+  const filters = []
+  for (const filter of config.filters) {
+    const create = () => filter.create(host(application, filter.className, filter.at))
+    filters.push(scope.own(await named(filter.at, create)))
+  }
+  const chain = config.chain === undefined ? undefined : chains.get(config.chain)
+  if (config.chain !== undefined && chain === undefined) throw new Error(`${config.at}: no chain "${config.chain}"`)
+  const results = (name: string | undefined) =>
+    name === undefined ? undefined : configuration.resultGroups.get(name)?.results
+  return {
+    at: config.at,
+    hosts: config.hosts,
+    uri: config.uri,
+    pattern: config.pattern,
+    chain,
+    rules: config.rules,
+    filters,
+    errors: config.filters.find((filter) => filter.answers)?.errors ?? jsonErrors,
+    results: {
+      auSuccess: results(config.results.auSuccess),
+      auFail: results(config.results.auFail),
+      azSuccess: results(config.results.azSuccess),
+      azFail: results(config.results.azFail),
+    },
+  }
+}
+
+/** Puts the place in the YAML in front of whatever goes wrong while something is created. */
+async function named<T>(at: string, create: () => Promise<T>): Promise<T> {
+  try {
+    return await create()
+  } catch (cause) {
+    throw new Error(`${at}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  }
+}

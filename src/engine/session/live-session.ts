@@ -1,0 +1,8 @@
+import type { Subject } from '#identity/subject.ts'
+
+/** A stored session as the request sees it. The secret in the cookie is not here; only its hash is stored. */
+export interface LiveSession {
+  readonly hashedId: string
+  readonly application: string
+  readonly subject: Subject
+}

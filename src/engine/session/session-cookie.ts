@@ -1,0 +1,30 @@
+import type { CookieConfig } from '#sdk/configuration.ts'
+import { type GatewayRequest, header } from '#sdk/http.ts'
+
+/** The `__Host-` prefix makes browsers refuse a cookie that another host or an insecure page set. */
+export function cookieName(config: CookieConfig): string {
+  return config.secure && config.domain === undefined ? `__Host-${config.name}` : config.name
+}
+
+/** The session secret a request carries; undefined when there is none, or when the cookie stands there twice. */
+export function readSessionCookie(config: CookieConfig, request: Pick<GatewayRequest, 'headers'>): string | undefined {
+  const text = header(request, 'cookie')
+  if (text === undefined) return undefined
+  const prefix = `${cookieName(config)}=`
+  const found = text
+    .split(';', 100)
+    .map((part) => part.trim())
+    .filter((part) => part.startsWith(prefix))
+  const value = found.length === 1 ? found[0]?.slice(prefix.length) : undefined
+  return value !== undefined && /^[\w-]{43}$/.test(value) ? value : undefined
+}
+
+/** Set-Cookie for a secret; without one, the header that removes the cookie. */
+export function writeSessionCookie(config: CookieConfig, secret: string | undefined): string {
+  const parts = [`${cookieName(config)}=${secret ?? ''}`, 'Path=/', `SameSite=${config.sameSite}`]
+  if (config.domain !== undefined) parts.push(`Domain=${config.domain}`)
+  if (config.secure) parts.push('Secure')
+  if (config.httpOnly) parts.push('HttpOnly')
+  if (secret === undefined) parts.push('Max-Age=0')
+  return parts.join('; ')
+}
