@@ -14,6 +14,7 @@ export function scimSource(schema: ResourceSchema, resource: JsonObject, login: 
     groups: [],
     values: (name) => textsOf(find(name)),
     json: find,
+    names: () => Object.keys(resource),
   }
 }
 

@@ -45,6 +45,7 @@ export class UserView {
     return {
       userID: user.userID,
       groups: user.groups,
+      names: () => new Set([...user.attributes.names(), loginAttribute]),
       values: (name) => {
         const values = user.attributes.values(name)
         if (values.length > 0) return values

@@ -1,0 +1,238 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { ChainRunner } from '#engine/pipeline/chain.ts'
+import { createPipeline } from '#engine/pipeline/pipeline.ts'
+import { Routes } from '#engine/pipeline/routes.ts'
+import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import type { Runtime } from '#engine/runtime.ts'
+import { Sessions } from '#engine/session/sessions.ts'
+import { Dn } from '#identity/dn.ts'
+import { systemClock } from '#kernel/clock.ts'
+import type { GatewayError } from '#kernel/errors.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { Filter } from '#sdk/filter.ts'
+import type { Rule } from '#sdk/rule.ts'
+import { createApp } from '#server/app.ts'
+import { createMetrics } from '#server/metrics.ts'
+import { RunningConfiguration } from '#server/reload.ts'
+import { TrustedProxies } from '#server/trusted-proxies.ts'
+import type { SessionStore } from '#storage/session-store.ts'
+
+const everyone: Rule = { scope: 'dn', constraint: 'o=Tremolo', dn: Dn.parse('o=Tremolo') }
+const results = { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined }
+
+/** Answers with what it saw of the request. */
+const echo: Filter = {
+  handle: async ({ request, pathInfo }) => {
+    const body = await request.body()
+    const seen = {
+      method: request.method,
+      pathInfo,
+      origin: request.origin,
+      remote: request.remoteAddress,
+      body: body.toString(),
+    }
+    return { status: 200, headers: { 'content-type': 'application/json' }, body: JSON.stringify(seen) }
+  },
+}
+
+function runtime(filter: Filter, closed: () => void = () => {}): Runtime {
+  const errors = (error: GatewayError) => ({
+    headers: { 'content-type': 'application/scim+json' },
+    body: `scim ${error.status}`,
+  })
+  const url = { at: 'a.yaml:1:1', hosts: ['127.0.0.1', 'app.test'], uri: '/api', pattern: undefined, chain: undefined }
+  const routes = new Routes([
+    {
+      name: 'app',
+      azTimeoutMillis: 0,
+      cookies: undefined,
+      urls: [{ ...url, rules: [everyone], filters: [filter], errors, results }],
+    },
+  ])
+  const rules = new RuleEvaluator({ search: async () => [], isMember: async () => false }, new Map(), silentLogger)
+  const sessions = new Sessions({} as SessionStore, systemClock)
+  const handle = createPipeline({ routes, rules, chains: new ChainRunner(new Map()), sessions, clock: systemClock })
+  return { routes, rules, handle, configuration: {} as Runtime['configuration'], close: async () => closed() }
+}
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+})
+
+async function start(filter: Filter = echo, proxies: string[] = [], ready: () => Promise<void> = async () => {}) {
+  const running = new RunningConfiguration(runtime(filter), silentLogger)
+  const metrics = createMetrics()
+  const app = createApp({
+    running,
+    metrics,
+    log: silentLogger,
+    proxies: new TrustedProxies(proxies),
+    tls: undefined,
+    ready,
+  })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  closers.push(() => app.close())
+  const { port } = app.server.address() as AddressInfo
+  return { port, url: `http://127.0.0.1:${port}`, metrics, running }
+}
+
+/** Sends bytes as they are and gives everything that comes back before the server closes. */
+async function raw(port: number, text: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  let answer = ''
+  socket.on('data', (chunk) => {
+    answer += chunk.toString('latin1')
+  })
+  socket.on('error', () => {})
+  socket.write(text, 'latin1')
+  await once(socket, 'close')
+  return answer
+}
+
+describe('the public listener', () => {
+  test('brings a request to its filter, with body and an id of its own', async () => {
+    const { url } = await start()
+    const response = await fetch(`${url}/api/Users?x=1`, { method: 'POST', body: 'hello' })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    expect(response.headers.get('x-content-type-options')).toBe('nosniff')
+    expect(await response.json()).toMatchObject({ method: 'POST', pathInfo: '/Users', body: 'hello' })
+  })
+
+  test('does not take the request id from the client', async () => {
+    const { url } = await start()
+    const response = await fetch(`${url}/api`, { headers: { 'x-request-id': 'forged', 'request-id': 'forged' } })
+    expect(response.headers.get('x-request-id')).not.toBe('forged')
+  })
+
+  test('answers health without a host of its own', async () => {
+    const { url } = await start()
+    expect(await (await fetch(`${url}/check_alive`)).text()).toBe('alive\n')
+    expect((await fetch(`${url}/ready`)).status).toBe(200)
+    const sick = await start(echo, [], () => Promise.reject(new Error('database gone')))
+    const response = await fetch(`${sick.url}/ready`)
+    expect([response.status, await response.text()]).toEqual([503, 'not ready\n'])
+  })
+
+  test('an unknown path is 404, an unknown host too, a method nobody knows reaches the filter', async () => {
+    const { url, port } = await start()
+    expect((await fetch(`${url}/nothing`)).status).toBe(404)
+    expect(await raw(port, 'GET /api HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n')).toMatch(
+      /^HTTP\/1.1 404 /,
+    )
+    const odd = await raw(port, 'PROPFIND /api HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n')
+    expect(odd).toMatch(/^HTTP\/1.1 200 [\s\S]*"method":"PROPFIND"/)
+  })
+
+  test.each([
+    ['no host', 'GET /api HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    ['a host with a path in it', 'GET /api HTTP/1.1\r\nHost: app.test/x\r\nConnection: close\r\n\r\n', 400],
+    ['a host with spaces', 'GET /api HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n', 400],
+    ['dot segments', 'GET /api/../secret HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n', 400],
+    ['escaped dot segments', 'GET /api/%2e%2e/secret HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n', 400],
+    ['a broken escape', 'GET /api/%zz HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n', 400],
+    ['a NUL character', 'GET /api/%00 HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n', 400],
+    ['two hosts', 'GET /api HTTP/1.1\r\nHost: app.test\r\nHost: b.test\r\nConnection: close\r\n\r\n', 400],
+    [
+      'two credentials',
+      'GET /api HTTP/1.1\r\nHost: app.test\r\nAuthorization: Bearer a\r\nauthorization: Bearer b\r\nConnection: close\r\n\r\n',
+      400,
+    ],
+    ['what is not HTTP', 'hello\r\n\r\n', 400],
+    ['two lengths', 'POST /api HTTP/1.1\r\nHost: app.test\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab', 400],
+    [
+      'length and chunks',
+      'POST /api HTTP/1.1\r\nHost: app.test\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      400,
+    ],
+    [
+      'a path of 9,000 characters',
+      `GET /api/${'a'.repeat(9000)} HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n`,
+      414,
+    ],
+    ['headers of 20,000 characters', `GET /api HTTP/1.1\r\nHost: app.test\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
+  ])('%s is refused', async (_what, text, status) => {
+    const { port } = await start()
+    const answer = await raw(port, text)
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(answer).not.toMatch(/node_modules|at .*\.ts/)
+  })
+
+  test('a body over the limit is 413 in the format of the API, announced or not', async () => {
+    const { url, port } = await start()
+    const announced = await fetch(`${url}/api`, { method: 'POST', body: 'x'.repeat(1024 * 1024 + 1) })
+    expect([announced.status, await announced.text()]).toEqual([413, 'scim 413'])
+    const chunk = `${(64 * 1024).toString(16)}\r\n${'x'.repeat(64 * 1024)}\r\n`
+    const head = 'POST /api HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n'
+    expect(await raw(port, head + chunk.repeat(17))).toMatch(/^HTTP\/1.1 413 [\s\S]*scim 413/)
+  })
+
+  test('a compressed body is 415, and a content type that cannot be parsed does not break anything', async () => {
+    const { url } = await start()
+    const zipped = await fetch(`${url}/api`, { method: 'POST', body: 'x', headers: { 'content-encoding': 'gzip' } })
+    expect([zipped.status, await zipped.text()]).toEqual([415, 'scim 415'])
+    const odd = await fetch(`${url}/api`, { method: 'POST', body: 'x', headers: { 'content-type': 'nonsense;;;=' } })
+    expect([200, 415]).toContain(odd.status)
+  })
+
+  test('forwarded headers are believed from trusted peers only', async () => {
+    const headers = {
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': 'app.test',
+      'x-forwarded-for': '6.6.6.6, 9.9.9.9',
+    }
+    const open = await start()
+    expect(await (await fetch(`${open.url}/api`, { headers })).json()).toMatchObject({
+      origin: open.url,
+      remote: '127.0.0.1',
+    })
+    const behind = await start(echo, ['127.0.0.0/8'])
+    const seen = await (await fetch(`${behind.url}/api`, { headers })).json()
+    expect(seen).toMatchObject({ origin: 'https://app.test', remote: '9.9.9.9' })
+  })
+
+  test('what a filter throws is a 500 without details, and is counted', async () => {
+    const { url, metrics } = await start({ handle: () => Promise.reject(new Error('secret detail')) })
+    const response = await fetch(`${url}/api`)
+    expect([response.status, await response.text()]).toEqual([500, 'scim 500'])
+    expect(await metrics.registry.metrics()).toContain(
+      'gatehouse_http_requests_total{application="app",method="GET",status="500"} 1',
+    )
+  })
+
+  test('a request under way keeps its configuration open when another takes over', async () => {
+    let release: () => void = () => {}
+    let closed = false
+    const slow: Filter = {
+      handle: async () => {
+        await new Promise<void>((resolve) => {
+          release = resolve
+        })
+        return { status: 200, headers: {}, body: closed ? 'closed' : 'open' }
+      },
+    }
+    const { url, running } = await start(echo)
+    const close = (): void => {
+      closed = true
+    }
+    running.swap(runtime(slow, close))
+    const answer = fetch(`${url}/api`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    running.swap(runtime(echo))
+    expect(await (await fetch(`${url}/api`)).json()).toMatchObject({ method: 'GET' })
+    expect(closed).toBe(false)
+    release()
+    expect(await (await answer).text()).toBe('open')
+    expect(closed).toBe(true)
+  })
+})
+
+test('TrustedProxies refuses what is not an address', () => {
+  expect(() => new TrustedProxies(['example.com'])).toThrow('not an address')
+  expect(() => new TrustedProxies(['10.0.0.0/x'])).toThrow('not an address')
+  expect(new TrustedProxies(['10.0.0.0/8', '::1']).trusts('::ffff:10.1.2.3')).toBe(true)
+})

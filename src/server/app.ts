@@ -1,0 +1,164 @@
+import { readFileSync } from 'node:fs'
+import http from 'node:http'
+import https from 'node:https'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { errorResponse, type PipelineAnswer } from '#engine/pipeline/pipeline.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { jsonErrors } from '#sdk/error-format.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import { answerClientError } from '#server/client-errors.ts'
+import { httpLimits } from '#server/http-limits.ts'
+import { HttpRequest } from '#server/http-request.ts'
+import type { Metrics } from '#server/metrics.ts'
+import type { RunningConfiguration } from '#server/reload.ts'
+import type { TrustedProxies } from '#server/trusted-proxies.ts'
+
+export interface AppParts {
+  readonly running: RunningConfiguration
+  readonly metrics: Metrics
+  readonly log: Logger
+  readonly proxies: TrustedProxies
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
+  /** Resolves when requests can be served; rejects with the reason when not. */
+  ready(): Promise<void>
+}
+
+/** The public listener: health answers, and everything else through the pipeline of the running configuration. */
+export function createApp(parts: AppParts): FastifyInstance {
+  const app = Fastify({
+    logger: false,
+    genReqId: () => newId(),
+    requestIdHeader: false,
+    exposeHeadRoutes: false,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: httpLimits.pathCharacters },
+    clientErrorHandler: answerClientError,
+    frameworkErrors: (error, request, reply) => void refuse(parts, error, request, reply),
+    serverFactory: (handler) => createServer(parts.tls, handler),
+  })
+  app.removeAllContentTypeParsers()
+  // Bodies are read by whoever wants one, after the caller was authenticated.
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  app.get('/check_alive', (_request, reply) => reply.type('text/plain').send('alive\n'))
+  app.get('/ready', async (_request, reply) => answerReady(parts, reply))
+  app.all('/*', (request, reply) => answer(parts, request, reply))
+  app.setNotFoundHandler((request, reply) => answer(parts, request, reply))
+  app.setErrorHandler((error, request, reply) => refuse(parts, error, request, reply))
+  return app
+}
+
+function createServer(tls: AppParts['tls'], handler: http.RequestListener): http.Server {
+  const options: http.ServerOptions = {
+    maxHeaderSize: httpLimits.headerBytes,
+    requestTimeout: httpLimits.requestSeconds * 1000,
+    headersTimeout: httpLimits.requestSeconds * 1000,
+    keepAliveTimeout: httpLimits.keepAliveSeconds * 1000,
+    connectionsCheckingInterval: 1000,
+  }
+  if (tls === undefined) return http.createServer(options, handler)
+  const certificate = { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) }
+  return https.createServer({ ...options, ...certificate, minVersion: 'TLSv1.2' }, handler)
+}
+
+export async function answerReady(parts: Pick<AppParts, 'ready' | 'log'>, reply: FastifyReply): Promise<FastifyReply> {
+  try {
+    await parts.ready()
+    return reply.type('text/plain').send('ready\n')
+  } catch (err) {
+    parts.log.warn('not ready', { err })
+    return reply.code(503).header('retry-after', '1').type('text/plain').send('not ready\n')
+  }
+}
+
+async function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const started = performance.now()
+  let request: HttpRequest
+  try {
+    request = new HttpRequest(fastifyRequest.raw, fastifyRequest.id, parts.proxies)
+  } catch (error) {
+    return refuse(parts, error, fastifyRequest, reply)
+  }
+  const result = await parts.running.use((runtime) => inTime(runtime.handle(request), request))
+  record(parts, request, result, performance.now() - started)
+  return send(reply, request.id, result.response)
+}
+
+/** The pipeline's answer, or TARGET_TIMEOUT when it does not come in time; the work is told to stop. */
+function inTime(work: Promise<PipelineAnswer>, request: HttpRequest): Promise<PipelineAnswer> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => {
+      request.abandon()
+      const error = new GatewayError('TARGET_TIMEOUT', 'the answer was not ready in time', { retryAfter: 5 })
+      const passage = { request, errors: jsonErrors, headers: {}, authenticatedNow: false }
+      resolve({ response: errorResponse(error, passage), error, passage })
+    }, httpLimits.answerSeconds * 1000)
+    void work.then((result) => {
+      clearTimeout(timer)
+      resolve(result)
+    })
+  })
+}
+
+function send(reply: FastifyReply, requestId: string, response: GatewayResponse): FastifyReply {
+  reply.code(response.status).headers({
+    'x-request-id': requestId,
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    ...response.headers,
+  })
+  return response.body === undefined ? reply.send() : reply.send(response.body)
+}
+
+/** An answer to a request that never reached the pipeline, in the format of the API it was meant for. */
+function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const error = fromFastify(thrown)
+  let errors = jsonErrors
+  try {
+    const { host, path } = new HttpRequest(fastifyRequest.raw, fastifyRequest.id, parts.proxies)
+    errors = parts.running.current.routes.find(host, path)?.url.errors ?? jsonErrors
+  } catch {
+    // A request whose host or address is malformed belongs to no API.
+  }
+  parts.metrics.requests.inc({ application: '', method: fastifyRequest.method, status: error.status })
+  parts.log.info('request refused', { requestId: fastifyRequest.id, status: error.status, err: error })
+  const request = { id: fastifyRequest.id } as HttpRequest
+  return send(reply, fastifyRequest.id, errorResponse(error, { errors, request }))
+}
+
+const fastifyStatus = {
+  400: 'BAD_REQUEST',
+  404: 'NOT_FOUND',
+  413: 'BODY_TOO_LARGE',
+  415: 'UNSUPPORTED_MEDIA_TYPE',
+} as const
+
+function fromFastify(thrown: unknown): GatewayError {
+  if (thrown instanceof Error && 'statusCode' in thrown) {
+    const code = fastifyStatus[thrown.statusCode as keyof typeof fastifyStatus]
+    if (code !== undefined) return new GatewayError(code, thrown.message, { cause: thrown })
+  }
+  return asGatewayError(thrown)
+}
+
+function record(parts: AppParts, request: HttpRequest, { response, error, passage }: PipelineAnswer, ms: number): void {
+  const application = passage.application?.name ?? ''
+  parts.metrics.requests.inc({ application, method: request.method, status: response.status })
+  parts.metrics.seconds.observe({ application }, ms / 1000)
+  const fields = {
+    requestId: request.id,
+    method: request.method,
+    host: request.host,
+    path: request.path,
+    status: response.status,
+    ms: Math.round(ms * 1000) / 1000,
+    application,
+    subject: passage.subject?.uid,
+    remote: request.remoteAddress,
+  }
+  if (error === undefined) parts.log.info('request', fields)
+  else if (error.status >= 500) parts.log.error('request failed', { ...fields, err: error })
+  else parts.log.info('request refused', { ...fields, code: error.code, reason: error.message })
+}

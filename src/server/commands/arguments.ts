@@ -1,0 +1,34 @@
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import type { CommandIo } from '#server/commands/commands.ts'
+
+interface Usage<O extends ParseArgsOptionsConfig> {
+  /** The command line, as `--help` prints it. */
+  readonly usage: string
+  readonly options: O
+  readonly positionals: number
+}
+
+/**
+ * Reads a command's arguments. Undefined when it has nothing to do but end: with exit code 0 after `--help`, with 2
+ * after wrong usage, which is told on stderr.
+ */
+export function readArguments<const O extends ParseArgsOptionsConfig>(args: string[], usage: Usage<O>, io: CommandIo) {
+  try {
+    if (args.includes('--help') || args.includes('-h')) {
+      io.stdout(usage.usage)
+      return { exit: 0 } as const
+    }
+    const { values, positionals } = parseArgs({ args, options: usage.options, allowPositionals: true })
+    if (positionals.length !== usage.positionals) throw new Error(wrongCount(positionals, usage.positionals))
+    return { values, positionals } as const
+  } catch (error) {
+    io.stderr(`gatehouse: ${error instanceof Error ? error.message : String(error)}`)
+    io.stderr(usage.usage)
+    return { exit: 2 } as const
+  }
+}
+
+function wrongCount(given: readonly string[], wanted: number): string {
+  if (given.length > wanted) return `unexpected argument "${given[wanted]}"`
+  return `${wanted - given.length} more argument${wanted - given.length === 1 ? '' : 's'} needed`
+}

@@ -1,0 +1,37 @@
+/** Where a command writes; passed in so that tests can read it. */
+export interface CommandIo {
+  stdout(line: string): void
+  stderr(line: string): void
+}
+
+/** Resolves to the exit code: 0 done, 1 the thing asked about is not in order, 2 wrong usage. */
+export type RunCommand = (args: string[], io: CommandIo) => Promise<number>
+
+export interface Command {
+  readonly about: string
+  /** Loaded on demand, so that `check` does not pay for the server. */
+  load(): Promise<RunCommand>
+}
+
+export const commands: Readonly<Record<string, Command>> = {
+  serve: {
+    about: 'run the gateway on a configuration folder',
+    load: async () => (await import('#server/commands/serve.ts')).serveCommand,
+  },
+  check: {
+    about: 'tell every problem of a configuration folder',
+    load: async () => (await import('#server/commands/check.ts')).checkCommand,
+  },
+  explain: {
+    about: 'tell which application, chain, rules and filter decide a request, and why',
+    load: async () => (await import('#server/commands/explain.ts')).explainCommand,
+  },
+  token: {
+    about: 'mint development tokens from the local issuer',
+    load: async () => (await import('#server/commands/token.ts')).tokenCommand,
+  },
+  plugin: {
+    about: 'start a plug-in from a working example',
+    load: async () => (await import('#server/commands/plugin.ts')).pluginCommand,
+  },
+}

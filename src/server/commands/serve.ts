@@ -1,0 +1,144 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import process from 'node:process'
+import { pino } from 'pino'
+import { readArguments } from '#server/commands/arguments.ts'
+import type { CommandIo } from '#server/commands/commands.ts'
+import { ConfigurationRefused } from '#server/configuration-refused.ts'
+import { type Gateway, startGateway } from '#server/gateway.ts'
+import { createLogger, type LogLevel, logLevels } from '#server/log.ts'
+
+const usage = `Usage: gatehouse serve --config DIR [OPTIONS]
+
+  --config DIR          the folder of YAML; it is watched
+  --data DIR            the embedded database and the installation's keys (.gatehouse)
+  --database URL        postgres://... instead of the embedded database; also GATEHOUSE_DATABASE
+  --secrets DIR         files for secretParams, <secretName>/<key> (secrets/ of the configuration)
+  --listen HOST:PORT    the public listener (127.0.0.1:8080)
+  --metrics HOST:PORT   metrics and health for operators, or off (127.0.0.1:8081)
+  --tls-cert F          certificate chain, PEM; with --tls-key
+  --tls-key F           its private key, PEM
+  --trusted-proxy CIDR  whose X-Forwarded-* headers are believed; may repeat
+  --log-level LEVEL     ${logLevels.join(', ')} (info)
+  --drain-seconds N     how long requests under way may take after SIGTERM (20)`
+
+const options = {
+  config: { type: 'string' },
+  data: { type: 'string', default: '.gatehouse' },
+  database: { type: 'string' },
+  secrets: { type: 'string' },
+  listen: { type: 'string', default: '127.0.0.1:8080' },
+  metrics: { type: 'string', default: '127.0.0.1:8081' },
+  'tls-cert': { type: 'string' },
+  'tls-key': { type: 'string' },
+  'trusted-proxy': { type: 'string', multiple: true },
+  'log-level': { type: 'string', default: 'info' },
+  'drain-seconds': { type: 'string', default: '20' },
+} as const
+
+export async function serveCommand(args: string[], io: CommandIo): Promise<number> {
+  const read = readArguments(args, { usage, options, positionals: 0 }, io)
+  if ('exit' in read) return read.exit
+  const { values } = read
+  const wrong = (message: string): number => {
+    io.stderr(`gatehouse serve: ${message}`)
+    return 2
+  }
+  const level = logLevels.find((known) => known === values['log-level'])
+  const drainSeconds = Number(values['drain-seconds'])
+  if (values.config === undefined) return wrong('--config is required')
+  if (level === undefined) return wrong(`--log-level must be one of ${logLevels.join(', ')}`)
+  if (!Number.isInteger(drainSeconds) || drainSeconds < 0) return wrong('--drain-seconds must be a whole number')
+  const [certFile, keyFile] = [values['tls-cert'], values['tls-key']]
+  if ((certFile === undefined) !== (keyFile === undefined)) return wrong('--tls-cert and --tls-key go together')
+
+  const configFolder = resolve(values.config)
+  const { log, flush } = bufferedLog(level)
+  try {
+    const gateway = await startGateway({
+      configFolder,
+      dataFolder: resolve(values.data),
+      databaseUrl: values.database ?? process.env['GATEHOUSE_DATABASE'],
+      secretsFolder: resolve(values.secrets ?? join(configFolder, 'secrets')),
+      // What the configuration and its welcome text know of how the gateway was started; the environment goes first.
+      environment: { GATEHOUSE_URL: `${certFile === undefined ? 'http' : 'https'}://${values.listen}`, ...process.env },
+      listen: values.listen,
+      metrics: values.metrics === 'off' ? undefined : values.metrics,
+      tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
+      trustedProxies: values['trusted-proxy'] ?? [],
+      log,
+    })
+    io.stdout(`Gatehouse listens on ${gateway.address}`)
+    if (gateway.metricsAddress !== undefined) io.stdout(`Metrics are at ${gateway.metricsAddress}/metrics`)
+    printWelcome(
+      configFolder,
+      { GATEHOUSE_URL: process.env['GATEHOUSE_URL'] ?? gateway.address, GATEHOUSE_DATA: values.data },
+      io,
+    )
+    return await untilStopped(gateway, drainSeconds, io)
+  } catch (error) {
+    if (error instanceof ConfigurationRefused) for (const problem of error.problems) io.stderr(problem)
+    io.stderr(`gatehouse serve: ${reasonOf(error)}`)
+    return 1
+  } finally {
+    flush()
+  }
+}
+
+/** A configuration can bring a text for whoever starts it: `welcome.txt`, with `#[NAME]` replaced. */
+function printWelcome(configFolder: string, values: Readonly<Record<string, string>>, io: CommandIo): void {
+  const file = join(configFolder, 'welcome.txt')
+  if (!existsSync(file)) return
+  const text = readFileSync(file, 'utf8').trimEnd()
+  io.stdout('')
+  io.stdout(text.replace(/#\[(\w+)\]/g, (whole, name: string) => values[name] ?? whole))
+}
+
+/** Log lines are written in batches, at the latest after a second, and at the end. */
+function bufferedLog(level: LogLevel) {
+  const destination = pino.destination({ sync: false, minLength: 4096 })
+  const timer = setInterval(() => destination.flush(), 1000)
+  timer.unref()
+  const flush = (): void => {
+    clearInterval(timer)
+    try {
+      destination.flushSync()
+    } catch {
+      // Nothing was ever written, or whoever read the log is gone.
+    }
+  }
+  return { log: createLogger(level, destination), flush }
+}
+
+function untilStopped(gateway: Gateway, drainSeconds: number, io: CommandIo): Promise<number> {
+  return new Promise((resolve) => {
+    process.on('SIGHUP', () => void gateway.reload())
+    let stopping = false
+    const stop = (): void => {
+      if (stopping) return
+      stopping = true
+      const timer = setTimeout(() => {
+        io.stderr('gatehouse serve: requests under way were cut off')
+        resolve(1)
+        process.exit(1)
+      }, drainSeconds * 1000)
+      timer.unref()
+      gateway.close().then(
+        () => resolve(0),
+        (error: unknown) => {
+          io.stderr(`gatehouse serve: ${reasonOf(error)}`)
+          resolve(1)
+        },
+      )
+    }
+    process.on('SIGTERM', stop)
+    process.on('SIGINT', stop)
+  })
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return 'code' in error && error.code === 'EADDRINUSE'
+    ? `${error.message}; choose another --listen or --metrics`
+    : error.message
+}

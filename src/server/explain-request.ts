@@ -1,0 +1,63 @@
+import type { Runtime } from '#engine/runtime.ts'
+import type { Subject } from '#identity/subject.ts'
+import type { UrlConfig } from '#sdk/configuration.ts'
+import { normalizePath } from '#server/request-path.ts'
+
+export interface Explanation {
+  readonly allowed: boolean
+  readonly lines: readonly string[]
+}
+
+/** What the pipeline would do with a request of this caller, in words. Runs no mechanism and no filter. */
+export async function explainRequest(
+  runtime: Runtime,
+  method: string,
+  url: URL,
+  caller: Subject,
+): Promise<Explanation> {
+  const host = url.hostname.toLowerCase()
+  const path = normalizePath(url.pathname)
+  const lines = [`request      ${method} ${host}${path}`]
+  const match = runtime.routes.find(host, path)
+  if (match === undefined) {
+    const hosts = new Set(runtime.configuration.applications.flatMap((app) => app.urls.flatMap((one) => one.hosts)))
+    lines.push(
+      'application  none: 404',
+      `             hosts that are served: ${[...hosts].sort().join(', ') || 'none'}`,
+    )
+    return { allowed: false, lines }
+  }
+  const { application, url: found } = match
+  lines.push(`application  ${application.name}`, `url          ${found.uri} (${found.at})`)
+  const { chain } = found
+  if (chain === undefined) {
+    lines.push('chain        none: the caller is anonymous')
+  } else {
+    lines.push(`chain        ${chain.name}, level ${chain.level}`)
+    for (const link of chain.links) lines.push(`             ${link.name}${link.required ? ', required' : ''}`)
+  }
+  lines.push(`caller       ${caller.dn}`)
+  if (chain !== undefined && caller.level < chain.level) {
+    lines.push(`             is below the chain's level and would have to authenticate: 401`)
+    return { allowed: false, lines }
+  }
+  const verdicts = await runtime.rules.explain(caller, found.rules)
+  for (const { rule, passed, reason } of verdicts) {
+    lines.push(`rule         ${passed ? 'pass' : 'fail'}  ${rule.scope} ${rule.constraint}: ${reason}`)
+  }
+  if (verdicts.length === 0) lines.push('rule         none: denies everyone')
+  const allowed = verdicts.some((verdict) => verdict.passed)
+  lines.push(`decision     ${allowed ? 'allowed' : 'denied: 403'}`)
+  lines.push(...describeFilters(runtime, application.name, found.at))
+  return { allowed, lines }
+}
+
+function describeFilters(runtime: Runtime, application: string, at: string): string[] {
+  const config: UrlConfig | undefined = runtime.configuration.applications
+    .find((one) => one.name === application)
+    ?.urls.find((one) => one.at === at)
+  return (config?.filters ?? []).flatMap((filter) => [
+    `filter       ${filter.className} (${filter.at})`,
+    ...filter.summary.map(({ label, value }) => `             ${label}: ${value}`),
+  ])
+}

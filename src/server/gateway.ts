@@ -1,0 +1,156 @@
+import { mkdirSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import { catalog } from '#catalog/catalog.ts'
+import { type LoadResult, loadConfiguration } from '#config/load.ts'
+import { formatIssue } from '#config/located-issue.ts'
+import { watchConfiguration } from '#config/watch.ts'
+import { createRuntime, type Runtime } from '#engine/runtime.ts'
+import { systemClock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { buildScoped, type Scope } from '#kernel/scope.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import { createApp } from '#server/app.ts'
+import { ConfigurationRefused } from '#server/configuration-refused.ts'
+import { parseHostPort } from '#server/host-port.ts'
+import { createMetrics } from '#server/metrics.ts'
+import { createOperationsApp } from '#server/operations-app.ts'
+import { RunningConfiguration } from '#server/reload.ts'
+import { createServices } from '#server/services.ts'
+import { TrustedProxies } from '#server/trusted-proxies.ts'
+import { openStorage } from '#storage/open.ts'
+
+export interface GatewayOptions {
+  readonly configFolder: string
+  readonly dataFolder: string
+  readonly databaseUrl: string | undefined
+  readonly secretsFolder: string
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly listen: string
+  /** Undefined: no operators' listener. */
+  readonly metrics: string | undefined
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
+  readonly trustedProxies: readonly string[]
+  readonly log: Logger
+}
+
+export interface Gateway {
+  /** Where it listens, with the port it really got. */
+  readonly address: string
+  readonly metricsAddress: string | undefined
+  /** Reads the configuration anew now, whether it changed or not. */
+  reload(): Promise<void>
+  /** Takes no new requests, ends those under way, closes everything. */
+  close(): Promise<void>
+}
+
+const expiredSessionsEveryMs = 60_000
+
+/** Starts everything, or throws with nothing left open: ConfigurationRefused when the configuration is at fault. */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { value, scope } = await buildScoped((scope) => start(options, scope))
+  return { ...value, close: () => scope.close() }
+}
+
+async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gateway, 'close'>> {
+  const { log } = options
+  const clock = systemClock
+  const loadOptions = {
+    folder: options.configFolder,
+    secretsFolder: options.secretsFolder,
+    environment: options.environment,
+    catalog,
+    strictSecrets: true,
+  }
+  const first = await loadConfiguration(loadOptions)
+  const configuration = usable(first, log)
+  mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 })
+  const storage = scope.own(
+    openStorage({
+      dataFolder: options.dataFolder,
+      ...(options.databaseUrl === undefined ? {} : { url: options.databaseUrl }),
+      clock,
+      log,
+    }),
+  )
+  await storage.ready()
+  const { configFolder, dataFolder } = options
+  const services = createServices({ storage, configFolder, dataFolder, clock, log })
+  const metrics = createMetrics()
+  const running = scope.own(new RunningConfiguration(await createRuntime(configuration, services), log))
+  metrics.configurationOk.set(1)
+
+  let draining = false
+  const ready = async (): Promise<void> => {
+    if (draining) throw new Error('shutting down')
+    await storage.ready()
+  }
+  // The operators' listener opens first and closes last, so that they can watch a drain.
+  const operations = createOperationsApp({ metrics, log, ready })
+  const metricsAddress =
+    options.metrics === undefined ? undefined : await listen(operations, options.metrics, 'http', scope)
+  const proxies = new TrustedProxies(options.trustedProxies)
+  const app = createApp({ running, metrics, log, proxies, tls: options.tls, ready })
+  const address = await listen(app, options.listen, options.tls === undefined ? 'http' : 'https', scope)
+
+  const apply = (loaded: LoadResult): Promise<void> => swapIn(loaded, running, services, metrics, log)
+  scope.own(
+    watchConfiguration({
+      ...loadOptions,
+      hash: first.hash,
+      onChange: apply,
+      onError: (err) => log.error('configuration could not be read', { err }),
+    }),
+  )
+  const sweeper = setInterval(() => {
+    storage.sessions
+      .deleteExpired(clock())
+      .catch((err: unknown) => log.warn('expired sessions were not removed', { err }))
+  }, expiredSessionsEveryMs)
+  sweeper.unref()
+  scope.defer(() => clearInterval(sweeper))
+  scope.defer(() => {
+    draining = true
+  })
+  return { address, metricsAddress, reload: async () => apply(await loadConfiguration(loadOptions)) }
+}
+
+/** The configuration, with its warnings logged; throws ConfigurationRefused when it has errors. */
+function usable({ configuration, issues }: LoadResult, log: Logger): Configuration {
+  const lines = issues.map(formatIssue)
+  if (configuration === undefined) throw new ConfigurationRefused(lines)
+  for (const problem of lines) log.warn('configuration warning', { problem })
+  return configuration
+}
+
+/** A good configuration takes over; a bad one is reported, and the running one goes on. */
+async function swapIn(
+  loaded: LoadResult,
+  running: RunningConfiguration,
+  services: Parameters<typeof createRuntime>[1],
+  metrics: ReturnType<typeof createMetrics>,
+  log: Logger,
+): Promise<void> {
+  let next: Runtime
+  try {
+    next = await createRuntime(usable(loaded, log), services)
+  } catch (err) {
+    metrics.reloads.inc({ outcome: 'refused' })
+    metrics.configurationOk.set(0)
+    const problems = err instanceof ConfigurationRefused ? err.problems : undefined
+    log.error('configuration change refused; the running one stays', { problems, err })
+    return
+  }
+  running.swap(next)
+  metrics.reloads.inc({ outcome: 'applied' })
+  metrics.configurationOk.set(1)
+  log.info('configuration change applied', { hash: next.configuration.hash })
+}
+
+async function listen(app: FastifyInstance, at: string, scheme: string, scope: Scope): Promise<string> {
+  scope.defer(() => app.close())
+  const { host, port } = parseHostPort(at)
+  await app.listen({ host, port })
+  const { address, port: bound, family } = app.server.address() as AddressInfo
+  return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${bound}`
+}

@@ -1,0 +1,123 @@
+import type { IncomingMessage } from 'node:http'
+import type { TLSSocket } from 'node:tls'
+import { GatewayError } from '#kernel/errors.ts'
+import { type GatewayRequest, header } from '#sdk/http.ts'
+import { httpLimits } from '#server/http-limits.ts'
+import { normalizePath } from '#server/request-path.ts'
+import type { TrustedProxies } from '#server/trusted-proxies.ts'
+
+const hostPattern = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/
+
+/** A request as it came off the socket. Throws BAD_REQUEST or URI_TOO_LONG when host or address are malformed. */
+export class HttpRequest implements GatewayRequest {
+  readonly id: string
+  readonly method: string
+  readonly origin: string
+  readonly host: string
+  readonly path: string
+  readonly headers: GatewayRequest['headers']
+  readonly remoteAddress: string
+  readonly #raw: IncomingMessage
+  readonly #queryText: string
+  #query: URLSearchParams | undefined
+  #abort: AbortController | undefined
+  #body: Promise<Buffer> | undefined
+
+  constructor(raw: IncomingMessage, id: string, proxies: TrustedProxies) {
+    refuseRepeatedHeaders(raw.rawHeaders)
+    this.#raw = raw
+    this.id = id
+    this.method = raw.method ?? 'GET'
+    this.headers = raw.headers
+    const peer = raw.socket.remoteAddress ?? ''
+    const forwarded = proxies.trusts(peer)
+    this.remoteAddress = (forwarded ? lastOf(header(this, 'x-forwarded-for')) : undefined) ?? peer
+    const secure = (raw.socket as Partial<TLSSocket>).encrypted === true
+    const proto = forwarded ? lastOf(header(this, 'x-forwarded-proto')) : undefined
+    const scheme = (proto === undefined ? secure : proto === 'https') ? 'https' : 'http'
+    const named = (forwarded ? lastOf(header(this, 'x-forwarded-host')) : undefined) ?? raw.headers.host ?? ''
+    const hostAndPort = named.toLowerCase()
+    if (hostAndPort.length > 262 || !hostPattern.test(hostAndPort)) {
+      throw new GatewayError('BAD_REQUEST', 'the Host header is malformed', {
+        publicText: 'The Host header is malformed.',
+      })
+    }
+    this.origin = `${scheme}://${hostAndPort}`
+    this.host = hostAndPort.replace(/:\d+$/, '')
+    const address = raw.url ?? '/'
+    const question = address.indexOf('?')
+    this.path = normalizePath(question < 0 ? address : address.slice(0, question))
+    this.#queryText = question < 0 ? '' : address.slice(question + 1)
+  }
+
+  get query(): URLSearchParams {
+    this.#query ??= new URLSearchParams(this.#queryText)
+    return this.#query
+  }
+
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      const abort = new AbortController()
+      this.#abort = abort
+      this.#raw.socket.once('close', () => abort.abort())
+    }
+    return this.#abort.signal
+  }
+
+  /** Fires `signal`: nobody waits for the answer any more. */
+  abandon(): void {
+    this.#abort?.abort()
+  }
+
+  async body(limit: number = httpLimits.bodyBytes): Promise<Buffer> {
+    this.#body ??= this.#read(limit)
+    const body = await this.#body
+    if (body.length > limit) throw tooLarge(limit)
+    return body
+  }
+
+  #read(limit: number): Promise<Buffer> {
+    const raw = this.#raw
+    const encoding = header(this, 'content-encoding')
+    if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+      throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content encoding ${encoding}`, {
+        publicText: 'Compressed request bodies are not supported.',
+      })
+    }
+    if (Number(header(this, 'content-length') ?? 0) > limit) throw tooLarge(limit)
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = []
+      let size = 0
+      raw.on('data', (chunk: Buffer) => {
+        size += chunk.length
+        if (size <= limit) chunks.push(chunk)
+        else reject(tooLarge(limit))
+      })
+      raw.once('end', () => resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)))
+      raw.once('aborted', () => reject(new GatewayError('REQUEST_TIMEOUT', 'the client went away')))
+      raw.once('error', (cause) => reject(new GatewayError('BAD_REQUEST', 'the body could not be read', { cause })))
+    })
+  }
+}
+
+/** Node.js keeps the first and drops the others, which would let two readers of one request see different callers. */
+function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
+  let hosts = 0
+  let credentials = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? ''
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+    else if (name.length === 13 && name.toLowerCase() === 'authorization') credentials++
+  }
+  if (hosts > 1 || credentials > 1) {
+    const publicText = 'The Host and Authorization headers may stand in a request once.'
+    throw new GatewayError('BAD_REQUEST', 'a repeated Host or Authorization header', { publicText })
+  }
+}
+
+/** The connection is closed with the answer, so that the rest of the body need not be received. */
+const tooLarge = (limit: number): GatewayError =>
+  new GatewayError('BODY_TOO_LARGE', `the body has more than ${limit} bytes`, { headers: { connection: 'close' } })
+
+/** Proxies append, so the last value is the one that the trusted peer wrote. */
+const lastOf = (list: string | undefined): string | undefined => list?.split(',').at(-1)?.trim() || undefined

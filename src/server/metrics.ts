@@ -1,0 +1,37 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+/** The process's numbers, in a registry of their own so that two servers in one process do not mix. */
+export function createMetrics() {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const registers = [registry]
+  return {
+    registry,
+    requests: new Counter({
+      name: 'gatehouse_http_requests_total',
+      help: 'Requests answered, by application, method and status.',
+      labelNames: ['application', 'method', 'status'],
+      registers,
+    }),
+    seconds: new Histogram({
+      name: 'gatehouse_http_request_seconds',
+      help: 'Time to answer, by application.',
+      labelNames: ['application'],
+      buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30],
+      registers,
+    }),
+    reloads: new Counter({
+      name: 'gatehouse_configuration_reloads_total',
+      help: 'Configuration changes, by outcome: applied or refused.',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    configurationOk: new Gauge({
+      name: 'gatehouse_configuration_current',
+      help: '1 while the running configuration is the newest one, 0 while a newer one was refused.',
+      registers,
+    }),
+  }
+}
+
+export type Metrics = ReturnType<typeof createMetrics>

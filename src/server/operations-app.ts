@@ -1,0 +1,14 @@
+import Fastify, { type FastifyInstance } from 'fastify'
+import type { Logger } from '#kernel/logger.ts'
+import { answerReady } from '#server/app.ts'
+import type { Metrics } from '#server/metrics.ts'
+
+/** The operators' listener: metrics and health, apart from the public one so that it can stay inside. */
+export function createOperationsApp(parts: { metrics: Metrics; log: Logger; ready(): Promise<void> }): FastifyInstance {
+  const app = Fastify({ logger: false, forceCloseConnections: 'idle' })
+  const { registry } = parts.metrics
+  app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
+  app.get('/check_alive', (_request, reply) => reply.type('text/plain').send('alive\n'))
+  app.get('/ready', (_request, reply) => answerReady(parts, reply))
+  return app
+}

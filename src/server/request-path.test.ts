@@ -1,0 +1,53 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { GatewayError } from '#kernel/errors.ts'
+import { normalizePath } from '#server/request-path.ts'
+
+describe('normalizePath', () => {
+  test.each([
+    ['/a/b', '/a/b'],
+    ['/%61dmin/%7Euser', '/admin/~user'],
+    ['/a%2fb', '/a%2Fb'],
+    ['/a/...', '/a/...'],
+    ['/a/.hidden', '/a/.hidden'],
+    ['/%C3%A4', '/%C3%A4'],
+  ])('%s becomes %s', (raw, expected) => {
+    expect(normalizePath(raw)).toBe(expected)
+  })
+
+  test.each([
+    'a',
+    '/a/../b',
+    '/a/%2e%2E/b',
+    '/..',
+    '/a/.',
+    '/%',
+    '/%4',
+    '/%zz',
+    '/a\\b',
+    '/a b',
+    '/%00',
+    '/%C3',
+    '/\u0001',
+  ])('refuses %j', (raw) => {
+    expect(() => normalizePath(raw)).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
+  })
+
+  test('refuses a path that is too long with 414', () => {
+    expect(() => normalizePath(`/${'a'.repeat(9000)}`)).toThrow(expect.objectContaining({ status: 414 }))
+  })
+
+  test('is idempotent, and never throws anything but a refusal', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom('a', '/', '.', '%', '2', 'e', 'E', 'F', '\\', 'ä') }), (tail) => {
+        try {
+          const once = normalizePath(`/${tail}`)
+          expect(normalizePath(once)).toBe(once)
+          expect(decodeURIComponent(once).split('/')).not.toContain('\0')
+        } catch (error) {
+          expect(error).toBeInstanceOf(GatewayError)
+        }
+      }),
+    )
+  })
+})

@@ -1,0 +1,28 @@
+import { createKeySource } from '#engine/keys/key-source.ts'
+import type { RuntimeServices } from '#engine/runtime.ts'
+import { Sessions } from '#engine/session/sessions.ts'
+import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Storage } from '#storage/open.ts'
+
+export interface ServiceParts {
+  readonly storage: Storage
+  readonly configFolder: string
+  readonly dataFolder: string
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** What every configuration of this process shares. */
+export function createServices({ storage, configFolder, dataFolder, clock, log }: ServiceParts): RuntimeServices {
+  return {
+    log,
+    clock,
+    keys: createKeySource({ configuration: configFolder, data: dataFolder }),
+    sessions: new Sessions(storage.sessions, clock),
+    audit: storage.audit,
+    subjects: new SubjectQueue(),
+    openUserDirectory: async (options) => storage.userDirectory(options),
+  }
+}
