@@ -1,0 +1,112 @@
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, relative, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+/** Who may import whom: the layers of docs/architecture.md. Lower never sees upper. */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  contract: [],
+  kernel: [],
+  identity: ['kernel'],
+  protocols: ['kernel'],
+  model: ['kernel', 'identity'],
+  storage: ['kernel', 'identity'],
+  sdk: ['kernel', 'identity', 'model', 'contract'],
+  config: ['kernel', 'identity', 'model', 'sdk'],
+  engine: ['kernel', 'identity', 'model', 'sdk', 'storage', 'protocols'],
+  modules: ['kernel', 'identity', 'model', 'sdk', 'contract', 'protocols'],
+  catalog: ['kernel', 'sdk', 'modules'],
+  server: [
+    'contract',
+    'kernel',
+    'identity',
+    'protocols',
+    'model',
+    'storage',
+    'sdk',
+    'config',
+    'engine',
+    'modules',
+    'catalog',
+  ],
+}
+
+const sources = globSync('src/**/*.ts').sort()
+const production = sources.filter((file) => !file.endsWith('.test.ts'))
+const layerOf = (file: string): string => file.split('/')[1] ?? ''
+const importsOf = (file: string): string[] =>
+  Array.from(readFileSync(file, 'utf8').matchAll(/(?:from|import\()\s*'([^']+)'/g), (match) => match[1] ?? '')
+
+describe('the house', () => {
+  test('has sources to check', () => {
+    expect(production.length).toBeGreaterThan(100)
+    expect([...new Set(production.map(layerOf))].filter((layer) => !(layer in allowed))).toEqual([])
+  })
+
+  test('imports follow the allowed directions', () => {
+    const wrong = production.flatMap((file) =>
+      importsOf(file).flatMap((target) => {
+        const to = /^#(\w+)\//.exec(target)?.[1]
+        if (to === undefined || to === layerOf(file)) return []
+        return allowed[layerOf(file)]?.includes(to) ? [] : [`${file} imports ${target}`]
+      }),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('the engine reaches storage through its interfaces only', () => {
+    const wrong = production
+      .filter((file) => layerOf(file) === 'engine')
+      .flatMap((file) =>
+        importsOf(file).filter((to) => to.startsWith('#storage/') && !/^#storage\/[\w-]+-store\.ts$/.test(to)),
+      )
+    expect(wrong).toEqual([])
+  })
+
+  test('no module imports another module', () => {
+    const folder = (path: string): string => path.split('/').slice(0, 3).join('/')
+    const wrong = production
+      .filter((file) => layerOf(file) === 'modules')
+      .flatMap((file) =>
+        importsOf(file)
+          .filter((to) => to.startsWith('#modules/') && folder(to.slice(1)) !== folder(file.slice('src/'.length)))
+          .map((to) => `${file} imports ${to}`),
+      )
+    expect(wrong).toEqual([])
+  })
+
+  test('a relative import never leaves its layer, and test support stays out of production', () => {
+    const wrong = production.flatMap((file) =>
+      importsOf(file)
+        .filter((to) => to.startsWith('#testing/') || (to.startsWith('.') && !to.endsWith('package.json')))
+        .filter((to) => {
+          if (to.startsWith('#')) return true
+          return layerOf(relative('.', resolve(dirname(file), to))) !== layerOf(file)
+        })
+        .map((to) => `${file} imports ${to}`),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('files are at most 300 lines', () => {
+    const long = [...production, ...globSync('bench/**/*.ts'), ...globSync('test/support/**/*.ts')]
+      .map((file) => ({ file, lines: readFileSync(file, 'utf8').split('\n').length - 1 }))
+      .filter(({ lines }) => lines > 300)
+    expect(long).toEqual([])
+  })
+
+  test('there are no barrels, catch-all files, test switches or silenced types', () => {
+    const named = sources.filter((file) => /\/(?:index|utils?|helpers?|misc|common)\.ts$/.test(file))
+    const pattern = /NODE_ENV|VITEST|@ts-(?:ignore|nocheck|expect-error)|\bas any\b|:\s*any\b|\benum\s+\w+\s*\{/
+    const silenced = production.filter((file) => pattern.test(readFileSync(file, 'utf8')))
+    expect({ named, silenced }).toEqual({ named: [], silenced: [] })
+  })
+
+  test('the two dialects have the same migrations', () => {
+    const names = (dialect: string): string[] =>
+      globSync(`src/storage/migrations/${dialect}/*.sql`)
+        .map((file) => file.split('/').at(-1) ?? '')
+        .sort()
+    expect(names('sqlite').length).toBeGreaterThan(0)
+    expect(names('sqlite')).toEqual(names('postgres'))
+  })
+})

@@ -1,0 +1,118 @@
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { catalog } from '#catalog/catalog.ts'
+import { kinds } from '#config/kinds.ts'
+import { errorCodes } from '#kernel/errors.ts'
+import type { ParameterTable } from '#sdk/parameters.ts'
+import { commands } from '#server/commands/commands.ts'
+
+interface Slot {
+  readonly folder: string
+  readonly names: readonly string[]
+  /** Every parameter of the named module; its page must list exactly these in its table. */
+  rows(name: string): readonly string[]
+}
+
+const table = (parameters: ParameterTable | undefined): string[] => Object.keys(parameters ?? {})
+const taskNames = [...catalog.tasks.keys()].sort()
+
+const slots: readonly Slot[] = [
+  { folder: 'filters', names: catalog.filters.names(), rows: (n) => table(catalog.filters.find(n)?.parameters) },
+  { folder: 'targets', names: catalog.targets.names(), rows: (n) => table(catalog.targets.find(n)?.parameters) },
+  {
+    folder: 'auth-mechanisms',
+    names: catalog.authMechanisms.names(),
+    rows: (n) => table(catalog.authMechanisms.find(n)?.parameters),
+  },
+  {
+    folder: 'authorizations',
+    names: catalog.authorizations.names(),
+    rows: (n) => table(catalog.authorizations.find(n)?.parameters),
+  },
+  {
+    folder: 'custom-tasks',
+    names: catalog.customTasks.names(),
+    rows: (n) => table(catalog.customTasks.find(n)?.parameters),
+  },
+  { folder: 'workflow-tasks', names: taskNames, rows: (n) => Object.keys(catalog.tasks.get(n)?.fields ?? {}) },
+  { folder: 'mappers', names: catalog.mappers.names(), rows: () => [] },
+]
+
+const pagesOf = (folder: string): string[] =>
+  globSync(`docs/reference/${folder}/*.md`)
+    .map((page) => basename(page, '.md'))
+    .sort()
+
+/** The names in backticks in the first column of the page's tables. */
+const documentedRows = (page: string): string[] =>
+  Array.from(readFileSync(page, 'utf8').matchAll(/^\| *`([^`]+)`/gm), (match) => match[1] ?? '')
+
+describe.each(slots)('docs/reference/$folder', ({ folder, names, rows }) => {
+  test('has a page for every module, and a module for every page', () => {
+    expect(pagesOf(folder)).toEqual([...names].sort())
+  })
+
+  test('the pages list exactly the parameters there are', () => {
+    for (const name of names) {
+      if (folder === 'mappers') continue
+      const page = `docs/reference/${folder}/${name}.md`
+      expect({ page, rows: documentedRows(page).sort() }).toEqual({ page, rows: [...rows(name)].sort() })
+    }
+  })
+
+  test('aliases stand on the page', () => {
+    const modules = [catalog.filters, catalog.targets, catalog.authMechanisms, catalog.customTasks, catalog.mappers]
+    for (const registry of modules) {
+      for (const module of registry.all()) {
+        const [page] = globSync(`docs/reference/*/${module.className}.md`)
+        const text = page === undefined ? '' : readFileSync(page, 'utf8')
+        expect({ page, missing: module.aliases.filter((alias) => !text.includes(alias)) }).toEqual({
+          page,
+          missing: [],
+        })
+      }
+    }
+  })
+})
+
+test('every kind has a page and every page a kind', () => {
+  expect(pagesOf('kinds')).toEqual([...new Set(kinds.map(({ kind }) => kind))].sort())
+})
+
+test('every error code is documented with its status, and no other', () => {
+  const rows = Array.from(
+    readFileSync('docs/reference/errors.md', 'utf8').matchAll(/^\| `([A-Z_]+)` \| (\d{3}) \|/gm),
+    ([, code, status]) => `${code} ${status}`,
+  )
+  expect(rows.sort()).toEqual(
+    Object.entries(errorCodes)
+      .map(([code, { status }]) => `${code} ${status}`)
+      .sort(),
+  )
+})
+
+test('every command is documented', () => {
+  const page = readFileSync('docs/reference/command-line.md', 'utf8')
+  expect(Object.keys(commands).filter((name) => !page.includes(`gatehouse ${name}`))).toEqual([])
+})
+
+test('links between pages lead somewhere', () => {
+  const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...globSync('docs/**/*.md')]
+  const broken = pages.flatMap((page) =>
+    Array.from(readFileSync(page, 'utf8').matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g), (match) => match[1] ?? '')
+      .filter((target) => !existsSync(join(dirname(page), target)))
+      .map((target) => `${page}: ${target}`),
+  )
+  expect(broken).toEqual([])
+})
+
+test('file names in the architecture page exist', () => {
+  const page = readFileSync('docs/architecture.md', 'utf8')
+  const named = Array.from(
+    page.matchAll(/`((?:src|test|bench|examples|docs|bin)\/[\w./-]+)`/g),
+    (match) => match[1] ?? '',
+  )
+  expect(named.length).toBeGreaterThan(20)
+  expect(named.filter((path) => !existsSync(path))).toEqual([])
+})

@@ -1,0 +1,35 @@
+import { spawnSync } from 'node:child_process'
+import process from 'node:process'
+
+/** The tiers of `npm test`, cheapest first. A tier whose real part is missing says so itself, and fails in CI. */
+const tiers: readonly { readonly name: string; readonly command: readonly string[] }[] = [
+  { name: 'types', command: ['tsc', '--noEmit'] },
+  { name: 'lint', command: ['biome', 'check', '.'] },
+  { name: 'unit', command: ['vitest', 'run', '--project', 'unit'] },
+  { name: 'conformance', command: ['vitest', 'run', '--project', 'conformance'] },
+  { name: 'stories', command: ['vitest', 'run', '--project', 'stories'] },
+]
+
+const wanted = process.argv.slice(2)
+const unknown = wanted.filter((name) => !tiers.some((tier) => tier.name === name))
+if (unknown.length > 0) {
+  console.error(`no such tier: ${unknown.join(', ')}; there are ${tiers.map((tier) => tier.name).join(', ')}`)
+  process.exit(2)
+}
+
+const results = tiers
+  .filter((tier) => wanted.length === 0 || wanted.includes(tier.name))
+  .map(({ name, command: [program = '', ...args] }) => {
+    console.log(`\n== ${name} ==`)
+    const started = performance.now()
+    const { status } = spawnSync(`node_modules/.bin/${program}`, args, { stdio: 'inherit' })
+    return { name, passed: status === 0, seconds: (performance.now() - started) / 1000 }
+  })
+
+console.log('\n== tiers ==')
+for (const { name, passed, seconds } of results) {
+  console.log(`${passed ? 'passed' : 'FAILED'}  ${name.padEnd(12)} ${seconds.toFixed(1)} s`)
+}
+const failed = results.filter((result) => !result.passed).length
+console.log(`${results.length - failed} passed, ${failed} failed`)
+process.exitCode = failed === 0 ? 0 : 1
