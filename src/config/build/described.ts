@@ -1,4 +1,5 @@
 import type { BuildContext } from '#config/build-context.ts'
+import { checkJavaScript } from '#kernel/javascript-source.ts'
 import type { JavaScriptMappingSpec } from '#model/javascript-mapping.ts'
 import type { NotifierSpec } from '#model/notifier.ts'
 import type { OrgSpec } from '#model/org.ts'
@@ -10,6 +11,11 @@ import type { TrustSpec } from '#model/trust.ts'
 /** Kinds that are read, checked and handed on as they are written. */
 
 export function buildJavaScriptMapping(spec: JavaScriptMappingSpec, context: BuildContext): void {
+  try {
+    checkJavaScript(spec.javascript)
+  } catch (error) {
+    context.issues.error(['spec', 'javascript'], error instanceof Error ? error.message : String(error))
+  }
   context.state.draft.javaScriptMappings.set(context.placed.name, spec.javascript)
 }
 
