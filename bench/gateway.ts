@@ -1,0 +1,52 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { freePort } from '#testing/free-port.ts'
+import { until } from '#testing/gateway-process.ts'
+
+export interface MeasuredGateway {
+  readonly port: number
+  readonly token: string
+  readonly readyMs: number
+  residentMegabytes(): number
+  stop(): Promise<void>
+}
+
+/** The quickstart as a process, its log thrown away, timed from its start until it is ready. */
+export async function startMeasured(dataFolder: string): Promise<MeasuredGateway> {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const args = [
+    'serve',
+    '--config',
+    'examples/quickstart',
+    '--data',
+    dataFolder,
+    '--listen',
+    `127.0.0.1:${port}`,
+    '--metrics',
+    'off',
+  ]
+  const started = performance.now()
+  const child = spawn('bin/gatehouse', args, { stdio: 'ignore', env: { ...process.env, GATEHOUSE_URL: url } })
+  await until(async () => {
+    if (child.exitCode !== null) throw new Error(`gatehouse ended with ${child.exitCode}`)
+    return (await fetch(`${url}/ready`).catch(() => undefined))?.ok === true
+  }, 60_000)
+  const readyMs = performance.now() - started
+  const mint = ['token', 'mint', '--data', dataFolder, '--issuer', `${url}/dev-issuer`, '--subject', 'idp']
+  return {
+    port,
+    readyMs,
+    token: execFileSync('bin/gatehouse', mint, { encoding: 'utf8' }).trim(),
+    residentMegabytes: () => {
+      const [, kilobytes = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? []
+      return Number(kilobytes) / 1024
+    },
+    stop: async () => {
+      const ended = once(child, 'exit')
+      child.kill('SIGTERM')
+      await ended
+    },
+  }
+}

@@ -1,0 +1,138 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { checkCommand } from '#server/commands/check.ts'
+import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+
+const config = 'test/stories/predecessor-tutorial/config'
+/** Three parts, as service-account tokens have; only the API server can tell what it is worth. */
+const token = [{ alg: 'RS256' }, { exp: 4_000_000_000 }, 'signature']
+  .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+  .join('.')
+
+let cluster: FakeKubernetesApi
+let gateway: GatewayProcess
+let dataFolder: string
+
+beforeAll(async () => {
+  cluster = await FakeKubernetesApi.start()
+  const groups = ['system:serviceaccounts', 'system:authenticated']
+  const audiences = ['https://kubernetes.default.svc']
+  cluster.tokens.set(token, { username: 'system:serviceaccount:openunison:scim-gateway', groups, audiences })
+  dataFolder = mkdtempSync(join(tmpdir(), 'gatehouse-story-'))
+  gateway = await startGatewayProcess({
+    config,
+    dataFolder,
+    environment: { OU_HOST: '127.0.0.1', K8S_URL: cluster.url, ORCHESTRA_SECRETS_SOURCE_K8S_TOKEN: 'reviewer' },
+  })
+})
+afterAll(async () => {
+  await gateway?.stop()
+  await cluster?.close()
+  rmSync(dataFolder, { recursive: true, force: true })
+})
+
+async function call(method: string, path: string, body?: unknown, bearer = token) {
+  const headers: Record<string, string> = { authorization: `Bearer ${bearer}`, accept: 'application/scim+json' }
+  if (body !== undefined) headers['content-type'] = 'application/scim+json'
+  const response = await fetch(`${gateway.url}/api/scim-gateway${path}`, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
+}
+
+describe("the predecessor's SCIM gateway tutorial", () => {
+  test('loads; check warns of the attribute that nothing produces, naming both places', async () => {
+    const lines: string[] = []
+    process.env['OU_HOST'] = 'gateway.test'
+    process.env['K8S_URL'] = 'https://k8s.test'
+    const code = await checkCommand(['--config', config], {
+      stdout: (line) => lines.push(line),
+      stderr: (line) => lines.push(line),
+    })
+    expect(code).toBe(0)
+    const mentions = lines.filter((line) => line.includes('"email"'))
+    expect(mentions.some((line) => /^workflows\.yaml:\d+:\d+: warning: .*application\.yaml:\d+:\d+/.test(line))).toBe(
+      true,
+    )
+    expect(mentions.some((line) => line.startsWith('application.yaml:'))).toBe(true)
+    expect(lines.some((line) => line.includes('delete-group-from-target'))).toBe(true)
+  })
+
+  test('one: a user is read', async () => {
+    expect(await call('GET', '/Users/mmosley')).toEqual({
+      status: 200,
+      body: {
+        id: 'mmosley',
+        schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'],
+        userName: 'mmosley',
+        name: { givenName: 'Matt', familyName: 'Mosley' },
+        emails: [{ type: 'work', primary: true, value: 'mmosley@nodomain.io' }],
+        groups: ['group1', 'group2', 'group3'].map((name) => ({
+          value: name,
+          display: name,
+          $ref: `https://127.0.0.1/api/scim-gateway/Groups/${name}`,
+        })),
+        meta: { resourceType: 'User', location: `${gateway.url}/api/scim-gateway/Users/mmosley` },
+      },
+    })
+  })
+
+  test('two: a user is created by the workflow, with the attributes that it provisions', async () => {
+    const created = await call('POST', '/Users', {
+      schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'],
+      userName: 'jjackson',
+      name: { givenName: 'Jennifer', familyName: 'Jackson' },
+      emails: [{ value: 'jjackson@nodomain.io', type: 'work', primary: true }],
+      active: true,
+    })
+    expect(created).toMatchObject({
+      status: 201,
+      body: { id: 'jjackson', userName: 'jjackson', name: { givenName: 'Jennifer', familyName: 'Jackson' } },
+    })
+    expect(created.body).not.toHaveProperty('emails')
+  })
+
+  test('three: the user is added to a group, and nothing else of them changes', async () => {
+    const added = await call('PATCH', '/Groups/group2', {
+      schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
+      Operations: [{ op: 'add', path: 'members', value: [{ value: 'jjackson', type: 'User' }] }],
+    })
+    expect(added.status).toBe(204)
+  })
+
+  test('four: reading back shows the group and the untouched attributes', async () => {
+    expect(await call('GET', '/Users/jjackson')).toMatchObject({
+      status: 200,
+      body: { name: { givenName: 'Jennifer', familyName: 'Jackson' }, groups: [{ value: 'group2' }] },
+    })
+    expect((await call('GET', '/Users/mmosley')).body.groups).toHaveLength(3)
+  })
+
+  test('five: the user is deleted; deleting again is 404', async () => {
+    expect((await call('DELETE', '/Users/jjackson')).status).toBe(204)
+    expect((await call('GET', '/Users/jjackson')).status).toBe(404)
+    expect((await call('DELETE', '/Users/jjackson')).status).toBe(404)
+  })
+
+  test('a group cannot be deleted, since its workflow does not exist', async () => {
+    expect((await call('DELETE', '/Groups/group1')).status).toBe(501)
+  })
+
+  test('another service account is denied, an unknown token rejected, and an API server that is away is 503', async () => {
+    const other = `${token}x`
+    const groups = ['system:serviceaccounts']
+    const audiences = ['https://kubernetes.default.svc']
+    cluster.tokens.set(other, { username: 'system:serviceaccount:openunison:other', groups, audiences })
+    expect((await call('GET', '/Users/mmosley', undefined, other)).status).toBe(403)
+    expect((await call('GET', '/Users/mmosley', undefined, `${token}y`)).status).toBe(401)
+    cluster.override = (_request, response) => response.writeHead(500).end()
+    expect((await call('GET', '/Users/mmosley', undefined, `${token}z`)).status).toBe(503)
+    cluster.override = undefined
+  })
+})
