@@ -1,0 +1,145 @@
+import { expect, test } from 'vitest'
+import type { UserDirectory } from '#identity/user-directory.ts'
+import { user } from '#storage/conformance/user-directory.ts'
+
+/** What every UserDirectory owes about groups; `open` gives a directory of that name in the test's database. */
+export function groupConformance(open: () => Promise<(name: string) => UserDirectory>): void {
+  const one = async (): Promise<UserDirectory> => (await open())('people')
+
+  test('a group is found by name and id as it was created', async () => {
+    const directory = await one()
+    const attributes = new Map([
+      ['description', ['All of us']],
+      ['gidNumber', ['100']],
+    ])
+    const made = await directory.createGroup('Staff', attributes)
+    const found = await directory.findGroupByName('sTAFF')
+    expect(found).toEqual(made)
+    expect(found).toMatchObject({ name: 'Staff', description: 'All of us', members: [] })
+    expect(await directory.findGroupById(made.id)).toEqual(made)
+    expect(await directory.findGroupById('x\0')).toBeUndefined()
+    await expect(directory.createGroup('STAFF', new Map())).rejects.toMatchObject({ code: 'CONFLICT' })
+    await expect(directory.createGroup('a\0', new Map())).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('members are changed as a set, and only real changes are told', async () => {
+    const directory = await one()
+    for (const login of ['Alice', 'bob', 'carol']) await directory.create(user(login))
+    await directory.createGroup('staff', new Map())
+    expect(await directory.changeMembers('STAFF', { add: ['alice', 'bob', 'ALICE'], remove: ['carol'] })).toEqual([
+      { subject: 'group', action: 'add', attribute: 'members', value: 'Alice' },
+      { subject: 'group', action: 'add', attribute: 'members', value: 'bob' },
+    ])
+    expect(await directory.changeMembers('staff', { add: ['alice', 'carol'], remove: ['bob'] })).toEqual([
+      { subject: 'group', action: 'delete', attribute: 'members', value: 'bob' },
+      { subject: 'group', action: 'add', attribute: 'members', value: 'carol' },
+    ])
+    expect((await directory.findGroupByName('staff'))?.members).toEqual(['Alice', 'carol'])
+    expect((await directory.findGroupByName('staff', { members: false }))?.members).toEqual([])
+    expect((await directory.findByLogin('bob'))?.groups).toEqual([])
+    expect((await directory.findByLogin('alice'))?.groups).toEqual(['staff'])
+  })
+
+  test('an unknown group or login changes nothing', async () => {
+    const directory = await one()
+    await directory.create(user('alice'))
+    await directory.createGroup('staff', new Map())
+    const change = { add: ['alice', 'nobody'], remove: [] }
+    await expect(directory.changeMembers('staff', change)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(directory.changeMembers('none', { add: ['alice'], remove: [] })).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+    })
+    await expect(directory.changeMembers('a\0', { add: ['alice'], remove: [] })).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+    })
+    expect((await directory.findGroupByName('staff'))?.members).toEqual([])
+  })
+
+  test('a change of membership is a new version of both sides', async () => {
+    const directory = await one()
+    await directory.create(user('alice'))
+    await directory.create(user('bob', {}, ['staff']))
+    const versions = async () => [
+      (await directory.findByLogin('alice'))?.version,
+      (await directory.findByLogin('bob'))?.version,
+      (await directory.findGroupByName('staff'))?.version,
+    ]
+    const before = await versions()
+    await directory.changeMembers('staff', { add: ['alice', 'bob'], remove: [] })
+    const after = await versions()
+    expect(after.map((version, i) => version !== before[i])).toEqual([true, false, true])
+    await directory.deleteGroup('staff')
+    expect((await versions())[1]).not.toBe(after[1])
+  })
+
+  test('many who are added at the same time are all members', async () => {
+    const directory = await one()
+    const logins = Array.from({ length: 40 }, (_, i) => `user${i}`)
+    for (const login of logins) await directory.create(user(login))
+    await directory.createGroup('staff', new Map())
+    await Promise.all(logins.map((login) => directory.changeMembers('staff', { add: [login], remove: [] })))
+    expect((await directory.findGroupByName('staff'))?.members.toSorted()).toEqual(logins.toSorted())
+    await Promise.all(logins.map((login) => directory.changeMembers('staff', { add: [], remove: [login] })))
+    expect((await directory.findGroupByName('staff'))?.members).toEqual([])
+  })
+
+  test('users created at the same time into the same new groups share them, whatever the order they name them in', async () => {
+    const directory = await one()
+    await Promise.all(
+      Array.from({ length: 30 }, (_, i) =>
+        directory.create(user(`user${i}`, {}, i % 2 === 0 ? ['A', 'B', 'c'] : ['C', 'b', 'a'])),
+      ),
+    )
+    const groups = await directory.searchGroups({ offset: 0, limit: 10 })
+    expect(groups.total).toBe(3)
+    expect((await directory.searchGroups({ offset: 0, limit: 0 })).total).toBe(3)
+    for (const { name } of groups.items) expect((await directory.findGroupByName(name))?.members).toHaveLength(30)
+  })
+
+  test('users who go while groups change leave no trace', async () => {
+    const directory = await one()
+    const logins = Array.from({ length: 20 }, (_, i) => `user${i}`)
+    for (const login of logins) await directory.create(user(login, {}, ['staff']))
+    await Promise.allSettled([
+      ...logins.map((login) => directory.delete(login)),
+      ...logins.map((login) => directory.changeMembers('staff', { add: [], remove: [login] })),
+      ...logins.map((login) =>
+        directory.sync({ userID: login, attributes: new Map(), groups: ['other'], addOnly: false }),
+      ),
+    ])
+    expect((await directory.searchUsers({ offset: 0, limit: 1 })).total).toBe(0)
+    expect((await directory.findGroupByName('staff'))?.members).toEqual([])
+  })
+
+  test('deleting a group ends memberships and nothing else', async () => {
+    const directory = await one()
+    await directory.create(user('alice', { mail: ['a'] }, ['one', 'two']))
+    expect(await directory.deleteGroup('ONE')).toBe(true)
+    expect(await directory.deleteGroup('one')).toBe(false)
+    expect(await directory.deleteGroup('\0')).toBe(false)
+    expect((await directory.findByLogin('alice'))?.groups).toEqual(['two'])
+    expect((await directory.searchGroups({ offset: 0, limit: 10 })).items.map(({ name }) => name)).toEqual(['two'])
+    expect((await directory.searchGroups({ offset: 0, limit: 0 })).total).toBe(1)
+  })
+
+  test('groups are searched by name and attribute, without their members', async () => {
+    const directory = await one()
+    await directory.create(user('alice', {}, ['plain']))
+    await directory.createGroup('Special', new Map([['gidNumber', ['7']]]))
+    const names = async (attribute: string, value: string) =>
+      (await directory.searchGroups({ filter: { kind: 'equal', attribute, value }, offset: 0, limit: 10 })).items
+    expect(await names('name', 'PLAIN')).toMatchObject([{ name: 'plain', members: [] }])
+    expect(await names('gidnumber', '7')).toMatchObject([{ name: 'Special' }])
+    expect(await names('userID', 'alice')).toEqual([])
+  })
+
+  test('hundreds of members are changed in one call', async () => {
+    const directory = await one()
+    const logins = Array.from({ length: 300 }, (_, i) => `user${i}`)
+    await Promise.all(logins.map((login) => directory.create(user(login))))
+    await directory.createGroup('staff', new Map())
+    expect(await directory.changeMembers('staff', { add: logins, remove: [] })).toHaveLength(300)
+    expect(await directory.changeMembers('staff', { add: [], remove: logins.slice(0, 299) })).toHaveLength(299)
+    expect((await directory.findGroupByName('staff'))?.members).toEqual(['user299'])
+  })
+}

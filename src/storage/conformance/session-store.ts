@@ -1,0 +1,139 @@
+import { expect, test } from 'vitest'
+import { type Session, type SessionStore, touchEverySeconds } from '#storage/session-store.ts'
+
+const start = Date.UTC(2030, 0, 1)
+const after = (seconds: number): Date => new Date(start + seconds * 1000)
+
+function session(id: string, more: Partial<Session> = {}): Session {
+  const made = after(0)
+  return {
+    id,
+    application: 'portal',
+    userID: 'alice',
+    data: {},
+    created: made,
+    touched: made,
+    idleSeconds: 600,
+    ...more,
+  }
+}
+
+/** What every SessionStore owes; `open` gives an empty one. */
+export function sessionStoreConformance(open: () => Promise<SessionStore>): void {
+  test('a session is found as it was created', async () => {
+    const store = await open()
+    const whole = session('a', { data: { list: ['x', { y: 1 }], nul: '\0', half: '\ud800' }, ends: after(3600) })
+    await store.create(whole)
+    expect(await store.find('a', after(1))).toEqual(whole)
+    expect(await store.find('b', after(1))).toBeUndefined()
+  })
+
+  test('ids that differ by case only are different sessions', async () => {
+    const store = await open()
+    await store.create(session('a', { userID: 'lower' }))
+    await store.create(session('A', { userID: 'upper' }))
+    expect((await store.find('A', after(1)))?.userID).toBe('upper')
+    expect((await store.find('a', after(1)))?.userID).toBe('lower')
+  })
+
+  test('an id is used once', async () => {
+    const store = await open()
+    await store.create(session('a'))
+    await expect(store.create(session('a'))).rejects.toMatchObject({ code: 'CONFLICT' })
+  })
+
+  test('an expired session is absent before it is collected', async () => {
+    const store = await open()
+    await store.create(session('idle'))
+    await store.create(session('ended', { ends: after(60) }))
+    expect(await store.find('idle', after(599))).toBeDefined()
+    expect(await store.find('idle', after(600))).toBeUndefined()
+    expect(await store.find('ended', after(60))).toBeUndefined()
+    expect(await store.update('ended', after(61), () => ({ data: {}, idleSeconds: 9999 }))).toBeUndefined()
+  })
+
+  test('use postpones the expiry, but not beyond the end', async () => {
+    const store = await open()
+    await store.create(session('a', { ends: after(1000) }))
+    await store.touch(session('a', { ends: after(1000) }), after(500))
+    expect((await store.find('a', after(700)))?.touched).toEqual(after(500))
+    await store.touch(session('a', { ends: after(1000), touched: after(500) }), after(900))
+    expect(await store.find('a', after(999))).toBeDefined()
+    expect(await store.find('a', after(1000))).toBeUndefined()
+  })
+
+  test('use is written down now and then only', async () => {
+    const store = await open()
+    const fresh = session('a')
+    await store.create(fresh)
+    await store.touch(fresh, after(touchEverySeconds - 1))
+    expect((await store.find('a', after(touchEverySeconds)))?.touched).toEqual(after(0))
+    await store.touch(fresh, after(touchEverySeconds))
+    expect((await store.find('a', after(touchEverySeconds)))?.touched).toEqual(after(touchEverySeconds))
+  })
+
+  test('use does not bring back what has expired or was deleted', async () => {
+    const store = await open()
+    await store.create(session('expired'))
+    await store.touch(session('expired'), after(700))
+    expect(await store.find('expired', after(701))).toBeUndefined()
+    await store.create(session('deleted'))
+    await store.delete('deleted')
+    await store.touch(session('deleted'), after(100))
+    expect(await store.find('deleted', after(101))).toBeUndefined()
+  })
+
+  test('fifty parallel updates all land', async () => {
+    const store = await open()
+    await store.create(session('a', { data: { count: 0 } }))
+    const add = (old: Session) => ({ data: { count: Number(old.data['count']) + 1 }, idleSeconds: old.idleSeconds })
+    await Promise.all(Array.from({ length: 50 }, () => store.update('a', after(1), add)))
+    expect((await store.find('a', after(1)))?.data).toEqual({ count: 50 })
+  })
+
+  test('an update that throws changes nothing', async () => {
+    const store = await open()
+    await store.create(session('a', { data: { kept: true } }))
+    const fail = (): never => {
+      throw new RangeError('no')
+    }
+    await expect(store.update('a', after(1), fail)).rejects.toThrow(RangeError)
+    expect((await store.find('a', after(1)))?.data).toEqual({ kept: true })
+  })
+
+  test('all sessions of a user can be ended, whatever the letter case', async () => {
+    const store = await open()
+    await store.create(session('a', { userID: 'Alice', application: 'one' }))
+    await store.create(session('b', { userID: 'alice', application: 'two' }))
+    await store.create(session('c', { userID: 'bob' }))
+    expect(await store.deleteOfUser('ALICE')).toBe(2)
+    expect(await store.find('a', after(1))).toBeUndefined()
+    expect(await store.find('c', after(1))).toBeDefined()
+  })
+
+  test('only what has expired is collected, however much it is', async () => {
+    const store = await open()
+    for (let i = 0; i < 1100; i += 100) {
+      await Promise.all(Array.from({ length: 100 }, (_, j) => store.create(session(`s${i + j}`, { idleSeconds: 10 }))))
+    }
+    await store.create(session('live'))
+    expect(await store.deleteExpired(after(10))).toBe(1100)
+    expect(await store.deleteExpired(after(10))).toBe(0)
+    expect(await store.find('live', after(10))).toBeDefined()
+  })
+
+  test('deleting says whether there was one', async () => {
+    const store = await open()
+    await store.create(session('a'))
+    expect(await store.delete('a')).toBe(true)
+    expect(await store.delete('a')).toBe(false)
+  })
+
+  test('text that no database holds is a bad request, or simply not there', async () => {
+    const store = await open()
+    await expect(store.create(session('a', { userID: 'a\0b' }))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    expect(await store.find('a\0', after(1))).toBeUndefined()
+    expect(await store.delete('\ud800')).toBe(false)
+    expect(await store.deleteOfUser('\0')).toBe(0)
+  })
+}

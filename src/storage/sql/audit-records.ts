@@ -1,0 +1,106 @@
+import type { AuditRow } from '#storage/audit-store.ts'
+import { lookupKey } from '#storage/sql/text-keys.ts'
+
+/** Rows that one record holds at most. */
+const maxRows = 100
+
+export const auditColumns = [
+  'id',
+  'time',
+  'requestor',
+  'requestor_key',
+  'subject',
+  'subject_key',
+  'workflow_id',
+  'workflow_name',
+  'target',
+  'request_id',
+  'changes',
+] as const
+
+/** Audit rows that differ in their change only, kept as one: a user is mostly created with several attributes at once. */
+export type AuditRecord = {
+  readonly [K in Exclude<(typeof auditColumns)[number], 'time' | 'request_id'>]: string
+} & { readonly time: number; readonly request_id: string | null }
+
+type Change = readonly [
+  id: string,
+  kind: AuditRow['kind'],
+  action: AuditRow['action'],
+  attribute: string,
+  value: string | null,
+]
+
+/** A row is never refused for a character that a database cannot hold; the character is replaced. */
+const storable = (text: string): string => text.toWellFormed().replaceAll('\0', '\ufffd')
+
+export function toRecords(rows: readonly AuditRow[]): AuditRecord[] {
+  const runs: AuditRow[][] = []
+  for (const row of rows) {
+    const run = runs.at(-1)
+    const [first] = run ?? []
+    if (run !== undefined && first !== undefined && run.length < maxRows && sameCall(first, row)) run.push(row)
+    else runs.push([row])
+  }
+  return runs.flatMap((run) => {
+    const [first] = run
+    return first === undefined ? [] : [toRecord(first, run)]
+  })
+}
+
+function sameCall(a: AuditRow, b: AuditRow): boolean {
+  return (
+    a.time.getTime() === b.time.getTime() &&
+    a.requestor === b.requestor &&
+    a.subject === b.subject &&
+    a.workflow.id === b.workflow.id &&
+    a.workflow.name === b.workflow.name &&
+    a.target === b.target &&
+    a.requestId === b.requestId
+  )
+}
+
+function toRecord(first: AuditRow, rows: readonly AuditRow[]): AuditRecord {
+  const requestor = storable(first.requestor)
+  const subject = storable(first.subject)
+  const changes = rows.map(
+    ({ id, kind, action, attribute, value }): Change => [
+      id,
+      kind,
+      action,
+      storable(attribute),
+      value === undefined ? null : storable(value),
+    ],
+  )
+  return {
+    id: first.id,
+    time: first.time.getTime(),
+    requestor,
+    requestor_key: lookupKey(requestor),
+    subject,
+    subject_key: lookupKey(subject),
+    workflow_id: storable(first.workflow.id),
+    workflow_name: storable(first.workflow.name),
+    target: storable(first.target),
+    request_id: first.requestId === undefined ? null : storable(first.requestId),
+    changes: JSON.stringify(changes),
+  }
+}
+
+/** In the order in which they were written. */
+export function toRows(record: AuditRecord): AuditRow[] {
+  const changes = JSON.parse(record.changes) as Change[]
+  return changes.map(([id, kind, action, attribute, value]) => ({
+    id,
+    time: new Date(record.time),
+    requestor: record.requestor,
+    subject: record.subject,
+    workflow: { id: record.workflow_id, name: record.workflow_name },
+    target: record.target,
+    kind,
+    action,
+    attribute,
+    ...(value === null ? {} : { value }),
+    ...(record.request_id === null ? {} : { requestId: record.request_id }),
+  }))
+}

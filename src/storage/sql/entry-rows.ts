@@ -1,0 +1,132 @@
+import { type Expression, sql } from 'kysely'
+import { Attributes } from '#identity/attributes.ts'
+import type { Builder } from '#storage/sql/queries.ts'
+
+/** A user with its groups, or a group with its members, as the tables hold it. */
+export interface Entry {
+  readonly id: string
+  readonly name: string
+  readonly version: string
+  readonly created: Date
+  readonly modified: Date
+  readonly attributes: Attributes
+  /** Names of groups or of members. */
+  readonly related: readonly string[]
+}
+
+/** Which of an entry's memberships are read along. */
+export type Related = 'groups' | 'members' | 'none'
+
+/** The entry itself, one of its values, or the name of a group or member: one statement brings all of them. */
+export type EntryRow = readonly [
+  part: number,
+  entry: number,
+  /** Id, attribute name or related name. */
+  label: string,
+  /** Name or value. */
+  content: string,
+  /** Version or position. */
+  ordinal: number,
+  created: number,
+  modified: number,
+]
+
+const [entryPart, valuePart, relatedPart] = [0, 1, 2]
+
+/**
+ * One statement is one snapshot, so an entry is never read half before and half after a change. SQLite takes a cross
+ * join's tables in the order in which they are written: the few keys of the page first.
+ */
+export function readEntries(db: Builder, keys: Expression<{ pk: number }>, related: Related) {
+  const nothing = sql.lit('')
+  const zero = sql<number>`0`
+  const entries = db
+    .with('page', () => keys)
+    .selectFrom('page')
+    .crossJoin('entries as e')
+    .whereRef('e.pk', '=', 'page.pk')
+    .select([
+      sql<number>`${sql.lit(entryPart)}`.as('part'),
+      'e.pk as entry',
+      'e.id as label',
+      'e.name as content',
+      'e.version as ordinal',
+      'e.created as created',
+      'e.modified as modified',
+    ])
+    .unionAll((of) =>
+      of
+        .selectFrom('page')
+        .crossJoin('attributes as a')
+        .whereRef('a.entry', '=', 'page.pk')
+        .select([
+          sql<number>`${sql.lit(valuePart)}`.as('part'),
+          'a.entry as entry',
+          'a.name as label',
+          'a.value as content',
+          'a.position as ordinal',
+          zero.as('created'),
+          zero.as('modified'),
+        ]),
+    )
+  if (related === 'none') return entries
+  const [own, other] =
+    related === 'groups' ? (['user_entry', 'group_entry'] as const) : (['group_entry', 'user_entry'] as const)
+  return entries.unionAll((of) =>
+    of
+      .selectFrom('page')
+      .crossJoin('memberships as m')
+      .crossJoin('entries as r')
+      .whereRef(`m.${own}`, '=', 'page.pk')
+      .whereRef('r.pk', '=', `m.${other}`)
+      .select([
+        sql<number>`${sql.lit(relatedPart)}`.as('part'),
+        `m.${own} as entry`,
+        'r.name as label',
+        sql<string>`${nothing}`.as('content'),
+        zero.as('ordinal'),
+        zero.as('created'),
+        zero.as('modified'),
+      ]),
+  )
+}
+
+interface Draft {
+  row: EntryRow | undefined
+  readonly values: Map<string, string[]>
+  readonly related: string[]
+}
+
+/** Rows come in any order. */
+export function assembleEntries(rows: readonly EntryRow[]): Entry[] {
+  const drafts = new Map<number, Draft>()
+  for (const row of rows) {
+    const [part, entry, label, content, ordinal] = row
+    let draft = drafts.get(entry)
+    if (draft === undefined) {
+      draft = { row: undefined, values: new Map(), related: [] }
+      drafts.set(entry, draft)
+    }
+    if (part === entryPart) draft.row = row
+    else if (part === relatedPart) draft.related.push(label)
+    else {
+      const values = draft.values.get(label) ?? []
+      if (ordinal === 0 || values.length === 0) draft.values.set(label, values)
+      values[ordinal] = content
+    }
+  }
+  const found = drafts.size > 1 ? [...drafts].sort(([a], [b]) => a - b).map(([, draft]) => draft) : [...drafts.values()]
+  return found.flatMap((draft) => (draft.row === undefined ? [] : [toEntry(draft.row, draft)]))
+}
+
+function toEntry([, , id, name, version, created, modified]: EntryRow, { values, related }: Draft): Entry {
+  return {
+    id,
+    name,
+    version: String(version),
+    created: new Date(created),
+    modified: new Date(modified),
+    attributes: Attributes.from(values),
+    related: related.length > 1 ? related.sort() : related,
+  }
+}

@@ -1,0 +1,162 @@
+import { sql } from 'kysely'
+import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
+import { type EntryRow, type Related, readEntries } from '#storage/sql/entry-rows.ts'
+import {
+  choiceSizes,
+  count,
+  filteredKeys,
+  type IndexedKeys,
+  indexChoices,
+  type SearchSpace,
+} from '#storage/sql/filter-to-sql.ts'
+import { isAlways, type Truth, truthOf } from '#storage/sql/filter-truth.ts'
+import { perDialect } from '#storage/sql/per-dialect.ts'
+import { asLists, type Builder, builderFor, dynamic, fixed, type Place } from '#storage/sql/queries.ts'
+import type { SqlDialect, SqlQuery, SqlReader } from '#storage/sql/sql-client.ts'
+import { assertStorable, foldKey, isLong } from '#storage/sql/text-keys.ts'
+
+/** Clauses of a conjunction among which the rarest is looked for. */
+const maxChoices = 8
+
+/** The entries that a search is about, as the statements that read a page of them and count them. */
+export interface Selection {
+  page(dialect: SqlDialect, related: Related, limit: number, offset: number): SqlQuery<EntryRow>
+  count(dialect: SqlDialect): SqlQuery<{ total: number }>
+}
+
+/** Throws BAD_REQUEST for a filter that cannot be asked of a database. */
+export async function selectEntries(
+  reader: SqlReader,
+  filter: Filter | undefined,
+  space: SearchSpace,
+): Promise<Selection> {
+  const { collection } = space
+  const truth = filter === undefined ? undefined : truthOf(filter)
+  if (truth === undefined || isAlways(truth)) {
+    return {
+      page: (dialect, related, limit, offset) => asLists(pages(dialect)[related].all({ collection, limit, offset })),
+      count: (dialect) => counts(dialect).all({ collection }),
+    }
+  }
+  const equal = plainEquality(truth)
+  if (equal !== undefined) return equalSelection(equal, space)
+  const keys = filteredKeys(truth, space, await bestChoice(reader, indexChoices(truth, space)))
+  return {
+    page: (dialect, related, limit, offset) =>
+      asLists(dynamic(readEntries(builderFor(dialect), keys.page(limit, offset), related))),
+    count: (dialect) => dynamic({ compile: () => keys.count().compile(builderFor(dialect)) }),
+  }
+}
+
+/** Which of several values is rare cannot be told from the filter, so the index is asked. */
+async function bestChoice(reader: SqlReader, choices: readonly IndexedKeys[]): Promise<IndexedKeys | undefined> {
+  if (choices.length < 2) return choices[0]
+  const candidates = choices.slice(0, maxChoices)
+  const sizes = await reader.query(
+    dynamic({ compile: () => choiceSizes(candidates).compile(builderFor(reader.dialect)) }),
+  )
+  const [best] = sizes.toSorted((a, b) => a.size - b.size || a.choice - b.choice)
+  return candidates[best?.choice ?? 0]
+}
+
+/** Most searches ask for one value of one attribute; their statements are compiled once, which costs more than they do. */
+function equalSelection(test: CompareFilter, { collection, nameAttribute }: SearchSpace): Selection {
+  assertStorable('filter', test.attribute)
+  assertStorable('filter', test.value)
+  const name = foldKey(test.attribute)
+  const form = name === foldKey(nameAttribute) ? 'key' : name === 'id' ? 'id' : 'value'
+  const values = { collection, name, value: foldKey(test.value) }
+  return {
+    page: (dialect, related, limit, offset) => asLists(pages(dialect)[related][form]({ ...values, limit, offset })),
+    count: (dialect) => counts(dialect)[form](values),
+  }
+}
+
+function plainEquality(truth: Truth): CompareFilter | undefined {
+  if (truth.kind !== 'match' || truth.test.kind === 'substring') return undefined
+  const { kind, value, caseExact = false } = truth.test
+  const plain = (kind === 'equal' || kind === 'approximate') && !caseExact && !isLong(foldKey(value))
+  return plain ? truth.test : undefined
+}
+
+interface Wanted {
+  readonly collection: number
+  readonly name: string
+  readonly value: string
+}
+type WantedPage = Wanted & { readonly limit: number; readonly offset: number }
+
+const ownEqual = (column: 'key' | 'id') => (db: Builder, at: Place<Wanted>) =>
+  db.selectFrom('entries').select('pk').where('collection', '=', at('collection')).where(column, '=', at('value'))
+
+const valueEqual = (db: Builder, at: Place<Wanted>) =>
+  db
+    .selectFrom('attributes')
+    .select('entry as pk')
+    .distinct()
+    .where('collection', '=', at('collection'))
+    .where('name_key', '=', at('name'))
+    .where('value_key', '=', at('value'))
+
+const pages = perDialect((dialect) => {
+  const forms = (related: Related) => {
+    const own = (column: 'key' | 'id') =>
+      fixed<WantedPage, unknown>(dialect, (db, at) =>
+        readEntries(
+          db,
+          ownEqual(column)(db, at)
+            .orderBy('pk')
+            .limit(count(at('limit')))
+            .offset(count(at('offset'))),
+          related,
+        ),
+      )
+    return {
+      all: fixed<{ collection: number; limit: number; offset: number }, unknown>(dialect, (db, at) => {
+        const keys = db.selectFrom('entries').select('pk').where('collection', '=', at('collection'))
+        return readEntries(
+          db,
+          keys
+            .orderBy('pk')
+            .limit(count(at('limit')))
+            .offset(count(at('offset'))),
+          related,
+        )
+      }),
+      key: own('key'),
+      id: own('id'),
+      value: fixed<WantedPage, unknown>(dialect, (db, at) =>
+        readEntries(
+          db,
+          valueEqual(db, at)
+            .orderBy('pk')
+            .limit(count(at('limit')))
+            .offset(count(at('offset'))),
+          related,
+        ),
+      ),
+    }
+  }
+  return { groups: forms('groups'), members: forms('members'), none: forms('none') }
+})
+
+const counts = perDialect((dialect) => {
+  const total = sql<number>`count(*)`.as('total')
+  const own = (column: 'key' | 'id') =>
+    fixed<Wanted, { total: number }>(dialect, (db, at) =>
+      db.selectFrom(ownEqual(column)(db, at).as('keys')).select(total),
+    )
+  return {
+    all: fixed<{ collection: number }, { total: number }>(dialect, (db, at) =>
+      db
+        .selectFrom('collection_sizes')
+        .select(sql<number>`cast(coalesce(sum(size), 0) as bigint)`.as('total'))
+        .where('collection', '=', at('collection')),
+    ),
+    key: own('key'),
+    id: own('id'),
+    value: fixed<Wanted, { total: number }>(dialect, (db, at) =>
+      db.selectFrom(valueEqual(db, at).as('keys')).select(total),
+    ),
+  }
+})

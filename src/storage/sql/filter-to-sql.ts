@@ -1,0 +1,185 @@
+import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import type { Truth, ValueFilter } from '#storage/sql/filter-truth.ts'
+import { assertStorable, foldKey } from '#storage/sql/text-keys.ts'
+import { keyCondition, type ValueSource, valueTest } from '#storage/sql/value-test.ts'
+
+type Condition = RawBuilder<SqlBool>
+type Keys = RawBuilder<{ pk: number }>
+
+const maxCounted = 1000
+
+/** What is searched: the users or the groups of a directory. */
+export interface SearchSpace {
+  readonly collection: number
+  /** The name by which filters mean an entry's own name. */
+  readonly nameAttribute: 'userID' | 'name'
+}
+
+/** The keys of the entries that a filter is true of, each once. */
+export interface FilteredKeys {
+  /** In the order of creation, in parentheses. */
+  page(limit: number, offset: number): Keys
+  count(): RawBuilder<{ total: number }>
+}
+
+/** A limit or offset. SQLite would compile the statement anew for each bare parameter in such a place. */
+export const count = (value: RawBuilder<number>): RawBuilder<number> => sql`cast(${value} as bigint)`
+
+/** Three-valued, exactly as `evaluate`. Where an index serves a clause, the filter is tested on what that finds alone. */
+export function filteredKeys(truth: Truth, space: SearchSpace, indexed: IndexedKeys | undefined): FilteredKeys {
+  const keys = indexed?.exact
+    ? indexed.keys
+    : sql<{ pk: number }>`select e.pk as pk from entries as e where ${
+        // The index rows are of this collection alone; naming it again would only lead a planner astray.
+        indexed === undefined ? sql`e.collection = ${space.collection}` : sql`e.pk in (${indexed.keys})`
+      } and ${condition(truth, space)}`
+  return {
+    page: (limit, offset) => sql`(${keys} order by pk limit ${count(sql`${limit}`)} offset ${count(sql`${offset}`)})`,
+    count: () => sql`select count(*) as total from (${keys}) as keys`,
+  }
+}
+
+const attributeValues: ValueSource = {
+  key: sql`a.value_key`,
+  folded: sql`coalesce(a.long_key, a.value_key)`,
+  raw: sql`a.value`,
+  number: sql`a.number`,
+  cut: true,
+}
+
+/** The entry's own name or id, which every entry has once; undefined for a stored attribute. */
+function ownValue(attribute: string, space: SearchSpace): ValueSource | undefined {
+  const name = foldKey(attribute)
+  if (name === foldKey(space.nameAttribute)) {
+    return { key: sql`e.key`, folded: sql`e.key`, raw: sql`e.name`, number: sql`e.number`, cut: false }
+  }
+  if (name !== 'id') return undefined
+  return { key: sql`e.id`, folded: sql`e.id`, raw: sql`e.id`, number: undefined, cut: false }
+}
+
+/** Entries found by an index that include all that pass. */
+export interface IndexedKeys {
+  readonly keys: Keys
+  /** No entry among them fails the filter. */
+  readonly exact: boolean
+}
+
+/** The clauses by any of which an index can find what passes, likely good ones first. */
+export function indexChoices(truth: Truth, space: SearchSpace): IndexedKeys[] {
+  if (truth.kind !== 'all') return [byIndex(truth, space)].filter((found) => found !== undefined)
+  return truth.parts
+    .toSorted((a, b) => selectivity(a) - selectivity(b))
+    .flatMap((part) => byIndex(part, space) ?? [])
+    .map(({ keys }) => ({ keys, exact: false }))
+}
+
+/** How many entries each choice finds, counted as far as it matters. */
+export function choiceSizes(choices: readonly IndexedKeys[]): RawBuilder<{ choice: number; size: number }> {
+  const countOf = ({ keys }: IndexedKeys, i: number) =>
+    sql`select ${sql.lit(i)} as choice, count(*) as size from (${keys} limit ${sql.lit(maxCounted)}) as found`
+  return sql`${sql.join(choices.map(countOf), sql` union all `)}`
+}
+
+/** Undefined when all entries have to be looked at. */
+function byIndex(truth: Truth, space: SearchSpace): IndexedKeys | undefined {
+  switch (truth.kind) {
+    case 'match':
+      return matchesByIndex(truth.test, space)
+    case 'mismatch':
+    case 'present': {
+      const { attribute } = truth.test
+      if (ownValue(attribute, space) !== undefined) return undefined
+      return { keys: attributeKeys(attribute, space), exact: truth.kind === 'present' }
+    }
+    case 'absent':
+      return undefined
+    case 'all':
+      return indexChoices(truth, space)[0]
+    case 'any': {
+      const parts = truth.parts.map((part) => byIndex(part, space))
+      const found = parts.filter((part) => part !== undefined)
+      if (found.length < parts.length || found.length === 0) return undefined
+      return {
+        keys: sql`${sql.join(
+          found.map(({ keys }) => keys),
+          sql` union `,
+        )}`,
+        exact: found.every(({ exact }) => exact),
+      }
+    }
+  }
+}
+
+/** Which clause of several is asked first: the smaller, the fewer entries it lets through as a rule. */
+function selectivity(truth: Truth): number {
+  if (truth.kind === 'any') return 3
+  if (truth.kind === 'all') return Math.min(...truth.parts.map(selectivity))
+  if (truth.kind !== 'match') return 5
+  switch (truth.test.kind) {
+    case 'equal':
+    case 'approximate':
+      return 1
+    case 'substring':
+      return (truth.test.initial ?? '') === '' ? 5 : 2
+    default:
+      return 4
+  }
+}
+
+function matchesByIndex(test: ValueFilter, space: SearchSpace): IndexedKeys | undefined {
+  const own = ownValue(test.attribute, space)
+  checkText(test)
+  const byKey = keyCondition(test, own ?? attributeValues)
+  if (own === undefined)
+    return { keys: attributeKeys(test.attribute, space, byKey?.condition), exact: byKey?.exact ?? false }
+  if (byKey === undefined) return undefined
+  const keys = sql<{
+    pk: number
+  }>`select e.pk as pk from entries as e where e.collection = ${space.collection} and ${byKey.condition}`
+  return { keys, exact: byKey.exact }
+}
+
+function attributeKeys(attribute: string, space: SearchSpace, condition?: Condition): Keys {
+  return sql`select distinct a.entry as pk from attributes as a where a.collection = ${space.collection} and a.name_key = ${nameKey(attribute)}${condition === undefined ? sql`` : sql` and ${condition}`}`
+}
+
+function condition(truth: Truth, space: SearchSpace): Condition {
+  switch (truth.kind) {
+    case 'all':
+    case 'any': {
+      if (truth.parts.length === 0) return truth.kind === 'all' ? sql`1 = 1` : sql`1 = 0`
+      const parts = truth.parts.map((part) => condition(part, space))
+      return sql`(${sql.join(parts, truth.kind === 'all' ? sql` and ` : sql` or `)})`
+    }
+    case 'present':
+    case 'absent': {
+      const own = ownValue(truth.test.attribute, space) !== undefined
+      if (own) return truth.kind === 'present' ? sql`1 = 1` : sql`1 = 0`
+      return sql`${truth.kind === 'absent' ? sql`not ` : sql``}${someValue(truth.test.attribute)}`
+    }
+    case 'match':
+    case 'mismatch': {
+      const { test } = truth
+      checkText(test)
+      const own = ownValue(test.attribute, space)
+      const passes =
+        own === undefined ? someValue(test.attribute, valueTest(test, attributeValues)) : valueTest(test, own)
+      if (truth.kind === 'match') return passes
+      return own === undefined ? sql`(${someValue(test.attribute)} and not ${passes})` : sql`not ${passes}`
+    }
+  }
+}
+
+function someValue(attribute: string, test?: Condition): Condition {
+  return sql`exists (select 1 from attributes as a where a.entry = e.pk and a.name_key = ${nameKey(attribute)}${test === undefined ? sql`` : sql` and ${test}`})`
+}
+
+function nameKey(attribute: string): string {
+  assertStorable('filter', attribute)
+  return foldKey(attribute)
+}
+
+function checkText(test: ValueFilter): void {
+  const texts = test.kind === 'substring' ? [test.initial ?? '', ...test.any, test.final ?? ''] : [test.value]
+  for (const text of texts) assertStorable('filter', text)
+}

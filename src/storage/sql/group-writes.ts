@@ -1,0 +1,112 @@
+import { Attributes } from '#identity/attributes.ts'
+import type { Group } from '#identity/group.ts'
+import type { UserChange } from '#identity/user-directory.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { Collections } from '#storage/sql/directory-collections.ts'
+import { checkAttributes, checkName, checkNames, valueColumns } from '#storage/sql/entry-values.ts'
+import {
+  bumpEntries,
+  deleteEntryRow,
+  findEntries,
+  insertEntryRow,
+  insertValues,
+  lockEntries,
+  lockEntry,
+  resize,
+  type StoredEntry,
+} from '#storage/sql/entry-writes.ts'
+import { changeGroupMembers, membersOf } from '#storage/sql/memberships.ts'
+import type { SqlClient } from '#storage/sql/sql-client.ts'
+import { isStorable } from '#storage/sql/text-keys.ts'
+import { taken } from '#storage/sql/user-writes.ts'
+
+export async function createGroup(
+  client: SqlClient,
+  { groups }: Collections,
+  name: string,
+  attributes: ReadonlyMap<string, readonly string[]>,
+  now: number,
+): Promise<Group> {
+  checkName('group name', name)
+  checkAttributes(attributes)
+  const held = Attributes.from(attributes)
+  const values = Array.from(held, ([attribute, list]) => valueColumns(attribute, list)).flat()
+  const id = newId()
+  try {
+    await client.transaction(async (tx) => {
+      const entry = await insertEntryRow(tx, groups, id, name, now)
+      await insertValues(tx, entry, groups, values)
+      await resize(tx, groups, 1)
+    })
+  } catch (error) {
+    throw taken(error, 'A group with this name exists already.')
+  }
+  const description = held.first('description')
+  const created = new Date(now)
+  return {
+    id,
+    name,
+    ...(description === undefined ? {} : { description }),
+    members: [],
+    attributes: held,
+    version: '1',
+    created,
+    modified: created,
+  }
+}
+
+export async function deleteGroup(
+  client: SqlClient,
+  { groups }: Collections,
+  name: string,
+  now: number,
+): Promise<boolean> {
+  if (!isStorable(name)) return false
+  return await client.transaction(async (tx) => {
+    const group = await lockEntry(tx, groups, name)
+    if (group === undefined) return false
+    await bumpEntries(tx, await membersOf(tx, group.pk), now)
+    await deleteEntryRow(tx, group.pk)
+    await resize(tx, groups, -1)
+    return true
+  })
+}
+
+export async function changeMembers(
+  client: SqlClient,
+  { users, groups }: Collections,
+  groupName: string,
+  change: { readonly add: readonly string[]; readonly remove: readonly string[] },
+  now: number,
+): Promise<readonly UserChange[]> {
+  const add = checkNames('login', change.add)
+  const remove = checkNames('login', change.remove)
+  for (const key of add.keys()) remove.delete(key)
+  return await client.transaction(async (tx) => {
+    const found = await findEntries(tx, users, [...add.keys(), ...remove.keys()])
+    const entryOf = (key: string, login: string): StoredEntry => {
+      const entry = found.get(key)
+      if (entry === undefined) throw new GatewayError('NOT_FOUND', `no user ${login}`)
+      return entry
+    }
+    const adding = Array.from(add, ([key, login]) => entryOf(key, login))
+    const removing = Array.from(remove, ([key, login]) => entryOf(key, login))
+    const keys = [...adding, ...removing].map(({ pk }) => pk)
+    // Users first, then the group: the order in which everything else takes them.
+    await lockEntries(tx, keys)
+    const group = isStorable(groupName) ? await lockEntry(tx, groups, groupName) : undefined
+    if (group === undefined) throw new GatewayError('NOT_FOUND', `no group ${groupName}`)
+    const { added, removed } = await changeGroupMembers(
+      tx,
+      group.pk,
+      adding.map(({ pk }) => pk),
+      removing.map(({ pk }) => pk),
+    )
+    if (added.size + removed.size === 0) return []
+    await bumpEntries(tx, [...added, ...removed, group.pk], now)
+    const tell = (action: 'add' | 'delete', changed: ReadonlySet<number>) => (entry: StoredEntry) =>
+      changed.has(entry.pk) ? [{ subject: 'group', action, attribute: 'members', value: entry.name } as const] : []
+    return [...removing.flatMap(tell('delete', removed)), ...adding.flatMap(tell('add', added))]
+  })
+}

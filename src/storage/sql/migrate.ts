@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { builderFor, dynamic } from '#storage/sql/queries.ts'
+import type { SqlClient, SqlDialect } from '#storage/sql/sql-client.ts'
+
+export interface Migration {
+  readonly name: string
+  readonly script: string
+  readonly hash: string
+}
+
+const namePattern = /^\d{4}_[a-z0-9_]+\.sql$/
+
+/** The migrations of a dialect in their order. A released file is never changed again; what it did wrong, the next mends. */
+export function readMigrations(dialect: SqlDialect): Migration[] {
+  const folder = new URL(`../migrations/${dialect}/`, import.meta.url)
+  return readdirSync(fileURLToPath(folder))
+    .filter((name) => namePattern.test(name))
+    .sort()
+    .map((name) => migration(name, readFileSync(new URL(name, folder), 'utf8')))
+}
+
+/** The hash is of the text, however its lines end. */
+export function migration(name: string, text: string): Migration {
+  const script = text.replaceAll('\r\n', '\n')
+  return { name, script, hash: createHash('sha256').update(script).digest('hex') }
+}
+
+/**
+ * Brings a database to the present form, all steps or none, while others who try the same wait. Throws, and changes
+ * nothing, when the database was made by a newer program, or by a migration that reads otherwise today.
+ */
+export async function migrate(
+  client: SqlClient,
+  migrations: readonly Migration[],
+  clock: Clock,
+  log: Logger,
+): Promise<void> {
+  const db = builderFor(client.dialect)
+  await client.migrate(async (tx, runScript) => {
+    await runScript(
+      'create table if not exists schema_migrations (name text primary key, hash text not null, applied bigint not null)',
+    )
+    const done = await tx.query(dynamic(db.selectFrom('schema_migrations').select(['name', 'hash'])))
+    const pending = pendingMigrations(done, migrations)
+    for (const { name, script, hash } of pending) {
+      await runScript(script)
+      const applied = clock().getTime()
+      await tx.run(dynamic(db.insertInto('schema_migrations').values({ name, hash, applied })))
+      log.info('database migrated', { migration: name })
+    }
+  })
+}
+
+function pendingMigrations(
+  done: readonly { readonly name: string; readonly hash: string }[],
+  known: readonly Migration[],
+): readonly Migration[] {
+  const byName = new Map(known.map((each) => [each.name, each]))
+  for (const { name, hash } of done) {
+    const migration = byName.get(name)
+    if (migration === undefined) {
+      throw new Error(`the database was written by a newer version: this program does not know its migration ${name}`)
+    }
+    if (migration.hash !== hash) {
+      throw new Error(`the migration ${name} was changed after this database had been made with it`)
+    }
+  }
+  const names = new Set(done.map(({ name }) => name).sort())
+  const last = [...names].at(-1) ?? ''
+  const pending = known.filter(({ name }) => !names.has(name))
+  const late = pending.find(({ name }) => name < last)
+  if (late !== undefined) {
+    throw new Error(`the migration ${late.name} comes before ${last}, which this database already has`)
+  }
+  return pending
+}

@@ -1,0 +1,71 @@
+import type { Generated } from 'kysely'
+
+/** The tables, as `migrations/` make them. Times are milliseconds since 1970. */
+export interface Schema {
+  collections: CollectionTable
+  collection_sizes: { collection: number; slot: number; size: number }
+  entries: EntryTable
+  attributes: AttributeTable
+  memberships: { group_entry: number; user_entry: number }
+  sessions: SessionTable
+  audit: AuditTable
+  schema_migrations: { name: string; hash: string; applied: number }
+}
+
+interface CollectionTable {
+  pk: Generated<number>
+  directory: string
+  kind: string
+}
+
+interface EntryTable {
+  pk: Generated<number>
+  collection: number
+  id: string
+  name: string
+  key: string
+  number: bigint | null
+  version: number
+  created: number
+  modified: number
+}
+
+interface AttributeTable {
+  entry: number
+  name_key: string
+  position: number
+  collection: number
+  name: string
+  value: string
+  value_key: string
+  long_key: string | null
+  number: bigint | null
+}
+
+interface SessionTable {
+  id: string
+  application: string
+  user_id: string
+  user_key: string
+  data: string
+  created: number
+  touched: number
+  idle_seconds: number
+  ends: number | null
+  expires: number
+}
+
+interface AuditTable {
+  seq: Generated<number>
+  id: string
+  time: number
+  requestor: string
+  requestor_key: string
+  subject: string
+  subject_key: string
+  workflow_id: string
+  workflow_name: string
+  target: string
+  request_id: string | null
+  changes: string
+}

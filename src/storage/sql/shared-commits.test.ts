@@ -1,0 +1,122 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { type CommitConnection, SharedCommits } from '#storage/sql/shared-commits.ts'
+
+/** Notes what happens to it. A row that is written stands for a unit's work. */
+function fakeConnection() {
+  const log: string[] = []
+  const fake = { log, inTransaction: false, busy: 0, failCommit: false }
+  const connection: CommitConnection = {
+    begin: () => {
+      if (fake.busy-- > 0) return false
+      fake.inTransaction = true
+      log.push('begin')
+      return true
+    },
+    savepoint: () => log.push('savepoint'),
+    release: () => log.push('release'),
+    rollbackToSavepoint: () => log.push('undo'),
+    commit: () => {
+      if (fake.failCommit) throw new Error('disk full')
+      fake.inTransaction = false
+      log.push('commit')
+    },
+    rollback: () => {
+      fake.inTransaction = false
+      log.push('rollback')
+    },
+    get inTransaction() {
+      return fake.inTransaction
+    },
+  }
+  return { fake, connection, log }
+}
+
+test('those who come at the same time share a commit, and none is told before it', async () => {
+  const { connection, log } = fakeConnection()
+  const commits = new SharedCommits(connection)
+  const units = ['a', 'b', 'c'].map((name) =>
+    commits.add(async () => log.push(name)).then(() => log.push(`told ${name}`)),
+  )
+  await Promise.all(units)
+  const work = ['a', 'b', 'c'].flatMap((name) => ['savepoint', name, 'release'])
+  expect(log).toEqual(['begin', ...work, 'commit', 'told a', 'told b', 'told c'])
+})
+
+test('one that fails is undone alone', async () => {
+  const { connection, log } = fakeConnection()
+  const commits = new SharedCommits(connection)
+  const results = await Promise.allSettled([
+    commits.add(async () => 1),
+    commits.add(async () => {
+      throw new Error('mine')
+    }),
+    commits.add(async () => 3),
+  ])
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(log.filter((line) => line === 'undo' || line === 'commit')).toEqual(['undo', 'commit'])
+})
+
+test('when the commit fails, nobody is told that it succeeded, and the next one can', async () => {
+  const { fake, connection } = fakeConnection()
+  const commits = new SharedCommits(connection)
+  fake.failCommit = true
+  const results = await Promise.allSettled([commits.add(async () => 1), commits.add(async () => 2)])
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  fake.failCommit = false
+  expect(await commits.add(async () => 3)).toBe(3)
+})
+
+test('an error that ends the whole transaction fails all that were part of it', async () => {
+  const { fake, connection } = fakeConnection()
+  const commits = new SharedCommits(connection)
+  const first = commits.add(async () => 1)
+  const second = commits.add(async () => {
+    fake.inTransaction = false
+    throw new Error('disk full')
+  })
+  const third = commits.add(async () => 3)
+  expect((await Promise.allSettled([first, second, third])).map(({ status }) => status)).toEqual([
+    'rejected',
+    'rejected',
+    'fulfilled',
+  ])
+})
+
+test('a commit is bounded, and those who come later get the next one', async () => {
+  const { connection, log } = fakeConnection()
+  const commits = new SharedCommits(connection, { units: 2 })
+  await Promise.all(Array.from({ length: 5 }, () => commits.add(async () => undefined)))
+  expect(log.filter((line) => line === 'commit')).toHaveLength(3)
+})
+
+test('a lock of another process is waited for, but not for ever', async () => {
+  const { fake, connection } = fakeConnection()
+  const commits = new SharedCommits(connection, { lockMillis: 60 })
+  fake.busy = 2
+  expect(await commits.add(async () => 1)).toBe(1)
+  fake.busy = 1_000_000
+  const late = [commits.add(async () => 2), commits.add(async () => 3)]
+  for (const each of late) await expect(each).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+})
+
+test('a unit that waits for something else is given up, and the others are not', async () => {
+  const { connection } = fakeConnection()
+  const commits = new SharedCommits(connection, { unitMillis: 20, joinMillis: 1000 })
+  const stuck = commits.add(() => new Promise(() => {}))
+  const fine = commits.add(async () => 'fine')
+  await expect(stuck).rejects.toMatchObject({ code: 'INTERNAL' })
+  expect(await fine).toBe('fine')
+})
+
+test('idle waits for all that was added', async () => {
+  const { connection, log } = fakeConnection()
+  const commits = new SharedCommits(connection)
+  const unit = commits.add(async () => {
+    await nextTurn()
+    log.push('done')
+  })
+  await commits.idle()
+  expect(log.at(-1)).toBe('commit')
+  await unit
+})

@@ -1,0 +1,139 @@
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import { GatewayError } from '#kernel/errors.ts'
+
+/** The one connection that writes, as the queue needs it. Everything is synchronous. */
+export interface CommitConnection {
+  /** Takes the write lock; false when another process has it. */
+  begin(): boolean
+  savepoint(): void
+  release(): void
+  rollbackToSavepoint(): void
+  commit(): void
+  rollback(): void
+  /** False when an error has ended the transaction by itself. */
+  readonly inTransaction: boolean
+}
+
+export interface CommitLimits {
+  /** Units that share one commit. */
+  readonly units: number
+  /** No further unit joins a commit that is this old. */
+  readonly joinMillis: number
+  /** How long another process may hold the write lock. */
+  readonly lockMillis: number
+  /** How long a unit may take. */
+  readonly unitMillis: number
+}
+
+const defaultLimits: CommitLimits = { units: 128, joinMillis: 10, lockMillis: 5000, unitMillis: 10_000 }
+
+interface Unit {
+  readonly work: () => Promise<unknown>
+  readonly resolve: (value: unknown) => void
+  readonly reject: (reason: unknown) => void
+}
+
+/**
+ * Runs units of work one after another on one connection, and lets those that wait at the same time share a commit:
+ * one flush to disk makes them all durable. Each has its own savepoint, so that a failing one is undone alone, and each
+ * settles only when the commit it was part of is on disk.
+ */
+export class SharedCommits {
+  readonly #connection: CommitConnection
+  readonly #limits: CommitLimits
+  #waiting: Unit[] = []
+  #draining: Promise<void> | undefined
+
+  constructor(connection: CommitConnection, limits: Partial<CommitLimits> = {}) {
+    this.#connection = connection
+    this.#limits = { ...defaultLimits, ...limits }
+  }
+
+  add<T>(work: () => Promise<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
+    this.#draining ??= this.#drain()
+    return promise
+  }
+
+  /** Settles when nothing waits any more. */
+  async idle(): Promise<void> {
+    while (this.#draining !== undefined) await this.#draining
+  }
+
+  async #drain(): Promise<void> {
+    try {
+      do {
+        // What else this turn of the event loop brings may share the commit.
+        await nextTurn()
+        await this.#commitTogether()
+      } while (this.#waiting.length > 0)
+    } finally {
+      this.#draining = undefined
+    }
+  }
+
+  async #commitTogether(): Promise<void> {
+    const settle: (() => void)[] = []
+    const ran: Unit[] = []
+    try {
+      await this.#begin()
+      const closes = performance.now() + this.#limits.joinMillis
+      do {
+        const unit = this.#waiting.shift()
+        if (unit === undefined) break
+        ran.push(unit)
+        settle.push(await this.#runUnit(unit))
+      } while (ran.length < this.#limits.units && performance.now() < closes)
+      this.#connection.commit()
+    } catch (error) {
+      if (this.#connection.inTransaction) this.#connection.rollback()
+      // Without the write lock nobody can write, so those who wait are told now rather than each after its own wait.
+      const failed = ran.length > 0 ? ran : this.#waiting.splice(0)
+      for (const unit of failed) unit.reject(error)
+      return
+    }
+    for (const each of settle) each()
+  }
+
+  async #begin(): Promise<void> {
+    const giveUp = performance.now() + this.#limits.lockMillis
+    while (!this.#connection.begin()) {
+      if (performance.now() >= giveUp) {
+        throw new GatewayError('TARGET_UNREACHABLE', 'another process keeps the database locked', { retryAfter: 5 })
+      }
+      await delay(10)
+    }
+  }
+
+  /** What to tell the unit's caller once the commit is durable. Throws when the whole transaction is lost. */
+  async #runUnit(unit: Unit): Promise<() => void> {
+    const connection = this.#connection
+    connection.savepoint()
+    try {
+      const value = await this.#bounded(unit.work())
+      connection.release()
+      return () => unit.resolve(value)
+    } catch (error) {
+      if (!connection.inTransaction) throw error
+      connection.rollbackToSavepoint()
+      connection.release()
+      return () => unit.reject(error)
+    }
+  }
+
+  async #bounded<T>(work: Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(
+        () => reject(new GatewayError('INTERNAL', 'a transaction waited for something else than its database')),
+        this.#limits.unitMillis,
+      )
+    })
+    try {
+      return await Promise.race([work, late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}

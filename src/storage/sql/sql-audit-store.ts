@@ -1,0 +1,83 @@
+import { GatewayError } from '#kernel/errors.ts'
+import type { AuditPage, AuditQuery, AuditRow, AuditStore } from '#storage/audit-store.ts'
+import { type AuditRecord, auditColumns, toRecords, toRows } from '#storage/sql/audit-records.ts'
+import { perDialect } from '#storage/sql/per-dialect.ts'
+import { builderFor, dynamic, fixedInserts } from '#storage/sql/queries.ts'
+import type { SqlClient } from '#storage/sql/sql-client.ts'
+import { isStorable, lookupKey } from '#storage/sql/text-keys.ts'
+
+const maxPage = 500
+
+const inserts = perDialect((dialect) =>
+  fixedInserts<AuditRecord>(dialect, auditColumns, (db, rows) => db.insertInto('audit').values(rows)),
+)
+
+/** A place between rows: everything of earlier records, and of this one the rows before `index`. */
+interface Cursor {
+  readonly seq: number
+  readonly index: number
+}
+
+export class SqlAuditStore implements AuditStore {
+  readonly #client: SqlClient
+
+  constructor(client: SqlClient) {
+    this.#client = client
+  }
+
+  async append(rows: readonly AuditRow[]): Promise<void> {
+    if (rows.length === 0) return
+    const queries = inserts(this.#client.dialect)(toRecords(rows))
+    try {
+      await this.#client.transaction(async (tx) => {
+        for (const query of queries) await tx.run(query)
+      })
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
+      throw new GatewayError('CONFLICT', 'these audit rows exist', { cause: error })
+    }
+  }
+
+  async list(query: AuditQuery): Promise<AuditPage> {
+    const limit = Math.max(1, Math.min(Math.trunc(query.limit) || 1, maxPage))
+    const cursor = query.after === undefined ? undefined : readCursor(query.after)
+    const rows: AuditRow[] = []
+    let last: Cursor | undefined
+    for (const record of await this.#records(query, cursor, limit + 1)) {
+      const before = record.seq === cursor?.seq ? cursor.index : Number.POSITIVE_INFINITY
+      const changes = toRows(record as AuditRecord)
+      for (let index = Math.min(changes.length, before) - 1; index >= 0; index--) {
+        if (rows.length === limit && last !== undefined) return { rows, next: `${last.seq}.${last.index}` }
+        const row = changes[index]
+        if (row !== undefined) rows.push(row)
+        last = { seq: record.seq, index }
+      }
+    }
+    return { rows }
+  }
+
+  /** Latest first; one more than the page's rows, since the cursor may stand at the first row of its record. */
+  async #records(query: AuditQuery, cursor: Cursor | undefined, limit: number) {
+    const texts = [query.requestor, query.subject, query.workflowId, query.target, query.requestId]
+    if (texts.some((text) => text !== undefined && !isStorable(text))) return []
+    let select = builderFor(this.#client.dialect)
+      .selectFrom('audit')
+      .select(['seq', ...auditColumns])
+    if (query.requestor !== undefined) select = select.where('requestor_key', '=', lookupKey(query.requestor))
+    if (query.subject !== undefined) select = select.where('subject_key', '=', lookupKey(query.subject))
+    if (query.workflowId !== undefined) select = select.where('workflow_id', '=', query.workflowId)
+    if (query.target !== undefined) select = select.where('target', '=', query.target)
+    if (query.requestId !== undefined) select = select.where('request_id', '=', query.requestId)
+    if (query.from !== undefined) select = select.where('time', '>=', query.from.getTime())
+    if (query.until !== undefined) select = select.where('time', '<', query.until.getTime())
+    if (cursor !== undefined) select = select.where('seq', '<=', cursor.seq)
+    return await this.#client.query(dynamic(select.orderBy('seq', 'desc').limit(limit + 1)))
+  }
+}
+
+function readCursor(after: string): Cursor {
+  const [, seq, index] = /^(\d{1,15})\.(\d{1,3})$/.exec(after) ?? []
+  if (seq === undefined || index === undefined)
+    throw new GatewayError('BAD_REQUEST', `not a page of the audit: ${after}`)
+  return { seq: Number(seq), index: Number(index) }
+}

@@ -1,0 +1,46 @@
+export type SqlValue = string | number | bigint | null
+export type SqlDialect = 'sqlite' | 'postgres'
+
+/** A statement and its values, always apart. `R` is the shape of its rows. */
+export interface SqlQuery<R> {
+  readonly sql: string
+  readonly params: readonly SqlValue[]
+  /** Set for the fixed statements of the program, which are prepared once and kept; the others come and go. */
+  readonly name: string | undefined
+  /** Rows come as lists of their columns, which is faster, instead of as objects. */
+  readonly asLists?: boolean
+  /** Carries the type only. */
+  readonly row?: R
+}
+
+export interface SqlReader {
+  readonly dialect: SqlDialect
+  query<R>(query: SqlQuery<R>): Promise<R[]>
+}
+
+/** Sees its own writes. Unusable once the transaction's function has returned. */
+export interface SqlTransaction extends SqlReader {
+  /** For statements without rows; how many rows were changed. */
+  run(query: SqlQuery<unknown>): Promise<number>
+}
+
+/** `runScript` runs a text of several statements. */
+export type MigrationPlan = (tx: SqlTransaction, runScript: (script: string) => Promise<void>) => Promise<void>
+
+/**
+ * A database. Failures are GatewayErrors: CONFLICT for a uniqueness rule, BAD_REQUEST for a value it cannot hold,
+ * TARGET_UNREACHABLE when it does not answer, is locked or is full, TARGET_TIMEOUT when a statement takes too long.
+ */
+export interface SqlClient extends SqlReader {
+  /** Reads what is committed. One statement is one snapshot. Writing is for transactions. */
+  query<R>(query: SqlQuery<R>): Promise<R[]>
+  /**
+   * Settles when the work is durable, or undone as a whole. `work` may run more than once, so it has no effect but
+   * through `tx`; it awaits nothing but `tx`, and starts no other transaction, since others wait for it.
+   */
+  transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T>
+  /** Runs a plan in one transaction, under a lock against all others who migrate this database. */
+  migrate(plan: MigrationPlan): Promise<void>
+  /** Waits for what is under way; whatever comes later is SHUTTING_DOWN. */
+  close(): Promise<void>
+}

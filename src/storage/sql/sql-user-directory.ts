@@ -1,0 +1,127 @@
+import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import type { Page, UserChange, UserDirectory, UserSearch, UserSync } from '#identity/user-directory.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { type Collections, DirectoryCollections } from '#storage/sql/directory-collections.ts'
+import { findEntry, searchEntries } from '#storage/sql/entry-reads.ts'
+import type { Entry, Related } from '#storage/sql/entry-rows.ts'
+import { changeMembers, createGroup, deleteGroup } from '#storage/sql/group-writes.ts'
+import type { SqlClient } from '#storage/sql/sql-client.ts'
+import { foldKey, isStorable } from '#storage/sql/text-keys.ts'
+import { createUser, deleteUser, syncUser } from '#storage/sql/user-writes.ts'
+
+/** The users and groups of one name space in a SQL database. */
+export class SqlUserDirectory implements UserDirectory {
+  readonly #client: SqlClient
+  readonly #clock: Clock
+  readonly #collections: DirectoryCollections
+  readonly #release: () => Promise<void>
+
+  /** `release` gives back whatever the client was opened with. */
+  constructor(client: SqlClient, name: string, clock: Clock, release: () => Promise<void>) {
+    this.#client = client
+    this.#clock = clock
+    this.#collections = new DirectoryCollections(client, name)
+    this.#release = release
+  }
+
+  async findByLogin(userID: string): Promise<User | undefined> {
+    const entry = await this.#find('users', 'byKey', foldKey(userID), 'groups')
+    return entry === undefined ? undefined : toUser(entry)
+  }
+
+  async findById(id: string): Promise<User | undefined> {
+    const entry = await this.#find('users', 'byId', id, 'groups')
+    return entry === undefined ? undefined : toUser(entry)
+  }
+
+  async searchUsers(search: UserSearch): Promise<Page<User>> {
+    const { users } = this.#collections.known ?? (await this.#collections.get())
+    const space = { collection: users, nameAttribute: 'userID' } as const
+    const { items, total } = await searchEntries(this.#client, space, search, 'groups')
+    return { items: items.map(toUser), total }
+  }
+
+  create(user: User): Promise<readonly UserChange[]> {
+    return this.#write((collections, now) => createUser(this.#client, collections, user, now))
+  }
+
+  sync(change: UserSync): Promise<readonly UserChange[]> {
+    return this.#write((collections, now) => syncUser(this.#client, collections, change, now))
+  }
+
+  delete(userID: string): Promise<readonly UserChange[]> {
+    return this.#write((collections, now) => deleteUser(this.#client, collections, userID, now))
+  }
+
+  async findGroupByName(name: string, options = { members: true }): Promise<Group | undefined> {
+    const entry = await this.#find('groups', 'byKey', foldKey(name), options.members ? 'members' : 'none')
+    return entry === undefined ? undefined : toGroup(entry)
+  }
+
+  async findGroupById(id: string, options = { members: true }): Promise<Group | undefined> {
+    const entry = await this.#find('groups', 'byId', id, options.members ? 'members' : 'none')
+    return entry === undefined ? undefined : toGroup(entry)
+  }
+
+  async searchGroups(search: UserSearch): Promise<Page<Group>> {
+    const { groups } = this.#collections.known ?? (await this.#collections.get())
+    const space = { collection: groups, nameAttribute: 'name' } as const
+    const { items, total } = await searchEntries(this.#client, space, search, 'none')
+    return { items: items.map(toGroup), total }
+  }
+
+  createGroup(name: string, attributes: ReadonlyMap<string, readonly string[]>): Promise<Group> {
+    return this.#write((collections, now) => createGroup(this.#client, collections, name, attributes, now))
+  }
+
+  deleteGroup(name: string): Promise<boolean> {
+    return this.#write((collections, now) => deleteGroup(this.#client, collections, name, now))
+  }
+
+  changeMembers(
+    group: string,
+    change: { readonly add: readonly string[]; readonly remove: readonly string[] },
+  ): Promise<readonly UserChange[]> {
+    return this.#write((collections, now) => changeMembers(this.#client, collections, group, change, now))
+  }
+
+  close(): Promise<void> {
+    return this.#release()
+  }
+
+  async #find(
+    kind: keyof Collections,
+    by: 'byId' | 'byKey',
+    wanted: string,
+    related: Related,
+  ): Promise<Entry | undefined> {
+    if (!isStorable(wanted)) return undefined
+    const collections = this.#collections.known ?? (await this.#collections.get())
+    return findEntry(this.#client, by, wanted, collections[kind], related)
+  }
+
+  async #write<T>(work: (collections: Collections, now: number) => Promise<T>): Promise<T> {
+    return work(this.#collections.known ?? (await this.#collections.get()), this.#clock().getTime())
+  }
+}
+
+function toUser(entry: Entry): User {
+  const { id, version, created, modified, attributes } = entry
+  return { userID: entry.name, attributes, groups: entry.related, id, version, created, modified }
+}
+
+function toGroup(entry: Entry): Group {
+  const { id, name, version, created, modified, attributes } = entry
+  const description = attributes.first('description')
+  return {
+    id,
+    name,
+    ...(description === undefined ? {} : { description }),
+    members: entry.related,
+    attributes,
+    version,
+    created,
+    modified,
+  }
+}

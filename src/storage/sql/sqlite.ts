@@ -1,0 +1,172 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as delay } from 'node:timers/promises'
+import { GatewayError } from '#kernel/errors.ts'
+import { type CommitConnection, SharedCommits } from '#storage/sql/shared-commits.ts'
+import type { MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/sql/sql-client.ts'
+import { isBusy, sqliteError } from '#storage/sql/sqlite-errors.ts'
+import { StatementCache } from '#storage/sql/statement-cache.ts'
+
+/**
+ * `case_sensitive_like` makes LIKE compare as PostgreSQL does; letter case is folded by us, before a value is stored.
+ * The short time-out bounds how long the event loop may stand still; the queue of writers waits longer, without blocking.
+ */
+const settings = `
+  pragma busy_timeout = 20;
+  pragma foreign_keys = on;
+  pragma case_sensitive_like = on;
+  pragma cache_size = -16000;
+  pragma temp_store = memory;
+`
+const migrationLockMillis = 60_000
+
+/** A database in one file: one connection writes, another reads, so that no reader sees what is not yet committed. */
+export class SqliteClient implements SqlClient {
+  readonly dialect = 'sqlite'
+  readonly #writer: DatabaseSync
+  readonly #reader: DatabaseSync
+  readonly #writes: StatementCache
+  readonly #reads: StatementCache
+  readonly #commits: SharedCommits
+  #closed = false
+
+  /** Makes the file and its folder when they do not exist. Only the owner may read them. */
+  constructor(file: string) {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    this.#writer = openFile(file, { readOnly: false })
+    try {
+      this.#writer.exec(`pragma journal_mode = wal; pragma synchronous = full; ${settings}`)
+      this.#reader = openFile(file, { readOnly: true })
+      this.#reader.exec(settings)
+    } catch (error) {
+      this.#writer.close()
+      throw sqliteError(error)
+    }
+    this.#writes = new StatementCache(this.#writer)
+    this.#reads = new StatementCache(this.#reader)
+    this.#commits = new SharedCommits(commitConnection(this.#writer))
+  }
+
+  async query<R>(query: SqlQuery<R>): Promise<R[]> {
+    if (this.#closed) throw closedError()
+    try {
+      return this.#reads.get(query).all(...query.params) as unknown as R[]
+    } catch (error) {
+      throw sqliteError(error)
+    }
+  }
+
+  async transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
+    if (this.#closed) throw closedError()
+    return await this.#commits.add(async () => {
+      const tx = new SqliteTransaction(this.#writes)
+      try {
+        return await work(tx)
+      } finally {
+        tx.end()
+      }
+    })
+  }
+
+  async migrate(plan: MigrationPlan): Promise<void> {
+    await this.#commits.idle()
+    const giveUp = performance.now() + migrationLockMillis
+    while (!tryBegin(this.#writer, 'begin exclusive')) {
+      if (performance.now() >= giveUp) throw sqliteError(new Error('another process keeps the database locked'))
+      await delay(50)
+    }
+    const tx = new SqliteTransaction(this.#writes)
+    try {
+      await plan(tx, async (script) => this.#writer.exec(script))
+      this.#writer.exec('commit')
+    } catch (error) {
+      if (this.#writer.isTransaction) this.#writer.exec('rollback')
+      throw sqliteError(error)
+    } finally {
+      tx.end()
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await this.#commits.idle()
+    this.#reader.close()
+    this.#writer.close()
+  }
+}
+
+class SqliteTransaction implements SqlTransaction {
+  readonly dialect = 'sqlite'
+  readonly #statements: StatementCache
+  #open = true
+
+  constructor(statements: StatementCache) {
+    this.#statements = statements
+  }
+
+  async query<R>(query: SqlQuery<R>): Promise<R[]> {
+    return this.#execute(() => this.#statements.get(query).all(...query.params) as unknown as R[])
+  }
+
+  async run(query: SqlQuery<unknown>): Promise<number> {
+    return this.#execute(() => Number(this.#statements.get(query).run(...query.params).changes))
+  }
+
+  end(): void {
+    this.#open = false
+  }
+
+  #execute<T>(statement: () => T): T {
+    if (!this.#open) throw new GatewayError('INTERNAL', 'a statement came after its transaction had ended')
+    try {
+      return statement()
+    } catch (error) {
+      throw sqliteError(error)
+    }
+  }
+}
+
+function openFile(file: string, options: { readOnly: boolean }): DatabaseSync {
+  try {
+    return new DatabaseSync(file, options)
+  } catch (error) {
+    throw sqliteError(error)
+  }
+}
+
+function tryBegin(database: DatabaseSync, statement: 'begin immediate' | 'begin exclusive'): boolean {
+  try {
+    database.exec(statement)
+    return true
+  } catch (error) {
+    if (isBusy(error)) return false
+    throw sqliteError(error)
+  }
+}
+
+function commitConnection(database: DatabaseSync): CommitConnection {
+  const [savepoint, release, rollbackTo, commit] = ['savepoint unit', 'release unit', 'rollback to unit', 'commit'].map(
+    (text) => database.prepare(text),
+  )
+  return {
+    begin: () => tryBegin(database, 'begin immediate'),
+    savepoint: () => savepoint?.run(),
+    release: () => release?.run(),
+    rollbackToSavepoint: () => rollbackTo?.run(),
+    commit: () => {
+      try {
+        commit?.run()
+      } catch (error) {
+        throw sqliteError(error)
+      }
+    },
+    rollback: () => database.exec('rollback'),
+    get inTransaction() {
+      return database.isTransaction
+    },
+  }
+}
+
+const closedError = (): GatewayError => new GatewayError('SHUTTING_DOWN', 'the database is closed')

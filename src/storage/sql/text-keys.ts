@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto'
+import { foldValue } from '#identity/filter/compare-values.ts'
+import { GatewayError } from '#kernel/errors.ts'
+
+/** UTF-16 units of a value that its key holds; longer ones are cut, which their length tells. */
+const keyLength = 200
+
+/** Letter case folded here and never by a database, so that all databases agree. */
+export const foldKey = (text: string): string => foldValue(text, false)
+
+/** A folded text as it stands in an index: itself, or a beginning that is longer than any that is whole. */
+export function indexKey(folded: string): string {
+  if (folded.length <= keyLength) return folded
+  const unit = folded.charCodeAt(keyLength)
+  return folded.slice(0, keyLength + (unit >= 0xd800 && unit <= 0xdbff ? 2 : 1))
+}
+
+export const isLong = (folded: string): boolean => folded.length > keyLength
+
+/** A key for equality only, of bounded length whatever the text. */
+export function lookupKey(text: string): string {
+  const folded = foldKey(text)
+  if (!isLong(folded)) return folded
+  return `${indexKey(folded)}${createHash('sha256').update(folded).digest('hex')}`
+}
+
+/** The number that a value counts as where values are ordered (`compareValues`), or null. */
+export const numberOf = (value: string): bigint | null => (/^-?\d{1,18}$/.test(value) ? BigInt(value) : null)
+
+/** PostgreSQL holds no NUL characters, and UTF-8 no halves of surrogate pairs. */
+export const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
+
+export function assertStorable(what: string, text: string): void {
+  if (!isStorable(text)) {
+    const publicText = `The ${what} holds a character that cannot be stored.`
+    throw new GatewayError('BAD_REQUEST', `${what} with a NUL character or half a surrogate pair`, { publicText })
+  }
+}
+
+/** The least text that is greater than all that start with `prefix`, in code-point order; undefined when there is none. */
+export function afterPrefix(prefix: string): string | undefined {
+  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0)
+  for (let last = points.pop(); last !== undefined; last = points.pop()) {
+    if (last === 0x10ffff) continue
+    const next = last === 0xd7ff ? 0xe000 : last + 1
+    return String.fromCodePoint(...points, next)
+  }
+  return undefined
+}

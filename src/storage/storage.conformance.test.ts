@@ -1,0 +1,39 @@
+import { onTestFinished } from 'vitest'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { auditStoreConformance } from '#storage/conformance/audit-store.ts'
+import { filterConformance } from '#storage/conformance/filters.ts'
+import { groupConformance } from '#storage/conformance/groups.ts'
+import { sessionStoreConformance } from '#storage/conformance/session-store.ts'
+import { userDirectoryConformance } from '#storage/conformance/user-directory.ts'
+import { openStorage, type Storage } from '#storage/open.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+
+async function storageAt(url: string): Promise<Storage> {
+  const storage = openStorage({ url, clock: systemClock, log: silentLogger })
+  onTestFinished(() => storage.close())
+  await storage.ready()
+  return storage
+}
+
+onEachDatabase('sessions', (freshUrl) => {
+  sessionStoreConformance(async () => (await storageAt(await freshUrl())).sessions)
+})
+
+onEachDatabase('audit', (freshUrl) => {
+  auditStoreConformance(async () => (await storageAt(await freshUrl())).audit)
+})
+
+onEachDatabase('user directory', (freshUrl) => {
+  const directories = async () => {
+    const storage = await storageAt(await freshUrl())
+    return (name: string) => {
+      const directory = storage.userDirectory({ name })
+      onTestFinished(() => directory.close())
+      return directory
+    }
+  }
+  userDirectoryConformance(directories)
+  groupConformance(directories)
+  filterConformance(directories)
+})
