@@ -1,4 +1,3 @@
-import type { Catalog } from '#sdk/catalog.ts'
 import { authMechanisms } from '#catalog/auth-mechanisms.ts'
 import { authorizations } from '#catalog/authorizations.ts'
 import { customTasks } from '#catalog/custom-tasks.ts'
@@ -6,6 +5,7 @@ import { filters } from '#catalog/filters.ts'
 import { mappers } from '#catalog/mappers.ts'
 import { targets } from '#catalog/targets.ts'
 import { tasks } from '#catalog/workflow-tasks.ts'
+import type { Catalog } from '#sdk/catalog.ts'
 
 /** Everything this build of Gatehouse can be configured with. */
 export const catalog: Catalog = { authMechanisms, authorizations, customTasks, filters, mappers, targets, tasks }

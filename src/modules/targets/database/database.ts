@@ -1,0 +1,45 @@
+import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
+import { loadSeed, seedFile } from '#modules/targets/database/seed.ts'
+import { text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { defineTarget } from '#sdk/target.ts'
+
+const parameters = {
+  directory: text({
+    about: "The name space of its users and groups within the database; the target's own name when absent.",
+  }),
+  url: text({
+    about: '`postgres://…`, or `sqlite:` and a file; the database of Gatehouse itself when absent.',
+    secret: true,
+  }),
+  seed: text({
+    about:
+      'A JSON file in the configuration folder with users and groups, loaded once, while there are no users. For demonstrations.',
+  }),
+}
+
+/** Users, groups and memberships in a database: the one Gatehouse runs on, or another. */
+export default defineTarget({
+  className: 'targets.Database',
+  parameters,
+  parse: (params, issues, context) => {
+    const { directory, url, seed } = readParameters(parameters, params, issues, context)
+    if (url !== undefined && !/^(postgres|postgresql|sqlite):/.test(url)) {
+      issues.error(params.pathOf('url'), 'must start with postgres: or sqlite:')
+    }
+    return { directory, url, seed: seedFile(seed, params, issues, context) }
+  },
+  create: async ({ directory, url, seed }, host) => {
+    const users = await host.openUserDirectory({
+      name: directory ?? host.name,
+      ...(url === undefined ? {} : { url }),
+    })
+    try {
+      if (seed !== undefined) await loadSeed(seed, users, host.log)
+    } catch (error) {
+      await users.close()
+      throw error
+    }
+    return new DatabaseTarget(users)
+  },
+})

@@ -1,0 +1,66 @@
+import { readFile } from 'node:fs/promises'
+import { isAbsolute, relative, resolve } from 'node:path'
+import * as z from 'zod'
+import { Attributes } from '#identity/attributes.ts'
+import type { UserDirectory } from '#identity/user-directory.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Issues } from '#kernel/issues.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
+
+const values = z.record(z.string(), z.array(z.string()))
+const seedSchema = z.strictObject({
+  groups: z.array(z.strictObject({ name: z.string(), description: z.string().optional() })).default([]),
+  users: z
+    .array(z.strictObject({ userID: z.string(), attributes: values, groups: z.array(z.string()).default([]) }))
+    .default([]),
+})
+
+/** The file's full path; undefined when there is none to load, or when it lies outside the configuration folder. */
+export function seedFile(
+  name: string | undefined,
+  params: Params,
+  issues: Issues,
+  { folder }: ParseContext,
+): string | undefined {
+  if (name === undefined) return undefined
+  const file = resolve(folder, name)
+  const inside = relative(folder, file)
+  if (!isAbsolute(name) && !inside.startsWith('..')) return file
+  issues.error(params.pathOf('seed'), 'must be a file in the configuration folder')
+  return undefined
+}
+
+/** Puts the file's users and groups into the directory, unless it has users already. Throws when the file cannot be used. */
+export async function loadSeed(file: string, users: UserDirectory, log: Logger): Promise<void> {
+  const { total } = await users.searchUsers({ offset: 0, limit: 1 })
+  if (total > 0) return
+  const seed = await readSeed(file)
+  for (const { name, description } of seed.groups) {
+    const attributes = new Map(description === undefined ? [] : [['description', [description]]])
+    await unlessThere(() => users.createGroup(name, attributes))
+  }
+  for (const { userID, attributes, groups } of seed.users) {
+    await unlessThere(() => users.create({ userID, groups, attributes: Attributes.from(attributes) }))
+  }
+  log.info('directory seeded', { file, users: seed.users.length, groups: seed.groups.length })
+}
+
+async function readSeed(file: string): Promise<z.infer<typeof seedSchema>> {
+  try {
+    return seedSchema.parse(JSON.parse(await readFile(file, 'utf8')))
+  } catch (cause) {
+    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : String(cause)
+    throw new Error(`seed ${file}: ${reason}`, { cause })
+  }
+}
+
+/** Another process may be seeding the same directory. */
+async function unlessThere(create: () => Promise<unknown>): Promise<void> {
+  try {
+    await create()
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
+  }
+}
