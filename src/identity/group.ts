@@ -6,6 +6,8 @@ export interface Group {
   readonly name: string
   readonly description?: string
   readonly members: readonly string[]
+  /** The members' own ids, in the order of `members`, where the store read them along. */
+  readonly memberIds?: readonly string[]
   readonly attributes?: Attributes
   readonly version?: string
   readonly created?: Date

@@ -22,7 +22,10 @@ export interface Page<T> {
 
 /** What changed, told by the transaction that changed it, so that the audit says what really happened. */
 export interface UserChange {
-  /** `entry` for a user (attribute `userID`) or a group (attribute `name`) as a whole, `group` for a membership. */
+  /**
+   * `entry` for a user (attribute `userID`) or a group (attribute `name`) as a whole, `group` for a membership, told by
+   * the group's name (attribute `groups`) or, where a group was changed, the user's login (attribute `members`).
+   */
   readonly subject: 'entry' | 'attribute' | 'group'
   readonly action: 'add' | 'replace' | 'delete'
   readonly attribute: string
@@ -74,7 +77,7 @@ export interface UserDirectory {
    * user, VERSION_MISMATCH when it has another version.
    */
   sync(change: UserSync): Promise<readonly UserChange[]>
-  /** No changes when there is no such user. */
+  /** Tells the entry alone; attributes and memberships go with it. No changes when there is no such user. */
   delete(userID: string): Promise<readonly UserChange[]>
 
   /** With its members' logins, unless told to leave them out. */

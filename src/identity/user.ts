@@ -5,6 +5,8 @@ export interface User {
   readonly userID: string
   readonly attributes: Attributes
   readonly groups: readonly string[]
+  /** The groups' own ids, in the order of `groups`, where the store read them along. */
+  readonly groupIds?: readonly string[]
   /** The store's own identifier, where it has one beside the login. */
   readonly id?: string
   /** Changes with every change to the user, where the store keeps versions. */

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -33,6 +33,13 @@ test('what was written is there after a restart', async () => {
   const again = storageIn({ dataFolder }).userDirectory({ name: 'people' })
   expect((await again.findByLogin('alice'))?.attributes.first('mail')).toBe('a@x.org')
   await again.close()
+})
+
+test('only the owner can read the database', async () => {
+  const dataFolder = join(folder(), 'data')
+  await storageIn({ dataFolder }).ready()
+  const modes = ['.', 'gatehouse.db', 'gatehouse.db-wal'].map((name) => statSync(join(dataFolder, name)).mode & 0o77)
+  expect(modes).toEqual([0, 0, 0])
 })
 
 test('a directory in another database has its own users', async () => {

@@ -21,6 +21,8 @@ export interface MappingSource {
   /** The names of all attributes there are; a mapper that hands everything on needs it. */
   names?(): Iterable<string>
   readonly groups: readonly string[]
+  /** The groups' own ids, in the order of `groups`, where they are known. */
+  readonly groupIds?: readonly string[]
   readonly userID: string
 }
 
@@ -40,9 +42,10 @@ export function toTexts(value: MappedValue): readonly string[] {
   return [typeof value.value === 'string' ? value.value : JSON.stringify(value.value)]
 }
 
-export const userSource = ({ userID, attributes, groups }: User): MappingSource => ({
+export const userSource = ({ userID, attributes, groups, groupIds }: User): MappingSource => ({
   userID,
   groups,
+  ...(groupIds === undefined ? {} : { groupIds }),
   values: (name) => attributes.values(name),
   names: () => attributes.names(),
 })

@@ -122,6 +122,23 @@ export function groupConformance(open: () => Promise<(name: string) => UserDirec
     expect((await directory.searchGroups({ offset: 0, limit: 0 })).total).toBe(1)
   })
 
+  test('ids come in the order of the names they belong to', async () => {
+    const directory = await one()
+    for (const login of ['zoe', 'Amy', 'bob']) await directory.create(user(login, {}, ['beta', 'Alpha', 'gamma']))
+    const alice = await directory.findByLogin('amy')
+    const ids = await Promise.all(
+      (alice?.groups ?? []).map(async (name) => (await directory.findGroupByName(name))?.id),
+    )
+    expect(alice?.groups).toHaveLength(3)
+    expect(alice?.groupIds).toEqual(ids)
+    const group = await directory.findGroupByName('alpha')
+    const members = await Promise.all(
+      (group?.members ?? []).map(async (login) => (await directory.findByLogin(login))?.id),
+    )
+    expect(group?.members).toHaveLength(3)
+    expect(group?.memberIds).toEqual(members)
+  })
+
   test('groups are searched by name and attribute, without their members', async () => {
     const directory = await one()
     await directory.create(user('alice', {}, ['plain']))

@@ -10,8 +10,9 @@ export interface Entry {
   readonly created: Date
   readonly modified: Date
   readonly attributes: Attributes
-  /** Names of groups or of members. */
+  /** Names of groups or of members, and their ids in the same order. */
   readonly related: readonly string[]
+  readonly relatedIds: readonly string[]
 }
 
 /** Which of an entry's memberships are read along. */
@@ -23,7 +24,7 @@ export type EntryRow = readonly [
   entry: number,
   /** Id, attribute name or related name. */
   label: string,
-  /** Name or value. */
+  /** Name, value or related id. */
   content: string,
   /** Version or position. */
   ordinal: number,
@@ -38,7 +39,6 @@ const [entryPart, valuePart, relatedPart] = [0, 1, 2]
  * join's tables in the order in which they are written: the few keys of the page first.
  */
 export function readEntries(db: Builder, keys: Expression<{ pk: number }>, related: Related) {
-  const nothing = sql.lit('')
   const zero = sql<number>`0`
   const entries = db
     .with('page', () => keys)
@@ -83,7 +83,7 @@ export function readEntries(db: Builder, keys: Expression<{ pk: number }>, relat
         sql<number>`${sql.lit(relatedPart)}`.as('part'),
         `m.${own} as entry`,
         'r.name as label',
-        sql<string>`${nothing}`.as('content'),
+        'r.id as content',
         zero.as('ordinal'),
         zero.as('created'),
         zero.as('modified'),
@@ -94,7 +94,7 @@ export function readEntries(db: Builder, keys: Expression<{ pk: number }>, relat
 interface Draft {
   row: EntryRow | undefined
   readonly values: Map<string, string[]>
-  readonly related: string[]
+  readonly related: { readonly name: string; readonly id: string }[]
 }
 
 /** Rows come in any order. */
@@ -108,7 +108,7 @@ export function assembleEntries(rows: readonly EntryRow[]): Entry[] {
       drafts.set(entry, draft)
     }
     if (part === entryPart) draft.row = row
-    else if (part === relatedPart) draft.related.push(label)
+    else if (part === relatedPart) draft.related.push({ name: label, id: content })
     else {
       const values = draft.values.get(label) ?? []
       if (ordinal === 0 || values.length === 0) draft.values.set(label, values)
@@ -120,6 +120,7 @@ export function assembleEntries(rows: readonly EntryRow[]): Entry[] {
 }
 
 function toEntry([, , id, name, version, created, modified]: EntryRow, { values, related }: Draft): Entry {
+  if (related.length > 1) related.sort((a, b) => (a.name < b.name ? -1 : 1))
   return {
     id,
     name,
@@ -127,6 +128,7 @@ function toEntry([, , id, name, version, created, modified]: EntryRow, { values,
     created: new Date(created),
     modified: new Date(modified),
     attributes: Attributes.from(values),
-    related: related.length > 1 ? related.sort() : related,
+    related: related.map((one) => one.name),
+    relatedIds: related.map((one) => one.id),
   }
 }

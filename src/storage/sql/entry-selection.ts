@@ -34,7 +34,8 @@ export async function selectEntries(
   const truth = filter === undefined ? undefined : truthOf(filter)
   if (truth === undefined || isAlways(truth)) {
     return {
-      page: (dialect, related, limit, offset) => asLists(pages(dialect)[related].all({ collection, limit, offset })),
+      page: (dialect, related, limit, offset) =>
+        pageOf(dialect, pages(dialect)[related].all({ collection, limit, offset })),
       count: (dialect) => counts(dialect).all({ collection }),
     }
   }
@@ -47,6 +48,13 @@ export async function selectEntries(
     count: (dialect) => dynamic({ compile: () => keys.count().compile(builderFor(dialect)) }),
   }
 }
+
+/**
+ * PostgreSQL plans a statement that it keeps prepared for a page of any size, and then reads whole tables; one without a
+ * name is planned for the page that is asked. For few entries that makes no difference.
+ */
+const pageOf = (dialect: SqlDialect, query: SqlQuery<unknown>): SqlQuery<EntryRow> =>
+  asLists(dialect === 'postgres' ? { ...query, name: undefined } : query)
 
 /** Which of several values is rare cannot be told from the filter, so the index is asked. */
 async function bestChoice(reader: SqlReader, choices: readonly IndexedKeys[]): Promise<IndexedKeys | undefined> {

@@ -49,6 +49,7 @@ export async function createGroup(
     name,
     ...(description === undefined ? {} : { description }),
     members: [],
+    memberIds: [],
     attributes: held,
     version: '1',
     created,

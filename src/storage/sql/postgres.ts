@@ -38,6 +38,10 @@ export class PostgresClient implements SqlClient {
       keepAlive: true,
       types,
     })
+    // Between two statements of a transaction a loss has nobody to be told to; the next statement tells it.
+    this.#pool.on('connect', (connection) => {
+      connection.on('error', () => {})
+    })
     this.#pool.on('error', (error) => log.warn('an idle database connection was lost', { error: error.message }))
   }
 

@@ -108,7 +108,16 @@ export class SqlUserDirectory implements UserDirectory {
 
 function toUser(entry: Entry): User {
   const { id, version, created, modified, attributes } = entry
-  return { userID: entry.name, attributes, groups: entry.related, id, version, created, modified }
+  return {
+    userID: entry.name,
+    attributes,
+    groups: entry.related,
+    groupIds: entry.relatedIds,
+    id,
+    version,
+    created,
+    modified,
+  }
 }
 
 function toGroup(entry: Entry): Group {
@@ -119,6 +128,7 @@ function toGroup(entry: Entry): Group {
     name,
     ...(description === undefined ? {} : { description }),
     members: entry.related,
+    memberIds: entry.relatedIds,
     attributes,
     version,
     created,

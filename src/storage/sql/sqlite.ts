@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -33,7 +33,7 @@ export class SqliteClient implements SqlClient {
 
   /** Makes the file and its folder when they do not exist. Only the owner may read them. */
   constructor(file: string) {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    makeFile(file)
     this.#writer = openFile(file, { readOnly: false })
     try {
       this.#writer.exec(`pragma journal_mode = wal; pragma synchronous = full; ${settings}`)
@@ -125,6 +125,19 @@ class SqliteTransaction implements SqlTransaction {
     } catch (error) {
       throw sqliteError(error)
     }
+  }
+}
+
+/** The log files beside it get the permissions of the file itself. */
+function makeFile(file: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    closeSync(openSync(file, 'a', 0o600))
+  } catch (cause) {
+    throw new GatewayError('TARGET_UNREACHABLE', `the database file cannot be used: ${cause}`, {
+      cause,
+      retryAfter: 30,
+    })
   }
 }
 

@@ -139,9 +139,9 @@ export async function deleteUser(
   return await client.transaction(async (tx) => {
     const entry = await lockEntry(tx, users, userID)
     if (entry === undefined) return []
-    const left = await leaveGroups(tx, entry.pk, await groupsOf(tx, entry.pk), now)
+    await leaveGroups(tx, entry.pk, await groupsOf(tx, entry.pk), now)
     await deleteEntryRow(tx, entry.pk)
     await resize(tx, users, -1)
-    return [...left, { subject: 'entry', action: 'delete', attribute: 'userID', value: entry.name }]
+    return [{ subject: 'entry', action: 'delete', attribute: 'userID', value: entry.name }]
   })
 }

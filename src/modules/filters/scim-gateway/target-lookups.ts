@@ -66,6 +66,7 @@ class TargetLookups implements Lookups {
   async memberIds({ group }: FoundGroup): Promise<readonly string[]> {
     const { groupMembersAreIds } = this.#target
     if (groupMembersAreIds !== this.#loginIsId) return group.members
+    if (!this.#loginIsId && group.memberIds !== undefined) return group.memberIds
     const found = await inParallel(group.members, lookupWidth, (member) =>
       groupMembersAreIds ? this.#target.lookupUserById(member) : this.#target.lookupUserByLogin(member),
     )

@@ -45,6 +45,7 @@ export class UserView {
     return {
       userID: user.userID,
       groups: user.groups,
+      ...(user.groupIds === undefined ? {} : { groupIds: user.groupIds }),
       names: () => new Set([...user.attributes.names(), loginAttribute]),
       values: (name) => {
         const values = user.attributes.values(name)

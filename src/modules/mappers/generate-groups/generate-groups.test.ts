@@ -65,6 +65,19 @@ describe('mappers.GenerateGroups from a target', () => {
     expect(await map(fromTarget, names, { targets: { t: plainTarget } })).toEqual(expected)
   })
 
+  it('asks nothing where the ids were read along with the user', async () => {
+    const mapper = await prepare(...fromTarget).instance?.create(
+      fakeModuleHost({ targets: { t: lookupTarget(true, never) } }),
+    )
+    const user = { userID: 'a', attributes: new Attributes(), groups: ['b', 'a'], groupIds: ['2', '1'] }
+    expect(await mapper?.map(userSource(user), 'groups')).toEqual(
+      new JsonDocument([
+        { value: '2', $ref: 'https://h/scim/Groups/2', display: 'b' },
+        { value: '1', $ref: 'https://h/scim/Groups/1', display: 'a' },
+      ]),
+    )
+  })
+
   it('translates names to ids, in order, and skips what the target does not know', async () => {
     const target = lookupTarget(true, async (name) => (name === 'gone' ? undefined : groupOf(name)))
     expect(await map(fromTarget, ['b', 'gone', 'a'], { targets: { t: target } })).toEqual([

@@ -48,9 +48,12 @@ function fromTarget(
     create: (host) => ({
       map: (source) => {
         const target = host.targets.get(name)
-        if (!hasLookups(target) || !target.groupHasOwnId) {
+        const hasOwnIds = hasLookups(target) && target.groupHasOwnId
+        const { groups, groupIds } = source
+        if (!hasOwnIds || groupIds !== undefined) {
+          const ids = hasOwnIds ? groupIds : undefined
           return toGroups(
-            source.groups.map((group) => ({ id: group, display: group })),
+            groups.map((group, i) => ({ id: ids?.[i] ?? group, display: group })),
             baseUrl,
           )
         }

@@ -1,0 +1,70 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { silentLogger } from '#kernel/logger.ts'
+import { PostgresClient } from '#storage/sql/postgres.ts'
+import type { SqlQuery, SqlTransaction } from '#storage/sql/sql-client.ts'
+import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
+
+const query = (sql: string, ...params: string[]): SqlQuery<{ id: string; amount: number; pid: number }> => ({
+  sql,
+  params,
+  name: undefined,
+})
+
+async function open() {
+  const url = await freshSchema()
+  const client = new PostgresClient(url, silentLogger)
+  onTestFinished(() => client.close())
+  await client.migrate((_, runScript) =>
+    runScript("create table things (id text primary key, amount bigint); insert into things values ('a', 0), ('b', 0)"),
+  )
+  return { url, client }
+}
+
+const ownProcess = query('select pg_backend_pid() as pid')
+
+describe.skipIf(postgresUrl() === '')('PostgreSQL', () => {
+  test('a connection that died while it was idle is replaced', async () => {
+    const { url, client } = await open()
+    const [first] = await client.query(ownProcess)
+    await runSql(url, `select pg_terminate_backend(${first?.pid})`)
+    const [second] = await client.query(ownProcess)
+    expect(second?.pid).not.toBe(first?.pid)
+  })
+
+  test('a connection that dies in a transaction undoes it, and says that a retry may help', async () => {
+    const { url, client } = await open()
+    const dying = client.transaction(async (tx) => {
+      await tx.run(query("update things set amount = 1 where id = 'a'"))
+      const [own] = await tx.query(ownProcess)
+      await runSql(url, `select pg_terminate_backend(${own?.pid})`)
+      await tx.run(query("update things set amount = 2 where id = 'a'"))
+    })
+    await expect(dying).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', retryAfter: 5 })
+    expect(await client.query(query('select id, amount from things order by id'))).toEqual([
+      { id: 'a', amount: 0 },
+      { id: 'b', amount: 0 },
+    ])
+  })
+
+  test('two who lock each other out are both served in the end', async () => {
+    const { client } = await open()
+    const add = (tx: SqlTransaction, id: string) =>
+      tx.run(query('update things set amount = amount + 1 where id = $1', id))
+    const both = (first: string, second: string) =>
+      client.transaction(async (tx) => {
+        await add(tx, first)
+        await delay(50)
+        await add(tx, second)
+      })
+    await Promise.all([both('a', 'b'), both('b', 'a')])
+    const rows = await client.query(query('select amount from things'))
+    expect(rows.map(({ amount }) => amount)).toEqual([2, 2])
+  })
+
+  test('a text that PostgreSQL cannot hold is a bad request', async () => {
+    const { client } = await open()
+    const wrong = client.transaction((tx) => tx.run(query('insert into things (id) values ($1)', 'a\0b')))
+    await expect(wrong).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+})
