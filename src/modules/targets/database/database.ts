@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
 import { loadSeed, seedFile } from '#modules/targets/database/seed.ts'
 import { text } from '#sdk/parameter-types.ts'
@@ -9,7 +10,8 @@ const parameters = {
     about: "The name space of its users and groups within the database; the target's own name when absent.",
   }),
   url: text({
-    about: '`postgres://…`, or `sqlite:` and a file; the database of Gatehouse itself when absent.',
+    about:
+      '`postgres://…`, or `sqlite:` and a file, relative to the configuration folder; the database of Gatehouse itself when absent.',
     secret: true,
   }),
   seed: text({
@@ -24,10 +26,15 @@ export default defineTarget({
   parameters,
   parse: (params, issues, context) => {
     const { directory, url, seed } = readParameters(parameters, params, issues, context)
-    if (url !== undefined && !/^(postgres|postgresql|sqlite):/.test(url)) {
-      issues.error(params.pathOf('url'), 'must start with postgres: or sqlite:')
+    const file = url === undefined ? undefined : /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
+    if (url !== undefined && file === undefined && !/^postgres(ql)?:\/\/./.test(url)) {
+      issues.error(params.pathOf('url'), '"url": must start with postgres:// or sqlite:')
     }
-    return { directory, url, seed: seedFile(seed, params, issues, context) }
+    return {
+      directory,
+      url: file === undefined ? url : `sqlite:${resolve(context.folder, file)}`,
+      seed: seedFile(seed, params, issues, context),
+    }
   },
   create: async ({ directory, url, seed }, host) => {
     const users = await host.openUserDirectory({

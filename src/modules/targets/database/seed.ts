@@ -17,6 +17,8 @@ const seedSchema = z.strictObject({
     .default([]),
 })
 
+type Seed = z.infer<typeof seedSchema>
+
 /** The file's full path; undefined when there is none to load, or when it lies outside the configuration folder. */
 export function seedFile(
   name: string | undefined,
@@ -32,11 +34,23 @@ export function seedFile(
   return undefined
 }
 
-/** Puts the file's users and groups into the directory, unless it has users already. Throws when the file cannot be used. */
+/**
+ * Puts the file's users and groups into the directory, unless it has users already, or does not answer now. Throws when
+ * the file cannot be used.
+ */
 export async function loadSeed(file: string, users: UserDirectory, log: Logger): Promise<void> {
+  const seed = await readSeed(file)
+  try {
+    await plant(seed, file, users, log)
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code !== 'TARGET_UNREACHABLE') throw error
+    log.warn('directory not seeded, since its database does not answer', { file, error: error.message })
+  }
+}
+
+async function plant(seed: Seed, file: string, users: UserDirectory, log: Logger): Promise<void> {
   const { total } = await users.searchUsers({ offset: 0, limit: 1 })
   if (total > 0) return
-  const seed = await readSeed(file)
   for (const { name, description } of seed.groups) {
     const attributes = new Map(description === undefined ? [] : [['description', [description]]])
     await unlessThere(() => users.createGroup(name, attributes))
@@ -47,7 +61,7 @@ export async function loadSeed(file: string, users: UserDirectory, log: Logger):
   log.info('directory seeded', { file, users: seed.users.length, groups: seed.groups.length })
 }
 
-async function readSeed(file: string): Promise<z.infer<typeof seedSchema>> {
+async function readSeed(file: string): Promise<Seed> {
   try {
     return seedSchema.parse(JSON.parse(await readFile(file, 'utf8')))
   } catch (cause) {

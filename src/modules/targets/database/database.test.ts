@@ -1,0 +1,63 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { UserDirectoryOptions } from '#identity/user-directory.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import database from '#modules/targets/database/database.ts'
+import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { openStorage } from '#storage/open.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+
+function setUp(params: ParamValues) {
+  const folder = mkdtempSync(join(tmpdir(), 'database-target-'))
+  const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger })
+  onTestFinished(async () => {
+    await storage.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const issues = noIssues()
+  const prepared = database.prepare(fakeParams(params), issues, fakeParseContext(folder))
+  const opened: UserDirectoryOptions[] = []
+  const create = () =>
+    prepared.create({
+      ...fakeModuleHost(),
+      name: 'people',
+      openUserDirectory: async (options) => {
+        opened.push(options)
+        return storage.userDirectory(options)
+      },
+    })
+  return { folder, issues: issueTexts(issues.list), create, opened }
+}
+
+test('an address of another kind is an error that does not repeat it', () => {
+  for (const url of ['mysql://root:hunter2@db/x', 'postgres:hunter2', 'sqlite:']) {
+    const { issues } = setUp({ url })
+    expect(issues).toEqual(['error params.url: "url": must start with postgres:// or sqlite:'])
+  }
+})
+
+test('the directory is named by the target or the parameter, and files are found from the configuration folder', async () => {
+  const { folder, issues, create, opened } = setUp({ url: 'sqlite:other.db' })
+  expect(issues).toEqual([])
+  await (await create()).close?.()
+  expect(opened).toEqual([{ name: 'people', url: `sqlite:${join(folder, 'other.db')}` }])
+  const named = setUp({ directory: 'crew', url: 'sqlite:///tmp/x.db' })
+  await (await named.create()).close?.()
+  expect(named.opened).toEqual([{ name: 'crew', url: 'sqlite:/tmp/x.db' }])
+})
+
+test('a target whose database is down is created, and each call says so with a hint to come back', async () => {
+  const { folder, create } = setUp({ url: 'postgres://u:p@127.0.0.1:1/none', seed: 'seed.json' })
+  writeFileSync(join(folder, 'seed.json'), '{"users":[{"userID":"ada","attributes":{}}]}')
+  const target = await create()
+  const { request, changes } = targetFixture(target, { attributes: ['a', 'b', 'c'], groups: ['a', 'b', 'c'] })
+  for (const call of [() => target.findUser('ada', [], request), () => target.createUser(userOf('bob'), [], request)]) {
+    await expect(call()).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', retryAfter: 5 })
+  }
+  expect(changes).toEqual([])
+  await target.close?.()
+})
