@@ -122,7 +122,7 @@ function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest
   } catch {
     // A request whose host or address is malformed belongs to no API.
   }
-  parts.metrics.requests.inc({ application: '', method: fastifyRequest.method, status: error.status })
+  parts.metrics.answered('', fastifyRequest.method, error.status, 0)
   parts.log.info('request refused', { requestId: fastifyRequest.id, status: error.status, err: error })
   const request = { id: fastifyRequest.id } as HttpRequest
   return send(reply, fastifyRequest.id, errorResponse(error, { errors, request }))
@@ -145,8 +145,7 @@ function fromFastify(thrown: unknown): GatewayError {
 
 function record(parts: AppParts, request: HttpRequest, { response, error, passage }: PipelineAnswer, ms: number): void {
   const application = passage.application?.name ?? ''
-  parts.metrics.requests.inc({ application, method: request.method, status: response.status })
-  parts.metrics.seconds.observe({ application }, ms / 1000)
+  parts.metrics.answered(application, request.method, response.status, ms)
   const fields = {
     requestId: request.id,
     method: request.method,

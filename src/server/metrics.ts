@@ -5,21 +5,40 @@ export function createMetrics() {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
+  const requests = new Counter({
+    name: 'gatehouse_http_requests_total',
+    help: 'Requests answered, by application, method and status.',
+    labelNames: ['application', 'method', 'status'],
+    registers,
+  })
+  const seconds = new Histogram({
+    name: 'gatehouse_http_request_seconds',
+    help: 'Time to answer, by application.',
+    labelNames: ['application'],
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30],
+    registers,
+  })
+  // Labels are resolved once per combination: applications are configured, methods and statuses are HTTP's own.
+  const counters = new Map<string, ReturnType<typeof requests.labels>>()
+  const timers = new Map<string, ReturnType<typeof seconds.labels>>()
   return {
     registry,
-    requests: new Counter({
-      name: 'gatehouse_http_requests_total',
-      help: 'Requests answered, by application, method and status.',
-      labelNames: ['application', 'method', 'status'],
-      registers,
-    }),
-    seconds: new Histogram({
-      name: 'gatehouse_http_request_seconds',
-      help: 'Time to answer, by application.',
-      labelNames: ['application'],
-      buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30],
-      registers,
-    }),
+    /** One request of an application (empty when none was found) was answered. */
+    answered(application: string, method: string, status: number, ms: number): void {
+      const key = `${method} ${status} ${application}`
+      let counter = counters.get(key)
+      if (counter === undefined) {
+        counter = requests.labels(application, method, String(status))
+        counters.set(key, counter)
+      }
+      counter.inc()
+      let timer = timers.get(application)
+      if (timer === undefined) {
+        timer = seconds.labels(application)
+        timers.set(application, timer)
+      }
+      timer.observe(ms / 1000)
+    },
     reloads: new Counter({
       name: 'gatehouse_configuration_reloads_total',
       help: 'Configuration changes, by outcome: applied or refused.',
