@@ -40,7 +40,9 @@ export class Attributes implements AttributeSource {
   }
 
   add(name: string, values: readonly string[]): void {
-    if (values.length > 0) this.set(name, [...this.values(name), ...values])
+    if (values.length === 0) return
+    const present = this.values(name)
+    this.set(name, present.length === 0 ? values : [...present, ...values])
   }
 
   delete(name: string): void {

@@ -63,13 +63,17 @@ function readComplex(
   options: ReadOptions,
 ): JsonObject | undefined {
   const result: Record<string, JsonValue> = {}
-  for (const [name, part] of Object.entries(raw)) {
+  let empty = true
+  for (const name of Object.keys(raw)) {
+    const part = raw[name] ?? null
     const sub = schema.subAttribute(attribute, name)
     if (sub === undefined || (sub.mutability === 'readOnly' && options.readOnly === 'drop')) continue
     const value = readValue(schema, sub, part, options)
-    if (value !== undefined) result[sub.name] = value
+    if (value === undefined) continue
+    result[sub.name] = value
+    empty = false
   }
-  return Object.keys(result).length === 0 ? undefined : result
+  return empty ? undefined : result
 }
 
 function readSimple(attribute: SchemaAttribute, raw: JsonValue): JsonValue | undefined {

@@ -21,7 +21,7 @@ export interface CommitLimits {
   readonly joinMillis: number
   /** How long another process may hold the write lock. */
   readonly lockMillis: number
-  /** How long a unit may take. */
+  /** How long the units of one commit may take together. */
   readonly unitMillis: number
 }
 
@@ -76,6 +76,7 @@ export class SharedCommits {
   async #commitTogether(): Promise<void> {
     const settle: (() => void)[] = []
     const ran: Unit[] = []
+    const late = new Lateness(this.#limits.unitMillis)
     try {
       await this.#begin()
       const closes = performance.now() + this.#limits.joinMillis
@@ -83,7 +84,7 @@ export class SharedCommits {
         const unit = this.#waiting.shift()
         if (unit === undefined) break
         ran.push(unit)
-        settle.push(await this.#runUnit(unit))
+        settle.push(await this.#runUnit(unit, late))
       } while (ran.length < this.#limits.units && performance.now() < closes)
       this.#connection.commit()
     } catch (error) {
@@ -92,6 +93,8 @@ export class SharedCommits {
       const failed = ran.length > 0 ? ran : this.#waiting.splice(0)
       for (const unit of failed) unit.reject(error)
       return
+    } finally {
+      late.end()
     }
     for (const each of settle) each()
   }
@@ -107,11 +110,11 @@ export class SharedCommits {
   }
 
   /** What to tell the unit's caller once the commit is durable. Throws when the whole transaction is lost. */
-  async #runUnit(unit: Unit): Promise<() => void> {
+  async #runUnit(unit: Unit, late: Lateness): Promise<() => void> {
     const connection = this.#connection
     connection.savepoint()
     try {
-      const value = await this.#bounded(unit.work())
+      const value = await Promise.race([unit.work(), late.promise])
       connection.release()
       return () => unit.resolve(value)
     } catch (error) {
@@ -121,19 +124,24 @@ export class SharedCommits {
       return () => unit.reject(error)
     }
   }
+}
 
-  async #bounded<T>(work: Promise<T>): Promise<T> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(
+/** Rejects when the time is up. One for a whole commit: a timer for each unit would cost as much as a small unit. */
+class Lateness {
+  readonly promise: Promise<never>
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(millis: number) {
+    this.promise = new Promise((_, reject) => {
+      this.#timer = setTimeout(
         () => reject(new GatewayError('INTERNAL', 'a transaction waited for something else than its database')),
-        this.#limits.unitMillis,
+        millis,
       )
     })
-    try {
-      return await Promise.race([work, late])
-    } finally {
-      clearTimeout(timer)
-    }
+    this.promise.catch(() => {})
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
   }
 }

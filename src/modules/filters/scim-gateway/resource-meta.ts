@@ -9,11 +9,10 @@ interface Dated {
 /** RFC 7643 3.1; dates and version where the store has them. */
 export function resourceMeta(resourceType: string, location: string, stored: Dated): JsonObject {
   const { created, modified, version } = stored
-  return {
-    resourceType,
-    ...(created === undefined ? {} : { created: created.toISOString() }),
-    ...(modified === undefined ? {} : { lastModified: modified.toISOString() }),
-    location,
-    ...(version === undefined ? {} : { version: `W/"${version}"` }),
-  }
+  const meta: Record<string, string> = { resourceType }
+  if (created !== undefined) meta['created'] = created.toISOString()
+  if (modified !== undefined) meta['lastModified'] = modified.toISOString()
+  meta['location'] = location
+  if (version !== undefined) meta['version'] = `W/"${version}"`
+  return meta
 }
