@@ -162,6 +162,22 @@ describe('the public listener', () => {
     expect(answer).not.toMatch(/node_modules|at .*\.ts/)
   })
 
+  test.each([
+    ['a broken escape', '/api/Users/%zz', '', 400],
+    ['dot segments', '/api/../api', '', 400],
+    ['a long path', `/api/${'a'.repeat(9000)}`, '', 414],
+    ['two credentials', '/api', 'Authorization: Bearer a\r\nAuthorization: Bearer b\r\n', 400],
+  ])('%s is refused in the format of the API', async (_what, path, headers, status) => {
+    const { port } = await start()
+    const answer = await raw(port, `GET ${path} HTTP/1.1\r\nHost: app.test\r\n${headers}Connection: close\r\n\r\n`)
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} [\\s\\S]*\r\n\r\nscim ${status}$`))
+  })
+
+  test('a request without a host is told so', async () => {
+    const { port } = await start()
+    expect(await raw(port, 'GET /api HTTP/1.1\r\nConnection: close\r\n\r\n')).toContain('The Host header is malformed.')
+  })
+
   test('a body over the limit is 413 in the format of the API, announced or not', async () => {
     const { url, port } = await start()
     const announced = await fetch(`${url}/api`, { method: 'POST', body: 'x'.repeat(1024 * 1024 + 1) })

@@ -3,6 +3,7 @@ import http from 'node:http'
 import https from 'node:https'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { errorResponse, type PipelineAnswer } from '#engine/pipeline/pipeline.ts'
+import type { Runtime } from '#engine/runtime.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -13,6 +14,7 @@ import { httpLimits } from '#server/http-limits.ts'
 import { HttpRequest } from '#server/http-request.ts'
 import type { Metrics } from '#server/metrics.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
+import { soundBeginning } from '#server/request-path.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
 export interface AppParts {
@@ -57,6 +59,8 @@ function createServer(tls: AppParts['tls'], handler: http.RequestListener): http
     headersTimeout: httpLimits.requestSeconds * 1000,
     keepAliveTimeout: httpLimits.keepAliveSeconds * 1000,
     connectionsCheckingInterval: 1000,
+    // Refused by HttpRequest like any other malformed Host, with an answer that says so.
+    requireHostHeader: false,
   }
   if (tls === undefined) return http.createServer(options, handler)
   const certificate = { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) }
@@ -81,21 +85,22 @@ async function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: Fa
   } catch (error) {
     return refuse(parts, error, fastifyRequest, reply)
   }
-  const result = await parts.running.use((runtime) => inTime(runtime.handle(request), request))
+  const result = await parts.running.use((runtime) => inTime(runtime, request))
   record(parts, request, result, performance.now() - started)
   return send(reply, request.id, result.response)
 }
 
 /** The pipeline's answer, or TARGET_TIMEOUT when it does not come in time; the work is told to stop. */
-function inTime(work: Promise<PipelineAnswer>, request: HttpRequest): Promise<PipelineAnswer> {
+function inTime(runtime: Runtime, request: HttpRequest): Promise<PipelineAnswer> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {
       request.abandon()
       const error = new GatewayError('TARGET_TIMEOUT', 'the answer was not ready in time', { retryAfter: 5 })
-      const passage = { request, errors: jsonErrors, headers: {}, authenticatedNow: false }
+      const errors = runtime.routes.find(request.host, request.path)?.url.errors ?? jsonErrors
+      const passage = { request, errors, headers: {} }
       resolve({ response: errorResponse(error, passage), error, passage })
     }, httpLimits.answerSeconds * 1000)
-    void work.then((result) => {
+    void runtime.handle(request).then((result) => {
       clearTimeout(timer)
       resolve(result)
     })
@@ -115,17 +120,22 @@ function send(reply: FastifyReply, requestId: string, response: GatewayResponse)
 /** An answer to a request that never reached the pipeline, in the format of the API it was meant for. */
 function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = fromFastify(thrown)
-  let errors = jsonErrors
-  try {
-    const { host, path } = new HttpRequest(fastifyRequest.raw, fastifyRequest.id, parts.proxies)
-    errors = parts.running.current.routes.find(host, path)?.url.errors ?? jsonErrors
-  } catch {
-    // A request whose host or address is malformed belongs to no API.
-  }
+  const { host, path } = meant(parts, fastifyRequest)
+  const errors = parts.running.current.routes.find(host, path)?.url.errors ?? jsonErrors
   parts.metrics.answered('', fastifyRequest.method, error.status, 0)
   parts.log.info('request refused', { requestId: fastifyRequest.id, status: error.status, err: error })
   const request = { id: fastifyRequest.id } as HttpRequest
   return send(reply, fastifyRequest.id, errorResponse(error, { errors, request }))
+}
+
+/** Of a malformed request: its Host header, and its path as far as that is sound. */
+function meant({ proxies }: AppParts, { raw, id }: FastifyRequest): Pick<HttpRequest, 'host' | 'path'> {
+  try {
+    return new HttpRequest(raw, id, proxies)
+  } catch {
+    const host = (raw.headers.host ?? '').toLowerCase().replace(/:\d+$/, '')
+    return { host, path: soundBeginning(raw.url ?? '/') }
+  }
 }
 
 const fastifyStatus = {
@@ -158,6 +168,6 @@ function record(parts: AppParts, request: HttpRequest, { response, error, passag
     remote: request.remoteAddress,
   }
   if (error === undefined) parts.log.info('request', fields)
-  else if (error.status >= 500) parts.log.error('request failed', { ...fields, err: error })
-  else parts.log.info('request refused', { ...fields, code: error.code, reason: error.message })
+  else if (error.isRefusal) parts.log.info('request refused', { ...fields, code: error.code, reason: error.message })
+  else parts.log.error('request failed', { ...fields, err: error })
 }

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import { catalog } from '#catalog/catalog.ts'
 import { type LoadResult, loadConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
+import { SecretSource } from '#config/secrets.ts'
 import { watchConfiguration } from '#config/watch.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -75,7 +76,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   )
   await storage.ready()
   const { configFolder, dataFolder } = options
-  const services = createServices({ storage, configFolder, dataFolder, clock, log })
+  const secrets = new SecretSource(options.secretsFolder, options.environment)
+  const services = createServices({ storage, configFolder, dataFolder, secrets, clock, log })
   const metrics = createMetrics()
   const running = scope.own(new RunningConfiguration(await createRuntime(configuration, services), log))
   metrics.configurationOk.set(1)
@@ -148,7 +150,11 @@ async function swapIn(
 }
 
 async function listen(app: FastifyInstance, at: string, scheme: string, scope: Scope): Promise<string> {
-  scope.defer(() => app.close())
+  scope.defer(async () => {
+    // A connection whose request was under way at the first call has nothing to do after its answer.
+    const sweeper = setInterval(() => app.server.closeIdleConnections(), 100)
+    await app.close().finally(() => clearInterval(sweeper))
+  })
   const { host, port } = parseHostPort(at)
   await app.listen({ host, port })
   const { address, port: bound, family } = app.server.address() as AddressInfo

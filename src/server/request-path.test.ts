@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import { normalizePath } from '#server/request-path.ts'
+import { normalizePath, soundBeginning } from '#server/request-path.ts'
 
 describe('normalizePath', () => {
   test.each([
@@ -49,5 +49,21 @@ describe('normalizePath', () => {
         }
       }),
     )
+  })
+})
+
+describe('soundBeginning', () => {
+  test.each([
+    ['/scim/people/Users/%zz', '/scim/people/Users'],
+    ['/scim/people/../crm', '/scim/people'],
+    ['/scim/people/Users\\x', '/scim/people'],
+    ['/scim/people/a%2fb?x=1', '/scim/people'],
+    ['/scim/people/Users?filter=%', '/scim/people/Users'],
+    ['/%2e%2e/x', ''],
+    ['//x', ''],
+    ['http://evil/scim', ''],
+    ['*', ''],
+  ])('of %s is %j', (raw, expected) => {
+    expect(soundBeginning(raw)).toBe(expected)
   })
 })

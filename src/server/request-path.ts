@@ -19,6 +19,14 @@ export function normalizePath(raw: string): string {
   return path
 }
 
+/** Of a path that normalizePath refuses: the whole segments before the first doubtful one. */
+export function soundBeginning(raw: string): string {
+  const sound = /^(?:\/[\w~!$&'()*+,;=:@-][\w.~!$&'()*+,;=:@-]*)*(?=[/?]|$)/.exec(
+    raw.slice(0, httpLimits.pathCharacters),
+  )
+  return sound?.[0] ?? ''
+}
+
 function decodeUnreserved(raw: string): string {
   if (/%(?![0-9a-fA-F]{2})/.test(raw)) throw bad('the path has a broken escape')
   const path = raw.replace(/%[0-9a-fA-F]{2}/g, (escaped) => {

@@ -46,6 +46,14 @@ describe('Routes', () => {
     expect(at('two.test', '/n/7/x/y')).toBe('two')
   })
 
+  test('a path of thousands of slashes costs no more than another', () => {
+    const started = performance.now()
+    for (let i = 0; i < 500; i++) expect(at('one.test', `/api/scim/${'/'.repeat(8000)}`)).toBe('scim')
+    expect(performance.now() - started).toBeLessThan(1000)
+    expect(at('one.test', `/api/scim/admi/${'n/'.repeat(20)}`)).toBe('scim')
+    expect(at('three.test', '//'.repeat(20))).toBeUndefined()
+  })
+
   test('tells the mount without a trailing slash', () => {
     expect(routes.find('one.test', '/api/scim/admin/x')?.mount).toBe('/api/scim/admin')
     expect(routes.find('one.test', '/x')?.mount).toBe('')

@@ -43,6 +43,8 @@ export interface MatchedUrl {
 interface HostRoutes {
   /** By uri without its trailing slash. */
   readonly prefixes: Map<string, MatchedUrl>
+  /** The characters of the longest of them. */
+  longest: number
   readonly patterns: MatchedUrl[]
 }
 
@@ -68,12 +70,13 @@ export class Routes {
   #add(host: string, application: Application, url: Url): void {
     let routes = this.#hosts.get(host)
     if (routes === undefined) {
-      routes = { prefixes: new Map(), patterns: [] }
+      routes = { prefixes: new Map(), longest: 0, patterns: [] }
       this.#hosts.set(host, routes)
     }
     if (url.pattern === undefined) {
       const mount = url.uri.endsWith('/') ? url.uri.slice(0, -1) : url.uri
       routes.prefixes.set(mount, { application, url, mount })
+      routes.longest = Math.max(routes.longest, mount.length)
     } else {
       routes.patterns.push({ application, url, mount: '' })
     }
@@ -82,6 +85,8 @@ export class Routes {
   #findIn(routes: HostRoutes | undefined, path: string): MatchedUrl | undefined {
     if (routes === undefined) return undefined
     let prefix = path.endsWith('/') ? path.slice(0, -1) : path
+    // A path of thousands of slashes must not be tried slash by slash.
+    if (prefix.length > routes.longest) prefix = prefix.slice(0, prefix.lastIndexOf('/', routes.longest))
     for (;;) {
       const match = routes.prefixes.get(prefix)
       if (match !== undefined) return match

@@ -19,11 +19,15 @@ export function thrownFailure(plugin: string, name: string, error: ThrownError):
 }
 
 export const overrun = (plugin: string, name: string, millis: number): GatewayError =>
-  new GatewayError('TARGET_TIMEOUT', `${plugin}: ${name} took longer than ${millis} ms, so the plug-in was stopped`)
+  new GatewayError('TARGET_TIMEOUT', `${plugin}: ${name} took longer than ${millis} ms, so the plug-in was stopped`, {
+    retryAfter: 5,
+  })
 
 /** For calls that ended because another one had to be stopped: worth a retry. */
 export const interrupted = (plugin: string, name: string, reason: string): GatewayError =>
   new GatewayError('TARGET_UNREACHABLE', `${plugin}: ${name} was interrupted: ${reason}`, { retryAfter: 1 })
 
 export const died = (plugin: string, name: string, reason: string): GatewayError =>
-  new GatewayError('TARGET_FAILED', `${plugin}: the plug-in's process ended during ${name}: ${reason}`)
+  new GatewayError('TARGET_FAILED', `${plugin}: the plug-in's process ended during ${name}: ${reason}`, {
+    retryAfter: 5,
+  })

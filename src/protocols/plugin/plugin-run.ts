@@ -106,10 +106,6 @@ export class PluginRun {
     return this.#ended
   }
 
-  get busy(): number {
-    return this.#pending.size
-  }
-
   /** The functions the code has; rejects when it could not be loaded. */
   async loaded(): Promise<ReadonlySet<string>> {
     const { timeoutMillis, loadMillis = Math.max(minLoadMillis, timeoutMillis) } = this.#options

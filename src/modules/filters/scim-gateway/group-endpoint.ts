@@ -6,7 +6,7 @@ import { listResponse, parsePage } from '#protocols/scim/list-response.ts'
 import { applyPatch, changedAttributes } from '#protocols/scim/patch/apply-patch.ts'
 import { parsePatch } from '#protocols/scim/patch/parse-patch.ts'
 import type { PatchOperation } from '#protocols/scim/patch/patch-operation.ts'
-import { readResource } from '#protocols/scim/read-resource.ts'
+import { readResource, requireAttributes } from '#protocols/scim/read-resource.ts'
 import type { ReadOptions } from '#protocols/scim/read-value.ts'
 import type { ScimResource } from '#protocols/scim/resource.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
@@ -70,6 +70,7 @@ export class GroupEndpoint {
   async replace(call: ScimCall): Promise<GatewayResponse> {
     const { schema } = this.#parts.config.groups
     const sent = readResource(schema, await readBody(call), memberValues)
+    requireAttributes(schema, sent)
     const operations: PatchOperation[] = schema.core.attributes.flatMap((attribute): PatchOperation[] => {
       const value = sent[attribute.name]
       if (value !== undefined) return [{ op: 'replace', target: { attribute }, value }]

@@ -1,3 +1,4 @@
+import type { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { type MemberChange, memberChange, needsPresentMembers } from '#protocols/scim/patch/member-change.ts'
 import type { PatchOperation } from '#protocols/scim/patch/patch-operation.ts'
@@ -33,20 +34,26 @@ export async function changeMembers(
   let done = 0
   try {
     await inParallel(runs, runWidth, async ({ member, remove }) => {
-      await runWorkflow(parts, call, {
-        name,
-        user: bareUser(parts, member.user),
-        params: { groupname: found.group.name, removegroup: String(remove) },
+      // Under the lock that deleting takes, and asked again: a workflow would bring a user who is gone back to life.
+      await parts.lock.run(`user ${member.id.toLowerCase()}`, async () => {
+        if ((await parts.lookups.userById(member.id)) === undefined) {
+          if (remove) return
+          throw noSuchMember(member.id)
+        }
+        await runWorkflow(parts, call, {
+          name,
+          user: bareUser(parts, member.user),
+          params: { groupname: found.group.name, removegroup: String(remove) },
+        })
       })
       done++
     })
   } catch (error) {
-    parts.log.error('a change of members stopped part way', {
-      group: found.group.name,
-      done,
-      wanted: runs.length,
-      requestId: call.exchange.request.id,
-    })
+    if (done > 0) {
+      const { id: requestId } = call.exchange.request
+      const progress = { group: found.group.name, done, wanted: runs.length, requestId }
+      parts.log.error('a change of members stopped part way', progress)
+    }
     throw error
   }
 }
@@ -68,9 +75,12 @@ async function plan(parts: GatewayParts, found: FoundGroup, change: MemberChange
     const member = await lookups.userById(id)
     if (member === undefined) {
       if (remove) return []
-      throw scimError('invalidValue', `There is no user ${JSON.stringify(id.slice(0, 80))} to be a member.`)
+      throw noSuchMember(id)
     }
     return (await lookups.isMember(found, member)) === remove ? [{ member, remove }] : []
   })
   return runs.flat()
 }
+
+const noSuchMember = (id: string): GatewayError =>
+  scimError('invalidValue', `There is no user ${JSON.stringify(id.slice(0, 80))} to be a member.`)

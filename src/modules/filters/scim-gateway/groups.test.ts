@@ -159,6 +159,24 @@ describe('changing members', () => {
     expect(people.memberships.get('red')?.size).toBe(0)
   })
 
+  test('PUT without the required name changes nothing', async () => {
+    const { send, workflows } = await open()
+    expect((await send('PUT', '/Groups/red', {})).body).toMatchObject({ status: '400', scimType: 'invalidValue' })
+    expect(workflows.calls).toEqual([])
+  })
+
+  test('someone who is being deleted is not brought back by joining or leaving a group', async () => {
+    const { send, workflows, people } = await open()
+    const join = patchOp({ op: 'add', path: 'members', value: [{ value: 'cyd' }] })
+    const leave = patchOp({ op: 'remove', path: 'members[value eq "ann"]' })
+    const [deletedCyd, joined] = await Promise.all([send('DELETE', '/Users/cyd'), send('PATCH', '/Groups/red', join)])
+    const [deletedAnn, left] = await Promise.all([send('DELETE', '/Users/ann'), send('PATCH', '/Groups/red', leave)])
+    expect([deletedCyd.status, deletedAnn.status]).toEqual([204, 204])
+    expect([joined.status, left.status]).toEqual([400, 204])
+    expect(workflows.calls.map(({ name }) => name)).toEqual(['delete-user', 'delete-user'])
+    expect([...people.people.keys()]).toEqual(['bob'])
+  })
+
   test('a failure part way is told, and the same request again completes it', async () => {
     const { send, workflows, people } = await open()
     const add = patchOp({ op: 'add', path: 'members', value: [{ value: 'ann' }, { value: 'bob' }, { value: 'cyd' }] })

@@ -1,4 +1,5 @@
 import type { Filter } from '#identity/filter/ast.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import type { PageRequest } from '#protocols/scim/list-response.ts'
@@ -34,9 +35,19 @@ export async function pagedSearch<T>(
   if (filter !== undefined && !exact) return pageOf(await candidates(source, stored, filter), page)
   // Not every store knows a page of none.
   const query = { offset: page.startIndex - 1, limit: Math.max(1, page.count) }
-  const found = await source.search(stored === undefined ? query : { ...query, filter: stored })
+  const found = await searched(source, stored === undefined ? query : { ...query, filter: stored })
   const resources = await inParallel(found.items.slice(0, page.count), lookupWidth, (item) => source.toResource(item))
   return { resources, total: found.total }
+}
+
+/** What a store says of a search that it refuses can only be about the filter. */
+async function searched<T>(source: Search<T>, query: Query): Promise<SearchPage<T>> {
+  try {
+    return await source.search(query)
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code !== 'BAD_REQUEST') throw error
+    throw scimError('invalidFilter', error.publicText, { cause: error })
+  }
 }
 
 /** A page of what is all in hand. */
@@ -53,7 +64,7 @@ async function candidates<T>(
   const matching: ScimResource[] = []
   for (let offset = 0; ; ) {
     const query = { offset, limit: chunk }
-    const found = await source.search(stored === undefined ? query : { ...query, filter: stored })
+    const found = await searched(source, stored === undefined ? query : { ...query, filter: stored })
     if (found.total > maxCandidates) {
       throw scimError('tooMany', 'The filter cannot be served by the store and would have to test too many resources.')
     }

@@ -233,6 +233,9 @@ describe('creating a user', () => {
     ['nothing', '', 'invalidSyntax'],
     ['a nesting bomb', '['.repeat(200_000), 'invalidSyntax'],
     ['schemas of a wrong type', { ...jjackson, schemas: 'x' }, 'invalidSyntax'],
+    ['a login that clients would fold away', { ...jjackson, userName: '..' }, 'invalidValue'],
+    ['a login that is another address', { ...jjackson, userName: '.search' }, 'invalidValue'],
+    ['a login too long for an address', { ...jjackson, userName: '\u65e5'.repeat(1000) }, 'invalidValue'],
   ])('400 for %s', async (_name, sent, scimType) => {
     const { send, workflows } = await open()
     const { status, body } = await send('POST', '/Users', sent)

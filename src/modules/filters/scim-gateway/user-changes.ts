@@ -13,6 +13,7 @@ export async function newUser(parts: GatewayParts, resource: JsonObject): Promis
   const attributes = await internalAttributes(parts, resource, login)
   const { loginAttribute } = parts.config.users
   const userID = attributes.first(loginAttribute) ?? login
+  requireAddressable(userID)
   if (!attributes.has(loginAttribute)) attributes.set(loginAttribute, [userID])
   return { userID, attributes, groups: [] }
 }
@@ -57,6 +58,15 @@ export function loginOf(resource: JsonObject): string {
   const login = resource['userName']
   if (typeof login !== 'string' || login === '') throw scimError('invalidValue', 'userName is required.')
   return login
+}
+
+/** The longest login whose address still fits into a request. */
+const maxEncodedLogin = 6000
+
+/** A login can be the user's id, and then it stands in an address, where clients fold `.` and `..` away. */
+function requireAddressable(login: string): void {
+  if (!['.', '..', '.search'].includes(login) && encodeURIComponent(login).length <= maxEncodedLogin) return
+  throw scimError('invalidValue', 'This userName cannot stand in an address.')
 }
 
 /** Workflows find a user by the login, so under another one they would make a second user. Letter case may change. */

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -137,6 +137,22 @@ describe('parameters', () => {
     const { request } = targetFixture(target, names)
     expect((await target.findUser('x', [], request))?.userID).toBe('from shared')
   })
+})
+
+test('code reads files beside it, but no secrets, keys or configuration', async () => {
+  for (const sub of ['secrets/db', 'keys', 'data']) mkdirSync(join(folder, sub), { recursive: true })
+  const files = ['data/names.txt', 'beside.json', 'secrets/db/password', 'keys/signing.key', 'target.yaml']
+  for (const file of files) writeFileSync(join(folder, file), 'content')
+  const javaScript = minimal(`
+    async function init() {
+      const { readFileSync } = await import('node:fs')
+      for (const file of ${JSON.stringify([...files.map((file) => join(folder, file)), '/etc/hostname'])}) {
+        try { console.log(readFileSync(file, 'utf8')) } catch (error) { console.log(error.code) }
+      }
+    }`)
+  const lines: unknown[] = []
+  await open({ javaScript }, { ...silentLogger, info: (_, fields) => void lines.push(fields?.['text']) })
+  expect(lines).toEqual(['content', 'content', ...Array(4).fill('ERR_ACCESS_DENIED')])
 })
 
 describe('a plug-in that cannot work is refused when it is created', () => {
