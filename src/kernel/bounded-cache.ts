@@ -35,12 +35,4 @@ export class BoundedCache<V> {
   delete(key: string): void {
     this.#entries.delete(key)
   }
-
-  clear(): void {
-    this.#entries.clear()
-  }
-
-  get size(): number {
-    return this.#entries.size
-  }
 }

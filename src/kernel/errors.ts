@@ -61,6 +61,11 @@ export class GatewayError extends Error {
     this.headers = options.headers ?? {}
     this.keyword = options.keyword
   }
+
+  /** The caller asked for something it cannot have; nothing here is out of order. Decides how loudly it is logged. */
+  get isRefusal(): boolean {
+    return this.status < 500 || this.code === 'NOT_SUPPORTED'
+  }
 }
 
 /** Anything thrown becomes a GatewayError; what was not one is INTERNAL, with the original as its cause. */

@@ -17,25 +17,28 @@ export function isSecretName(name: string): boolean {
   return secret
 }
 
-/** The fields with every secret-looking one replaced, at the top and one level down. */
+/** Deeper than anything worth reading in a log. */
+const maxDepth = 6
+
+/** The fields with every secret-looking one replaced, however deep it stands. */
 export function redact(fields: LogFields): Record<string, unknown> {
+  return redactFields(fields, 0)
+}
+
+function redactFields(fields: LogFields, depth: number): Record<string, unknown> {
   const shown: Record<string, unknown> = {}
-  for (const name in fields) {
-    const value = fields[name]
-    if (isSecretName(name)) shown[name] = '[redacted]'
-    else shown[name] = isPlainObject(value) ? redactValues(value) : value
-  }
+  for (const name in fields) shown[name] = isSecretName(name) ? '[redacted]' : redactValue(fields[name], depth)
   return shown
 }
 
-function redactValues(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [name, isSecretName(name) ? '[redacted]' : value]),
-  )
+function redactValue(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (depth >= maxDepth) return '[too deep]'
+  if (Array.isArray(value)) return value.map((item) => redactValue(item, depth + 1))
+  return isPlainObject(value) ? redactFields(value, depth + 1) : value
 }
 
-function isPlainObject(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== 'object' || value === null) return false
+function isPlainObject(value: object): value is Record<string, unknown> {
   const prototype = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null
 }

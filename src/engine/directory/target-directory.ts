@@ -21,11 +21,9 @@ interface Branch {
  * `uid=<login>,ou=<target>,<root>`, groups `cn=<name>,ou=groups,ou=<target>,<root>`.
  */
 export class TargetDirectory implements Directory {
-  readonly #root: Dn
   readonly #branches: readonly Branch[]
 
   constructor(root: Dn, targets: ReadonlyMap<string, Target>) {
-    this.#root = root
     this.#branches = [...targets].flatMap(([name, target]) => {
       if (!hasLookups(target)) return []
       const base = root.child('ou', name)

@@ -46,6 +46,20 @@ describe('a public key', () => {
     }
   })
 
+  test('comes from a secret where no file has that name', async () => {
+    await write('both.pem', pem(publicKey))
+    const secrets = new Map([
+      ['both', testServerCertificate],
+      ['cluster', testServerCertificate],
+      ['broken', 'no key'],
+    ])
+    const source = createKeySource({ configuration, data, certificate: (name) => secrets.get(name) })
+    expect((await source.publicKey('both'))?.equals(publicKey)).toBe(true)
+    expect((await source.publicKey('cluster'))?.asymmetricKeyType).toBe('ec')
+    expect(await source.publicKey('none')).toBeUndefined()
+    await expect(source.publicKey('broken')).rejects.toThrow('the secret broken')
+  })
+
   test('that cannot be read is an error with the file, not a missing key', async () => {
     await write('broken.pem', 'no key')
     await expect(keys().publicKey('broken')).rejects.toThrow(/keys\/broken\.pem/)

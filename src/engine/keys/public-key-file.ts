@@ -5,7 +5,7 @@ import { isKeyName } from '#engine/keys/key-name.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
 /** Endings of key files in the order they are looked for; each may hold a certificate, a public or a private key. */
-export const keyFileEndings = ['.pem', '.crt', '.key'] as const
+const keyFileEndings = ['.pem', '.crt', '.key'] as const
 
 /**
  * The public key in `<folder>/<name>.pem|crt|key`; undefined when there is no such file.
@@ -15,16 +15,18 @@ export async function readPublicKeyFile(folder: string, name: string): Promise<K
   if (!isKeyName(name)) return undefined
   for (const ending of keyFileEndings) {
     const text = await readIfPresent(join(folder, name + ending))
-    if (text === undefined) continue
-    try {
-      return createPublicKey(text)
-    } catch (cause) {
-      throw new GatewayError('INTERNAL', `keys/${name}${ending} holds neither a certificate nor a key in PEM form`, {
-        cause,
-      })
-    }
+    if (text !== undefined) return readPublicKey(text, `keys/${name}${ending}`)
   }
   return undefined
+}
+
+/** `place` is named in the error when the text holds no key. */
+export function readPublicKey(text: string, place: string): KeyObject {
+  try {
+    return createPublicKey(text)
+  } catch (cause) {
+    throw new GatewayError('INTERNAL', `${place} holds neither a certificate nor a key in PEM form`, { cause })
+  }
 }
 
 async function readIfPresent(path: string): Promise<string | undefined> {

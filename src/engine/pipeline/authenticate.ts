@@ -43,7 +43,6 @@ export const authenticate =
       })
     }
     passage.subject = outcome.subject
-    passage.authenticatedNow = true
     await keepSession(sessions, passage)
     return applyResults(results.auSuccess, passage)
   }

@@ -7,6 +7,7 @@ import { subject } from '#testing/subjects.ts'
 const request = fakeRequest({})
 const says = (outcome: AuthOutcome): AuthMechanism => ({ begin: async () => outcome })
 const authenticated: AuthOutcome = { kind: 'authenticated', subject: subject('uid=ada,o=Tremolo') }
+const other: AuthOutcome = { kind: 'authenticated', subject: subject('uid=grace,o=Tremolo') }
 const rejected: AuthOutcome = { kind: 'rejected', reason: 'bad token', headers: { 'www-authenticate': 'Bearer' } }
 
 function chain(name: string, links: [AuthOutcome, boolean][], finishOnRequiredSuccess = false): Chain {
@@ -71,6 +72,15 @@ describe('ChainRunner', () => {
     expect(await run(outer, failing)).toEqual(rejected)
   })
 
+  test('whom an included chain established before it rejected, nobody is', async () => {
+    const inner = chain('inner', [
+      [authenticated, true],
+      [rejected, true],
+    ])
+    const optional = chain('outer', [[{ kind: 'include', chain: 'inner' }, false]])
+    expect(await run(optional, inner)).toEqual(rejected)
+  })
+
   test('a chain that includes itself fails instead of going round', async () => {
     await expect(run(chain('c', [[{ kind: 'include', chain: 'c' }, true]]))).rejects.toThrow('cannot include')
   })
@@ -78,9 +88,19 @@ describe('ChainRunner', () => {
   test('finishOnRequiredSuccess passes over what follows', async () => {
     const links: [AuthOutcome, boolean][] = [
       [authenticated, true],
-      [rejected, false],
+      [other, false],
     ]
-    expect(await run(chain('c', links, true))).toMatchObject({ kind: 'authenticated' })
+    expect(await run(chain('c', links, true))).toMatchObject({ subject: { uid: 'ada' } })
+    expect(await run(chain('c', links))).toMatchObject({ subject: { uid: 'grace' } })
+  })
+
+  test('where none is required, the first that establishes someone is enough', async () => {
+    const links: [AuthOutcome, boolean][] = [
+      [rejected, false],
+      [authenticated, false],
+      [other, false],
+    ]
+    expect(await run(chain('c', links))).toMatchObject({ subject: { uid: 'ada' } })
   })
 
   test('one answer of a mechanism stays one subject, so that decisions can be remembered by it', async () => {

@@ -22,7 +22,10 @@ export type ChainOutcome = { readonly kind: 'authenticated'; readonly subject: S
 /** How deep a chain may include others; `check` refuses circles, this bounds the rest. */
 const maxIncludes = 8
 
-/** Runs chains: mechanisms in their order, the first required one that rejects ends it. */
+/**
+ * Runs chains: mechanisms in their order; the first required one that rejects ends it. Where none is required, the
+ * first that establishes someone does.
+ */
 export class ChainRunner {
   readonly #chains: ReadonlyMap<string, Chain>
   /** One subject object per mechanism's answer and chain, so that decisions can be remembered by it. */
@@ -49,15 +52,19 @@ export class ChainRunner {
     let subject = before
     let softRejection: Rejection | undefined
     let missing = chain.links.filter((link) => link.required).length
+    const finishes = chain.finishOnRequiredSuccess || missing === 0
     for (const link of chain.links) {
       const outcome = await link.mechanism.begin({ request, subject, root: chain.root })
       if (outcome.kind === 'include') {
         const included = this.#chains.get(outcome.chain)
         if (included === undefined || depth >= maxIncludes) throw new Error(`cannot include chain "${outcome.chain}"`)
         const inner = await this.#runLinks(included, outer, request, subject, depth + 1)
-        if (inner.rejection !== undefined && link.required) return inner
+        if (inner.rejection !== undefined) {
+          if (link.required) return inner
+          softRejection ??= inner.rejection
+          continue
+        }
         subject = inner.subject
-        softRejection ??= inner.rejection
       } else if (outcome.kind === 'rejected') {
         if (link.required) return { subject, rejection: outcome }
         softRejection ??= outcome
@@ -66,7 +73,7 @@ export class ChainRunner {
         subject = this.#subjectOf(outcome.subject, outer)
       }
       if (link.required) missing--
-      if (chain.finishOnRequiredSuccess && missing === 0 && subject !== undefined) break
+      if (finishes && missing === 0 && subject !== undefined) break
     }
     return { subject, rejection: subject === undefined ? softRejection : undefined }
   }

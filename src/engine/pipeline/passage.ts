@@ -11,8 +11,6 @@ export interface Passage {
   url?: MatchedUrl
   session?: LiveSession
   subject?: Subject
-  /** The chain ran for this request, rather than an earlier one of the same session. */
-  authenticatedNow: boolean
   /** Added to whatever answer is given in the end. */
   readonly headers: Record<string, string | string[]>
   errors: ErrorFormat

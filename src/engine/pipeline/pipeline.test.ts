@@ -51,7 +51,14 @@ function setUp({ rules = [everyone], outcome, filters = [hello], results = {} }:
     finishOnRequiredSuccess: false,
     links: [{ name: 'm', required: true, mechanism }],
   }
-  const counted = filters.map((filter): Filter => ({ handle: (e, n) => (handled++, filter.handle(e, n)) }))
+  const counted = filters.map(
+    (filter): Filter => ({
+      handle: (exchange, next) => {
+        handled++
+        return filter.handle(exchange, next)
+      },
+    }),
+  )
   const url: Url = {
     at: 'app.yaml:1:1',
     hosts: ['localhost'],
@@ -65,7 +72,10 @@ function setUp({ rules = [everyone], outcome, filters = [hello], results = {} }:
   }
   const directory = {
     search: async () => [],
-    isMember: async () => (decisions++, true),
+    isMember: async () => {
+      decisions++
+      return true
+    },
   }
   const pipeline = createPipeline({
     routes: new Routes([{ name: 'app', azTimeoutMillis: 3000, cookies: undefined, urls: [url] }]),
@@ -166,5 +176,17 @@ describe('the pipeline', () => {
     ] as const
     const { response } = await setUp({ results: { azSuccess: marks } }).get('/api')
     expect(response.headers).toEqual({ 'x-app': 'one', 'set-cookie': 'seen=a%20b; Path=/; HttpOnly; SameSite=Lax' })
+  })
+
+  test('results of authentication: what goes with a failure, and what with a success', async () => {
+    const rejected = { kind: 'rejected', reason: 'no token' } as const
+    const login = [{ type: 'redirect', source: 'static', value: '/login' }] as const
+    const failed = await setUp({ outcome: rejected, results: { auFail: login } }).get('/api')
+    expect(failed.response).toMatchObject({ status: 302, headers: { location: '/login' } })
+    const marks = [{ type: 'header', source: 'static', value: 'X-Welcome=yes' }] as const
+    const app = setUp({ results: { auSuccess: marks, auFail: login } })
+    const { response } = await app.get('/api')
+    expect(response).toMatchObject({ status: 200, headers: { 'x-welcome': 'yes' } })
+    expect(app.counts().handled).toBe(1)
   })
 })

@@ -7,6 +7,7 @@ import type { Passage, Step } from '#engine/pipeline/passage.ts'
 import type { Routes } from '#engine/pipeline/routes.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { runFilterChain } from '#engine/pipeline/run-filter-chain.ts'
+import { requireSameOrigin } from '#engine/pipeline/same-origin.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
@@ -26,6 +27,7 @@ const requestSteps = (parts: PipelineParts): readonly Step[] => [
   matchUrl(parts.routes), //        no match: 404
   loadSession(parts.sessions), //   only where the application keeps cookies; answers its logout address
   authenticate(parts.chains, parts.sessions), // the URL's chain, when the session is not already at its level
+  requireSameOrigin, //             changes that only a cookie speaks for
   authorize(parts.rules, parts.clock), // any rule passes; none: 403
   runFilterChain, //                the answering filter, or 404
 ]
@@ -43,7 +45,7 @@ export type Pipeline = (request: GatewayRequest) => Promise<PipelineAnswer>
 export function createPipeline(parts: PipelineParts): Pipeline {
   const steps = requestSteps(parts)
   return async (request) => {
-    const passage: Passage = { request, authenticatedNow: false, headers: {}, errors: jsonErrors }
+    const passage: Passage = { request, headers: {}, errors: jsonErrors }
     try {
       for (const step of steps) {
         const result = step(passage)

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { Sessions } from '#engine/session/sessions.ts'
 import type { CookieConfig } from '#sdk/configuration.ts'
-import { type Session, type SessionStore, sessionExpiry } from '#storage/session-store.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
+import { memorySessionStore } from '#testing/memory-session-store.ts'
 import { subject } from '#testing/subjects.ts'
 
 const cookies: CookieConfig = {
@@ -18,27 +18,9 @@ const portal = { name: 'portal', cookies }
 const other = { name: 'other', cookies }
 const ada = subject('uid=ada,o=Tremolo', { mail: ['ada@corp.com'] })
 
-function memoryStore(): SessionStore & { readonly rows: Map<string, Session> } {
-  const rows = new Map<string, Session>()
-  const live = (id: string, now: Date) => {
-    const session = rows.get(id)
-    return session !== undefined && sessionExpiry(session) > now ? session : undefined
-  }
-  return {
-    rows,
-    create: async (session) => void rows.set(session.id, session),
-    find: async (id, now) => live(id, now),
-    touch: async (session, now) => void rows.set(session.id, { ...session, touched: now }),
-    update: async () => undefined,
-    delete: async (id) => rows.delete(id),
-    deleteOfUser: async () => 0,
-    deleteExpired: async () => 0,
-  }
-}
-
 function setUp() {
   let now = new Date('2026-01-01T00:00:00Z')
-  const store = memoryStore()
+  const store = memorySessionStore()
   const sessions = new Sessions(store, () => now)
   const pass = (seconds: number) => {
     now = new Date(now.getTime() + seconds * 1000)

@@ -169,6 +169,13 @@ describe('failure', () => {
     await expect(run('w')).rejects.toMatchObject({ code: 'WORKFLOW_FAILED', cause })
   })
 
+  test('an audit store that is down says when to come back', async () => {
+    const append = () => Promise.reject(new GatewayError('TARGET_UNREACHABLE', 'down', { retryAfter: 5 }))
+    const targets = { store: new MemoryTarget() }
+    const { run } = await startWorkflows({ workflows: { w: [provision()] }, targets, append })
+    await expect(run('w')).rejects.toMatchObject({ status: 503, retryAfter: 5 })
+  })
+
   test('when the run and its audit both fail, both causes are kept', async () => {
     const store = new MemoryTarget()
     const broken = new GatewayError('TARGET_FAILED', 'no')

@@ -157,13 +157,9 @@ class Workflows implements WorkflowStarter, Closable {
         : new GatewayError('WORKFLOW_FAILED', `workflow "${state.workflow}", task ${task}: ${messageOf(error)}`, {
             cause: error,
           })
-    this.#services.log.error('workflow failed', {
-      workflowId: state.id,
-      workflow: state.workflow,
-      task,
-      code: failure.code,
-      err: failure,
-    })
+    const fields = { workflowId: state.id, workflow: state.workflow, task, code: failure.code }
+    if (failure.isRefusal) this.#services.log.info('workflow refused', { ...fields, reason: failure.message })
+    else this.#services.log.error('workflow failed', { ...fields, err: failure })
     return failure
   }
 
@@ -173,8 +169,12 @@ class Workflows implements WorkflowStarter, Closable {
       workflow: state.workflow,
       err: error,
     })
-    return new GatewayError('WORKFLOW_FAILED', `the audit of workflow "${state.workflow}" could not be written`, {
+    // Asking again is safe, since provisioning writes only what differs; when to, the store's own error says.
+    const unreachable = error instanceof GatewayError && error.code === 'TARGET_UNREACHABLE' ? error : undefined
+    const text = `the audit of workflow "${state.workflow}" could not be written`
+    return new GatewayError(unreachable?.code ?? 'WORKFLOW_FAILED', text, {
       cause: failure === undefined ? error : new AggregateError([failure, error]),
+      ...(unreachable?.retryAfter === undefined ? {} : { retryAfter: unreachable.retryAfter }),
     })
   }
 }

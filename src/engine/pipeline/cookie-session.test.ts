@@ -1,0 +1,186 @@
+import { describe, expect, test } from 'vitest'
+import { type Chain, ChainRunner } from '#engine/pipeline/chain.ts'
+import { createPipeline } from '#engine/pipeline/pipeline.ts'
+import { type Application, Routes, type Url } from '#engine/pipeline/routes.ts'
+import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { Sessions } from '#engine/session/sessions.ts'
+import { Dn } from '#identity/dn.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { AuthMechanism } from '#sdk/auth-mechanism.ts'
+import type { CookieConfig } from '#sdk/configuration.ts'
+import { jsonErrors } from '#sdk/error-format.ts'
+import type { Filter } from '#sdk/filter.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { memorySessionStore } from '#testing/memory-session-store.ts'
+import { subject } from '#testing/subjects.ts'
+
+const origin = 'https://portal.test'
+const cookies: CookieConfig = {
+  name: 's',
+  domain: undefined,
+  secure: true,
+  httpOnly: true,
+  sameSite: 'Lax',
+  idleSeconds: 900,
+  logoutUri: '/portal/logout',
+}
+
+/** `/portal` at level 10, `/portal/high` at 20, `/portal/open` at 0; `/other` and `/api` are other applications. */
+function setUp() {
+  let now = 0
+  const begun: string[] = []
+  const mechanism: AuthMechanism = {
+    async begin({ request, root }) {
+      begun.push(root)
+      if (request.headers['authorization'] === undefined) return { kind: 'rejected', reason: 'no token' }
+      return { kind: 'authenticated', subject: subject('uid=ada,o=Tremolo') }
+    },
+  }
+  const chain = (level: number, root: string): Chain => ({
+    name: `level-${level}`,
+    level,
+    root,
+    finishOnRequiredSuccess: false,
+    links: [{ name: 'm', required: true, mechanism }],
+  })
+  const who: Filter = {
+    handle: async ({ subject: { uid, level } }) => ({ status: 200, headers: {}, body: `${uid} ${level}` }),
+  }
+  const url = (uri: string, level: number): Url => ({
+    at: 'app.yaml:1:1',
+    hosts: ['portal.test'],
+    uri,
+    pattern: undefined,
+    chain: chain(level, `ou=${level},o=Tremolo`),
+    rules: [{ scope: 'dn', constraint: 'o=Tremolo', dn: Dn.parse('o=Tremolo') }],
+    filters: [who],
+    errors: jsonErrors,
+    results: { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined },
+  })
+  const application = (name: string, kept: CookieConfig | undefined, urls: Url[]): Application => ({
+    name,
+    azTimeoutMillis: 3000,
+    cookies: kept,
+    urls,
+  })
+  const store = memorySessionStore()
+  const clock = () => new Date(now)
+  const pipeline = createPipeline({
+    routes: new Routes([
+      application('portal', cookies, [url('/portal', 10), url('/portal/high', 20), url('/portal/open', 0)]),
+      application('other', cookies, [url('/other', 10)]),
+      application('api', undefined, [url('/api', 10)]),
+    ]),
+    chains: new ChainRunner(new Map()),
+    sessions: new Sessions(store, clock),
+    rules: new RuleEvaluator({ search: async () => [], isMember: async () => false }, new Map(), silentLogger),
+    clock,
+  })
+  return {
+    begun,
+    rows: store.rows,
+    pass: (seconds: number) => {
+      now += seconds * 1000
+    },
+    async call(path: string, headers: Record<string, string> = {}, method = 'GET') {
+      const { response } = await pipeline(fakeRequest({ method, url: origin + path, headers }))
+      const setCookie = String(response.headers['set-cookie'] ?? '')
+      return { status: response.status, body: response.body, setCookie, cookie: setCookie.split(';')[0] ?? '' }
+    },
+  }
+}
+
+const bearer = { authorization: 'Bearer x' }
+
+describe('a session by cookie', () => {
+  test('starts with authentication and then stands for it, without the chain', async () => {
+    const { call, begun } = setUp()
+    const { cookie } = await call('/portal', bearer)
+    expect(cookie).toMatch(/^__Host-s=[\w-]{43}$/)
+    expect(await call('/portal', { cookie })).toMatchObject({ status: 200, body: 'ada 10', setCookie: '' })
+    expect(begun).toEqual(['ou=10,o=Tremolo'])
+  })
+
+  test('is none where cookies are off, and for callers of level 0', async () => {
+    const { call, rows } = setUp()
+    expect(await call('/api', bearer)).toMatchObject({ status: 200, setCookie: '' })
+    expect(await call('/portal/open', bearer)).toMatchObject({ status: 200, setCookie: '' })
+    expect(rows.size).toBe(0)
+  })
+
+  test('is of one application', async () => {
+    const { call } = setUp()
+    const { cookie } = await call('/portal', bearer)
+    expect([(await call('/other', { cookie })).status, (await call('/api', { cookie })).status]).toEqual([401, 401])
+  })
+
+  test('does not reach a higher level; authenticating there replaces it', async () => {
+    const { call, rows } = setUp()
+    const { cookie: low } = await call('/portal', bearer)
+    expect((await call('/portal/high', { cookie: low })).status).toBe(401)
+    const { cookie: high } = await call('/portal/high', { ...bearer, cookie: low })
+    expect((await call('/portal', { cookie: low })).status).toBe(401)
+    expect(await call('/portal', { cookie: high })).toMatchObject({ status: 200, body: 'ada 20' })
+    expect(rows.size).toBe(1)
+  })
+
+  test('ends when it is idle', async () => {
+    const { call, pass } = setUp()
+    const { cookie } = await call('/portal', bearer)
+    pass(899)
+    expect((await call('/portal', { cookie })).status).toBe(200)
+    pass(899)
+    expect((await call('/portal', { cookie })).status).toBe(200)
+    pass(901)
+    expect((await call('/portal', { cookie })).status).toBe(401)
+  })
+
+  test('ends at the logout address, which also removes the cookie', async () => {
+    const { call, rows } = setUp()
+    const { cookie } = await call('/portal', bearer)
+    expect(await call('/portal/logout', { cookie })).toMatchObject({
+      status: 204,
+      setCookie: expect.stringMatching(/^__Host-s=;.*Max-Age=0$/),
+    })
+    expect(rows.size).toBe(0)
+    expect((await call('/portal', { cookie })).status).toBe(401)
+  })
+})
+
+describe('a change by cookie', () => {
+  const json = { 'content-type': 'application/json' }
+  const change = async (headers: Record<string, string>, method = 'POST') => {
+    const { call } = setUp()
+    const { cookie } = await call('/portal', bearer)
+    return (await call('/portal', { cookie, ...headers }, method)).status
+  }
+
+  test.each<[Record<string, string>]>([
+    [{}],
+    [{ origin: 'null' }],
+    [{ origin: 'https://evil.test' }],
+    [{ origin: 'http://portal.test' }],
+    [{ 'sec-fetch-site': 'cross-site' }],
+    [{ 'sec-fetch-site': 'same-site', origin }],
+    [{ 'sec-fetch-site': 'none' }],
+  ])('is refused without proof that its page is of this origin: %j', async (headers) => {
+    expect(await change({ ...json, ...headers })).toBe(403)
+    expect(await change(headers, 'DELETE')).toBe(403)
+  })
+
+  test.each<[Record<string, string>]>([[{ origin }], [{ 'sec-fetch-site': 'same-origin' }]])(
+    'is accepted with %j, as JSON',
+    async (headers) => {
+      expect(await change({ ...headers, ...json })).toBe(200)
+      expect(await change({ ...headers, 'content-type': 'application/scim+json; charset=utf-8' }, 'PATCH')).toBe(200)
+      expect(await change(headers, 'DELETE')).toBe(200)
+      expect(await change({ ...headers, 'content-type': 'text/plain' })).toBe(415)
+      expect(await change({ ...headers, 'content-type': 'application/x-www-form-urlencoded' })).toBe(415)
+    },
+  )
+
+  test('a caller with a credential of its own in the request needs no such proof', async () => {
+    const { call } = setUp()
+    expect((await call('/portal', bearer, 'POST')).status).toBe(200)
+  })
+})
