@@ -10,7 +10,7 @@ import { type LocatedIssue, locateIssues } from '#config/located-issue.ts'
 import { NamedFiles } from '#config/named-files.ts'
 import { type ParsedFiles, parseFiles } from '#config/parse.ts'
 import { checkReferences } from '#config/references.ts'
-import { SecretSource } from '#config/secrets.ts'
+import { certificateIn, SecretSource } from '#config/secrets.ts'
 import { readDirectory, type Sources } from '#config/sources/directory-source.ts'
 import { type Environment, Substitution } from '#config/substitute.ts'
 import { buildSts, collectValues } from '#config/values.ts'
@@ -115,7 +115,9 @@ function knownNames(files: ParsedFiles, state: LoadState, sources: Sources): Map
     known.set(kind.referredAs, names.add(name))
   }
   known.set('org', new Set([...state.draft.orgs.values()].map(({ config }) => config.spec.uuid)))
-  known.set('key', new Set(sources.keys.keys()))
+  const named = state.references.flatMap(({ kind, name }) => (kind === 'key' ? [name] : []))
+  const inSecrets = named.filter((name) => certificateIn(state.secrets, name) !== undefined)
+  known.set('key', new Set([...sources.keys.keys(), ...inSecrets]))
   return known
 }
 

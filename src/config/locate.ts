@@ -136,6 +136,7 @@ export class LocatedYaml {
     }
     budget.nodes--
     const here = this.#resolve(node)
+    if (isAlias(node) && here === undefined) reading.report(path, `no anchor "${node.source}" in this document`)
     if (isMap(here)) return this.#mapValue(here.items, path, reading, budget)
     if (isSeq(here)) return here.items.map((item, i) => this.#value(item, [...path, i], reading, budget))
     if (!isScalar(here)) return null

@@ -1,4 +1,5 @@
 import type * as z from 'zod'
+import { putStandIn, type StandIn } from '#config/stand-in.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
 
@@ -19,12 +20,14 @@ const silentTypes = new Set(['null', 'undefined'])
 
 /** Reads a value by its schema; what is wrong is filed in people's words, and the answer is then undefined. */
 export function readSchema<T>(schema: z.ZodType<T>, value: unknown, path: Path, issues: Issues): T | undefined {
-  return readRepaired(schema, value, path, issues).value
+  const first = schema.safeParse(value)
+  if (first.success) return first.data
+  return schema.safeParse(without(value, reportAll(first.error.issues, schema, value, path, issues))).data
 }
 
 /**
- * Like readSchema, but goes on with what is left when unknown keys and wrong optional values are taken out, so that one
- * mistake does not hide the next. `repaired` names what was taken out.
+ * Like readSchema, but goes on with what is left when unknown keys and wrong values are taken out, with stand-ins where
+ * a value is required, so that one mistake does not hide the next. `repaired` names what is not as it was written.
  */
 export function readRepaired<T>(
   schema: z.ZodType<T>,
@@ -34,11 +37,25 @@ export function readRepaired<T>(
 ): { value: T | undefined; repaired: Path[] } {
   const first = schema.safeParse(value)
   if (first.success) return { value: first.data, repaired: [] }
-  const found = first.error.issues.flatMap((issue) => spread(issue, value))
-  for (const issue of found) report(issue, schema, value, path, issues)
-  const wrong = found.flatMap(placesOf)
-  const second = schema.safeParse(without(value, wrong))
-  return { value: second.success ? second.data : undefined, repaired: wrong.map((place) => [...path, ...place]) }
+  const wrong = reportAll(first.error.issues, schema, value, path, issues)
+  const left = without(value, wrong)
+  const second = schema.safeParse(left)
+  const outer = (places: readonly Path[]): Path[] => places.map((place) => [...path, ...place])
+  if (second.success) return { value: second.data, repaired: outer(wrong) }
+  const missing = second.error.issues
+    .flatMap((issue) => spread(issue, left))
+    .map((issue): StandIn => ({ path: pathOf(issue), schemas: schemasAt(schema, pathOf(issue)) }))
+  const filled = missing.reduce((whole, standIn) => putStandIn(whole, standIn, path), left)
+  // What stands beside a stand-in in a list's item can only be judged together with it.
+  const items = missing.map(({ path: place }) => (place.length > 1 ? place.slice(0, -1) : place))
+  return { value: schema.safeParse(filled).data, repaired: outer([...wrong, ...items]) }
+}
+
+/** Tells what is wrong, and gives the places of it. */
+function reportAll(found: SchemaIssue[], schema: z.ZodType, value: unknown, path: Path, issues: Issues): Path[] {
+  const spreadOut = found.flatMap((issue) => spread(issue, value))
+  for (const issue of spreadOut) report(issue, schema, value, path, issues)
+  return spreadOut.flatMap(placesOf)
 }
 
 /** A union's failure becomes the failures of the one form that the value was meant to have. */
@@ -124,9 +141,14 @@ function valueAt(root: unknown, path: Path): unknown {
 
 /** Where the schema of a map lists its keys. */
 function keysAt(schema: z.ZodType, path: Path): string[] {
+  return schemasAt(schema, path).flatMap((option) => Object.keys(shapeOf(option) ?? {}))
+}
+
+/** Every schema that a value at this place may have. */
+function schemasAt(schema: z.ZodType, path: Path): z.core.$ZodType[] {
   let options: z.core.$ZodType[] = [schema]
   for (const step of path) options = options.flatMap(plain).flatMap((option) => inside(option, step))
-  return options.flatMap(plain).flatMap((option) => Object.keys(shapeOf(option) ?? {}))
+  return options.flatMap(plain)
 }
 
 function plain(schema: z.core.$ZodType): z.core.$ZodType[] {

@@ -52,3 +52,9 @@ export class SecretSource {
 
 const variableName = (secretName: string, key: string): string =>
   `${secretName}_${key}`.toUpperCase().replace(/[^A-Z0-9]/g, '_')
+
+/** The certificate of a secret of the kind that Kubernetes keeps certificates in. */
+export function certificateIn(secrets: SecretSource, secretName: string): string | undefined {
+  const answer = secrets.read(secretName, 'tls.crt')
+  return 'value' in answer ? answer.value : undefined
+}

@@ -9,7 +9,6 @@ export const paramsSchema = z.union([
   z.record(z.string(), value),
   z.array(z.strictObject({ name: z.string().min(1), value })),
 ])
-export type ParamsSpec = z.infer<typeof paramsSchema>
 
 export const secretParamsSchema = z.array(
   z.strictObject({ name: z.string().min(1), secretName: z.string().min(1), secretKey: z.string().min(1) }),

@@ -20,8 +20,5 @@ export const stsEndpointSchema = z.strictObject({
 })
 export type StsEndpointSpec = z.infer<typeof stsEndpointSchema>
 
-/** The `sts` block of a values document. */
-export const stsSchema = z.strictObject({ endpoints: z.array(stsEndpointSchema) })
-
-/** The same with its endpoints left alone, to be read one by one. */
+/** The `sts` block of a values document, with its endpoints left alone, to be read one by one. */
 export const stsFrameSchema = z.strictObject({ endpoints: z.array(z.unknown()) })

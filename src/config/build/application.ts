@@ -15,11 +15,13 @@ export function buildApplication(spec: ApplicationFrame, context: BuildContext):
     const read = context.part(urlSchema, url, path)
     return read === undefined ? [] : [buildUrl(read, path, context)]
   })
-  const config = {
-    ...context.placed,
-    azTimeoutMillis: spec.azTimeoutMillis ?? defaultAzTimeoutMillis,
-    cookies: spec.isApp === false ? undefined : buildCookies(spec.cookieConfig, context),
-    urls,
+  const cookies = spec.isApp === false ? undefined : buildCookies(spec.cookieConfig, context)
+  const azTimeoutMillis = spec.azTimeoutMillis ?? defaultAzTimeoutMillis
+  const config = { ...context.placed, azTimeoutMillis, cookies, urls }
+  const logout = cookies?.logoutUri
+  if (logout !== undefined && urls.length === spec.urls.length && !urls.some((url) => covers(url, logout))) {
+    const message = `no URL of this application covers ${logout}, so nobody can log out there`
+    context.issues.warning(['spec', 'cookieConfig', 'logoutURI'], message)
   }
   draft.applications.push({ config, document: context.document })
 }
@@ -57,6 +59,9 @@ function buildUrl(spec: UrlSpec, path: Path, context: BuildContext): UrlConfig {
     },
   }
 }
+
+const covers = ({ uri, pattern }: UrlConfig, path: string): boolean =>
+  pattern === undefined ? `${path}/`.startsWith(uri.endsWith('/') ? uri : `${uri}/`) : pattern.matches(path)
 
 function readHost(host: string, path: Path, context: BuildContext): string {
   const lower = host.toLowerCase()
@@ -133,6 +138,6 @@ function buildCookies(spec: CookieConfigSpec | undefined, context: BuildContext)
     httpOnly: spec.httpOnly ?? true,
     sameSite,
     idleSeconds,
-    logoutUri: logoutUri === '' ? undefined : logoutUri,
+    logoutUri: logoutUri.startsWith('/') ? logoutUri : undefined,
   }
 }

@@ -1,5 +1,7 @@
 import type { BuildContext } from '#config/build-context.ts'
 import { Dn } from '#identity/dn.ts'
+import type { Path } from '#kernel/issues.ts'
+import { suggestion } from '#kernel/suggest.ts'
 import type { AuthenticationChainSpec } from '#model/authentication-chain.ts'
 import type { AuthenticationMechanismSpec } from '#model/authentication-mechanism.ts'
 import { readParameters } from '#sdk/parameters.ts'
@@ -21,11 +23,12 @@ export function buildChain(spec: AuthenticationChainSpec, context: BuildContext)
   const mechanisms = spec.authMechs.flatMap(({ name, required, params, secretParams }, i) => {
     const path = ['spec', 'authMechs', i]
     context.refer('mechanism', name, [...path, 'name'])
+    const isRequired = readRequired(required, [...path, 'required'], context)
     const read = context.params(params, [...path, 'params'], secretParams, [...path, 'secretParams'])
     const mechanism = state.draft.mechanisms.get(name)
     if (mechanism === undefined) return []
     const prepared = mechanism.module.prepare(read, mechanism.init, issues, context)
-    return [{ name, required: required.toLowerCase() === 'required', at: context.at(path), mechanism: prepared }]
+    return [{ name, required: isRequired, at: context.at(path), mechanism: prepared }]
   })
   const config = {
     ...placed,
@@ -35,6 +38,17 @@ export function buildChain(spec: AuthenticationChainSpec, context: BuildContext)
     mechanisms,
   }
   state.draft.chains.set(placed.name, { config, document: context.document })
+}
+
+const requiredWords = ['required', 'optional', 'sufficient'] as const
+
+/** A mistyped word must not make a mechanism one that callers may fail. */
+function readRequired(text: string, path: Path, { issues }: BuildContext): boolean {
+  const word = requiredWords.find((known) => known === text.toLowerCase())
+  if (word === undefined) {
+    issues.error(path, `must be one of ${requiredWords.join(', ')}, not "${text}"${suggestion(text, requiredWords)}`)
+  }
+  return word === 'required'
 }
 
 function checkRoot(root: string | undefined, context: BuildContext): void {
