@@ -20,7 +20,7 @@ const table = {
   'map.<attribute>.type': choice(['user', 'static'], { about: 'a', fallback: 'user' }),
 }
 
-function read(values: Record<string, string | string[]>) {
+function read(values: Record<string, string | string[]>, secrets: readonly string[] = []) {
   const issues = new Issues()
   const references: string[] = []
   const context: ParseContext = {
@@ -29,7 +29,7 @@ function read(values: Record<string, string | string[]>) {
       references.push(`${absent} ${path.join('.')}: ${kind} ${name}`)
     },
   }
-  const parameters = readParameters(table, fakeParams({ issuer: 'https://x', ...values }), issues, context)
+  const parameters = readParameters(table, fakeParams({ issuer: 'https://x', ...values }, secrets), issues, context)
   return { parameters, messages: issueTexts(issues.list), references }
 }
 
@@ -125,5 +125,12 @@ describe('readParameters', () => {
       'error params.constructor: unknown parameter "constructor"',
       'error params.toString: unknown parameter "toString"',
     ])
+  })
+
+  it('never shows a secret, whatever is wrong with it', () => {
+    const given = { strict: 'hunter2', timeout: 'hunter2', mode: 'hunter2', pattern: 'hunter2', target: 'hunter2' }
+    const { messages, references } = read(given, Object.keys(given))
+    expect(messages).toHaveLength(5)
+    expect(JSON.stringify([messages, references])).not.toContain('hunter2')
   })
 })

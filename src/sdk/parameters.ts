@@ -77,12 +77,18 @@ function readOne<V>(name: string, row: Parameter<V>, params: Params, issues: Iss
     issues.error(params.pathOf(name), `parameter "${name}" takes one value, not ${values.length}`)
     return row.fallback
   }
-  if (row.reference !== undefined) {
+  const isSecret = row.secret === true || params.isSecret(name)
+  if (row.reference !== undefined && isSecret) {
+    issues.error(params.pathOf(name), `parameter "${name}" names another object, so it cannot be a secret`)
+  } else if (row.reference !== undefined) {
     for (const [i, value] of values.entries()) {
       context.refer(row.reference, value, params.pathOf(name, i), row.absentReference)
     }
   }
-  return row.read(values, (message, index = 0) => issues.error(params.pathOf(name, index), `"${name}": ${message}`))
+  return row.read(values, (message, index = 0) => {
+    const shown = isSecret ? `the secret is not a ${row.type} that can be used` : message
+    issues.error(params.pathOf(name, index), `"${name}": ${shown}`)
+  })
 }
 
 function formPattern(name: string): RegExp {

@@ -1,4 +1,4 @@
-import { readFile, realpath } from 'node:fs/promises'
+import { readdir, readFile, realpath } from 'node:fs/promises'
 import { dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Issues } from '#kernel/issues.ts'
@@ -44,7 +44,7 @@ export interface LoadedCode {
   readonly code: JavaScriptCode
   /** Imports are resolved against it. */
   readonly url: string
-  /** Folders the code may read. */
+  /** Files and folders the code may read. */
   readonly folders: readonly string[]
 }
 
@@ -89,7 +89,8 @@ export async function loadPluginCode(
     const real = await realpath(file)
     const source = await readFile(real, 'utf8')
     const code = named(file, () => checkJavaScriptModule(source))
-    return { code, url: pathToFileURL(real).href, folders: [root, dirname(real)] }
+    const own = dirname(real) === root ? [] : [dirname(real)]
+    return { code, url: pathToFileURL(real).href, folders: [...(await readableIn(root)), ...own] }
   }
   const texts = includes.map((name) => {
     const found = host.javaScript(name)
@@ -100,7 +101,13 @@ export async function loadPluginCode(
   if (inline !== undefined) texts.push(inline)
   const code = named('javaScript', () => checkJavaScript(texts.join('\n;\n')))
   const url = pathToFileURL(join(root, `${host.name.replaceAll(/[^\w.-]/g, '_')}.inline.js`)).href
-  return { code, url, folders: [root] }
+  return { code, url, folders: await readableIn(root) }
+}
+
+/** Of the configuration folder, what a plug-in may need: not the configuration itself, and never secrets and keys. */
+async function readableIn(root: string): Promise<string[]> {
+  const entries = await readdir(root).catch(() => [])
+  return entries.filter((name) => !/^(?:secrets|keys)$|\.ya?ml$/.test(name)).map((name) => join(root, name))
 }
 
 function moduleFile(module: string, params: Params, issues: Issues, context: ParseContext): string | undefined {

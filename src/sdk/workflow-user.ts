@@ -29,11 +29,6 @@ export function assignMapped(
   }
 }
 
-export const sameGroup = (a: string, b: string): boolean => a === b || a.toLowerCase() === b.toLowerCase()
-
-export const hasGroup = (groups: readonly string[], name: string): boolean =>
-  groups.some((held) => sameGroup(held, name))
-
 /** Groups of `first`, then those of `second` that it lacks. Letter case does not make a group another one. */
 export function unionOfGroups(first: readonly string[], second: readonly string[]): string[] {
   const seen = new Set<string>()

@@ -5,6 +5,8 @@ import { normalizePath } from '#server/request-path.ts'
 
 export interface Explanation {
   readonly allowed: boolean
+  /** A rule about the caller's name failed, and none passed. */
+  readonly deniedByName?: boolean
   readonly lines: readonly string[]
 }
 
@@ -20,11 +22,7 @@ export async function explainRequest(
   const lines = [`request      ${method} ${host}${path}`]
   const match = runtime.routes.find(host, path)
   if (match === undefined) {
-    const hosts = new Set(runtime.configuration.applications.flatMap((app) => app.urls.flatMap((one) => one.hosts)))
-    lines.push(
-      'application  none: 404',
-      `             hosts that are served: ${[...hosts].sort().join(', ') || 'none'}`,
-    )
+    lines.push('application  none: 404', `             ${whatIsServed(runtime, host)}`)
     return { allowed: false, lines }
   }
   const { application, url: found } = match
@@ -49,7 +47,16 @@ export async function explainRequest(
   const allowed = verdicts.some((verdict) => verdict.passed)
   lines.push(`decision     ${allowed ? 'allowed' : 'denied: 403'}`)
   lines.push(...describeFilters(runtime, application.name, found.at))
-  return { allowed, lines }
+  return { allowed, deniedByName: !allowed && verdicts.some(({ rule }) => rule.scope === 'dn'), lines }
+}
+
+/** The paths of the host, or, for a host that is not served, the hosts that are. */
+function whatIsServed(runtime: Runtime, host: string): string {
+  const urls = runtime.configuration.applications.flatMap((app) => app.urls)
+  const here = urls.filter(({ hosts }) => hosts.includes(host) || hosts.includes('*'))
+  const words = (texts: readonly string[]): string => [...new Set(texts)].sort().join(', ') || 'none'
+  if (here.length > 0) return `paths that are served on ${host}: ${words(here.map(({ uri }) => uri))}`
+  return `hosts that are served: ${words(urls.flatMap(({ hosts }) => hosts))}`
 }
 
 function describeFilters(runtime: Runtime, application: string, at: string): string[] {

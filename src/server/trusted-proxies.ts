@@ -9,10 +9,13 @@ export class TrustedProxies {
   constructor(ranges: readonly string[]) {
     this.#any = ranges.length > 0
     for (const range of ranges) {
-      const [address = '', prefix] = range.split('/')
+      // An empty prefix must not count as 0, which would be everybody.
+      const match = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(range)
+      const address = match?.[1] ?? ''
       const family = isIP(address)
-      const bits = prefix === undefined ? (family === 4 ? 32 : 128) : Number(prefix)
-      if (family === 0 || !Number.isInteger(bits)) throw new Error(`not an address or CIDR range: ${range}`)
+      const most = family === 4 ? 32 : 128
+      const bits = Number(match?.[2] ?? most)
+      if (family === 0 || bits > most) throw new Error(`not an address or CIDR range: ${range}`)
       this.#list.addSubnet(address, bits, family === 4 ? 'ipv4' : 'ipv6')
     }
   }

@@ -5,7 +5,7 @@ import type { ParseContext } from '#sdk/parse-context.ts'
 export type ParamValues = Readonly<Record<string, string | readonly string[]>>
 
 /** Parameters as a YAML map would give them; `params` is where they stand. */
-export function fakeParams(given: ParamValues): Params {
+export function fakeParams(given: ParamValues, secrets: readonly string[] = []): Params {
   const values = (name: string): readonly string[] => {
     const value = Object.hasOwn(given, name) ? given[name] : undefined
     if (value === undefined) return []
@@ -15,7 +15,7 @@ export function fakeParams(given: ParamValues): Params {
     names: () => Object.keys(given),
     values,
     pathOf: (name, index) => (index === undefined ? ['params', name] : ['params', name, index]),
-    isSecret: () => false,
+    isSecret: (name) => secrets.includes(name),
   }
 }
 

@@ -22,11 +22,14 @@ export function readArguments<const O extends ParseArgsOptionsConfig>(args: stri
     if (positionals.length !== usage.positionals) throw new Error(wrongCount(positionals, usage.positionals))
     return { values, positionals } as const
   } catch (error) {
-    io.stderr(`gatehouse: ${error instanceof Error ? error.message : String(error)}`)
+    io.stderr(`gatehouse: ${firstSentence(error instanceof Error ? error.message : String(error))}`)
     io.stderr(usage.usage)
     return { exit: 2 } as const
   }
 }
+
+/** Node.js goes on to tell of arguments that start with a dash, which no command takes. */
+const firstSentence = (message: string): string => message.split('. ', 1)[0] ?? message
 
 function wrongCount(given: readonly string[], wanted: number): string {
   if (given.length > wanted) return `unexpected argument "${given[wanted]}"`

@@ -5,10 +5,13 @@ import type { Catalog } from '#sdk/catalog.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 
-const usage = `usage: gatehouse check --config DIR [--secrets DIR] [--strict]
-  --config DIR    the configuration folder
-  --secrets DIR   where secrets are; DIR/secrets when absent
-  --strict        warnings count as errors`
+const usage = `Usage: gatehouse check --config DIR [OPTIONS]
+
+  --config DIR    the folder of YAML
+  --secrets DIR   files for secretParams, <secretName>/<key> (secrets/ of the configuration)
+  --strict        warnings count as errors
+
+Prints every problem as file:line:col: path: message, and nothing when there is none. Exits 1 when there is an error.`
 
 const options = {
   config: { type: 'string' },

@@ -31,7 +31,7 @@ export const commands: Readonly<Record<string, Command>> = {
     load: async () => (await import('#server/commands/token.ts')).tokenCommand,
   },
   plugin: {
-    about: 'start a plug-in from a working example',
+    about: 'start a plug-in from a working example, and test it',
     load: async () => (await import('#server/commands/plugin.ts')).pluginCommand,
   },
 }

@@ -5,6 +5,7 @@ import process from 'node:process'
 import { catalog } from '#catalog/catalog.ts'
 import { loadConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
+import { SecretSource } from '#config/secrets.ts'
 import { createRuntime } from '#engine/runtime.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
@@ -21,6 +22,7 @@ const usage = `Usage: gatehouse explain --config DIR [OPTIONS] METHOD URL
 
   --config DIR      the folder of YAML
   --as NAME=VALUE   the caller: dn=, uid=, level= or any attribute; may repeat; anonymous without
+                    (rules about names need dn=, such as --as dn=sub=idp,ou=oauth2,o=Tremolo)
   --data DIR        the embedded database, for rules that ask the directory
   --database URL    postgres://..., likewise; also GATEHOUSE_DATABASE
   --secrets DIR     files for secretParams (secrets/ of the configuration)
@@ -53,9 +55,10 @@ export async function explainCommand(args: string[], io: CommandIo): Promise<num
     return wrong(error instanceof Error ? error.message : String(error))
   }
   const folder = resolve(values.config)
+  const secretsFolder = resolve(values.secrets ?? join(folder, 'secrets'))
   const { configuration, issues } = await loadConfiguration({
     folder,
-    secretsFolder: resolve(values.secrets ?? join(folder, 'secrets')),
+    secretsFolder,
     environment: process.env,
     catalog,
     strictSecrets: false,
@@ -67,9 +70,12 @@ export async function explainCommand(args: string[], io: CommandIo): Promise<num
   const scope = new Scope()
   try {
     const database = values.database ?? process.env['GATEHOUSE_DATABASE']
-    const runtime = await openRuntime(configuration, folder, values.data, database, scope)
+    const runtime = await openRuntime(configuration, secretsFolder, values.data, database, scope)
     const explanation = await explainRequest(runtime, method.toUpperCase(), new URL(address), caller)
     for (const line of explanation.lines) io.stdout(line)
+    if (explanation.deniedByName && !values.as?.some((pair) => pair.startsWith('dn='))) {
+      io.stdout(`note         the caller's name was made of --as; a chain may make another: give it as --as dn=NAME`)
+    }
     return explanation.allowed ? 0 : 1
   } catch (error) {
     io.stderr(`gatehouse explain: ${error instanceof Error ? error.message : String(error)}`)
@@ -82,7 +88,7 @@ export async function explainCommand(args: string[], io: CommandIo): Promise<num
 /** Without a database of its own to look into, an empty one is made for the moment and thrown away. */
 async function openRuntime(
   configuration: Configuration,
-  folder: string,
+  secretsFolder: string,
   data: string | undefined,
   url: string | undefined,
   scope: Scope,
@@ -93,7 +99,15 @@ async function openRuntime(
     openStorage({ dataFolder, ...(url === undefined ? {} : { url }), clock: systemClock, log: silentLogger }),
   )
   await storage.ready()
-  const parts = { storage, configFolder: folder, dataFolder, clock: systemClock, log: silentLogger }
+  const secrets = new SecretSource(secretsFolder, process.env)
+  const parts = {
+    storage,
+    configFolder: configuration.folder,
+    dataFolder,
+    secrets,
+    clock: systemClock,
+    log: silentLogger,
+  }
   const runtime = await createRuntime(configuration, createServices(parts))
   return scope.own(runtime)
 }

@@ -51,3 +51,9 @@ test.each([
   expect(code).toBe(2)
   expect(errors[0]).toMatch(message)
 })
+
+test.each(['nowhere', 'docs'])('nothing to test in %s is no success', async (folder) => {
+  const { code, errors } = await run('test', folder)
+  expect(code).toBe(1)
+  expect(errors[0]).toContain(`${folder} is no folder with a test`)
+})

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -28,7 +29,11 @@ export const pluginCommand: RunCommand = async (args, io) => {
   const read = readArguments(args, { usage, options, positionals: args[0] === 'test' ? 2 : 3 }, io)
   if ('exit' in read) return read.exit
   const [action, what = '', name = ''] = read.positionals
-  if (action === 'test') return runTests(what, io)
+  if (action === 'test') {
+    if (hasTests(what)) return runTests(what, io)
+    io.stderr(`gatehouse: ${what} is no folder with a test, such as the target.test.js that "plugin new" makes`)
+    return 1
+  }
   if (action !== 'new') return wrong(`unknown action "${action}"`, io)
   if (what !== 'target') return wrong(`a new plug-in is a "target", not a "${what}"`, io)
   if (!/^[a-z][a-z0-9-]{0,62}$/.test(name)) return wrong(`"${name}" is no name for a target`, io)
@@ -54,6 +59,15 @@ async function makeTarget(folder: string, name: string): Promise<void> {
     await writeFile(join(folder, file), text.replaceAll(exampleName, name).replace("'../../'", `'${home}'`), {
       flag: 'wx',
     })
+  }
+}
+
+/** Without this, a run that found nothing to test would look like one that passed. */
+function hasTests(folder: string): boolean {
+  try {
+    return readdirSync(folder).some((file) => /\.test\.[mc]?[jt]s$/.test(file))
+  } catch {
+    return false
   }
 }
 

@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
@@ -6,7 +7,10 @@ import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import { ConfigurationRefused } from '#server/configuration-refused.ts'
 import { type Gateway, startGateway } from '#server/gateway.ts'
+import { parseHostPort } from '#server/host-port.ts'
 import { createLogger, type LogLevel, logLevels } from '#server/log.ts'
+import { TrustedProxies } from '#server/trusted-proxies.ts'
+import { readAddress } from '#storage/sql/databases.ts'
 
 const usage = `Usage: gatehouse serve --config DIR [OPTIONS]
 
@@ -52,16 +56,28 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
   const [certFile, keyFile] = [values['tls-cert'], values['tls-key']]
   if ((certFile === undefined) !== (keyFile === undefined)) return wrong('--tls-cert and --tls-key go together')
 
+  const databaseUrl = values.database ?? process.env['GATEHOUSE_DATABASE']
+  const wrongOption = firstWrong([
+    ['--listen', () => parseHostPort(values.listen)],
+    ['--metrics', () => values.metrics === 'off' || parseHostPort(values.metrics)],
+    ['--database', () => databaseUrl === undefined || readAddress(databaseUrl)],
+    ['--trusted-proxy', () => new TrustedProxies(values['trusted-proxy'] ?? [])],
+    ['--tls-cert', () => certFile === undefined || new X509Certificate(readFileSync(certFile))],
+    ['--tls-key', () => keyFile === undefined || createPrivateKey(readFileSync(keyFile))],
+  ])
+  if (wrongOption !== undefined) return wrong(wrongOption)
+  const listenUrl = `${certFile === undefined ? 'http' : 'https'}://${values.listen}`
+
   const configFolder = resolve(values.config)
   const { log, flush } = bufferedLog(level)
   try {
     const gateway = await startGateway({
       configFolder,
       dataFolder: resolve(values.data),
-      databaseUrl: values.database ?? process.env['GATEHOUSE_DATABASE'],
+      databaseUrl,
       secretsFolder: resolve(values.secrets ?? join(configFolder, 'secrets')),
       // What the configuration and its welcome text know of how the gateway was started; the environment goes first.
-      environment: { GATEHOUSE_URL: `${certFile === undefined ? 'http' : 'https'}://${values.listen}`, ...process.env },
+      environment: { GATEHOUSE_URL: listenUrl, ...process.env },
       listen: values.listen,
       metrics: values.metrics === 'off' ? undefined : values.metrics,
       tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
@@ -70,11 +86,8 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
     })
     io.stdout(`Gatehouse listens on ${gateway.address}`)
     if (gateway.metricsAddress !== undefined) io.stdout(`Metrics are at ${gateway.metricsAddress}/metrics`)
-    printWelcome(
-      configFolder,
-      { GATEHOUSE_URL: process.env['GATEHOUSE_URL'] ?? gateway.address, GATEHOUSE_DATA: values.data },
-      io,
-    )
+    const url = process.env['GATEHOUSE_URL'] ?? (parseHostPort(values.listen).port === 0 ? gateway.address : listenUrl)
+    printWelcome(configFolder, { GATEHOUSE_URL: url, GATEHOUSE_DATA: values.data }, io)
     return await untilStopped(gateway, drainSeconds, io)
   } catch (error) {
     if (error instanceof ConfigurationRefused) for (const problem of error.problems) io.stderr(problem)
@@ -83,6 +96,18 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
   } finally {
     flush()
   }
+}
+
+/** The first option whose value cannot be read, and why; told before anything is started. */
+function firstWrong(checks: readonly (readonly [option: string, read: () => unknown])[]): string | undefined {
+  for (const [option, read] of checks) {
+    try {
+      read()
+    } catch (error) {
+      return `${option}: ${reasonOf(error)}`
+    }
+  }
+  return undefined
 }
 
 /** A configuration can bring a text for whoever starts it: `welcome.txt`, with `#[NAME]` replaced. */
@@ -117,6 +142,7 @@ function untilStopped(gateway: Gateway, drainSeconds: number, io: CommandIo): Pr
     const stop = (): void => {
       if (stopping) return
       stopping = true
+      io.stdout('Gatehouse stops: requests under way are finished')
       const timer = setTimeout(() => {
         io.stderr('gatehouse serve: requests under way were cut off')
         resolve(1)
@@ -136,9 +162,15 @@ function untilStopped(gateway: Gateway, drainSeconds: number, io: CommandIo): Pr
   })
 }
 
+const advice: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'choose another --listen or --metrics',
+  ERR_OSSL_PEM_NO_START_LINE: 'it is not a PEM file',
+  ERR_OSSL_UNSUPPORTED: 'it is not a PEM file, or it asks for a passphrase',
+  ERR_OSSL_X509_KEY_VALUES_MISMATCH: '--tls-key is not the key of --tls-cert',
+}
+
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  return 'code' in error && error.code === 'EADDRINUSE'
-    ? `${error.message}; choose another --listen or --metrics`
-    : error.message
+  const help = 'code' in error && typeof error.code === 'string' ? advice[error.code] : undefined
+  return help === undefined ? error.message : `${error.message}; ${help}`
 }

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
@@ -45,6 +47,9 @@ export const tokenCommand: RunCommand = async (args, io) => {
   const claims = readClaims(claim ?? [])
   if (typeof claims === 'string') return wrong(claims, io)
   const keys = createKeySource({ configuration: '.', data })
+  if (!existsSync(join(data, 'keys', `${key}.jwk`))) {
+    io.stderr(`gatehouse: made a new key in ${data}: only a gateway with this --data believes its tokens`)
+  }
   try {
     const content: TokenContent = { issuer, audience, subject, claims, lifetimeSeconds }
     io.stdout(await signToken(content, await keys.signingKey(key), systemClock))

@@ -72,7 +72,7 @@ describe('mapping', () => {
     ).toEqual([
       '0.map.0: a mapping rule is a map of targetAttributeName, sourceType and targetAttributeSource',
       '0.map.1.sourceType: "sourceType" must be one of user, static, composite, custom, not "magic"',
-      '0.map.2.wrong: unknown field "wrong"',
+      '0.map.2.wrong: unknown key "wrong"',
       '0.map.2.sourceType: "sourceType" is required',
       '0.map.2.targetAttributeSource: "targetAttributeSource" is required',
       '1.strict: "strict" must be true or false',

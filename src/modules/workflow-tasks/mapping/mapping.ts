@@ -2,6 +2,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { userIdName, userSource } from '#identity/mapping/mapped-value.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
+import { suggestion } from '#kernel/suggest.ts'
 import { type MappingRule, prepareMapping, sourceTypes } from '#sdk/mapping.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import type { TaskModule } from '#sdk/workflow-task.ts'
@@ -66,7 +67,8 @@ function readRule(rule: unknown, path: Path, issues: Issues): MappingRule[] {
     return []
   }
   for (const name of Object.keys(rule)) {
-    if (!Object.hasOwn(ruleFields, name)) issues.error([...path, name], `unknown field "${name}"`)
+    if (Object.hasOwn(ruleFields, name)) continue
+    issues.error([...path, name], `unknown key "${name}"${suggestion(name, Object.keys(ruleFields))}`)
   }
   const read = new TaskFields(ruleFields, rule, path, issues)
   const attribute = read.text('targetAttributeName')

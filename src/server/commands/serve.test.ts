@@ -1,0 +1,35 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { serveCommand } from '#server/commands/serve.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'serve-command-'))
+const noPem = join(folder, 'no.pem')
+writeFileSync(noPem, 'no PEM')
+const keyFile = join(folder, 'key.pem')
+const { privateKey } = generateKeyPairSync('ed25519')
+writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+
+test.each([
+  [[], '--config is required'],
+  [['--config', folder, '--log-level', 'loud'], '--log-level must be one of'],
+  [['--config', folder, '--drain-seconds', '-1'], '--drain-seconds'],
+  [['--config', folder, '--listen', '8080'], '--listen: not HOST:PORT: 8080'],
+  [['--config', folder, '--listen', 'localhost:99999'], '--listen: not HOST:PORT'],
+  [['--config', folder, '--metrics', 'on'], '--metrics: not HOST:PORT: on'],
+  [['--config', folder, '--trusted-proxy', '10.0.0.0/'], '--trusted-proxy: not an address or CIDR range'],
+  [['--config', folder, '--tls-cert', noPem], '--tls-cert and --tls-key go together'],
+  [['--config', folder, '--tls-cert', join(folder, 'none'), '--tls-key', keyFile], '--tls-cert: ENOENT'],
+  [['--config', folder, '--tls-cert', noPem, '--tls-key', keyFile], 'it is not a PEM file'],
+  [['--config', folder, '--database', 'mysql://x'], '--database: a database address starts with'],
+  [['--config', folder, '--prt', '1'], "Unknown option '--prt'\n"],
+])('wrong usage starts nothing and names the option: %j', async (args, message) => {
+  const errors: string[] = []
+  const data = join(folder, 'data')
+  const code = await serveCommand([...args, '--data', data], { stdout: () => {}, stderr: (line) => errors.push(line) })
+  expect(`${errors.join('\n')}\n`).toContain(message)
+  expect(code).toBe(2)
+  expect(existsSync(data)).toBe(false)
+})

@@ -1,0 +1,61 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { get, type RequestOptions } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect } from 'node:tls'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { silentLogger } from '#kernel/logger.ts'
+import { createApp } from '#server/app.ts'
+import { createMetrics } from '#server/metrics.ts'
+import type { RunningConfiguration } from '#server/reload.ts'
+import { TrustedProxies } from '#server/trusted-proxies.ts'
+import { testServerCertificate, testServerKey, unrelatedCertificate } from '#testing/test-certificates.ts'
+
+let folder: string
+let app: ReturnType<typeof createApp>
+let port: number
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-tls-'))
+  const tls = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') }
+  writeFileSync(tls.certFile, testServerCertificate)
+  writeFileSync(tls.keyFile, testServerKey)
+  app = createApp({
+    running: {} as RunningConfiguration,
+    metrics: createMetrics(),
+    log: silentLogger,
+    proxies: new TrustedProxies([]),
+    tls,
+    ready: async () => {},
+  })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  port = (app.server.address() as AddressInfo).port
+})
+afterAll(async () => {
+  await app.close()
+  rmSync(folder, { recursive: true })
+})
+
+const status = (options: RequestOptions): Promise<number | undefined> =>
+  new Promise((resolve, reject) => {
+    get({ host: '127.0.0.1', port, path: '/check_alive', agent: false, ...options }, (response) => {
+      response.resume()
+      resolve(response.statusCode)
+    }).on('error', reject)
+  })
+
+test('the listener speaks TLS with the given certificate, and nothing else', async () => {
+  expect(await status({ ca: testServerCertificate })).toBe(200)
+  await expect(status({ ca: unrelatedCertificate })).rejects.toThrow('certificate')
+  await expect(fetch(`http://127.0.0.1:${port}/check_alive`)).rejects.toThrow()
+})
+
+test('versions before TLS 1.2 are refused', async () => {
+  const options = { host: '127.0.0.1', port, rejectUnauthorized: false, ciphers: 'DEFAULT@SECLEVEL=0' } as const
+  const attempt = new Promise((resolve, reject) => {
+    const socket = connect({ ...options, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' }, () => resolve(socket.end()))
+    socket.on('error', reject)
+  })
+  await expect(attempt).rejects.toThrow()
+})
