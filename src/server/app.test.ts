@@ -13,6 +13,7 @@ import type { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Filter } from '#sdk/filter.ts'
 import type { Rule } from '#sdk/rule.ts'
+import { noAccessLog } from '#server/access-log.ts'
 import { createApp } from '#server/app.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { RunningConfiguration } from '#server/reload.ts'
@@ -69,6 +70,7 @@ async function start(filter: Filter = echo, proxies: string[] = [], ready: () =>
     running,
     metrics,
     log: silentLogger,
+    accessLog: noAccessLog,
     proxies: new TrustedProxies(proxies),
     tls: undefined,
     ready,

@@ -11,6 +11,7 @@ import { systemClock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/configuration.ts'
+import type { AccessLog } from '#server/access-log.ts'
 import { createApp } from '#server/app.ts'
 import { ConfigurationRefused } from '#server/configuration-refused.ts'
 import { parseHostPort } from '#server/host-port.ts'
@@ -33,6 +34,7 @@ export interface GatewayOptions {
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
   readonly trustedProxies: readonly string[]
   readonly log: Logger
+  readonly accessLog: AccessLog
 }
 
 export interface Gateway {
@@ -92,7 +94,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const metricsAddress =
     options.metrics === undefined ? undefined : await listen(operations, options.metrics, 'http', scope)
   const proxies = new TrustedProxies(options.trustedProxies)
-  const app = createApp({ running, metrics, log, proxies, tls: options.tls, ready })
+  const app = createApp({ running, metrics, log, accessLog: options.accessLog, proxies, tls: options.tls, ready })
   const address = await listen(app, options.listen, options.tls === undefined ? 'http' : 'https', scope)
 
   const apply = (loaded: LoadResult): Promise<void> => swapIn(loaded, running, services, metrics, log)

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
+import { noAccessLog } from '#server/access-log.ts'
 import { createApp } from '#server/app.ts'
 import { createMetrics } from '#server/metrics.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
@@ -25,6 +26,7 @@ beforeAll(async () => {
     running: {} as RunningConfiguration,
     metrics: createMetrics(),
     log: silentLogger,
+    accessLog: noAccessLog,
     proxies: new TrustedProxies([]),
     tls,
     ready: async () => {},

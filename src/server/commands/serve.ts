@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { pino } from 'pino'
+import { createAccessLog } from '#server/access-log.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import { ConfigurationRefused } from '#server/configuration-refused.ts'
@@ -69,7 +70,7 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
   const listenUrl = `${certFile === undefined ? 'http' : 'https'}://${values.listen}`
 
   const configFolder = resolve(values.config)
-  const { log, flush } = bufferedLog(level)
+  const { log, accessLog, flush } = bufferedLog(level)
   try {
     const gateway = await startGateway({
       configFolder,
@@ -83,6 +84,7 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
       tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
       trustedProxies: values['trusted-proxy'] ?? [],
       log,
+      accessLog,
     })
     io.stdout(`Gatehouse listens on ${gateway.address}`)
     if (gateway.metricsAddress !== undefined) io.stdout(`Metrics are at ${gateway.metricsAddress}/metrics`)
@@ -132,7 +134,11 @@ function bufferedLog(level: LogLevel) {
       // Nothing was ever written, or whoever read the log is gone.
     }
   }
-  return { log: createLogger(level, destination), flush }
+  return {
+    log: createLogger(level, destination),
+    accessLog: createAccessLog(level, (line) => destination.write(line)),
+    flush,
+  }
 }
 
 function untilStopped(gateway: Gateway, drainSeconds: number, io: CommandIo): Promise<number> {

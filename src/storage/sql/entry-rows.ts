@@ -97,36 +97,44 @@ interface Draft {
   readonly related: { readonly name: string; readonly id: string }[]
 }
 
-/** Rows come in any order. */
+/** Rows come in any order. Read by position: taking rows apart as iterables is what a read would mostly cost. */
 export function assembleEntries(rows: readonly EntryRow[]): Entry[] {
   const drafts = new Map<number, Draft>()
-  for (const row of rows) {
-    const [part, entry, label, content, ordinal] = row
-    let draft = drafts.get(entry)
+  for (let i = 0; i < rows.length; i++) {
+    const row = rows[i]
+    if (row === undefined) continue
+    let draft = drafts.get(row[1])
     if (draft === undefined) {
       draft = { row: undefined, values: new Map(), related: [] }
-      drafts.set(entry, draft)
+      drafts.set(row[1], draft)
     }
-    if (part === entryPart) draft.row = row
-    else if (part === relatedPart) draft.related.push({ name: label, id: content })
+    if (row[0] === entryPart) draft.row = row
+    else if (row[0] === relatedPart) draft.related.push({ name: row[2], id: row[3] })
     else {
-      const values = draft.values.get(label) ?? []
-      if (ordinal === 0 || values.length === 0) draft.values.set(label, values)
-      values[ordinal] = content
+      const values = draft.values.get(row[2])
+      if (values === undefined) draft.values.set(row[2], valueAt(row[4], row[3]))
+      else values[row[4]] = row[3]
     }
   }
-  const found = drafts.size > 1 ? [...drafts].sort(([a], [b]) => a - b).map(([, draft]) => draft) : [...drafts.values()]
-  return found.flatMap((draft) => (draft.row === undefined ? [] : [toEntry(draft.row, draft)]))
+  const found = [...drafts.values()]
+  if (found.length > 1) found.sort((a, b) => (a.row?.[1] ?? 0) - (b.row?.[1] ?? 0))
+  return found.flatMap((draft) => (draft.row === undefined ? [] : toEntry(draft.row, draft)))
 }
 
-function toEntry([, , id, name, version, created, modified]: EntryRow, { values, related }: Draft): Entry {
+function valueAt(position: number, value: string): string[] {
+  const values: string[] = []
+  values[position] = value
+  return values
+}
+
+function toEntry(row: EntryRow, { values, related }: Draft): Entry {
   if (related.length > 1) related.sort((a, b) => (a.name < b.name ? -1 : 1))
   return {
-    id,
-    name,
-    version: String(version),
-    created: new Date(created),
-    modified: new Date(modified),
+    id: row[2],
+    name: row[3],
+    version: String(row[4]),
+    created: new Date(row[5]),
+    modified: new Date(row[6]),
     attributes: Attributes.from(values),
     related: related.map((one) => one.name),
     relatedIds: related.map((one) => one.id),

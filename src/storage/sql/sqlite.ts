@@ -18,6 +18,7 @@ const settings = `
   pragma case_sensitive_like = on;
   pragma cache_size = -16000;
   pragma temp_store = memory;
+  pragma mmap_size = 268435456;
 `
 const migrationLockMillis = 60_000
 
