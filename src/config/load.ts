@@ -47,6 +47,9 @@ export async function loadConfiguration(options: LoadOptions): Promise<LoadResul
 export function buildConfiguration(sources: Sources, options: LoadOptions): LoadResult {
   const issues = new Issues()
   for (const { name, message } of sources.problems) issues.for(new FixedPlace(name)).error([], message)
+  if (sources.files.length === 0 && sources.problems.length === 0) {
+    issues.for(new FixedPlace('.')).warning([], 'there is no YAML in this folder: nothing is served')
+  }
   const files = parseFiles(sources.files, issues)
   const values = collectValues(files.values, issues)
   const substitution = new Substitution(options.environment, values)

@@ -22,6 +22,8 @@ export type AuthOutcome =
       readonly headers?: Readonly<Record<string, string>>
       /** 403 where the caller is known but may not pass. */
       readonly status?: 401 | 403
+      /** Nothing was sent that could have been accepted. */
+      readonly noCredential?: true
     }
 
 export interface AuthAttempt {

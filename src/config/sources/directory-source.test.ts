@@ -23,7 +23,7 @@ test('reads YAML of all sub-folders in order, and nothing else', async () => {
   const { files, keys, problems } = await readDirectory(folder)
   expect(files.map(({ name }) => name)).toEqual(['a.yaml', 'b.yml', 'sub/deep/c.yaml', 'sub/keys/d.yaml'])
   expect([...keys.keys()]).toEqual(['x'])
-  expect(problems).toEqual([])
+  expect(problems).toEqual([{ name: 'keys/x.pem', message: 'holds neither a certificate nor a key in PEM form' }])
 })
 
 test('follows the links of a mounted ConfigMap, and no loop', async () => {

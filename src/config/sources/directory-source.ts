@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, createPublicKey } from 'node:crypto'
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -101,11 +101,15 @@ export async function readDirectory(folder: string, limits: DirectoryLimits = de
   }
 
   await visitFolder('', 0)
-  return { files, keys: await readKeys(join(folder, 'keys'), limits), problems }
+  return { files, keys: await readKeys(join(folder, 'keys'), limits, problems), problems }
 }
 
-/** An absent folder holds no keys. */
-async function readKeys(folder: string, limits: DirectoryLimits): Promise<Map<string, string>> {
+/** An absent folder holds no keys. A file in it that holds none is a problem, whether or not anything names it. */
+async function readKeys(
+  folder: string,
+  limits: DirectoryLimits,
+  problems: Sources['problems'][number][],
+): Promise<Map<string, string>> {
   const keys = new Map<string, string>()
   const entries = await readdir(folder).catch(() => [])
   for (const entry of entries.sort().slice(0, limits.files)) {
@@ -113,6 +117,9 @@ async function readKeys(folder: string, limits: DirectoryLimits): Promise<Map<st
     if (name === undefined || entry.startsWith('.')) continue
     const content = await readFile(join(folder, entry)).catch(() => undefined)
     if (content === undefined || content.length > limits.fileBytes) continue
+    if (!holdsKey(content)) {
+      problems.push({ name: `keys/${entry}`, message: 'holds neither a certificate nor a key in PEM form' })
+    }
     const digest = createHash('sha256')
       .update(`${keys.get(name) ?? ''}${entry}\0`)
       .update(content)
@@ -120,6 +127,15 @@ async function readKeys(folder: string, limits: DirectoryLimits): Promise<Map<st
     keys.set(name, digest)
   }
   return keys
+}
+
+function holdsKey(content: Buffer): boolean {
+  try {
+    createPublicKey(content)
+    return true
+  } catch {
+    return false
+  }
 }
 
 const failureTexts: Readonly<Record<string, string>> = {

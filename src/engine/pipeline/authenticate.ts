@@ -1,11 +1,11 @@
-import type { Chain, ChainRunner } from '#engine/pipeline/chain.ts'
+import type { Chain, ChainOutcome, ChainRunner } from '#engine/pipeline/chain.ts'
 import { addHeader, type Passage, type Step } from '#engine/pipeline/passage.ts'
 import { applyResults } from '#engine/pipeline/result-actions.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Subject } from '#identity/subject.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 
 /** Who a caller is where no chain ran. Rules still decide what it may do. */
@@ -38,14 +38,17 @@ export const authenticate =
     if (outcome.kind === 'rejected') {
       const instead = applyResults(results.auFail, passage)
       if (instead !== undefined) return instead
-      throw new GatewayError(outcome.status === 403 ? 'ACCESS_DENIED' : 'AUTH_REJECTED', outcome.reason, {
-        headers: outcome.headers ?? {},
-      })
+      throw new GatewayError(refusalCode(outcome), outcome.reason, { headers: outcome.headers ?? {} })
     }
     passage.subject = outcome.subject
     await keepSession(sessions, passage)
     return applyResults(results.auSuccess, passage)
   }
+
+function refusalCode({ status, noCredential }: Extract<ChainOutcome, { kind: 'rejected' }>): ErrorCode {
+  if (status === 403) return 'ACCESS_DENIED'
+  return noCredential === true ? 'AUTH_REQUIRED' : 'AUTH_REJECTED'
+}
 
 function answerPreflight(chain: Chain, passage: Passage): GatewayResponse | undefined {
   for (const { mechanism } of chain.links) {

@@ -123,6 +123,13 @@ describe('the pipeline', () => {
     expect(app.counts().handled).toBe(0)
   })
 
+  test('a caller who sent nothing is told that authentication is required', async () => {
+    const { response, error } = await setUp({
+      outcome: { kind: 'rejected', reason: 'no token', noCredential: true },
+    }).get('/api')
+    expect([response.status, error?.code, response.body]).toEqual([401, 'AUTH_REQUIRED', 'AUTHENTICATION IS REQUIRED.'])
+  })
+
   test.each([[[]], [[nobody]]])('without a rule that passes it is 403, and no filter runs', async (rules) => {
     const app = setUp({ rules })
     expect((await app.get('/api')).response.status).toBe(403)

@@ -42,6 +42,7 @@ export interface Refusal {
   /** For the log. */
   readonly reason: string
   readonly headers: Readonly<Record<string, string>>
+  readonly noCredential?: true
 }
 
 /** The refusals of one protected resource. Descriptions are sent; they hold nothing of the token. */
@@ -52,7 +53,7 @@ export function bearerRefusals(realm: string, scope: string | undefined) {
     headers: bearerChallenge({ realm, scope, ...challenge }),
   })
   return {
-    noToken: refuse('no bearer token was sent', {}),
+    noToken: { ...refuse('no bearer token was sent', {}), noCredential: true } satisfies Refusal,
     badHeader: (reason: string) =>
       refuse(reason, { error: 'invalid_request', description: 'The Authorization header is malformed' }),
     badToken: (reason: string, description: string) => refuse(reason, { error: 'invalid_token', description }),

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -42,6 +42,23 @@ test('warnings alone: exit 0, or 1 with --strict', async () => {
   expect(code).toBe(0)
   expect(out).toContain('app.yaml:4:16: warning: spec.urls[0].azRules: without a rule this URL denies everyone')
   expect((await check('--config', folder, '--strict')).code).toBe(1)
+})
+
+test('a folder without YAML is worth a warning', async () => {
+  expect(await check('--config', folder)).toEqual({
+    code: 0,
+    out: ['.:1:1: warning: there is no YAML in this folder: nothing is served'],
+    err: [],
+  })
+})
+
+test('a key file that holds no key is told before anything starts', async () => {
+  await writeFile(join(folder, 'org.yaml'), org)
+  await mkdir(join(folder, 'keys'))
+  await writeFile(join(folder, 'keys', 'partner.pem'), 'hello')
+  const { code, out } = await check('--config', folder)
+  expect(code).toBe(1)
+  expect(out).toEqual(['keys/partner.pem:1:1: holds neither a certificate nor a key in PEM form'])
 })
 
 test('an absent folder is a problem like the others', async () => {
