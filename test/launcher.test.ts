@@ -15,7 +15,7 @@ function checkout(...places: string[]): string {
   for (const place of places) {
     const file = join(root, 'node_modules', place)
     mkdirSync(dirname(file), { recursive: true })
-    writeFileSync(file, `#!/bin/sh\necho "${place} $3"\n`)
+    writeFileSync(file, `#!/bin/sh\necho "${place} $4"\n`)
     chmodSync(file, 0o755)
   }
   return root
