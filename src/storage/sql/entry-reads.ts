@@ -10,7 +10,7 @@ import type { SqlDialect, SqlReader } from '#storage/sql/sql-client.ts'
 function readOne(dialect: SqlDialect, column: 'id' | 'key', related: Related) {
   return fixed<{ wanted: string; collection: number }, unknown>(dialect, (db, at) =>
     readEntries(
-      db,
+      dialect,
       db.selectFrom('entries').select('pk').where(column, '=', at('wanted')).where('collection', '=', at('collection')),
       related,
     ),

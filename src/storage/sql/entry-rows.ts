@@ -1,6 +1,7 @@
-import { type Expression, sql } from 'kysely'
+import { type Expression, type RawBuilder, sql } from 'kysely'
 import { Attributes } from '#identity/attributes.ts'
-import type { Builder } from '#storage/sql/queries.ts'
+import { builderFor } from '#storage/sql/queries.ts'
+import type { SqlDialect } from '#storage/sql/sql-client.ts'
 
 /** A user with its groups, or a group with its members, as the tables hold it. */
 export interface Entry {
@@ -18,125 +19,97 @@ export interface Entry {
 /** Which of an entry's memberships are read along. */
 export type Related = 'groups' | 'members' | 'none'
 
-/** The entry itself, one of its values, or the name of a group or member: one statement brings all of them. */
+/** An entry with its values and memberships folded into it: few and large cells are read faster than many small ones. */
 export type EntryRow = readonly [
-  part: number,
-  entry: number,
-  /** Id, attribute name or related name. */
-  label: string,
-  /** Name, value or related id. */
-  content: string,
-  /** Version or position. */
-  ordinal: number,
+  pk: number,
+  id: string,
+  name: string,
+  version: number,
   created: number,
   modified: number,
+  /** JSON: a list of [attribute name, position, value]; null or an empty list when there are none. */
+  values: string | null,
+  /** JSON: a list of [name, id]; likewise. */
+  related: string | null,
 ]
 
-const [entryPart, valuePart, relatedPart] = [0, 1, 2]
+/** A list of rows as JSON text. */
+const jsonRows: Readonly<Record<SqlDialect, (columns: RawBuilder<unknown>) => RawBuilder<string | null>>> = {
+  sqlite: (columns) => sql`json_group_array(json_array(${columns}))`,
+  postgres: (columns) => sql`json_agg(json_build_array(${columns}))::text`,
+}
+
+const valuesOf = (rows: RawBuilder<string | null>) =>
+  sql<string | null>`(select ${rows} from attributes a where a.entry = e.pk)`
+
+/** The cross join makes SQLite take the memberships of the entry first. */
+const relatedOf = {
+  groups: (rows: RawBuilder<string | null>) =>
+    sql<
+      string | null
+    >`(select ${rows} from memberships m cross join entries r where m.user_entry = e.pk and r.pk = m.group_entry)`,
+  members: (rows: RawBuilder<string | null>) =>
+    sql<
+      string | null
+    >`(select ${rows} from memberships m cross join entries r where m.group_entry = e.pk and r.pk = m.user_entry)`,
+  none: () => sql<string | null>`null`,
+}
 
 /**
  * One statement is one snapshot, so an entry is never read half before and half after a change. SQLite takes a cross
  * join's tables in the order in which they are written: the few keys of the page first.
  */
-export function readEntries(db: Builder, keys: Expression<{ pk: number }>, related: Related) {
-  const zero = sql<number>`0`
-  const entries = db
+export function readEntries(dialect: SqlDialect, keys: Expression<{ pk: number }>, related: Related) {
+  const rows = jsonRows[dialect]
+  return builderFor(dialect)
     .with('page', () => keys)
     .selectFrom('page')
     .crossJoin('entries as e')
     .whereRef('e.pk', '=', 'page.pk')
     .select([
-      sql<number>`${sql.lit(entryPart)}`.as('part'),
-      'e.pk as entry',
-      'e.id as label',
-      'e.name as content',
-      'e.version as ordinal',
+      'e.pk as pk',
+      'e.id as id',
+      'e.name as name',
+      'e.version as version',
       'e.created as created',
       'e.modified as modified',
+      valuesOf(rows(sql`a.name, a.position, a.value`)).as('held'),
+      relatedOf[related](rows(sql`r.name, r.id`)).as('related'),
     ])
-    .unionAll((of) =>
-      of
-        .selectFrom('page')
-        .crossJoin('attributes as a')
-        .whereRef('a.entry', '=', 'page.pk')
-        .select([
-          sql<number>`${sql.lit(valuePart)}`.as('part'),
-          'a.entry as entry',
-          'a.name as label',
-          'a.value as content',
-          'a.position as ordinal',
-          zero.as('created'),
-          zero.as('modified'),
-        ]),
-    )
-  if (related === 'none') return entries
-  const [own, other] =
-    related === 'groups' ? (['user_entry', 'group_entry'] as const) : (['group_entry', 'user_entry'] as const)
-  return entries.unionAll((of) =>
-    of
-      .selectFrom('page')
-      .crossJoin('memberships as m')
-      .crossJoin('entries as r')
-      .whereRef(`m.${own}`, '=', 'page.pk')
-      .whereRef('r.pk', '=', `m.${other}`)
-      .select([
-        sql<number>`${sql.lit(relatedPart)}`.as('part'),
-        `m.${own} as entry`,
-        'r.name as label',
-        'r.id as content',
-        zero.as('ordinal'),
-        zero.as('created'),
-        zero.as('modified'),
-      ]),
-  )
 }
 
-interface Draft {
-  row: EntryRow | undefined
-  readonly values: Map<string, string[]>
-  readonly related: { readonly name: string; readonly id: string }[]
-}
-
-/** Rows come in any order. Read by position: taking rows apart as iterables is what a read would mostly cost. */
+/** Rows come in any order. */
 export function assembleEntries(rows: readonly EntryRow[]): Entry[] {
-  const drafts = new Map<number, Draft>()
-  for (let i = 0; i < rows.length; i++) {
-    const row = rows[i]
-    if (row === undefined) continue
-    let draft = drafts.get(row[1])
-    if (draft === undefined) {
-      draft = { row: undefined, values: new Map(), related: [] }
-      drafts.set(row[1], draft)
-    }
-    if (row[0] === entryPart) draft.row = row
-    else if (row[0] === relatedPart) draft.related.push({ name: row[2], id: row[3] })
-    else {
-      const values = draft.values.get(row[2])
-      if (values === undefined) draft.values.set(row[2], valueAt(row[4], row[3]))
-      else values[row[4]] = row[3]
-    }
-  }
-  const found = [...drafts.values()]
-  if (found.length > 1) found.sort((a, b) => (a.row?.[1] ?? 0) - (b.row?.[1] ?? 0))
-  return found.flatMap((draft) => (draft.row === undefined ? [] : toEntry(draft.row, draft)))
+  const sorted = rows.length > 1 ? rows.toSorted((a, b) => a[0] - b[0]) : rows
+  return sorted.map(toEntry)
 }
 
-function valueAt(position: number, value: string): string[] {
-  const values: string[] = []
-  values[position] = value
-  return values
-}
-
-function toEntry(row: EntryRow, { values, related }: Draft): Entry {
-  if (related.length > 1) related.sort((a, b) => (a.name < b.name ? -1 : 1))
+function toEntry(row: EntryRow): Entry {
+  const related = readJson<readonly [name: string, id: string]>(row[7])
+  if (related.length > 1) related.sort((a, b) => (a[0] < b[0] ? -1 : 1))
   return {
-    id: row[2],
-    name: row[3],
-    version: String(row[4]),
-    created: new Date(row[5]),
-    modified: new Date(row[6]),
-    attributes: Attributes.from(values),
-    related: related.map((one) => one.name),
-    relatedIds: related.map((one) => one.id),
+    id: row[1],
+    name: row[2],
+    version: String(row[3]),
+    created: new Date(row[4]),
+    modified: new Date(row[5]),
+    attributes: readValues(readJson(row[6])),
+    related: related.map((one) => one[0]),
+    relatedIds: related.map((one) => one[1]),
   }
 }
+
+/** Values come in any order; their positions tell it. */
+function readValues(held: readonly (readonly [name: string, position: number, value: string])[]): Attributes {
+  const attributes = new Map<string, string[]>()
+  for (let i = 0; i < held.length; i++) {
+    const one = held[i]
+    if (one === undefined) continue
+    const values = attributes.get(one[0]) ?? []
+    if (values.length === 0) attributes.set(one[0], values)
+    values[one[1]] = one[2]
+  }
+  return Attributes.from(attributes)
+}
+
+const readJson = <T>(text: string | null): T[] => (text === null || text === '[]' ? [] : JSON.parse(text))

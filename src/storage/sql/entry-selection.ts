@@ -44,7 +44,7 @@ export async function selectEntries(
   const keys = filteredKeys(truth, space, await bestChoice(reader, indexChoices(truth, space)))
   return {
     page: (dialect, related, limit, offset) =>
-      asLists(dynamic(readEntries(builderFor(dialect), keys.page(limit, offset), related))),
+      asLists(dynamic(readEntries(dialect, keys.page(limit, offset), related))),
     count: (dialect) => dynamic({ compile: () => keys.count().compile(builderFor(dialect)) }),
   }
 }
@@ -111,7 +111,7 @@ const pages = perDialect((dialect) => {
     const own = (column: 'key' | 'id') =>
       fixed<WantedPage, unknown>(dialect, (db, at) =>
         readEntries(
-          db,
+          dialect,
           ownEqual(column)(db, at)
             .orderBy('pk')
             .limit(count(at('limit')))
@@ -123,7 +123,7 @@ const pages = perDialect((dialect) => {
       all: fixed<{ collection: number; limit: number; offset: number }, unknown>(dialect, (db, at) => {
         const keys = db.selectFrom('entries').select('pk').where('collection', '=', at('collection'))
         return readEntries(
-          db,
+          dialect,
           keys
             .orderBy('pk')
             .limit(count(at('limit')))
@@ -135,7 +135,7 @@ const pages = perDialect((dialect) => {
       id: own('id'),
       value: fixed<WantedPage, unknown>(dialect, (db, at) =>
         readEntries(
-          db,
+          dialect,
           valueEqual(db, at)
             .orderBy('pk')
             .limit(count(at('limit')))
