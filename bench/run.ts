@@ -15,6 +15,7 @@ const [small = 10_000, large = 1_000_000] = process.argv.slice(2).map(Number)
 const middle = Math.min(100_000, large)
 const connections = 16
 const seconds = 4
+const warmSeconds = 5
 const folder = mkdtempSync(join(resolve('.'), '.cache-bench-'))
 const rows: string[][] = []
 const rate = (n: number): string => `${Math.round(n).toLocaleString('en')}/s`
@@ -30,7 +31,7 @@ const load = (port: number, request: (n: number) => string, expectedStatus = 200
 
 /** Two runs, of which the second counts: the first warms caches and compilers. */
 async function measured(port: number, request: (n: number) => string, expectedStatus = 200) {
-  await runLoad({ port, connections, seconds: 2, request, expectedStatus })
+  await runLoad({ port, connections, seconds: warmSeconds, request, expectedStatus })
   return load(port, request, expectedStatus)
 }
 
