@@ -83,9 +83,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     openUserDirectory: services.openUserDirectory,
   })
 
-  for (const [name, { target, at }] of configuration.targets) {
-    targets.set(name, scope.own(await named(at, () => target.create(host(name, target.className, at)))))
-  }
+  await createTargets(configuration, host, scope, targets)
   directory.current = new TargetDirectory(directoryRoot, targets)
   for (const [name, { authorization, at }] of configuration.authorizations) {
     authorizations.set(
@@ -111,6 +109,25 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
 }
 
 type HostFor = (name: string, className: string, at: string) => ModuleHost
+
+/** Side by side, since a plug-in takes a moment to start. All have come to an end before the first failure is thrown. */
+async function createTargets(
+  { targets: configs }: Configuration,
+  host: HostFor,
+  scope: Scope,
+  targets: Map<string, Target>,
+): Promise<void> {
+  const created = await Promise.allSettled(
+    Array.from(configs, async ([name, { target, at }]) => {
+      const made = await named(at, () => target.create(host(name, target.className, at)))
+      return [name, scope.own(made)] as const
+    }),
+  )
+  for (const one of created) {
+    if (one.status === 'rejected') throw one.reason
+    targets.set(...one.value)
+  }
+}
 
 async function createChains(configuration: Configuration, host: HostFor, scope: Scope): Promise<Map<string, Chain>> {
   const chains = new Map<string, Chain>()

@@ -172,6 +172,13 @@ describe('the pipeline', () => {
     expect((await setUp({ filters: [marking] }).get('/api')).response.status).toBe(404)
   })
 
+  test('a cookie that a filter sets does not displace those of the pipeline', async () => {
+    const setting: Filter = { handle: async () => ({ status: 200, headers: { 'set-cookie': 'own=1' } }) }
+    const marks = [{ type: 'cookie', source: 'static', value: 'seen=yes' }] as const
+    const { response } = await setUp({ filters: [setting], results: { azSuccess: marks } }).get('/api')
+    expect(response.headers['set-cookie']).toEqual(['seen=yes; Path=/; HttpOnly; SameSite=Lax', 'own=1'])
+  })
+
   test('results: a redirect replaces the refusal, headers and cookies go with the answer', async () => {
     const redirect = [{ type: 'redirect', source: 'static', value: '/denied' }] as const
     const denied = await setUp({ rules: [], results: { azFail: redirect } }).get('/api')

@@ -71,7 +71,13 @@ export function errorResponse(error: GatewayError, passage: Pick<Passage, 'error
   }
 }
 
-function withHeaders(response: GatewayResponse, passage: Passage): GatewayResponse {
-  for (const _ in passage.headers) return { ...response, headers: { ...passage.headers, ...response.headers } }
+/** The response's own headers go first, except that cookies of both are set. */
+function withHeaders(response: GatewayResponse, { headers: added }: Passage): GatewayResponse {
+  for (const _ in added) {
+    const headers: Record<string, string | string[]> = { ...added, ...response.headers }
+    const cookies = [added['set-cookie'] ?? [], response.headers['set-cookie'] ?? []].flat()
+    if (cookies.length > 1) headers['set-cookie'] = cookies
+    return { ...response, headers }
+  }
   return response
 }

@@ -4,7 +4,6 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { LazyClient } from '#storage/sql/lazy-client.ts'
 import { migrate, readMigrations } from '#storage/sql/migrate.ts'
-import { PostgresClient } from '#storage/sql/postgres.ts'
 import type { SqlClient, SqlDialect } from '#storage/sql/sql-client.ts'
 import { SqliteClient } from '#storage/sql/sqlite.ts'
 
@@ -46,8 +45,7 @@ export class Databases {
 
   #lazy(dialect: SqlDialect, address: string): LazyClient {
     return new LazyClient(dialect, async () => {
-      const client: SqlClient =
-        dialect === 'sqlite' ? new SqliteClient(address) : new PostgresClient(address, this.#log)
+      const client = await connect(dialect, address, this.#log)
       try {
         await migrate(client, readMigrations(dialect), this.#clock, this.#log)
         return client
@@ -57,6 +55,13 @@ export class Databases {
       }
     })
   }
+}
+
+/** The driver of PostgreSQL is loaded where there is one only. */
+async function connect(dialect: SqlDialect, address: string, log: Logger): Promise<SqlClient> {
+  if (dialect === 'sqlite') return new SqliteClient(address)
+  const { PostgresClient } = await import('#storage/sql/postgres.ts')
+  return new PostgresClient(address, log)
 }
 
 /** `postgres://…`, `postgresql://…` or `sqlite:<file>`. The message never shows the address, which may hold a password. */
