@@ -123,7 +123,7 @@ function printWelcome(configFolder: string, values: Readonly<Record<string, stri
 
 /** Log lines are written in batches, at the latest after a second, and at the end. */
 function bufferedLog(level: LogLevel) {
-  const destination = pino.destination({ sync: false, minLength: 4096 })
+  const destination = pino.destination({ sync: false, minLength: 16_000 })
   const timer = setInterval(() => destination.flush(), 1000)
   timer.unref()
   const flush = (): void => {
