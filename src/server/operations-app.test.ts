@@ -1,0 +1,42 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { silentLogger } from '#kernel/logger.ts'
+import { createMetrics } from '#server/metrics.ts'
+import { createOperationsApp } from '#server/operations-app.ts'
+
+async function start(ready: () => Promise<void> = async () => {}) {
+  const app = createOperationsApp({ metrics: createMetrics(), log: silentLogger, ready })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  onTestFinished(() => app.close())
+  return (app.server.address() as AddressInfo).port
+}
+
+test('tells metrics and health, and nothing else', async () => {
+  const url = `http://127.0.0.1:${await start()}`
+  const metrics = await fetch(`${url}/metrics`)
+  expect(metrics.headers.get('content-type')).toContain('text/plain')
+  expect(await metrics.text()).toContain('gatehouse_configuration_current')
+  expect(await (await fetch(`${url}/check_alive`)).text()).toBe('alive\n')
+  expect((await fetch(`${url}/ready`)).status).toBe(200)
+  expect((await fetch(`${url}/scim/Users`)).status).toBe(404)
+})
+
+test('says so while it is not ready', async () => {
+  const port = await start(() => Promise.reject(new Error('draining')))
+  expect((await fetch(`http://127.0.0.1:${port}/ready`)).status).toBe(503)
+})
+
+test('has the bounds of the public listener', async () => {
+  const port = await start()
+  const socket = connect(port, '127.0.0.1')
+  let answer = ''
+  socket.on('data', (chunk) => {
+    answer += chunk.toString('latin1')
+  })
+  socket.write(`GET /metrics HTTP/1.1\r\nHost: a\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`)
+  await once(socket, 'close')
+  expect(answer).toMatch(/^HTTP\/1.1 431 /)
+  const body = await fetch(`http://127.0.0.1:${port}/metrics`, { method: 'POST', body: 'too much' })
+  expect([404, 413, 415]).toContain(body.status)
+})
