@@ -6,6 +6,7 @@ import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import type { SubjectQueue } from '#engine/workflow/subject-queue.ts'
 import { createWorkflows } from '#engine/workflow/workflows.ts'
+import type { Directory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -53,12 +54,13 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   const targets = new Map<string, Target>()
   const authorizations = new Map<string, Authorization>()
   let workflows: WorkflowStarter | undefined
-  const directory = { current: new TargetDirectory(directoryRoot, targets) }
-  const rules = new RuleEvaluator(
-    { search: (s) => directory.current.search(s), isMember: (g, m) => directory.current.isMember(g, m) },
-    authorizations,
-    services.log,
-  )
+  // Targets may hold on to the directory before all of them, and so its branches, are there.
+  let tree = new TargetDirectory(directoryRoot, targets)
+  const directory: Directory = {
+    search: (search) => tree.search(search),
+    isMember: (group, member) => tree.isMember(group, member),
+  }
+  const rules = new RuleEvaluator(directory, authorizations, services.log)
   const host = (name: string, className: string, at: string): ModuleHost => ({
     name,
     log: services.log.with({ module: className, at }),
@@ -78,13 +80,13 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
         return workflows.run(call)
       },
     },
-    directory: { search: (s) => directory.current.search(s), isMember: (g, m) => directory.current.isMember(g, m) },
+    directory,
     authorize: (subject, wanted) => rules.decide(subject, wanted),
     openUserDirectory: services.openUserDirectory,
   })
 
   await createTargets(configuration, host, scope, targets)
-  directory.current = new TargetDirectory(directoryRoot, targets)
+  tree = new TargetDirectory(directoryRoot, targets)
   for (const [name, { authorization, at }] of configuration.authorizations) {
     authorizations.set(
       name,

@@ -11,6 +11,4 @@ export interface Exchange {
   /** What follows the mount: empty, or starting with a slash. */
   readonly pathInfo: string
   readonly subject: Subject
-  /** Values that an earlier filter leaves for a later one. */
-  readonly vars: Map<string, unknown>
 }

@@ -7,7 +7,7 @@ import { isForbiddenKey } from '#kernel/json.ts'
 import { nearestName } from '#kernel/suggest.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { list, text, wholeNumber } from '#sdk/parameter-types.ts'
-import type { ParsedParameters } from '#sdk/parameters.ts'
+import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
 
@@ -49,6 +49,16 @@ export interface LoadedCode {
 }
 
 const extensions = ['.js', '.mjs', '.ts', '.mts']
+
+/** The code of a module whose parameters are `pluginParameters` and nothing else. */
+export const parsePluginCode = (params: Params, issues: Issues, context: ParseContext): PluginCode =>
+  readPluginCode(
+    readParameters(pluginParameters, params, issues, context),
+    Object.keys(pluginParameters),
+    params,
+    issues,
+    context,
+  )
 
 /** Pure, but for files that the context itself can read. The code is checked and not run. */
 export function readPluginCode(

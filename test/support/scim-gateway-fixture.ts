@@ -263,7 +263,6 @@ export async function openGateway(
       mount: '/api/scim',
       pathInfo: request.path.slice('/api/scim'.length),
       subject: subject('uid=idp,o=test'),
-      vars: new Map(),
     }
     try {
       const response = await filter.handle(exchange, async () => never())

@@ -15,7 +15,6 @@ export const runFilterChain: Step = (passage) => {
     mount: url.mount,
     pathInfo: request.path.slice(url.mount.length),
     subject,
-    vars: new Map(),
   }
   return runFrom(0, url.url.filters, exchange)
 }

@@ -1,8 +1,7 @@
 import { createHmac, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
-import { once } from 'node:events'
-import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { rawRequest } from '#testing/raw-request.ts'
 
 let gateway: GatewayProcess
 let token: string
@@ -37,18 +36,7 @@ async function call(method: string, path: string, { body, text, headers }: Sent 
   return { status: response.status, headers: response.headers, body: answer === '' ? undefined : JSON.parse(answer) }
 }
 
-/** Bytes as they are; everything that comes back before the connection ends. */
-async function raw(text: string): Promise<string> {
-  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
-  let answer = ''
-  socket.on('data', (chunk) => {
-    answer += chunk.toString('latin1')
-  })
-  socket.on('error', () => {})
-  socket.write(text, 'latin1')
-  await once(socket, 'close')
-  return answer
-}
+const raw = (text: string): Promise<string> => rawRequest(Number(new URL(gateway.url).port), text)
 
 describe('HTTP', () => {
   const host = 'Host: 127.0.0.1'

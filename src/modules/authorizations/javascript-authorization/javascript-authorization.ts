@@ -1,8 +1,7 @@
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import { defineAuthorization } from '#sdk/authorization.ts'
-import { readParameters } from '#sdk/parameters.ts'
 import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import { loadPluginCode, type PluginCode, pluginParameters, readPluginCode } from '#sdk/plugin-code.ts'
+import { loadPluginCode, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin-code.ts'
 
 const functionName = 'isAuthorized'
 
@@ -11,14 +10,7 @@ export default defineAuthorization<PluginCode>({
   className: 'authorizations.JavaScript',
   aliases: ['com.tremolosecurity.customaz.JavaScriptAz'],
   parameters: pluginParameters,
-  parse: (params, issues, context) =>
-    readPluginCode(
-      readParameters(pluginParameters, params, issues, context),
-      Object.keys(pluginParameters),
-      params,
-      issues,
-      context,
-    ),
+  parse: parsePluginCode,
   create: async (code, host) => {
     const plugin = await PluginHost.open({
       ...(await loadPluginCode(code, host)),

@@ -19,7 +19,6 @@ async function ask(pathInfo: string, method = 'GET') {
     mount: '/dev-issuer',
     pathInfo,
     subject: subject('uid=Anonymous,o=Tremolo'),
-    vars: new Map(),
   }
   return filter.handle(exchange, async () => {
     throw new Error('there is nothing behind this filter')

@@ -1,8 +1,7 @@
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import { noFlow } from '#sdk/flow.ts'
-import { readParameters } from '#sdk/parameters.ts'
 import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import { loadPluginCode, type PluginCode, pluginParameters, readPluginCode } from '#sdk/plugin-code.ts'
+import { loadPluginCode, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin-code.ts'
 import { defineCustomTask, next, stop } from '#sdk/workflow-task.ts'
 import { applyTaskChanges, plainTaskState } from './task-state.ts'
 
@@ -16,14 +15,7 @@ export default defineCustomTask<PluginCode>({
   className,
   aliases: ['com.tremolosecurity.provisioning.customTasks.JavaScriptTask'],
   parameters: pluginParameters,
-  parse: (params, issues, context) =>
-    readPluginCode(
-      readParameters(pluginParameters, params, issues, context),
-      Object.keys(pluginParameters),
-      params,
-      issues,
-      context,
-    ),
+  parse: parsePluginCode,
   flow: () => ({ ...noFlow, opaque: true }),
   create: async (code, host) => {
     const task = { name: host.name }
