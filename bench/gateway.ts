@@ -12,21 +12,11 @@ export interface MeasuredGateway {
   stop(): Promise<void>
 }
 
-/** The quickstart as a process, its log thrown away, timed from its start until it is ready. */
-export async function startMeasured(dataFolder: string): Promise<MeasuredGateway> {
+/** A gateway as a process, its log thrown away, timed from its start until it is ready. */
+export async function startMeasured(config: string, dataFolder: string): Promise<MeasuredGateway> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const args = [
-    'serve',
-    '--config',
-    'examples/quickstart',
-    '--data',
-    dataFolder,
-    '--listen',
-    `127.0.0.1:${port}`,
-    '--metrics',
-    'off',
-  ]
+  const args = ['serve', '--config', config, '--data', dataFolder, '--listen', `127.0.0.1:${port}`, '--metrics', 'off']
   const started = performance.now()
   const child = spawn('bin/gatehouse', args, { stdio: 'ignore', env: { ...process.env, GATEHOUSE_URL: url } })
   await until(async () => {

@@ -7,6 +7,8 @@ export interface Load {
   /** The bytes of the n-th request: complete, HTTP/1.1, keep-alive. */
   request(n: number): string
   readonly expectedStatus: number
+  /** No request is sent once this is true. */
+  until?(): boolean
 }
 
 export interface LoadResult {
@@ -24,7 +26,8 @@ export async function runLoad(load: Load): Promise<LoadResult> {
   let sent = 0
   const started = performance.now()
   const end = started + load.seconds * 1000
-  const next = (): string | undefined => (performance.now() < end ? load.request(sent++) : undefined)
+  const next = (): string | undefined =>
+    performance.now() < end && load.until?.() !== true ? load.request(sent++) : undefined
   const done = (ms: number): void => void times.push(ms)
   await Promise.all(Array.from({ length: load.connections }, () => drive(load, next, done)))
   const seconds = (performance.now() - started) / 1000

@@ -1,159 +1,167 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { freePort } from '#testing/free-port.ts'
 import { until } from '#testing/gateway-process.ts'
 import { bareInserts } from './bare-inserts.ts'
+import { peoplePath, tenants, writeConfiguration } from './configuration.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
+import { measureGroups } from './groups.ts'
+import { measureListing } from './listing.ts'
 import { runLoad } from './load.ts'
-import { loginOf, seedPeople } from './seed.ts'
+import { type RequestMaker, readJson, scimRequests, someIds } from './requests.ts'
+import { bigGroupMembers, seedPeople } from './seed.ts'
+import { measureTenants } from './tenants.ts'
 
-/** `node bench/run.ts [SMALL LARGE]`: the two directory sizes that are compared; 10,000 and 1,000,000 by default. */
-const [small = 10_000, large = 1_000_000] = process.argv.slice(2).map(Number)
-const middle = Math.min(100_000, large)
+/** `node bench/run.ts [SIZE …]`: directories of these sizes; 5,000, 100,000 and 1,000,000 users by default. */
+const given = process.argv.slice(2).map(Number)
+const sizes = given.length > 0 ? given : [5000, 100_000, 1_000_000]
 const connections = 16
-const seconds = 4
-const warmSeconds = 5
+const warmSeconds = 4
+const turns = 5
+const turnSeconds = 1
+const bareRates: number[] = []
 const folder = mkdtempSync(join(resolve('.'), '.cache-bench-'))
 const rows: string[][] = []
-const rate = (n: number): string => `${Math.round(n).toLocaleString('en')}/s`
-const percent = (n: number): string => `${Math.round(n * 100)} %`
+const number = (n: number): string => Math.round(n).toLocaleString('en')
+const rate = (n: number): string => `${number(n)}/s`
+const percent = (n: number): string => `${(n * 100).toFixed(1)} %`
+const millis = (n: number): string => `${n.toFixed(1)} ms`
 const say = (line: string): void => console.log(line)
-
-function head(gateway: MeasuredGateway, method: string, path: string, more = ''): string {
-  return `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\nAuthorization: Bearer ${gateway.token}\r\n${more}\r\n`
+function row(...cells: string[]): void {
+  rows.push(cells)
+  say(cells.join('  '))
 }
 
-const load = (port: number, request: (n: number) => string, expectedStatus = 200) =>
-  runLoad({ port, connections, seconds, request, expectedStatus })
-
-/** Two runs, of which the second counts: the first warms caches and compilers. */
-async function measured(port: number, request: (n: number) => string, expectedStatus = 200) {
-  await runLoad({ port, connections, seconds: warmSeconds, request, expectedStatus })
-  return load(port, request, expectedStatus)
+interface Paired {
+  readonly perSecond: number
+  readonly share: number
 }
 
-async function bareRoute(body: string) {
+/** A bare Fastify route that answers the same bytes, in a process of its own. */
+async function startBare(body: string): Promise<{ readonly port: number; stop(): void }> {
   const port = await freePort()
-  const child = spawn(process.execPath, [
-    '--disable-warning=ExperimentalWarning',
-    'bench/bare-route.ts',
-    String(port),
-    body,
-  ])
+  const script = ['--disable-warning=ExperimentalWarning', 'bench/bare-route.ts', String(port), body]
+  const child = spawn(process.execPath, script)
   await until(async () => (await fetch(`http://127.0.0.1:${port}/user`).catch(() => undefined))?.ok === true, 10_000)
-  const result = await measured(port, () => `GET /user HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`)
-  child.kill()
-  return result
+  return { port, stop: () => void child.kill() }
 }
 
-async function idsOf(gateway: MeasuredGateway): Promise<string[]> {
-  const ids: string[] = []
-  for (let start = 1; start <= 1000; start += 200) {
-    const address = `http://127.0.0.1:${gateway.port}/scim/people/Users?count=200&startIndex=${start}`
-    const response = await fetch(address, { headers: { authorization: `Bearer ${gateway.token}` } })
-    const { Resources } = (await response.json()) as { Resources: { id: string }[] }
-    ids.push(...Resources.map(({ id }) => id))
+const bareRequest = (): string => `GET /user HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`
+
+/**
+ * Warms up, then takes turns with the bare route, since a shared machine is not equally fast all the time: the share is
+ * the median of those of the turns.
+ */
+async function paired(bare: number, port: number, request: RequestMaker, expectedStatus = 200): Promise<Paired> {
+  let sent = 0
+  const load = { port, connections, request: () => request(sent++), expectedStatus }
+  const bareLoad = { port: bare, connections, request: bareRequest, expectedStatus: 200 }
+  await runLoad({ ...load, seconds: warmSeconds })
+  await runLoad({ ...bareLoad, seconds: 1 })
+  const rates: number[] = []
+  const shares: number[] = []
+  for (let turn = 0; turn < turns; turn++) {
+    const limit = await runLoad({ ...bareLoad, seconds: turnSeconds })
+    const result = await runLoad({ ...load, seconds: turnSeconds })
+    bareRates.push(limit.perSecond)
+    rates.push(result.perSecond)
+    shares.push(result.perSecond / limit.perSecond)
   }
-  return ids
+  return { perSecond: median(rates), share: median(shares) }
 }
 
-async function withPeople<T>(count: number, work: (gateway: MeasuredGateway) => Promise<T>): Promise<T> {
-  const dataFolder = join(folder, `people-${count}`)
-  const started = performance.now()
-  await seedPeople(dataFolder, count)
-  say(`made ${count.toLocaleString('en')} users in ${((performance.now() - started) / 1000).toFixed(1)} s`)
-  const gateway = await startMeasured(dataFolder)
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
+
+async function startAndSize(): Promise<void> {
+  const data = join(folder, 'quickstart')
+  await (await startMeasured('examples/quickstart', data)).stop()
+  const quick = await startMeasured('examples/quickstart', data)
+  await new Promise((done) => setTimeout(done, 1000))
+  row('start to ready, quickstart', `${number(quick.readyMs)} ms`, '', '<= 1,000 ms')
+  row('idle resident memory', `${number(quick.residentMegabytes())} MB`, '', '<= 150 MB')
+  await quick.stop()
+}
+
+/** Rates of one size, each as a share of the bare route's measured beside it, creations also of bare inserts. */
+async function measureRates(gateway: MeasuredGateway, count: number): Promise<void> {
+  const label = `${number(count)} users`
+  const ids = await someIds(gateway, peoplePath, count, 10_000)
+  const requests = scimRequests(gateway, peoplePath)
+  const bare = await startBare(JSON.stringify(await readJson(gateway, `${peoplePath}/Users/${ids[0]}`)))
+  const report = (name: string, { perSecond, share }: Paired, wanted: string, more = ''): void =>
+    row(`${name}, ${label}`, rate(perSecond), `${percent(share)} of the bare route${more}`, wanted)
+  // The floors are for two cores that do 17,000 bare requests a second.
+  const floor = (perSecond: number): string => `>= ${percent(perSecond / 17_000)} (${rate(perSecond)} of 17,000/s)`
+  const turn = (request: RequestMaker, status = 200): Promise<Paired> =>
+    paired(bare.port, gateway.port, request, status)
   try {
-    return await work(gateway)
+    report('GET by id', await turn(requests.byId(ids)), floor(3000))
+    report('filter userName eq', await turn(requests.byLogin(count)), floor(3000))
+    report('page of 100', await turn(requests.page), floor(400))
+    report('PATCH active', await turn(requests.active(ids)), '')
+    const create = await turn(requests.create, 201)
+    const inserts = bareInserts(folder, 3)
+    const ofInserts = `, ${percent(create.perSecond / inserts)} of ${rate(inserts)} bare durable inserts`
+    report('create', create, floor(1500), ofInserts)
+  } finally {
+    bare.stop()
+  }
+  row(`bare Fastify route beside ${label}`, rate(median(bareRates.splice(0))))
+}
+
+async function measureSize(config: string, count: number): Promise<void> {
+  const data = join(folder, `people-${count}`)
+  const started = performance.now()
+  await seedPeople(data, count)
+  say(`\nmade ${number(count)} users in ${((performance.now() - started) / 1000).toFixed(1)} s`)
+  const gateway = await startMeasured(config, data)
+  try {
+    await measureRates(gateway, count)
+    if (count === Math.max(...sizes)) {
+      const listing = await measureListing(gateway, count)
+      row(
+        `listing by cursor, ${number(listing.users)} users`,
+        `${rate(listing.perSecond)} users`,
+        `${number(listing.grownMegabytes)} MB more at the end than after a tenth`,
+        'constant memory',
+      )
+      const groups = await measureGroups(gateway, count)
+      const members = number(Math.min(count, bigGroupMembers))
+      row(
+        `one membership, group of ${members}`,
+        millis(groups.oneLargeMs),
+        `${millis(groups.oneSmallMs)} in an empty group`,
+        '<= 5 ms',
+      )
+      row('1,000 members added by one PATCH', millis(groups.manyMs), '', '<= 1,000 ms')
+      const many = await measureTenants(gateway)
+      const label = `${tenants} gateways, ${rate(many.perSecond)} together`
+      row(label, `p50 ${millis(many.p50)}`, `p99 ${millis(many.p99)}`, 'p99 < 50 ms')
+    }
   } finally {
     await gateway.stop()
-    rmSync(dataFolder, { recursive: true, force: true })
+    rmSync(data, { recursive: true, force: true })
   }
 }
 
-const scim = '/scim/people/Users'
-const anyLogin = (count: number): string => loginOf(Math.floor(Math.random() * count))
-const eqFilter = (count: number) => (gateway: MeasuredGateway) => () =>
-  head(gateway, 'GET', `${scim}?filter=${encodeURIComponent(`userName eq "${anyLogin(count)}"`)}`)
-const firstPage = (gateway: MeasuredGateway) => () => head(gateway, 'GET', `${scim}?count=100`)
-
-async function sizes(count: number) {
-  return withPeople(count, async (gateway) => ({
-    eq: await measured(gateway.port, eqFilter(count)(gateway)),
-    page: await measured(gateway.port, firstPage(gateway)),
-  }))
-}
-
-say(`${cpus().length} cores, ${connections} connections, ${seconds} s a measurement`)
+say(`${cpus().length} cores, ${connections} connections, ${turns} turns of ${turnSeconds} s, load generator included`)
 try {
-  const quickFolder = join(folder, 'quickstart')
-  await (await startMeasured(quickFolder)).stop()
-  const quick = await startMeasured(quickFolder)
-  await new Promise((done) => setTimeout(done, 1000))
-  rows.push(['start to ready, quickstart', `${Math.round(quick.readyMs)} ms`, '', '<= 1,000 ms'])
-  rows.push(['idle resident memory', `${Math.round(quick.residentMegabytes())} MB`, '', '<= 150 MB'])
-  await quick.stop()
-
-  await withPeople(middle, async (gateway) => {
-    const ids = await idsOf(gateway)
-    const one = (n: number): string => `${scim}/${ids[n % ids.length]}`
-    const sample = await fetch(`http://127.0.0.1:${gateway.port}${one(0)}`, {
-      headers: { authorization: `Bearer ${gateway.token}` },
-    })
-    const bare = await bareRoute(await sample.text())
-    const get = await measured(gateway.port, (n) => head(gateway, 'GET', one(n)))
-    rows.push([`bare Fastify route`, rate(bare.perSecond), '', ''])
-    rows.push([
-      `SCIM GET by id, ${middle.toLocaleString('en')} users`,
-      rate(get.perSecond),
-      percent(get.perSecond / bare.perSecond),
-      '>= 40 % of the bare route',
-    ])
-    const inserts = bareInserts(folder, 3)
-    let created = 0
-    const post = await measured(
-      gateway.port,
-      () => {
-        const login = `new${created++}`
-        const body = JSON.stringify({
-          userName: login,
-          name: { givenName: 'New', familyName: 'Person' },
-          emails: [{ value: `${login}@example.com` }],
-          active: true,
-        })
-        return (
-          head(
-            gateway,
-            'POST',
-            scim,
-            `Content-Type: application/scim+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`,
-          ) + body
-        )
-      },
-      201,
-    )
-    rows.push(['bare durable inserts', rate(inserts), '', ''])
-    rows.push([
-      'SCIM POST, workflow and audit',
-      rate(post.perSecond),
-      percent(post.perSecond / inserts),
-      '>= 50 % of the bare inserts',
-    ])
-  })
-
-  const [few, many] = [await sizes(small), await sizes(large)]
-  for (const what of ['eq', 'page'] as const) {
-    const name = what === 'eq' ? 'filter userName eq' : 'page of 100'
-    const [a, b] = [few[what].perSecond, many[what].perSecond]
-    const label = `${name}, ${small.toLocaleString('en')} | ${large.toLocaleString('en')} users`
-    rows.push([label, `${rate(a)} | ${rate(b)}`, `${(a / b).toFixed(2)} x the time`, '<= 1.5 x'])
-  }
+  await startAndSize()
+  const quickstart = readFileSync('examples/quickstart/authentication.yaml', 'utf8')
+  const config = writeConfiguration(join(folder, 'config'), quickstart)
+  for (const count of sizes) await measureSize(config, count)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
-const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)))
 say('')
-for (const row of rows) say(row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
+for (const cells of rows)
+  say(
+    cells
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )

@@ -1,38 +1,47 @@
 import { Attributes } from '#identity/attributes.ts'
+import type { UserDirectory } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#storage/open.ts'
 
 const underWay = 256
 const groups = 1000
+/** Everyone is in it, up to `bigGroupMembers`. */
+export const bigGroup = 'everyone'
+export const bigGroupMembers = 50_000
+export const emptyGroups = ['empty0', 'empty1', 'empty2', 'empty3']
 
 export const loginOf = (n: number): string => `user${String(n).padStart(7, '0')}`
 
-/** Fills the quickstart's directory with users, each in two of a thousand groups. */
+/** Fills the directory with users as the built-in mapping keeps them, each in two of a thousand groups. */
 export async function seedPeople(dataFolder: string, count: number): Promise<void> {
   const storage = openStorage({ dataFolder, clock: systemClock, log: silentLogger })
   await storage.ready()
   const people = storage.userDirectory({ name: 'people' })
+  for (const name of emptyGroups) await people.createGroup(name, new Map())
   let next = 0
   const worker = async (): Promise<void> => {
-    while (next < count) {
-      const n = next++
-      const login = loginOf(n)
-      await people.create({
-        userID: login,
-        groups: [`group${n % groups}`, `group${(n * 7 + 1) % groups}`],
-        attributes: Attributes.from({
-          userName: [login],
-          mail: [`${login}@example.com`],
-          givenName: [`Given${n % 5000}`],
-          sn: [`Family${n % 20_000}`],
-          displayName: [`Given${n % 5000} Family${n % 20_000}`],
-          active: ['true'],
-        }),
-      })
-    }
+    while (next < count) await createPerson(people, next++)
   }
   await Promise.all(Array.from({ length: underWay }, worker))
   await people.close()
   await storage.close()
+}
+
+async function createPerson(people: UserDirectory, n: number): Promise<void> {
+  const login = loginOf(n)
+  const mail = `${login}@example.com`
+  await people.create({
+    userID: login,
+    groups: [`group${n % groups}`, `group${(n * 7 + 1) % groups}`, ...(n < bigGroupMembers ? [bigGroup] : [])],
+    attributes: Attributes.from({
+      userName: [login],
+      'name.givenName': [`Given${n % 5000}`],
+      'name.familyName': [`Family${n % 20_000}`],
+      displayName: [`Given${n % 5000} Family${n % 20_000}`],
+      emails: [JSON.stringify({ value: mail, type: 'work', primary: true })],
+      'emails.value': [mail],
+      active: ['true'],
+    }),
+  })
 }
