@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
@@ -77,4 +78,30 @@ test('--help is no error', async () => {
   const { code, out } = await run('--help')
   expect(code).toBe(0)
   expect(out.join('\n')).toContain('Usage: gatehouse token mint')
+})
+
+test('signs with a private key of the operator’s own', async () => {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const file = join(data, 'idp.key')
+  await writeFile(file, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  const { code, out, err } = await run('mint', '--key-file', file, '--subject', 'idp', '--issuer', 'https://gw.example')
+  expect({ code, err }).toEqual({ code: 0, err: [] })
+  const rules = { issuer: 'https://gw.example', audiences: ['gatehouse'], allowNoIat: false, notBeforeMinutes: 0 }
+  const { claims } = await createTokenVerifier(rules, pinnedKeySet(publicKey), systemClock).verify(out[0] ?? '')
+  expect(claims.sub).toBe('idp')
+})
+
+test.each([
+  ['ec', () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' })],
+  [
+    'short',
+    () => generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
+  ],
+  ['garbage', () => 'no key'],
+])('refuses a key file that cannot sign: %s', async (_, content) => {
+  const file = join(data, 'bad.key')
+  await writeFile(file, content())
+  const { code, out, err } = await run('mint', '--key-file', file, '--subject', 'idp')
+  expect({ code, out }).toEqual({ code: 1, out: [] })
+  expect(err[0]).toContain('bad.key')
 })

@@ -1,6 +1,9 @@
+import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createKeySource } from '#engine/keys/key-source.ts'
+import type { SigningKey } from '#engine/keys/signing-key-file.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { signToken, type TokenContent } from '#protocols/jwt/signing.ts'
@@ -8,9 +11,10 @@ import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 
 const usage = `Usage: gatehouse token mint --subject S [--data DIR] [--issuer URL] [--audience A]
-                            [--claim NAME=VALUE ...] [--ttl SECONDS] [--key NAME]
+                            [--claim NAME=VALUE ...] [--ttl SECONDS] [--key NAME | --key-file F]
 
-Prints a token for development, signed with the key that filters.DevelopmentIssuer publishes.
+Prints a token for development, signed with the key that filters.DevelopmentIssuer publishes, or one for a client that can
+only keep a fixed token, signed with a private key of yours.
 
   --subject S         the caller, as claim "sub"
   --data DIR          the data folder of the gateway (default .gatehouse)
@@ -18,7 +22,8 @@ Prints a token for development, signed with the key that filters.DevelopmentIssu
   --audience A        default gatehouse
   --claim NAME=VALUE  one more claim; a name that repeats makes a list
   --ttl SECONDS       how long the token is valid (default 3600)
-  --key NAME          the signing key (default development-issuer)`
+  --key NAME          the signing key in the data folder (default development-issuer)
+  --key-file F        an RSA private key in PEM form instead, whose public key is the chain's validationKey`
 
 const options = {
   data: { type: 'string', default: '.gatehouse' },
@@ -28,6 +33,7 @@ const options = {
   claim: { type: 'string', multiple: true },
   ttl: { type: 'string', default: '3600' },
   key: { type: 'string', default: 'development-issuer' },
+  'key-file': { type: 'string' },
 } as const
 
 const longestLifetime = 366 * 24 * 3600
@@ -46,18 +52,39 @@ export const tokenCommand: RunCommand = async (args, io) => {
   }
   const claims = readClaims(claim ?? [])
   if (typeof claims === 'string') return wrong(claims, io)
-  const keys = createKeySource({ configuration: '.', data })
-  if (!existsSync(join(data, 'keys', `${key}.jwk`))) {
-    io.stderr(`gatehouse: made a new key in ${data}: only a gateway with this --data believes its tokens`)
-  }
   try {
     const content: TokenContent = { issuer, audience, subject, claims, lifetimeSeconds }
-    io.stdout(await signToken(content, await keys.signingKey(key), systemClock))
+    const pair =
+      read.values['key-file'] === undefined ? await ownKey(data, key, io) : await keyInFile(read.values['key-file'])
+    io.stdout(await signToken(content, pair, systemClock))
     return 0
   } catch (error) {
     io.stderr(`gatehouse: ${error instanceof Error ? error.message : String(error)}`)
     return 1
   }
+}
+
+function ownKey(data: string, key: string, io: CommandIo): Promise<SigningKey> {
+  if (!existsSync(join(data, 'keys', `${key}.jwk`))) {
+    io.stderr(`gatehouse: made a new key in ${data}: only a gateway with this --data believes its tokens`)
+  }
+  return createKeySource({ configuration: '.', data }).signingKey(key)
+}
+
+/** Throws when the file cannot be read or holds no RSA private key of a sound size. */
+async function keyInFile(file: string): Promise<SigningKey> {
+  const text = await readFile(file, 'utf8')
+  let privateKey: KeyObject
+  try {
+    privateKey = createPrivateKey(text)
+  } catch (cause) {
+    throw new Error(`${file} holds no private key in PEM form without a passphrase`, { cause })
+  }
+  const { modulusLength = 0 } = privateKey.asymmetricKeyDetails ?? {}
+  if (privateKey.asymmetricKeyType !== 'rsa' || modulusLength < 2048) {
+    throw new Error(`${file} must hold an RSA key of 2048 bits or more`)
+  }
+  return { privateKey, publicKey: createPublicKey(privateKey) }
 }
 
 function wrong(message: string, io: CommandIo): number {
