@@ -1,25 +1,37 @@
 import type { JsonObject } from '#kernel/json.ts'
-import { maxCount } from '#protocols/scim/list-response.ts'
+import { defaultCount, maxCount } from '#protocols/scim/list-page.ts'
 import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { Schema, SchemaAttribute } from '#protocols/scim/schema.ts'
 
 const core = 'urn:ietf:params:scim:schemas:core:2.0'
 
 export interface Features {
-  readonly patch: boolean
-  readonly filter: boolean
+  readonly bulk: { readonly maxOperations: number; readonly maxPayloadSize: number }
   readonly changePassword: boolean
+  readonly etag: boolean
+  /** The events that are made (RFC 9967 4); absent where none are. */
+  readonly eventUris?: readonly string[]
 }
 
-/** RFC 7643 5: what is supported now, no more. `base` is the address of the service. */
+/** RFC 7643 5 with RFC 9865 4: what is supported now, no more. `base` is the address of the service. */
 export const serviceProviderConfig = (base: string, features: Features): JsonObject => ({
   schemas: [`${core}:ServiceProviderConfig`],
-  patch: { supported: features.patch },
-  bulk: { supported: false, maxOperations: 0, maxPayloadSize: 0 },
-  filter: { supported: features.filter, maxResults: maxCount },
+  patch: { supported: true },
+  bulk: { supported: true, ...features.bulk },
+  filter: { supported: true, maxResults: maxCount },
   changePassword: { supported: features.changePassword },
-  sort: { supported: false },
-  etag: { supported: false },
+  sort: { supported: true },
+  etag: { supported: features.etag },
+  pagination: {
+    cursor: true,
+    index: true,
+    defaultPaginationMethod: 'index',
+    defaultPageSize: defaultCount,
+    maxPageSize: maxCount,
+  },
+  ...(features.eventUris === undefined
+    ? {}
+    : { securityEvents: { asyncRequest: 'none', eventUris: features.eventUris } }),
   authenticationSchemes: [
     {
       type: 'oauthbearertoken',
@@ -46,7 +58,7 @@ export const resourceTypeDocument = (base: string, type: ResourceType): JsonObje
   endpoint: type.endpoint,
   description: type.schema.core.description,
   schema: type.schema.core.id,
-  schemaExtensions: type.schema.extensions.map(({ id }) => ({ schema: id, required: false })),
+  schemaExtensions: type.schema.extensions.map(({ id, required }) => ({ schema: id, required: required === true })),
   meta: { resourceType: 'ResourceType', location: `${base}/ResourceTypes/${type.name}` },
 })
 

@@ -1,15 +1,22 @@
 import { expect, test } from 'vitest'
-import { maxCount, parsePage } from '#protocols/scim/list-response.ts'
+import { listResponse } from '#protocols/scim/list-response.ts'
 
-test.each([
-  ['', { startIndex: 1, count: 100 }],
-  ['startIndex=0&count=0', { startIndex: 1, count: 0 }],
-  ['startIndex=-5&count=-1', { startIndex: 1, count: 0 }],
-  ['startIndex=7&count=2', { startIndex: 7, count: 2 }],
-  ['count=100000', { startIndex: 1, count: maxCount }],
-  ['startIndex=&count=', { startIndex: 1, count: 100 }],
-])('%s', (query, expected) => expect(parsePage(new URLSearchParams(query))).toEqual(expected))
+test('numbers are numbers, and the page says where it stands', () => {
+  expect(listResponse([{ id: 'a' }], 7, { startIndex: 3 })).toEqual({
+    schemas: ['urn:ietf:params:scim:api:messages:2.0:ListResponse'],
+    totalResults: 7,
+    startIndex: 3,
+    itemsPerPage: 1,
+    Resources: [{ id: 'a' }],
+  })
+})
 
-test.each(['count=x', 'count=1.5', 'startIndex=1e3', 'startIndex=99999999999999999999'])('refuses %s', (query) => {
-  expect(() => parsePage(new URLSearchParams(query))).toThrow(expect.objectContaining({ keyword: 'invalidValue' }))
+test('a page by cursor has no index, and the last one no next cursor', () => {
+  expect(listResponse([], 7, { nextCursor: 'x' })).toMatchObject({ totalResults: 7, nextCursor: 'x' })
+  expect(Object.keys(listResponse([], 7, { nextCursor: undefined }))).toEqual([
+    'schemas',
+    'totalResults',
+    'itemsPerPage',
+    'Resources',
+  ])
 })

@@ -1,7 +1,9 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parseProjection } from '#protocols/scim/projection.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { attribute } from '#protocols/scim/schema.ts'
 import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
+import { groupSchema } from '#protocols/scim/schemas/group.ts'
 import { userSchema } from '#protocols/scim/schemas/user.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
@@ -31,9 +33,56 @@ test.each<[string | null, string | null, object]>([
   expect(parseProjection(schema, attributes, excluded)?.apply(user)).toEqual(expected)
 })
 
-test('nothing asked is nothing done', () => {
-  expect(parseProjection(schema, null, null)).toBeUndefined()
-  expect(parseProjection(schema, '', null)).toBeUndefined()
+test('nothing asked: everything but what is hidden', () => {
+  expect(parseProjection(new ResourceSchema(groupSchema), null, null)).toBeUndefined()
+  expect(parseProjection(schema, null, null)?.apply({ ...user, password: 'secret' })).toEqual(user)
+  expect(parseProjection(schema, '', null)?.wants('emails')).toBe(true)
+  expect(parseProjection(schema, '', null)?.wants('Password')).toBe(false)
+})
+
+describe('what an attribute or a part of it says of its being returned', () => {
+  const custom = new ResourceSchema({
+    id: 'urn:example:Badge',
+    name: 'Badge',
+    description: '',
+    attributes: [
+      attribute('colour', '', { returned: 'request' }),
+      attribute('pin', '', { returned: 'never' }),
+      attribute('holder', '', {
+        type: 'complex',
+        subAttributes: [
+          attribute('value', '', { returned: 'always' }),
+          attribute('note', '', { returned: 'request' }),
+          attribute('secret', '', { returned: 'never' }),
+          attribute('display', ''),
+        ],
+      }),
+    ],
+  })
+  const badge = {
+    id: 'b',
+    colour: 'red',
+    pin: '1234',
+    holder: { value: 'u1', note: 'n', secret: 's', display: 'Babs' },
+  }
+
+  test.each<[string | null, string | null, object]>([
+    [null, null, { id: 'b', holder: { value: 'u1', display: 'Babs' } }],
+    ['colour', null, { id: 'b', colour: 'red' }],
+    ['pin,holder.secret', null, { id: 'b', holder: { value: 'u1' } }],
+    ['holder', null, { id: 'b', holder: { value: 'u1', display: 'Babs' } }],
+    ['holder.note', null, { id: 'b', holder: { value: 'u1', note: 'n' } }],
+    [null, 'holder.value,holder.display', { id: 'b', holder: { value: 'u1' } }],
+    [null, 'colour', { id: 'b', holder: { value: 'u1', display: 'Babs' } }],
+  ])('attributes=%s excludedAttributes=%s', (attributes, excluded, expected) => {
+    expect(parseProjection(custom, attributes, excluded)?.apply(badge)).toEqual(expected)
+  })
+})
+
+test('a list that is too long is refused, not cut', () => {
+  expect(() => parseProjection(schema, 'x,'.repeat(3000), null)).toThrow(
+    expect.objectContaining({ keyword: 'invalidValue' }),
+  )
 })
 
 test('says which attributes need to be read', () => {

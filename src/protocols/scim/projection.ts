@@ -2,13 +2,14 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
 import type { AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { SchemaAttribute } from '#protocols/scim/schema.ts'
+import { scimError } from '#protocols/scim/scim-error.ts'
 
 export const maxProjectionLength = 4096
 
 /** Which sub-attributes of an attribute are named; `all` when it is named as a whole. */
 type Named = 'all' | Set<SchemaAttribute>
 
-/** What a client asked to see (RFC 7644 3.9). Without one, everything that is returned by default. */
+/** What a client asked to see (RFC 7644 3.9), or everything that is returned by default. */
 export interface Projection {
   readonly wants: (attribute: string) => boolean
   readonly apply: (resource: JsonObject) => ScimResource
@@ -16,7 +17,8 @@ export interface Projection {
 
 /**
  * From the query parameters `attributes` and `excludedAttributes`; where both are given, the first decides.
- * Unknown names are ignored. Undefined when nothing was asked.
+ * Unknown names are ignored. Undefined when nothing was asked and nothing is hidden. Throws invalidValue when the list
+ * is too long to be one.
  */
 export function parseProjection(
   schema: ResourceSchema,
@@ -24,8 +26,11 @@ export function parseProjection(
   excluded: string | null,
 ): Projection | undefined {
   const text = attributes ?? excluded
-  if (text === null || text.trim() === '') return undefined
-  const named = readNames(schema, text.slice(0, maxProjectionLength))
+  if (text === null || text.trim() === '') return defaultProjection(schema)
+  if (text.length > maxProjectionLength) {
+    throw scimError('invalidValue', `A list of attributes is longer than ${maxProjectionLength} characters.`)
+  }
+  const named = readNames(schema, text)
   const including = attributes !== null
   const refs = Array.from(schema.attributes())
   const shown = new Map(
@@ -48,6 +53,32 @@ export function parseProjection(
   }
 }
 
+const defaults = new WeakMap<ResourceSchema, Projection | { readonly none: true }>()
+
+/** Leaves out what is returned on request only, or never; most resources have nothing of it and pass as they are. */
+function defaultProjection(schema: ResourceSchema): Projection | undefined {
+  const known = defaults.get(schema)
+  if (known !== undefined) return 'none' in known ? undefined : known
+  const views = Array.from(schema.attributes(), (ref) => [ref, viewOf(ref.attribute, undefined, false)] as const)
+  const hiding = views.filter(([, view]) => view !== whole)
+  const names = new Set(
+    hiding.flatMap(([{ attribute }, view]) => (view === undefined ? [attribute.name.toLowerCase()] : [])),
+  )
+  const projection: Projection = {
+    wants: (name) => !names.has(name.toLowerCase()),
+    apply: (resource) => {
+      const result: ScimResource = { ...resource }
+      for (const [ref, view] of hiding) {
+        const value = readAttribute(resource, ref)
+        if (value !== undefined) writeAttribute(result, ref, view?.(value))
+      }
+      return result
+    },
+  }
+  defaults.set(schema, hiding.length === 0 ? { none: true } : projection)
+  return hiding.length === 0 ? undefined : projection
+}
+
 function readNames(schema: ResourceSchema, text: string): ReadonlyMap<SchemaAttribute, Named> {
   const named = new Map<SchemaAttribute, Named>()
   const add = ({ attribute }: AttributeRef, sub: SchemaAttribute | undefined): void => {
@@ -68,16 +99,28 @@ type View = (value: JsonValue) => JsonValue
 
 const whole: View = (value) => value
 
-/** How an attribute is shown; undefined when it is not. `returned: always` wins over any wish, `never` too. */
+/**
+ * How an attribute is shown; undefined when it is not. `returned: always` wins over any wish, `never` too, for an
+ * attribute as for its parts.
+ */
 function viewOf(attribute: SchemaAttribute, named: Named | undefined, including: boolean): View | undefined {
-  if (attribute.returned === 'always') return whole
-  if (attribute.returned === 'never') return undefined
-  if (named === undefined) return including || attribute.returned === 'request' ? undefined : whole
-  if (named === 'all') return including ? whole : undefined
-  const names = new Set(Array.from(named, (sub) => sub.name))
+  const { returned, subAttributes } = attribute
+  if (returned === 'never') return undefined
+  const asked = named !== undefined && including
+  if (returned === 'request' && !asked) return undefined
+  const gone = including ? named === undefined : named === 'all'
+  if (gone && returned !== 'always') return undefined
+  const parts = gone ? undefined : named
+  const hidden = subAttributes.filter((sub) => !isShown(sub, parts, including)).map(({ name }) => name)
+  if (hidden.length === 0) return whole
   const part = (value: JsonValue): JsonValue =>
-    isJsonObject(value)
-      ? Object.fromEntries(Object.entries(value).filter(([name]) => names.has(name) === including))
-      : value
+    isJsonObject(value) ? Object.fromEntries(Object.entries(value).filter(([name]) => !hidden.includes(name))) : value
   return (value) => (Array.isArray(value) ? value.map(part) : part(value))
+}
+
+function isShown(sub: SchemaAttribute, named: Named | undefined, including: boolean): boolean {
+  if (sub.returned === 'always' || sub.returned === 'never') return sub.returned === 'always'
+  const isNamed = named instanceof Set && named.has(sub)
+  if (sub.returned === 'request') return including && isNamed
+  return named === undefined || named === 'all' || isNamed === including
 }

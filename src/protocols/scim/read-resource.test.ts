@@ -1,8 +1,9 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { readResource, requireAttributes } from '#protocols/scim/read-resource.ts'
+import { clientValues } from '#protocols/scim/read-value.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
 import { userSchema } from '#protocols/scim/schemas/user.ts'
@@ -84,4 +85,80 @@ test('any JSON is read or refused, however deep', () => {
       }
     }),
   )
+})
+
+test("Entra's documented POST: nulls, a mistyped URN, string booleans, JSON in a text, an extension that schemas do not name", () => {
+  expect(
+    readResource(schema, {
+      schemas: [userSchema.id],
+      userName: 'jyoung',
+      externalId: 'jyoung',
+      addresses: null,
+      title: null,
+      manager: null,
+      roles: [{ primary: 'True', value: '{"id":"1","value":"Admin","displayName":"Admin"}' }],
+      'urn:ietf:params:scim:schemas:extension:enterprise:2.0User': {
+        department: 'bob',
+        manager: [{ $ref: null, value: '26' }],
+      },
+    }),
+  ).toEqual({
+    userName: 'jyoung',
+    externalId: 'jyoung',
+    roles: [{ primary: true, value: 'Admin' }],
+    [enterprise]: { department: 'bob', manager: { value: '26' } },
+  })
+})
+
+test("Okta's POST: a password and no groups", () => {
+  expect(readResource(schema, { userName: 'o', password: 'p', groups: [], active: true })).toEqual({
+    userName: 'o',
+    password: 'p',
+    active: true,
+  })
+})
+
+test('a value that stands twice is kept once', () => {
+  const emails = [{ value: 'a', type: 'work' }, { value: 'A', type: 'Work', display: 'D' }, { value: 'a' }]
+  expect(readResource(schema, { emails })).toEqual({
+    emails: [{ value: 'a', type: 'work', display: 'D' }, { value: 'a' }],
+  })
+})
+
+test('of a name that stands twice the last counts', () => {
+  expect(readResource(schema, JSON.parse('{"userName":"first","userName":"last"}'))).toEqual({ userName: 'last' })
+  expect(readResource(schema, { userName: 'first', USERNAME: 'last' })).toEqual({ userName: 'last' })
+})
+
+describe('strictly', () => {
+  const strict = { ...clientValues, strict: true }
+  const both = [userSchema.id, enterprise]
+
+  test('what the RFCs define is read; readOnly is still ignored', () => {
+    const body = { schemas: both, id: 'x', userName: 'b', active: true, emails: [{ value: 'a' }], meta: {} }
+    expect(readResource(schema, { ...body, [enterprise]: { department: 'T' } }, strict)).toEqual({
+      userName: 'b',
+      active: true,
+      emails: [{ value: 'a' }],
+      [enterprise]: { department: 'T' },
+    })
+  })
+
+  test.each<[string, JsonValue]>([
+    ['invalidSyntax', { userName: 'b' }],
+    ['invalidSyntax', { schemas: null, userName: 'b' }],
+    ['invalidSyntax', { schemas: [], userName: 'b' }],
+    ['invalidSyntax', { schemas: [enterprise], userName: 'b' }],
+    ['invalidSyntax', { schemas: both, userName: 'b', colour: 'red' }],
+    ['invalidSyntax', { schemas: both, userName: 'b', name: { colour: 'red' } }],
+    ['invalidSyntax', { schemas: both, userName: 'b', [enterprise]: { colour: 'red' } }],
+    ['invalidSyntax', { schemas: both, userName: 'b', department: 'T' }],
+    ['invalidSyntax', { schemas: both, userName: 'b', 'urn:unknown': {} }],
+    ['invalidValue', { schemas: [...both, 'urn:unknown'], userName: 'b' }],
+    ['invalidValue', { schemas: [userSchema.id], userName: 'b', [enterprise]: { department: 'T' } }],
+    ['invalidValue', { schemas: both, userName: 'b', active: 'true' }],
+    ['invalidValue', { schemas: both, userName: 'b', [enterprise]: { manager: '26' } }],
+  ])('refuses with %s: %j', (keyword, body) => {
+    expect(() => readResource(schema, body, strict)).toThrow(expect.objectContaining({ keyword, status: 400 }))
+  })
 })

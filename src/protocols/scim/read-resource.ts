@@ -1,53 +1,80 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { clientValues, readSingle, readValue } from '#protocols/scim/read-value.ts'
+import { distinctElements } from '#protocols/scim/patch/join-elements.ts'
+import { clientValues, type ReadOptions, readSingle, readValue } from '#protocols/scim/read-value.ts'
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+
+export { requireAttributes } from '#protocols/scim/required-values.ts'
 
 /**
  * A whole resource as a client sent it (POST, PUT), in the schema's own form. readOnly and unknown attributes are
- * ignored, and so are unknown schema URIs, since clients send them. Throws invalidSyntax or invalidValue.
+ * ignored, and so are unknown schema URIs, since clients send them; strictly, only readOnly ones. A value given twice
+ * is kept once. Throws invalidSyntax or invalidValue.
  */
-export function readResource(schema: ResourceSchema, body: JsonValue, limits = clientValues): ScimResource {
-  const raw = requireMessage(body)
+export function readResource(
+  schema: ResourceSchema,
+  body: JsonValue,
+  options: ReadOptions = clientValues,
+): ScimResource {
+  const strict = options.strict === true
+  const raw = requireMessage(body, strict ? schema.core.id : undefined)
+  const listed = strict ? knownSchemas(schema, raw['schemas']) : undefined
   const resource: ScimResource = {}
   for (const [name, value] of Object.entries(raw)) {
-    const resolved = schema.resolve(name)
+    const resolved = schema.resolve(name, strict)
+    if (resolved === undefined && strict) throw unknownAttribute(name)
     if (resolved === undefined || value === null) continue
     if (resolved.kind === 'attribute') {
-      readInto(schema, resource, resolved, value, limits)
+      readInto(schema, resource, resolved, value, options)
       continue
     }
-    if (!isJsonObject(value)) throw scimError('invalidValue', `${resolved.schema.id} must be an object.`)
+    const { id } = resolved.schema
+    if (!isJsonObject(value)) throw scimError('invalidValue', `${id} must be an object.`)
+    if (listed?.has(id) === false) throw scimError('invalidValue', `schemas must name ${id}.`)
     for (const [inner, part] of Object.entries(value)) {
-      const path = inner.includes(':') ? undefined : schema.resolveAttribute(`${resolved.schema.id}:${inner}`)
-      if (path !== undefined && part !== null) readInto(schema, resource, path, part, limits)
+      const path = inner.includes(':') ? undefined : schema.resolveAttribute(`${id}:${inner}`, strict)
+      if (path === undefined && strict) throw unknownAttribute(inner)
+      if (path !== undefined && part !== null) readInto(schema, resource, path, part, options)
     }
   }
-  for (const ref of schema.attributes()) requireOnePrimary(ref.attribute.name, readAttribute(resource, ref))
+  for (const ref of schema.attributes()) {
+    if (!ref.attribute.multiValued) continue
+    const value = readAttribute(resource, ref)
+    if (Array.isArray(value)) writeAttribute(resource, ref, distinctElements(ref.attribute, value))
+  }
   return resource
 }
 
-/** Throws invalidValue when a required attribute has no value. */
-export function requireAttributes(schema: ResourceSchema, resource: JsonObject): void {
-  for (const attribute of schema.core.attributes) {
-    const value = resource[attribute.name]
-    if (attribute.required && (value === undefined || value === '')) {
-      throw scimError('invalidValue', `${attribute.name} is required.`)
-    }
-  }
-}
-
-/** A body that must be an object; its `schemas`, where given, a list of texts. */
-export function requireMessage(body: JsonValue): JsonObject {
+/**
+ * A body that must be an object; its `schemas`, where given, a list of texts. Where a schema is demanded, the list must
+ * be there and name it. Throws invalidSyntax.
+ */
+export function requireMessage(body: JsonValue, demanded?: string): JsonObject {
   if (!isJsonObject(body)) throw scimError('invalidSyntax', 'The body must be a JSON object.')
   const schemas = body['schemas']
-  const valid =
-    schemas === undefined ||
-    schemas === null ||
-    (Array.isArray(schemas) && schemas.every((uri: JsonValue) => typeof uri === 'string'))
-  if (!valid) throw scimError('invalidSyntax', 'schemas must be a list of URIs.')
+  const list = Array.isArray(schemas) && schemas.every((uri: JsonValue) => typeof uri === 'string')
+  if (!list && ((schemas !== undefined && schemas !== null) || demanded !== undefined)) {
+    throw scimError('invalidSyntax', 'schemas must be a list of URIs.')
+  }
+  if (list && demanded !== undefined && !schemas.some((uri: JsonValue) => sameUri(uri, demanded))) {
+    throw scimError('invalidSyntax', `schemas must name ${demanded}.`)
+  }
   return body
+}
+
+const sameUri = (a: JsonValue, b: string): boolean => typeof a === 'string' && a.toLowerCase() === b.toLowerCase()
+
+/** The ids of the schemas that a body names. Throws invalidValue for one that the resource does not have. */
+function knownSchemas(schema: ResourceSchema, uris: JsonValue | undefined): ReadonlySet<string> {
+  const ids = new Set<string>()
+  for (const uri of Array.isArray(uris) ? uris : []) {
+    const text = typeof uri === 'string' ? uri : ''
+    const resolved = schema.resolve(text, true)
+    if (resolved?.kind !== 'schema') throw scimError('invalidValue', `There is no schema ${quoted(text)} here.`)
+    ids.add(resolved.schema.id)
+  }
+  return ids
 }
 
 function readInto(
@@ -55,24 +82,19 @@ function readInto(
   resource: ScimResource,
   path: AttributePath,
   raw: JsonValue,
-  limits: typeof clientValues,
+  options: ReadOptions,
 ): void {
   const { attribute, sub } = path
   if (attribute.mutability === 'readOnly' || sub?.mutability === 'readOnly') return
   if (sub === undefined) {
-    writeAttribute(resource, path, readValue(schema, attribute, raw, limits))
+    writeAttribute(resource, path, readValue(schema, attribute, raw, options))
     return
   }
   if (attribute.multiValued) throw scimError('invalidValue', `${attribute.name} must be a list of objects.`)
-  const value = readSingle(schema, sub, raw, limits)
+  const value = readSingle(schema, sub, raw, options)
   const before = readAttribute(resource, path)
   if (value !== undefined)
     writeAttribute(resource, path, { ...(isJsonObject(before) ? before : {}), [sub.name]: value })
 }
 
-/** Throws invalidValue when more than one value is primary (RFC 7643 2.4). */
-function requireOnePrimary(name: string, value: JsonValue | undefined): void {
-  if (!Array.isArray(value)) return
-  const primaries = value.filter((item: JsonValue) => isJsonObject(item) && item['primary'] === true)
-  if (primaries.length > 1) throw scimError('invalidValue', `Only one of ${name} can be primary.`)
-}
+const unknownAttribute = (name: string) => scimError('invalidSyntax', `There is no attribute ${quoted(name)}.`)

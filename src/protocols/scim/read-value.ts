@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { isDateTime } from '#protocols/scim/date-time.ts'
+import { jsonInText } from '#protocols/scim/json-in-text.ts'
 import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
@@ -11,14 +12,17 @@ export interface ReadOptions {
   /** What clients send has readOnly parts, which are ignored; what the service itself made keeps them. */
   readonly readOnly: 'drop' | 'keep'
   readonly maxValues: number
+  /** Only what the RFCs define: nothing is understood from a wrong type, nothing unknown is ignored. */
+  readonly strict?: boolean
 }
 
 export const clientValues: ReadOptions = { readOnly: 'drop', maxValues }
 
 /**
  * The value in the schema's own form: names as the schema spells them, string booleans as booleans, one object for a
- * list as a list of one, a plain text for a complex attribute as its `value`. Nulls are left out, unknown
- * sub-attributes too. Undefined when nothing remains. Throws invalidValue when it cannot be read as the type.
+ * list as a list of one, a plain text for a complex attribute as its `value`, an object written as JSON in a text as
+ * that object. Nulls are left out, unknown sub-attributes too. Undefined when nothing remains. Throws invalidValue when
+ * it cannot be read as the type; strictly, invalidSyntax for unknown sub-attributes.
  */
 export function readValue(
   schema: ResourceSchema,
@@ -29,14 +33,18 @@ export function readValue(
   if (raw === null) return undefined
   if (!attribute.multiValued) {
     // Some clients send a list of one for a single complex value.
-    const single = Array.isArray(raw) && attribute.type === 'complex' && raw.length === 1 ? (raw[0] ?? null) : raw
-    return readSingle(schema, attribute, single, options)
+    const listed = Array.isArray(raw) && attribute.type === 'complex' && raw.length === 1 && options.strict !== true
+    return readSingle(schema, attribute, listed ? (raw[0] ?? null) : raw, options)
   }
   const list = Array.isArray(raw) ? raw : [raw as JsonValue]
   if (list.length > options.maxValues) {
     throw scimError('invalidValue', `${attribute.name} has more than ${options.maxValues} values.`)
   }
-  const values = list.flatMap((item: JsonValue) => readSingle(schema, attribute, item, options) ?? [])
+  const values: JsonValue[] = []
+  for (const item of list) {
+    const value = readSingle(schema, attribute, item, options)
+    if (value !== undefined) values.push(value)
+  }
   return values.length === 0 ? undefined : values
 }
 
@@ -48,12 +56,41 @@ export function readSingle(
   options: ReadOptions = clientValues,
 ): JsonValue | undefined {
   if (raw === null) return undefined
-  if (attribute.type !== 'complex') return readSimple(attribute, raw)
-  if (isJsonObject(raw)) return readComplex(schema, attribute, raw, options)
-  const sub = typeof raw === 'string' ? defaultSubAttribute(attribute) : undefined
+  if (attribute.type !== 'complex') return readSimple(attribute, raw, options)
+  if (isJsonObject(raw))
+    return readComplex(schema, attribute, withoutJsonInText(schema, attribute, raw, options), options)
+  const sub = typeof raw === 'string' && options.strict !== true ? defaultSubAttribute(attribute) : undefined
+  const written = typeof raw === 'string' ? complexInText(schema, attribute, raw, options) : undefined
+  if (written !== undefined) return readComplex(schema, attribute, written, options)
   if (sub === undefined) throw wrongType(attribute, 'an object')
-  const value = readSimple(sub, raw)
+  const value = raw === '' ? undefined : readSimple(sub, raw, options)
   return value === undefined ? undefined : { [sub.name]: value }
+}
+
+/** The object that a text holds for a complex attribute: JSON of which at least one name is a sub-attribute. */
+export function complexInText(
+  schema: ResourceSchema,
+  attribute: SchemaAttribute,
+  text: string,
+  options: ReadOptions = clientValues,
+): JsonObject | undefined {
+  if (options.strict === true || attribute.type !== 'complex') return undefined
+  const object = jsonInText(text)
+  if (object === undefined) return undefined
+  return Object.keys(object).some((name) => schema.subAttribute(attribute, name) !== undefined) ? object : undefined
+}
+
+/** An element whose `value` holds the element itself as JSON; what stands beside it stays. */
+function withoutJsonInText(
+  schema: ResourceSchema,
+  attribute: SchemaAttribute,
+  raw: JsonObject,
+  options: ReadOptions,
+): JsonObject {
+  const text = raw['value']
+  if (typeof text !== 'string' || !text.startsWith('{')) return raw
+  const inner = complexInText(schema, attribute, text, options)
+  return inner === undefined ? raw : { ...raw, value: null, ...inner }
 }
 
 function readComplex(
@@ -67,6 +104,9 @@ function readComplex(
   for (const name of Object.keys(raw)) {
     const part = raw[name] ?? null
     const sub = schema.subAttribute(attribute, name)
+    if (sub === undefined && options.strict === true) {
+      throw scimError('invalidSyntax', `${attribute.name} has no sub-attribute ${quoted(name)}.`)
+    }
     if (sub === undefined || (sub.mutability === 'readOnly' && options.readOnly === 'drop')) continue
     const value = readValue(schema, sub, part, options)
     if (value === undefined) continue
@@ -76,30 +116,38 @@ function readComplex(
   return empty ? undefined : result
 }
 
-function readSimple(attribute: SchemaAttribute, raw: JsonValue): JsonValue | undefined {
+function readSimple(
+  attribute: SchemaAttribute,
+  raw: JsonValue,
+  { strict = false }: ReadOptions,
+): JsonValue | undefined {
   switch (attribute.type) {
     case 'boolean':
-      return readBoolean(attribute, raw)
+      return readBoolean(attribute, raw, strict)
     case 'integer':
     case 'decimal':
-      return readNumber(attribute, raw)
+      return readNumber(attribute, raw, strict)
     case 'dateTime':
       if (typeof raw === 'string' && isDateTime(raw)) return raw
       throw wrongType(attribute, 'a date and time')
+    case 'binary':
+      if (strict && (typeof raw !== 'string' || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(raw)))
+        throw wrongType(attribute, 'base64')
+      return readText(attribute, raw)
     default:
       return readText(attribute, raw)
   }
 }
 
-function readBoolean(attribute: SchemaAttribute, raw: JsonValue): boolean {
+function readBoolean(attribute: SchemaAttribute, raw: JsonValue, strict: boolean): boolean {
   if (typeof raw === 'boolean') return raw
-  const word = typeof raw === 'string' ? raw.toLowerCase() : ''
+  const word = typeof raw === 'string' && raw.length <= 5 && !strict ? raw.toLowerCase() : ''
   if (word === 'true' || word === 'false') return word === 'true'
   throw wrongType(attribute, 'true or false')
 }
 
-function readNumber(attribute: SchemaAttribute, raw: JsonValue): number {
-  const number = typeof raw === 'string' && /^-?\d{1,15}(\.\d{1,15})?$/.test(raw) ? Number(raw) : raw
+function readNumber(attribute: SchemaAttribute, raw: JsonValue, strict: boolean): number {
+  const number = typeof raw === 'string' && !strict && /^-?\d{1,15}(\.\d{1,15})?$/.test(raw) ? Number(raw) : raw
   const whole = attribute.type === 'integer'
   if (typeof number === 'number' && (!whole || Number.isSafeInteger(number))) return number
   throw wrongType(attribute, whole ? 'a whole number' : 'a number')

@@ -17,71 +17,94 @@ export type ResolvedName =
   | ({ readonly kind: 'attribute' } & AttributePath)
 
 interface Namespace {
+  readonly urn: string
   readonly schema: Schema
   readonly extension?: string
   readonly attributes: ReadonlyMap<string, AttributeRef>
+  /** A known misspelling of another namespace's URN. */
+  readonly mistyped: boolean
 }
 
 /** A resource type's core schema and extensions, compiled for look-up by name. */
 export class ResourceSchema {
   readonly core: Schema
   readonly extensions: readonly Schema[]
-  readonly #namespaces = new Map<string, Namespace>()
+  readonly #refs: AttributeRef[] = []
+  readonly #own = new Map<string, AttributeRef>()
   readonly #unqualified = new Map<string, AttributeRef>()
   readonly #subAttributes = new Map<SchemaAttribute, ReadonlyMap<string, SchemaAttribute>>()
+  readonly #elements = new Map<SchemaAttribute, SchemaAttribute>()
+  /** The longest URN first, since one can be the beginning of another. */
+  readonly #namespaces: readonly Namespace[]
 
   constructor(core: Schema, extensions: readonly Schema[] = []) {
     this.core = core
     this.extensions = extensions
-    this.#add(core, undefined, [...commonAttributes, ...core.attributes])
-    for (const extension of extensions) this.#add(extension, extension.id, extension.attributes)
+    const namespaces = [
+      this.#namespace(core, undefined, [...commonAttributes, ...core.attributes]),
+      ...extensions.map((extension) => this.#namespace(extension, extension.id, extension.attributes)),
+    ]
+    const known = new Set(namespaces.map(({ urn }) => urn))
+    const mistyped = namespaces
+      .map((namespace) => ({ ...namespace, urn: withoutLastColon(namespace.urn), mistyped: true }))
+      .filter(({ urn }) => !known.has(urn))
+    this.#namespaces = [...namespaces, ...mistyped].sort((a, b) => b.urn.length - a.urn.length)
   }
 
-  #add(schema: Schema, extension: string | undefined, list: readonly SchemaAttribute[]): void {
-    const attributes = new Map<string, AttributeRef>()
+  #namespace(schema: Schema, extension: string | undefined, list: readonly SchemaAttribute[]): Namespace {
+    const attributes = extension === undefined ? this.#own : new Map<string, AttributeRef>()
     for (const attribute of list) {
       const ref = extension === undefined ? { attribute } : { attribute, extension }
       const key = attribute.name.toLowerCase()
       attributes.set(key, ref)
+      this.#refs.push(ref)
       // Clients leave the URN out; the core schema, then earlier extensions, win.
       if (!this.#unqualified.has(key)) this.#unqualified.set(key, ref)
       const subs = attribute.subAttributes.map((sub) => [sub.name.toLowerCase(), sub] as const)
       this.#subAttributes.set(attribute, new Map(subs))
+      if (attribute.type !== 'complex')
+        this.#elements.set(attribute, { ...attribute, name: 'value', multiValued: false })
     }
-    this.#namespaces.set(schema.id.toLowerCase(), {
-      schema,
-      attributes,
-      ...(extension === undefined ? {} : { extension }),
-    })
+    const urn = schema.id.toLowerCase()
+    return { urn, schema, attributes, mistyped: false, ...(extension === undefined ? {} : { extension }) }
   }
 
   /** Every top-level attribute, the common ones included. */
-  *attributes(): Iterable<AttributeRef> {
-    for (const namespace of this.#namespaces.values()) yield* namespace.attributes.values()
+  attributes(): Iterable<AttributeRef> {
+    return this.#refs
   }
 
   subAttribute(attribute: SchemaAttribute, name: string): SchemaAttribute | undefined {
     return this.#subAttributes.get(attribute)?.get(name.toLowerCase())
   }
 
-  /** Undefined when the schemas have no such name. */
-  resolve(name: string): ResolvedName | undefined {
+  /** What a name means inside `attribute[...]`: a sub-attribute, or `value` for the elements of a list of plain values. */
+  elementAttribute(attribute: SchemaAttribute, name: string): SchemaAttribute | undefined {
+    if (attribute.type === 'complex') return this.subAttribute(attribute, name)
+    return attribute.multiValued && name.toLowerCase() === 'value' ? this.#elements.get(attribute) : undefined
+  }
+
+  /**
+   * Undefined when the schemas have no such name. `strict` knows an extension's attributes by its exact URN only
+   * (RFC 7644 3.10).
+   */
+  resolve(name: string, strict = false): ResolvedName | undefined {
     const lower = name.toLowerCase()
-    if (!lower.includes(':')) return this.#within(this.#unqualified, lower)
-    for (const [urn, namespace] of this.#namespaces) {
-      if (!lower.startsWith(urn)) continue
+    if (!lower.includes(':')) return this.#within(strict ? this.#own : this.#unqualified, lower)
+    for (const { urn, schema, extension, attributes, mistyped } of this.#namespaces) {
+      if (!lower.startsWith(urn) || (mistyped && strict)) continue
       if (lower.length === urn.length) {
-        const { schema, extension } = namespace
         return { kind: 'schema', schema, ...(extension === undefined ? {} : { extension }) }
       }
-      if (lower[urn.length] === ':') return this.#within(namespace.attributes, lower.slice(urn.length + 1))
+      const found = lower[urn.length] === ':' ? this.#within(attributes, lower.slice(urn.length + 1)) : undefined
+      if (found !== undefined) return found
     }
     return undefined
   }
 
   /** Undefined when the name is unknown or names a whole schema. */
-  resolveAttribute(name: string): AttributePath | undefined {
-    const resolved = this.resolve(name)
+  resolveAttribute(name: string, strict = false): AttributePath | undefined {
+    const resolved = this.resolve(name, strict)
     return resolved?.kind === 'attribute' ? resolved : undefined
   }
 
@@ -94,3 +117,6 @@ export class ResourceSchema {
     return sub === undefined ? undefined : { kind: 'attribute', ...ref, sub }
   }
 }
+
+/** `...:enterprise:2.0User`, as one large client's documentation has it. */
+const withoutLastColon = (urn: string): string => urn.replace(/:([^:]*)$/, '$1')

@@ -4,6 +4,11 @@ import type { AttributeRef } from '#protocols/scim/resource-schema.ts'
 /** A SCIM resource under construction. Its keys come from schema tables, never from input. */
 export type ScimResource = Record<string, JsonValue>
 
+export function resourceTypeOf({ meta }: JsonObject): string | undefined {
+  const type = isJsonObject(meta) ? meta['resourceType'] : undefined
+  return typeof type === 'string' ? type : undefined
+}
+
 export function readAttribute(resource: JsonObject, ref: AttributeRef): JsonValue | undefined {
   if (ref.extension === undefined) return resource[ref.attribute.name]
   const extension = resource[ref.extension]

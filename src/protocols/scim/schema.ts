@@ -30,6 +30,8 @@ export interface Schema {
   readonly name: string
   readonly description: string
   readonly attributes: readonly SchemaAttribute[]
+  /** Of an extension: every resource of the type has it. */
+  readonly required?: boolean
 }
 
 type Characteristics = Partial<Omit<SchemaAttribute, 'name' | 'description'>>

@@ -4,7 +4,7 @@ import type { JsonObject } from '#kernel/json.ts'
 export const errorSchema = 'urn:ietf:params:scim:api:messages:2.0:Error'
 export const scimMediaType = 'application/scim+json'
 
-/** The error words of RFC 7644 table 9 that this engine uses. */
+/** The error words of RFC 7644 table 9 and RFC 9865 2.1 that this engine uses. */
 export type ScimErrorType =
   | 'invalidFilter'
   | 'tooMany'
@@ -14,6 +14,9 @@ export type ScimErrorType =
   | 'invalidPath'
   | 'noTarget'
   | 'invalidValue'
+  | 'invalidCursor'
+  | 'expiredCursor'
+  | 'invalidCount'
 
 /** A refusal whose detail is shown to the client, so it names only what the client sent or the schema says. */
 export function scimError(scimType: ScimErrorType, detail: string, options: { cause?: unknown } = {}): GatewayError {

@@ -5,11 +5,12 @@ import type { SchemaAttribute } from '#protocols/scim/schema.ts'
 const ordering: ReadonlySet<CompareOperator> = new Set(['gt', 'ge', 'lt', 'le'])
 const textual: ReadonlySet<CompareOperator> = new Set(['co', 'sw', 'ew'])
 
-/** The value in the attribute's type, or why the comparison makes no sense. */
+/** The value in the attribute's type, or why the comparison makes no sense. Strictly, quotes make it a text. */
 export function readCompareValue(
   attribute: SchemaAttribute,
   operator: CompareOperator,
   value: CompareValue,
+  strict = false,
 ): { readonly value: CompareValue } | { readonly problem: string } {
   const { name, type } = attribute
   if (value === null) {
@@ -21,13 +22,14 @@ export function readCompareValue(
     case 'boolean': {
       if (operator !== 'eq' && operator !== 'ne') return { problem: `${operator} does not apply to ${name}` }
       const word = String(value).toLowerCase()
-      if (word !== 'true' && word !== 'false') return { problem: `${name} is true or false` }
+      if ((word !== 'true' && word !== 'false') || (strict && typeof value !== 'boolean'))
+        return { problem: `${name} is true or false` }
       return { value: word === 'true' }
     }
     case 'integer':
     case 'decimal':
       if (textual.has(operator)) return { problem: `${operator} does not apply to ${name}` }
-      return typeof value === 'number' ? { value } : { problem: `${name} is a number` }
+      return readNumber(name, value, strict)
     case 'dateTime':
       if (textual.has(operator)) return { problem: `${operator} does not apply to ${name}` }
       if (typeof value !== 'string' || Number.isNaN(dateTimeMillis(value)))
@@ -42,4 +44,10 @@ export function readCompareValue(
   return value.isWellFormed() && !value.includes('\0')
     ? { value }
     : { problem: 'a text holds a character that is not allowed' }
+}
+
+function readNumber(name: string, value: string | number | boolean, strict: boolean) {
+  const quotedNumber = typeof value === 'string' && !strict && /^-?\d{1,15}(\.\d{1,15})?$/.test(value)
+  const number = quotedNumber ? Number(value) : value
+  return typeof number === 'number' ? { value: number } : { problem: `${name} is a number` }
 }

@@ -1,54 +1,91 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { dateTimeMillis } from '#protocols/scim/date-time.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import { isUnassigned, readAttribute } from '#protocols/scim/resource.ts'
+import { readAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath } from '#protocols/scim/resource-schema.ts'
 import type { SchemaAttribute } from '#protocols/scim/schema.ts'
+
+/** Whether a resource, or an element of one, satisfies a filter. */
+export type FilterTest = (object: JsonObject) => boolean
+
+const compiled = new WeakMap<ScimFilter, FilterTest>()
 
 /**
  * Whether a resource, or an element of one, satisfies the filter. Two-valued: a comparison with an absent attribute is
  * false, its negation true. Comparisons with several values are true when one value compares so, and `ne` is the
- * negation of `eq`.
+ * negation of `eq`. A filter is prepared the first time, so that many candidates can be tested with it.
  */
 export function evaluateFilter(filter: ScimFilter, object: JsonObject): boolean {
+  let test = compiled.get(filter)
+  if (test === undefined) {
+    test = prepare(filter)
+    compiled.set(filter, test)
+  }
+  return test(object)
+}
+
+function prepare(filter: ScimFilter): FilterTest {
   switch (filter.kind) {
-    case 'and':
-      return filter.filters.every((part) => evaluateFilter(part, object))
-    case 'or':
-      return filter.filters.some((part) => evaluateFilter(part, object))
-    case 'not':
-      return !evaluateFilter(filter.filter, object)
+    case 'and': {
+      const tests = filter.filters.map(prepare)
+      return (object) => tests.every((test) => test(object))
+    }
+    case 'or': {
+      const tests = filter.filters.map(prepare)
+      return (object) => tests.some((test) => test(object))
+    }
+    case 'not': {
+      const test = prepare(filter.filter)
+      return (object) => !test(object)
+    }
     case 'present':
-      return leafValues(object, filter.path).some(isPresent)
+      return someValue(filter.path, isPresent)
     case 'compare':
-      return evaluateCompare(filter.operator, filter.path, filter.value, object)
-    case 'element':
-      return asList(readAttribute(object, filter.of)).some(
-        (element) => isJsonObject(element) && evaluateFilter(filter.filter, element),
-      )
+      return prepareCompare(filter.operator, filter.path, filter.value)
+    case 'element': {
+      const test = prepare(filter.filter)
+      return someValue(filter.of, (element) => test(isJsonObject(element) ? element : { value: element }))
+    }
   }
 }
 
-function evaluateCompare(
-  operator: CompareOperator,
-  path: AttributePath,
-  value: CompareValue,
-  object: JsonObject,
-): boolean {
-  const values = leafValues(object, path)
-  if (value === null) return (operator === 'eq') !== values.some(isPresent)
-  const leaf = path.sub ?? path.attribute
-  if (operator === 'ne') return !values.some((candidate) => compare('eq', leaf, candidate, value))
-  return values.some((candidate) => compare(operator, leaf, candidate, value))
+function prepareCompare(operator: CompareOperator, path: AttributePath, value: CompareValue): FilterTest {
+  const negative = operator === 'ne' || (operator === 'eq' && value === null)
+  const test = value === null ? isPresent : compareWith(negative ? 'eq' : operator, path.sub ?? path.attribute, value)
+  const some = someValue(path, test)
+  // "ne null" is presence, which is what the test already says.
+  return negative && !(operator === 'ne' && value === null) ? (object) => !some(object) : some
 }
 
-function compare(operator: CompareOperator, leaf: SchemaAttribute, candidate: JsonValue, value: CompareValue): boolean {
-  if (typeof candidate === 'string' && typeof value === 'string') {
-    if (leaf.type === 'dateTime') return ordered(operator, dateTimeMillis(candidate), dateTimeMillis(value))
-    return compareTexts(operator, fold(leaf, candidate), fold(leaf, value))
+type ValueTest = (value: JsonValue) => boolean
+
+/** Whether one of the values at a path passes; no list is made on the way. */
+function someValue(path: AttributePath, test: ValueTest): FilterTest {
+  const name = path.sub?.name
+  const each: ValueTest =
+    name === undefined
+      ? (value) => value !== null && test(value)
+      : (value) => {
+          const part = isJsonObject(value) ? value[name] : undefined
+          if (part === undefined || part === null) return false
+          return Array.isArray(part) ? part.some(test) : test(part)
+        }
+  return (object) => {
+    const value = readAttribute(object, path)
+    if (value === undefined || value === null) return false
+    return Array.isArray(value) ? value.some(each) : each(value)
   }
-  if (typeof candidate === 'number' && typeof value === 'number') return ordered(operator, candidate, value)
-  return operator === 'eq' && candidate === value
+}
+
+function compareWith(operator: CompareOperator, leaf: SchemaAttribute, wanted: string | number | boolean): ValueTest {
+  if (typeof wanted === 'boolean') return (value) => operator === 'eq' && value === wanted
+  if (typeof wanted === 'number') return (value) => typeof value === 'number' && ordered(operator, value, wanted)
+  if (leaf.type === 'dateTime') {
+    const moment = dateTimeMillis(wanted)
+    return (value) => typeof value === 'string' && ordered(operator, dateTimeMillis(value), moment)
+  }
+  const folded = foldBySchema(leaf, wanted)
+  return (value) => typeof value === 'string' && compareTexts(operator, foldBySchema(leaf, value), folded)
 }
 
 function compareTexts(operator: CompareOperator, a: string, b: string): boolean {
@@ -75,22 +112,17 @@ function ordered<T extends string | number>(operator: CompareOperator, a: T, b: 
   }
 }
 
-const fold = (leaf: SchemaAttribute, text: string): string => (leaf.caseExact ? text : text.toLowerCase())
+/** The text as it is compared: without regard to letter case unless the attribute is caseExact. */
+export const foldBySchema = (leaf: SchemaAttribute, text: string): string =>
+  leaf.caseExact ? text : text.toLowerCase()
 
 /** Equal as the attribute's case rule has it. */
 export const equalBySchema = (leaf: SchemaAttribute, a: JsonValue, b: JsonValue): boolean =>
-  typeof a === 'string' && typeof b === 'string' ? fold(leaf, a) === fold(leaf, b) : a === b
+  typeof a === 'string' && typeof b === 'string' ? foldBySchema(leaf, a) === foldBySchema(leaf, b) : a === b
 
-function leafValues(object: JsonObject, path: AttributePath): readonly JsonValue[] {
-  const values = asList(readAttribute(object, path))
-  const { sub } = path
-  if (sub === undefined) return values
-  return values.flatMap((value) => (isJsonObject(value) ? asList(value[sub.name]) : []))
+/** RFC 7644 3.4.2.2: not empty, and a complex value has at least one part that is not. As deep as schemas are. */
+function isPresent(value: JsonValue): boolean {
+  if (value === null || value === '') return false
+  if (Array.isArray(value)) return value.some(isPresent)
+  return isJsonObject(value) ? Object.values(value).some(isPresent) : true
 }
-
-const asList = (value: JsonValue | undefined): readonly JsonValue[] => {
-  if (value === undefined || value === null) return []
-  return Array.isArray(value) ? value : [value as JsonValue]
-}
-
-const isPresent = (value: JsonValue): boolean => value !== '' && !isUnassigned(value)

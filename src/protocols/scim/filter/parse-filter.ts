@@ -2,35 +2,49 @@ import { readCompareValue } from '#protocols/scim/filter/compare-value.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { type Token, tokenize } from '#protocols/scim/filter/filter-tokens.ts'
 import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { defaultSubAttribute } from '#protocols/scim/schema.ts'
-import { quoted, type ScimErrorType, scimError } from '#protocols/scim/scim-error.ts'
+import { type AttributeType, defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
+import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 
 export const maxFilterLength = 4096
 export const maxFilterDepth = 50
 
 const operators: ReadonlySet<string> = new Set(['eq', 'ne', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le'])
 
+const keywords: ReadonlySet<string> = new Set(['and', 'or', 'not'])
+const bareWord = /^[\p{L}\p{N}_.:@+'/-]{1,256}$/u
+const textTypes: ReadonlySet<AttributeType> = new Set(['string', 'reference', 'dateTime', 'binary'])
+
 /** Turns a name into a path: of the resource, or of one element inside brackets. */
 type Scope = (name: string) => AttributePath | undefined
 
+export interface FilterOptions {
+  /** RFC 7644's grammar to the letter: texts in quotes, booleans without, extensions' attributes with their URN. */
+  readonly strict?: boolean
+}
+
 /** Throws invalidFilter for anything outside the grammar, unknown attributes, and comparisons that make no sense. */
-export function parseFilter(text: string, schema: ResourceSchema): ScimFilter {
+export function parseFilter(text: string, schema: ResourceSchema, { strict = false }: FilterOptions = {}): ScimFilter {
   if (text.length > maxFilterLength) {
     throw scimError('invalidFilter', `The filter is longer than ${maxFilterLength} characters.`)
   }
-  return new FilterParser(tokenize(text, 'invalidFilter'), schema, 'invalidFilter').whole((name) =>
-    schema.resolveAttribute(name),
+  return new FilterParser(tokenize(text, 'invalidFilter'), schema, strict).whole((name) =>
+    schema.resolveAttribute(name, strict),
   )
 }
 
 /** The condition between the brackets of a PATCH path. Throws invalidFilter as well (RFC 7644 table 9). */
-export function parseElementFilter(tokens: readonly Token[], schema: ResourceSchema, of: AttributeRef): ScimFilter {
-  return new FilterParser(tokens, schema, 'invalidFilter').whole(elementScope(schema, of))
+export function parseElementFilter(
+  tokens: readonly Token[],
+  schema: ResourceSchema,
+  of: AttributeRef,
+  { strict = false }: FilterOptions = {},
+): ScimFilter {
+  return new FilterParser(tokens, schema, strict).whole(elementScope(schema, of))
 }
 
 export function elementScope(schema: ResourceSchema, of: AttributeRef): Scope {
   return (name) => {
-    const attribute = schema.subAttribute(of.attribute, name)
+    const attribute = schema.elementAttribute(of.attribute, name)
     return attribute === undefined ? undefined : { attribute }
   }
 }
@@ -38,14 +52,14 @@ export function elementScope(schema: ResourceSchema, of: AttributeRef): Scope {
 class FilterParser {
   readonly #tokens: readonly Token[]
   readonly #schema: ResourceSchema
-  readonly #errorType: ScimErrorType
+  readonly #strict: boolean
   #at = 0
   #depth = 0
 
-  constructor(tokens: readonly Token[], schema: ResourceSchema, errorType: ScimErrorType) {
+  constructor(tokens: readonly Token[], schema: ResourceSchema, strict: boolean) {
     this.#tokens = tokens
     this.#schema = schema
-    this.#errorType = errorType
+    this.#strict = strict
   }
 
   whole(scope: Scope): ScimFilter {
@@ -78,7 +92,8 @@ class FilterParser {
     }
     const path = scope(token.text)
     if (path === undefined) this.#fail(`There is no attribute ${quoted(token.text)}.`)
-    if (path.attribute.returned === 'never') this.#fail(`${path.attribute.name} cannot be filtered on.`)
+    const hidden = [path.attribute, path.sub].find((part) => part?.returned === 'never')
+    if (hidden !== undefined) this.#fail(`${hidden.name} cannot be filtered on.`)
     return this.#peek()?.kind === '[' ? this.#element(path) : this.#condition(path)
   }
 
@@ -92,7 +107,8 @@ class FilterParser {
 
   #element(path: AttributePath): ScimFilter {
     const { attribute, extension, sub } = path
-    if (attribute.type !== 'complex' || sub !== undefined) this.#fail(`${attribute.name} has no sub-attributes.`)
+    const hasElements = attribute.type === 'complex' || attribute.multiValued
+    if (!hasElements || sub !== undefined) this.#fail(`${attribute.name} has no sub-attributes.`)
     const of: AttributeRef = extension === undefined ? { attribute } : { attribute, extension }
     const inner = elementScope(this.#schema, of)
     this.#at++
@@ -111,23 +127,25 @@ class FilterParser {
     if (word === 'pr') return { kind: 'present', path }
     if (!operators.has(word)) this.#fail('An operator is missing: eq, ne, co, sw, ew, pr, gt, ge, lt or le.')
     const operator = word as CompareOperator
-    const raw = this.#value()
     const leaf = path.sub ?? path.attribute
     const inner = leaf.type === 'complex' ? defaultSubAttribute(leaf) : undefined
-    const read = readCompareValue(inner ?? leaf, operator, raw)
+    const raw = this.#value(inner ?? leaf)
+    const read = readCompareValue(inner ?? leaf, operator, raw, this.#strict)
     if ('problem' in read) this.#fail(`${read.problem}.`)
     const target = inner === undefined || path.sub !== undefined ? path : { ...path, sub: inner }
     return { kind: 'compare', operator, path: target, value: read.value }
   }
 
-  #value(): CompareValue {
+  #value(leaf: SchemaAttribute): CompareValue {
     const token = this.#next('a value')
     if (token.kind === 'string') return token.value
     const text = token.kind === 'word' ? token.text : ''
     // RFC 7644 lists JSON's own words; some clients write them in title case.
-    const word = text.toLowerCase()
-    if (word === 'true' || word === 'false') return word === 'true'
+    const word = this.#strict ? text : text.toLowerCase()
     if (word === 'null') return null
+    // And some leave out the quotes.
+    if (!this.#strict && textTypes.has(leaf.type) && bareWord.test(text) && !keywords.has(word)) return text
+    if (word === 'true' || word === 'false') return word === 'true'
     if (/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return Number(text)
     return this.#fail(`${quoted(text)} is not a value; texts stand in double quotes.`)
   }
@@ -148,6 +166,6 @@ class FilterParser {
   }
 
   #fail(detail: string): never {
-    throw scimError(this.#errorType, detail)
+    throw scimError('invalidFilter', detail)
   }
 }

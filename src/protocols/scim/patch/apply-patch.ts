@@ -1,7 +1,9 @@
-import type { JsonObject } from '#kernel/json.ts'
-import { isJsonObject, type JsonValue } from '#kernel/json.ts'
-import { applyToElements } from '#protocols/scim/patch/apply-to-elements.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { requireImmutable } from '#protocols/scim/mutability.ts'
+import { type ApplyOptions, applyToElements } from '#protocols/scim/patch/apply-to-elements.ts'
+import { mergeParts } from '#protocols/scim/patch/merge-parts.ts'
 import type { PatchOperation } from '#protocols/scim/patch/patch-operation.ts'
+import { requireKept } from '#protocols/scim/required-values.ts'
 import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
 import type { AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { SchemaAttribute } from '#protocols/scim/schema.ts'
@@ -13,24 +15,27 @@ export interface PatchResult {
   readonly changed: readonly AttributeRef[]
 }
 
+/** How many values all operations together may look at; each looks at every value of its attribute. */
+const maxVisits = 2_000_000
+
 /**
  * Applies all operations to a copy; the given resource never changes. Throws mutability, noTarget or invalidValue,
- * and then nothing was done.
+ * and then nothing was done. Immutable and required attributes are judged by the outcome, not on the way.
  */
 export function applyPatch(
   schema: ResourceSchema,
   before: JsonObject,
   operations: readonly PatchOperation[],
+  options: ApplyOptions = {},
 ): PatchResult {
   const resource: ScimResource = { ...before }
-  for (const operation of operations) applyOperation(resource, operation)
-  for (const attribute of schema.core.attributes) {
-    const value = resource[attribute.name]
-    if (!attribute.required || (value !== undefined && value !== '')) continue
-    // What was never there, as on a partial read, was not removed by this request.
-    if (before[attribute.name] === undefined && value === undefined) continue
-    throw scimError('mutability', `${attribute.name} is required and cannot be removed.`)
+  let visits = 0
+  for (const operation of operations) {
+    visits += applyOperation(resource, operation, options)
+    if (visits > maxVisits) throw scimError('invalidValue', 'The operations are too many for lists of this length.')
   }
+  requireImmutable(schema, before, resource)
+  requireKept(schema, before, resource)
   return { resource, changed: changedAttributes(schema, before, resource) }
 }
 
@@ -41,37 +46,38 @@ export function changedAttributes(schema: ResourceSchema, before: JsonObject, af
 }
 
 /** Values are never changed in place: each step writes new ones, so what `before` holds stays as it is. */
-function applyOperation(resource: ScimResource, operation: PatchOperation): void {
+function applyOperation(resource: ScimResource, operation: PatchOperation, options: ApplyOptions): number {
   const { target } = operation
   const { attribute, sub } = target
   const present = readAttribute(resource, target)
   if (attribute.multiValued) {
     const elements = Array.isArray(present) ? present : []
-    writeAttribute(resource, target, applyToElements(operation, elements))
-    return
+    const after = applyToElements(operation, elements, options)
+    writeAttribute(resource, target, after)
+    return after.length
   }
-  requireMutable(sub ?? attribute, sub === undefined ? present : partOf(present, sub), operation)
-  if (operation.op === 'remove') {
-    writeAttribute(resource, target, sub === undefined ? undefined : without(present, sub))
-    return
-  }
-  const { value } = operation
-  if (sub !== undefined) writeAttribute(resource, target, { ...objectOf(present), [sub.name]: value })
-  else if (isJsonObject(value)) writeAttribute(resource, target, { ...objectOf(present), ...value })
-  else writeAttribute(resource, target, value)
+  writeAttribute(resource, target, valueAfter(operation, attribute, sub, present))
+  return 1
 }
 
-/** An immutable attribute takes its first value and keeps it. */
-function requireMutable(leaf: SchemaAttribute, present: JsonValue | undefined, operation: PatchOperation): void {
-  if (leaf.mutability !== 'immutable' || present === undefined) return
-  if (operation.op !== 'remove' && sameValue(present, operation.value)) return
-  throw scimError('mutability', `${leaf.name} cannot be changed once it is set.`)
+function valueAfter(
+  operation: PatchOperation,
+  attribute: SchemaAttribute,
+  sub: SchemaAttribute | undefined,
+  present: JsonValue | undefined,
+): JsonValue | undefined {
+  if (operation.op === 'remove') return sub === undefined ? undefined : without(present, sub)
+  const { value } = operation
+  if (sub !== undefined) return mergeParts(attribute, objectOf(present), { [sub.name]: value })
+  return isJsonObject(value) ? mergeParts(attribute, objectOf(present), value) : value
+}
+
+function without(value: JsonValue | undefined, sub: SchemaAttribute): JsonObject {
+  const { [sub.name]: part, ...rest } = objectOf(value)
+  if (part !== undefined && sub.required) {
+    throw scimError('mutability', `${sub.name} is required and cannot be removed.`)
+  }
+  return rest
 }
 
 const objectOf = (value: JsonValue | undefined): JsonObject => (isJsonObject(value) ? value : {})
-
-const partOf = (value: JsonValue | undefined, sub: SchemaAttribute): JsonValue | undefined => objectOf(value)[sub.name]
-
-export function without(value: JsonValue | undefined, sub: SchemaAttribute): JsonObject {
-  return Object.fromEntries(Object.entries(objectOf(value)).filter(([name]) => name !== sub.name))
-}

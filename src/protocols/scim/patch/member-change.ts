@@ -24,31 +24,50 @@ export function needsPresentMembers(operations: readonly PatchOperation[]): bool
   )
 }
 
+/** How many members all filters together may be tried on. */
+const maxTests = 2_000_000
+
 /** `present` is consulted only where `needsPresentMembers` says so. All operations are on `members`. */
 export function memberChange(operations: readonly PatchOperation[], present: readonly JsonObject[] = []): MemberChange {
   const add = new Set<string>()
   const remove = new Set<string>()
-  const put = (id: string): void => {
-    remove.delete(id)
-    add.add(id)
+  let allTaken = false
+  let tests = 0
+  const take = (ids: Iterable<string>): void => {
+    for (const id of ids) {
+      add.delete(id)
+      remove.add(id)
+    }
   }
-  const take = (id: string): void => {
-    add.delete(id)
-    remove.add(id)
+  const takeAll = (): void => {
+    // Once is enough: whoever came back since stands in `add`.
+    if (!allTaken) take(memberIds(present))
+    allTaken = true
+    take([...add])
   }
   for (const operation of operations) {
     const { filter, sub } = operation.target
     if (operation.op === 'remove') {
       if (sub !== undefined) throw scimError('mutability', `${sub.name} of a member cannot be removed.`)
-      for (const id of removedIds(operation, present, add)) take(id)
+      const named = operation.values === undefined ? filterValues(filter) : memberIds(operation.values)
+      if (named !== undefined) take(named)
+      else if (filter === undefined) takeAll()
+      else {
+        tests += present.length + add.size
+        if (tests > maxTests) throw scimError('invalidValue', 'There are too many filters for a group of this size.')
+        take(matchingIds(filter, present, add))
+      }
       continue
     }
     if (filter !== undefined || sub !== undefined) {
       throw scimError('mutability', 'A member cannot be changed; remove it and add another.')
     }
     const ids = memberIds(Array.isArray(operation.value) ? operation.value : [operation.value as JsonValue])
-    if (operation.op === 'replace') for (const id of [...memberIds(present), ...add]) take(id)
-    for (const id of ids) put(id)
+    if (operation.op === 'replace') takeAll()
+    for (const id of ids) {
+      remove.delete(id)
+      add.add(id)
+    }
   }
   return { add, remove }
 }
@@ -66,17 +85,9 @@ export function memberIds(elements: readonly JsonValue[]): string[] {
   })
 }
 
-function removedIds(
-  operation: PatchOperation & { op: 'remove' },
-  present: readonly JsonObject[],
-  added: ReadonlySet<string>,
-): readonly string[] {
-  const { filter } = operation.target
-  if (operation.values !== undefined) return memberIds(operation.values)
-  const named = filterValues(filter)
-  if (named !== undefined) return named
+function matchingIds(filter: ScimFilter, present: readonly JsonObject[], added: ReadonlySet<string>): string[] {
   const candidates = [...present, ...Array.from(added, (value) => ({ value }))]
-  return memberIds(filter === undefined ? candidates : candidates.filter((member) => evaluateFilter(filter, member)))
+  return memberIds(candidates.filter((member) => evaluateFilter(filter, member)))
 }
 
 /** The ids in `value eq "a"` or several joined by `or`; undefined for any other filter. */

@@ -1,43 +1,46 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { jsonInText } from '#protocols/scim/json-in-text.ts'
 import { type PatchPath, parsePath } from '#protocols/scim/patch/parse-path.ts'
 import type { PatchOperation, PatchTarget } from '#protocols/scim/patch/patch-operation.ts'
 import { requireMessage } from '#protocols/scim/read-resource.ts'
-import { clientValues, type ReadOptions, readSingle, readValue } from '#protocols/scim/read-value.ts'
+import { clientValues, complexInText, type ReadOptions, readSingle, readValue } from '#protocols/scim/read-value.ts'
 import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 
 export const maxOperations = 1000
+export const patchSchema = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
 
 /**
  * A PatchOp message as typed operations, in order. Tolerates what clients send: other letter case, string booleans,
- * dotted, qualified and filtered keys in a value without a path, readOnly and unknown keys there (ignored).
- * Throws invalidSyntax, invalidPath, invalidFilter, invalidValue, noTarget or mutability.
+ * dotted, qualified and filtered keys in a value without a path, readOnly and unknown keys there (ignored); strictly,
+ * only readOnly keys. Throws invalidSyntax, invalidPath, invalidFilter, invalidValue, noTarget or mutability.
  */
 export function parsePatch(
   schema: ResourceSchema,
   body: JsonValue,
-  limits: ReadOptions = clientValues,
+  options: ReadOptions = clientValues,
 ): PatchOperation[] {
-  const list = member(requireMessage(body), 'operations')
+  const list = member(requireMessage(body, options.strict === true ? patchSchema : undefined), 'operations')
   if (!Array.isArray(list) || list.length === 0)
     throw scimError('invalidSyntax', 'Operations must be a list that is not empty.')
   if (list.length > maxOperations) {
     const text = `There are more than ${maxOperations} operations in the request.`
     throw new GatewayError('BODY_TOO_LARGE', text, { publicText: text })
   }
-  return list.flatMap((entry: JsonValue) => new OperationReader(schema, limits).read(entry))
+  const reader = new OperationReader(schema, options)
+  return list.flatMap((entry: JsonValue) => reader.read(entry))
 }
 
 type Op = PatchOperation['op']
 
 class OperationReader {
   readonly #schema: ResourceSchema
-  readonly #limits: ReadOptions
+  readonly #options: ReadOptions
 
-  constructor(schema: ResourceSchema, limits: ReadOptions) {
+  constructor(schema: ResourceSchema, options: ReadOptions) {
     this.#schema = schema
-    this.#limits = limits
+    this.#options = options
   }
 
   read(entry: JsonValue): PatchOperation[] {
@@ -46,55 +49,83 @@ class OperationReader {
     const path = member(entry, 'path')
     const value = member(entry, 'value')
     if (op !== 'remove' && value === undefined) throw scimError('invalidValue', `An operation "${op}" needs a value.`)
-    if (path === undefined || path === null || path === '') {
+    if (path === undefined || (this.#options.strict !== true && (path === null || path === ''))) {
       if (op === 'remove') throw scimError('noTarget', 'An operation "remove" needs a path.')
-      return this.#keys(op, value)
+      return this.#keys(op, this.#objectIn(value))
     }
     if (typeof path !== 'string') throw scimError('invalidPath', 'A path must be a text.')
-    const parsed = parsePath(path, this.#schema)
+    const parsed = parsePath(path, this.#schema, this.#options)
     if (parsed === undefined) throw scimError('invalidPath', `There is no attribute ${quoted(path)}.`)
     if (parsed.kind === 'schema') return this.#extension(op, parsed, value)
     refuseReadOnly(parsed)
     return this.#operation(op, parsed, value)
   }
 
+  #objectIn(value: JsonValue | undefined): JsonValue | undefined {
+    if (typeof value !== 'string' || this.#options.strict === true) return value
+    return jsonInText(value) ?? value
+  }
+
   /** A value without a path: each of its keys is a path of its own. */
   #keys(op: 'add' | 'replace', value: JsonValue | undefined, prefix = ''): PatchOperation[] {
     if (!isJsonObject(value)) throw scimError('invalidValue', 'A value without a path must be an object.')
     return Object.entries(value).flatMap(([key, part]) => {
-      const parsed = parsePath(prefix + key, this.#schema)
-      if (parsed === undefined) return []
-      if (parsed.kind === 'schema') return prefix === '' && part !== null ? this.#extension(op, parsed, part) : []
+      const parsed = parsePath(prefix + key, this.#schema, this.#options)
+      const known = parsed !== undefined && (prefix === '' || parsed.kind === 'attribute')
+      if (!known) {
+        if (this.#options.strict === true) throw scimError('invalidPath', `There is no attribute ${quoted(key)}.`)
+        return []
+      }
+      if (parsed.kind === 'schema') return this.#extension(op, parsed, part)
       return isReadOnly(parsed) ? [] : this.#operation(op, parsed, part)
     })
   }
 
+  /** Nothing for a whole extension takes it away, as it does for an attribute. */
   #extension(op: Op, path: PatchPath & { kind: 'schema' }, value: JsonValue | undefined): PatchOperation[] {
-    if (op !== 'remove') return this.#keys(op, value, `${path.schema.id}:`)
+    if (op === 'add' && value === null) return []
+    if (op !== 'remove' && value !== null) return this.#keys(op, this.#objectIn(value), `${path.schema.id}:`)
     const { extension } = path
     if (extension === undefined) throw scimError('mutability', 'The core schema cannot be removed.')
     return path.schema.attributes
       .filter((attribute) => attribute.mutability !== 'readOnly')
-      .map((attribute) => ({ op, target: { attribute, extension } }))
+      .map((attribute) => ({ op: 'remove', target: { attribute, extension } }))
   }
 
   #operation(op: Op, target: PatchTarget, raw: JsonValue | undefined): PatchOperation[] {
     const { attribute, sub, filter } = target
-    const leaf = sub ?? attribute
     if (op === 'remove') {
       const several = attribute.multiValued && sub === undefined && filter === undefined
       if (!several || raw === undefined || raw === null) return [{ op, target }]
-      const values = readValue(this.#schema, attribute, raw, this.#limits)
+      const values = readValue(this.#schema, attribute, raw, this.#options)
       return Array.isArray(values) ? [{ op, target, values }] : []
     }
-    const whole = filter === undefined && sub === undefined
-    const value = whole
-      ? readValue(this.#schema, leaf, raw ?? null, this.#limits)
-      : sub === undefined
-        ? readSingle(this.#schema, leaf, unwrapped(raw ?? null), this.#limits)
-        : readValue(this.#schema, leaf, raw ?? null, this.#limits)
+    if (sub?.name === 'value' && typeof raw === 'string') {
+      const written = complexInText(this.#schema, attribute, raw, this.#options)
+      if (written !== undefined) return this.#parts(op, target, written)
+    }
+    const single = filter !== undefined && sub === undefined
+    const value = single
+      ? readSingle(this.#schema, attribute, this.#unwrapped(raw ?? null), this.#options)
+      : readValue(this.#schema, sub ?? attribute, raw ?? null, this.#options)
     if (value !== undefined) return [{ op, target, value }]
     return op === 'replace' ? [{ op: 'remove', target }] : []
+  }
+
+  /** An element that came as JSON in its `value`: part by part, its value last, since the path may pick it by that. */
+  #parts(op: 'add' | 'replace', target: PatchTarget, written: JsonObject): PatchOperation[] {
+    const read = readSingle(this.#schema, target.attribute, written, this.#options)
+    if (!isJsonObject(read)) return []
+    const names = Object.keys(read).sort((a, b) => Number(a === 'value') - Number(b === 'value'))
+    return names.flatMap((name): PatchOperation[] => {
+      const sub = this.#schema.subAttribute(target.attribute, name)
+      const value = read[name]
+      return sub === undefined || value === undefined ? [] : [{ op, target: { ...target, sub }, value }]
+    })
+  }
+
+  #unwrapped(raw: JsonValue): JsonValue {
+    return Array.isArray(raw) && raw.length === 1 && this.#options.strict !== true ? (raw[0] ?? null) : raw
   }
 }
 
@@ -117,5 +148,3 @@ function refuseReadOnly(target: PatchTarget): void {
   if (!isReadOnly(target)) return
   throw scimError('mutability', `${(target.sub ?? target.attribute).name} cannot be changed.`)
 }
-
-const unwrapped = (raw: JsonValue): JsonValue => (Array.isArray(raw) && raw.length === 1 ? (raw[0] ?? null) : raw)

@@ -1,5 +1,5 @@
 import { tokenize } from '#protocols/scim/filter/filter-tokens.ts'
-import { parseElementFilter } from '#protocols/scim/filter/parse-filter.ts'
+import { type FilterOptions, parseElementFilter } from '#protocols/scim/filter/parse-filter.ts'
 import type { PatchTarget } from '#protocols/scim/patch/patch-operation.ts'
 import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { Schema } from '#protocols/scim/schema.ts'
@@ -15,20 +15,19 @@ export type PatchPath =
  * `attr`, `attr.sub`, `attr[filter]`, `attr[filter].sub`, each with or without a schema's URN, or the URN alone.
  * Undefined when the schemas have no such attribute. Throws invalidPath or invalidFilter when it is malformed.
  */
-export function parsePath(text: string, schema: ResourceSchema): PatchPath | undefined {
+export function parsePath(text: string, schema: ResourceSchema, options: FilterOptions = {}): PatchPath | undefined {
   if (text.length > maxPathLength) throw scimError('invalidPath', `A path is longer than ${maxPathLength} characters.`)
-  const [head, ...rest] = tokenize(text, 'invalidPath')
-  if (head?.kind !== 'word') throw malformed(text)
-  const resolved = schema.resolve(head.text)
+  const resolved = schema.resolve(/^[^\s()[\]"]*/.exec(text)?.[0] ?? '', options.strict)
+  if (resolved === undefined) return undefined
+  const [, ...rest] = tokenize(text, 'invalidPath')
   if (rest.length === 0) return resolved
   const close = rest.findLastIndex((token) => token.kind === ']')
   const tail = rest.slice(close + 1)
   const [after] = tail
   if (rest[0]?.kind !== '[' || close < 0 || tail.length > 1) throw malformed(text)
   if (after !== undefined && (after.kind !== 'word' || !after.text.startsWith('.'))) throw malformed(text)
-  if (resolved === undefined) return undefined
   if (resolved.kind === 'schema' || resolved.sub !== undefined || !resolved.attribute.multiValued) throw malformed(text)
-  const filter = parseElementFilter(rest.slice(1, close), schema, resolved)
+  const filter = parseElementFilter(rest.slice(1, close), schema, resolved, options)
   if (after === undefined) return { ...resolved, filter }
   const sub = schema.subAttribute(resolved.attribute, after.text.slice(1))
   return sub === undefined ? undefined : { ...resolved, filter, sub }

@@ -6,6 +6,7 @@ const readOnly = { mutability: 'readOnly' } as const
 export const commonAttributes: readonly SchemaAttribute[] = [
   attribute('schemas', 'The schemas of the resource.', {
     type: 'reference',
+    caseExact: false,
     multiValued: true,
     returned: 'always',
     ...readOnly,

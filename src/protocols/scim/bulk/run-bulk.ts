@@ -1,0 +1,207 @@
+import type { JsonObject } from '#kernel/json.ts'
+import {
+  deferReferences,
+  pathReference,
+  referencesIn,
+  resolveObject,
+  resolvePath,
+} from '#protocols/scim/bulk/bulk-references.ts'
+import type { BulkOperation, BulkRequest } from '#protocols/scim/bulk/bulk-request.ts'
+import { errorSchema } from '#protocols/scim/scim-error.ts'
+
+export const bulkResponseSchema = 'urn:ietf:params:scim:api:messages:2.0:BulkResponse'
+
+export interface BulkOutcome {
+  readonly status: number
+  /** Of the resource that was created. */
+  readonly id?: string
+  readonly location?: string
+  /** Its entity tag. */
+  readonly version?: string
+  /** The body of an error. */
+  readonly response?: JsonObject
+}
+
+/** Does one operation, without references; never throws. */
+export type Perform = (operation: BulkOperation) => Promise<BulkOutcome>
+
+/** The BulkResponse of RFC 7644 3.7. Operations that were not reached are not listed. */
+export async function runBulk(request: BulkRequest, perform: Perform, isStopped = () => false): Promise<JsonObject> {
+  const outcomes = await new BulkJob(request, perform, isStopped).run()
+  return {
+    schemas: [bulkResponseSchema],
+    Operations: request.operations.flatMap((operation, i) => {
+      const outcome = outcomes[i]
+      return outcome === undefined ? [] : [describe(operation, outcome)]
+    }),
+  }
+}
+
+function describe({ method, bulkId }: BulkOperation, { status, location, version, response }: BulkOutcome): JsonObject {
+  return {
+    ...(location === undefined ? {} : { location }),
+    method,
+    ...(bulkId === undefined ? {} : { bulkId }),
+    ...(version === undefined ? {} : { version }),
+    status: String(status),
+    ...(response === undefined ? {} : { response }),
+  }
+}
+
+/** What a created resource still lacks, since it refers to one that was not there yet. */
+interface Completion {
+  readonly index: number
+  readonly operations: readonly JsonObject[]
+  /** The bulkIds whose creation is not over. */
+  readonly open: Set<string>
+}
+
+/**
+ * Does operations in their order, except that what creates a resource comes before what refers to it. Where resources
+ * refer to each other in a circle, one is created without the reference and completed by a PATCH (RFC 7644 3.7.1).
+ */
+class BulkJob {
+  readonly #operations: readonly BulkOperation[]
+  readonly #failOnErrors: number
+  readonly #perform: Perform
+  readonly #isStopped: () => boolean
+  readonly #outcomes: (BulkOutcome | undefined)[]
+  /** Operations that were begun; those without an outcome wait for another. */
+  readonly #begun = new Set<number>()
+  readonly #creators = new Map<string, number>()
+  readonly #ids = new Map<string, string>()
+  readonly #completions = new Set<Completion>()
+  /** The same by what they wait for. */
+  readonly #awaiting = new Map<string, Completion[]>()
+  #errors = 0
+
+  constructor({ operations, failOnErrors }: BulkRequest, perform: Perform, isStopped: () => boolean) {
+    this.#operations = operations
+    this.#failOnErrors = failOnErrors === undefined ? Number.POSITIVE_INFINITY : Math.max(1, failOnErrors)
+    this.#perform = perform
+    this.#isStopped = isStopped
+    this.#outcomes = new Array(operations.length)
+    for (const [i, { method, bulkId }] of operations.entries()) {
+      if (method === 'POST' && bulkId !== undefined) this.#creators.set(bulkId, i)
+    }
+  }
+
+  async run(): Promise<readonly (BulkOutcome | undefined)[]> {
+    for (const [i, operation] of this.#operations.entries()) await this.#do(i, operation)
+    for (const { index } of this.#completions) this.#settle(index, conflict(this.#outcomes[index]))
+    return this.#outcomes
+  }
+
+  get #stopped(): boolean {
+    return this.#errors >= this.#failOnErrors || this.#isStopped()
+  }
+
+  /** The depth of recursion is at most the number of operations. */
+  async #do(index: number, operation: BulkOperation): Promise<void> {
+    if (this.#begun.has(index) || this.#stopped) return
+    this.#begun.add(index)
+    const inPath = operation.method === 'POST' ? undefined : pathReference(operation.path)
+    const wanted = referencesIn(operation.data ?? null)
+    if (inPath !== undefined) wanted.add(inPath)
+    for (const bulkId of wanted) {
+      const creator = this.#creators.get(bulkId)
+      const first = creator === undefined ? undefined : this.#operations[creator]
+      if (creator !== undefined && first !== undefined) await this.#do(creator, first)
+    }
+    if (this.#stopped) return
+    const open = wanted.difference(this.#ids)
+    const refusal = this.#refusal(open)
+    this.#settle(index, refusal ?? (await this.#create(index, operation, inPath, open)))
+    if (operation.method === 'POST') await this.#created(operation.bulkId ?? '')
+  }
+
+  /** Why what is referred to will not come: nothing creates it, or that failed. */
+  #refusal(open: ReadonlySet<string>): BulkOutcome | undefined {
+    for (const bulkId of open) {
+      const creator = this.#creators.get(bulkId)
+      if (creator === undefined) return failure(400, 'No operation of this request has a bulkId that is referred to.')
+      if (this.#outcomes[creator] !== undefined) return conflict()
+    }
+    return undefined
+  }
+
+  /** What is open is being created further up, so this operation is part of a circle, and a POST. */
+  async #create(
+    index: number,
+    operation: BulkOperation,
+    inPath: string | undefined,
+    open: ReadonlySet<string>,
+  ): Promise<BulkOutcome> {
+    const { data, operations } = deferReferences(operation.data ?? {}, open)
+    const id = inPath === undefined ? undefined : this.#ids.get(inPath)
+    const outcome = await this.#perform({
+      ...operation,
+      path: id === undefined ? operation.path : resolvePath(operation.path, id),
+      data: operation.data === undefined ? undefined : resolveObject(data, this.#ids),
+    })
+    if (outcome.status >= 400) return outcome
+    if (operation.bulkId !== undefined && outcome.id !== undefined) this.#ids.set(operation.bulkId, outcome.id)
+    if (open.size > 0) this.#later({ index, operations, open: new Set(open) })
+    return outcome
+  }
+
+  #later(completion: Completion): void {
+    this.#completions.add(completion)
+    for (const bulkId of completion.open) {
+      const others = this.#awaiting.get(bulkId)
+      if (others === undefined) this.#awaiting.set(bulkId, [completion])
+      else others.push(completion)
+    }
+  }
+
+  /** Completes those that waited for this alone, whether it went well or not. */
+  async #created(bulkId: string): Promise<void> {
+    for (const completion of this.#awaiting.get(bulkId) ?? []) {
+      completion.open.delete(bulkId)
+      if (completion.open.size === 0) await this.#complete(completion)
+    }
+  }
+
+  async #complete(completion: Completion): Promise<void> {
+    const { index, operations } = completion
+    this.#completions.delete(completion)
+    const { path = '', bulkId = '' } = this.#operations[index] ?? {}
+    const { version: _, ...created } = { version: undefined, status: 201, ...this.#outcomes[index] }
+    const id = this.#ids.get(bulkId)
+    const isOpen = [...referencesIn(operations)].some((other) => !this.#ids.has(other))
+    if (id === undefined || isOpen) {
+      this.#settle(index, conflict(created))
+      return
+    }
+    const completed = await this.#perform({
+      method: 'PATCH',
+      path: resolvePath(path.endsWith('/') ? path : `${path}/`, id),
+      bulkId: undefined,
+      version: undefined,
+      data: { Operations: operations.map((one) => resolveObject(one, this.#ids)) },
+    })
+    const version = completed.version === undefined ? {} : { version: completed.version }
+    this.#settle(index, { ...created, ...(completed.status < 400 ? version : completed) })
+  }
+
+  #settle(index: number, outcome: BulkOutcome): void {
+    this.#outcomes[index] = outcome
+    if (outcome.status >= 400) this.#errors++
+  }
+}
+
+/** What is referred to could not be created; where the resource itself was, its address says so. */
+const conflict = (created: BulkOutcome = { status: 409 }): BulkOutcome => ({
+  ...(created.location === undefined ? {} : { location: created.location }),
+  ...failure(409, 'A resource that is referred to was not created.'),
+})
+
+const failure = (status: 400 | 409, detail: string): BulkOutcome => ({
+  status,
+  response: {
+    schemas: [errorSchema],
+    status: String(status),
+    ...(status === 400 ? { scimType: 'invalidValue' } : {}),
+    detail,
+  },
+})

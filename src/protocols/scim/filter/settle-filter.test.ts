@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
+import { never, settleFilter } from '#protocols/scim/filter/settle-filter.ts'
+import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { groupSchema } from '#protocols/scim/schemas/group.ts'
+import { userSchema } from '#protocols/scim/schemas/user.ts'
+
+const schema = new ResourceSchema(userSchema, [groupSchema])
+
+const settle = (text: string) =>
+  settleFilter(
+    parseFilter(text, schema),
+    ({ attribute, extension }, sub) => extension !== undefined || (attribute.name === 'meta' && sub === 'resourceType'),
+    { meta: { resourceType: 'User' } },
+  )
+
+test.each([
+  'members pr',
+  'members eq "x"',
+  'members[value eq "x"]',
+  'meta.resourceType eq "Group"',
+  'userName eq "a" and members pr',
+  'not (meta.resourceType eq "User")',
+  'members ne null',
+])('%s is true of no user', (text) => expect(settle(text)).toBe(never))
+
+test.each(['members ne "x"', 'members eq null', 'not (members pr)', 'userName pr or meta.resourceType eq "User"'])(
+  '%s is true of every user',
+  (text) => expect(settle(text)).toBeUndefined(),
+)
+
+test('what is not known stays', () => {
+  const kept = parseFilter('userName eq "a"', schema)
+  expect(settle('userName eq "a" or members pr')).toEqual(kept)
+  expect(settle('meta.resourceType eq "User" and userName eq "a"')).toEqual(kept)
+  expect(settle('not (userName eq "a" or members pr)')).toEqual({ kind: 'not', filter: kept })
+  const both = parseFilter('userName eq "a" and title pr', schema)
+  expect(settle('userName eq "a" and title pr and not (members pr)')).toEqual(both)
+})

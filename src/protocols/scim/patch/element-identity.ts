@@ -1,0 +1,150 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { foldBySchema } from '#protocols/scim/filter/evaluate-filter.ts'
+import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
+import { scimError } from '#protocols/scim/scim-error.ts'
+
+/**
+ * Which values of a multi-valued attribute are the same value. RFC 7643 2.4 knows one by `type` and `value`; one whose
+ * `value` cannot change, as a member's, by that alone; one without a `value` by all its parts. Everything here goes by
+ * keys, so that a list of any length costs its length.
+ */
+export function identityOf(attribute: SchemaAttribute, element: JsonValue): string {
+  if (!isJsonObject(element)) return keyOf(attribute, element)
+  const value = valueKey(attribute, element)
+  if (value === undefined) return JSON.stringify(attribute.subAttributes.map((sub) => partKey(sub, element)))
+  return isReference(attribute) ? value : `${value.length}:${value}${typeKey(attribute, element) ?? ''}`
+}
+
+/** A value that cannot change is what the element is, not something said of it. */
+export const isReference = (attribute: SchemaAttribute): boolean =>
+  defaultSubAttribute(attribute)?.mutability === 'immutable'
+
+const keyOf = (leaf: SchemaAttribute, value: JsonValue): string =>
+  typeof value === 'string' ? `"${foldBySchema(leaf, value)}` : JSON.stringify(value)
+
+const partKey = (sub: SchemaAttribute, element: JsonObject): string | undefined => {
+  const part = element[sub.name]
+  return part === undefined ? undefined : keyOf(sub, part)
+}
+
+function valueKey(attribute: SchemaAttribute, element: JsonObject): string | undefined {
+  const sub = defaultSubAttribute(attribute)
+  return sub === undefined ? undefined : partKey(sub, element)
+}
+
+function typeKey(attribute: SchemaAttribute, element: JsonObject): string | undefined {
+  const sub = attribute.subAttributes.find(({ name }) => name === 'type')
+  return sub === undefined ? undefined : partKey(sub, element)
+}
+
+/** The parts that a value names, and what they say; an element that says the same there covers it. */
+function shapeOf(attribute: SchemaAttribute, value: JsonObject): readonly SchemaAttribute[] {
+  return attribute.subAttributes.filter(({ name }) => value[name] !== undefined)
+}
+
+function shapeKey(shape: readonly SchemaAttribute[], element: JsonObject): string {
+  const [only] = shape
+  if (only !== undefined && shape.length === 1) return partKey(only, element) ?? ''
+  return JSON.stringify(shape.map((sub) => partKey(sub, element)))
+}
+
+/** How many keys one operation may make where values are told apart by parts of their own choice. */
+const maxShapeKeys = 250_000
+
+function requireFewKeys(attribute: SchemaAttribute, keys: number): void {
+  if (keys <= maxShapeKeys) return
+  throw scimError('invalidValue', `The values of ${attribute.name} are of too many different shapes.`)
+}
+
+/** The places of elements by what they are. */
+export class ElementIndex {
+  readonly #attribute: SchemaAttribute
+  readonly #elements: readonly JsonValue[]
+  readonly #byIdentity = new Map<string, number>()
+  /** By shape: the parts named, then what they say. */
+  #shapeKeys = 0
+  readonly #byShape = new Map<string, { shape: readonly SchemaAttribute[]; places: Map<string, number> }>()
+
+  /** Sees what is pushed onto `elements` later once `added` is called. */
+  constructor(attribute: SchemaAttribute, elements: readonly JsonValue[]) {
+    this.#attribute = attribute
+    this.#elements = elements
+    for (let at = 0; at < elements.length; at++) this.#note(at)
+  }
+
+  /** The place of the same value. */
+  same(value: JsonValue): number | undefined {
+    return this.#byIdentity.get(identityOf(this.#attribute, value))
+  }
+
+  /** The same, or one that has everything that a value without a type, or without a `value`, says of itself. */
+  covering(value: JsonValue): number | undefined {
+    const same = this.same(value)
+    if (same !== undefined || !isJsonObject(value)) return same
+    const sub = defaultSubAttribute(this.#attribute)
+    if (sub === undefined || value[sub.name] === undefined) return this.#atShape(value, shapeOf(this.#attribute, value))
+    return value['type'] === undefined && !isReference(this.#attribute) ? this.#atShape(value, [sub]) : undefined
+  }
+
+  added(): void {
+    const at = this.#elements.length - 1
+    this.#note(at)
+    for (const { shape, places } of this.#byShape.values()) this.#noteShape(shape, places, at)
+  }
+
+  #note(at: number): void {
+    const key = identityOf(this.#attribute, this.#elements[at] ?? null)
+    if (!this.#byIdentity.has(key)) this.#byIdentity.set(key, at)
+  }
+
+  #atShape(value: JsonObject, shape: readonly SchemaAttribute[]): number | undefined {
+    const name = shape.map((sub) => sub.name).join(' ')
+    let known = this.#byShape.get(name)
+    if (known === undefined) {
+      known = { shape, places: new Map() }
+      this.#byShape.set(name, known)
+      for (let at = 0; at < this.#elements.length; at++) this.#noteShape(shape, known.places, at)
+    }
+    return known.places.get(shapeKey(shape, value))
+  }
+
+  #noteShape(shape: readonly SchemaAttribute[], places: Map<string, number>, at: number): void {
+    requireFewKeys(this.#attribute, ++this.#shapeKeys)
+    const element = this.#elements[at]
+    if (!isJsonObject(element)) return
+    const key = shapeKey(shape, element)
+    if (!places.has(key)) places.set(key, at)
+  }
+}
+
+/** Tells the elements that one of the values means: by `value` and, where given, `type`; without a `value`, by every part. */
+export function meantBy(
+  attribute: SchemaAttribute,
+  values: readonly JsonValue[],
+  elements: number,
+): (element: JsonValue) => boolean {
+  const plain = new Set<string>()
+  const shapes = new Map<string, { shape: readonly SchemaAttribute[]; keys: Set<string> }>()
+  const identifying = attribute.subAttributes.filter(
+    ({ name }) => name === 'value' || (name === 'type' && !isReference(attribute)),
+  )
+  for (const value of values) {
+    if (!isJsonObject(value)) {
+      plain.add(keyOf(attribute, value))
+      continue
+    }
+    const known = valueKey(attribute, value) !== undefined
+    const shape = known ? identifying.filter(({ name }) => value[name] !== undefined) : shapeOf(attribute, value)
+    if (shape.length === 0) continue
+    const name = shape.map((sub) => sub.name).join(' ')
+    const entry = shapes.get(name) ?? { shape, keys: new Set() }
+    shapes.set(name, entry)
+    entry.keys.add(shapeKey(shape, value))
+  }
+  requireFewKeys(attribute, shapes.size * elements)
+  const kinds = [...shapes.values()]
+  return (element) =>
+    isJsonObject(element)
+      ? kinds.some(({ shape, keys }) => keys.has(shapeKey(shape, element)))
+      : plain.has(keyOf(attribute, element))
+}

@@ -1,0 +1,194 @@
+import type { Path } from '#kernel/issues.ts'
+import { isForbiddenKey, isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { suggestion } from '#kernel/suggest.ts'
+import { type AttributeType, attribute, type Schema, type SchemaAttribute } from '#protocols/scim/schema.ts'
+
+export const maxSchemaAttributes = 200
+const maxSubAttributes = 50
+const maxListed = 200
+const maxText = 1000
+
+/** Told of every problem, with where it stands in the document. */
+export type ReportProblem = (path: Path, message: string) => void
+
+const schemaKeys = ['schemas', 'id', 'name', 'description', 'attributes', 'meta', 'required']
+const attributeKeys = [
+  ...['name', 'type', 'multiValued', 'description', 'required', 'canonicalValues', 'caseExact', 'mutability'],
+  ...['returned', 'uniqueness', 'referenceTypes', 'subAttributes'],
+]
+const types = ['string', 'boolean', 'decimal', 'integer', 'dateTime', 'binary', 'reference', 'complex'] as const
+const mutabilities = ['readWrite', 'readOnly', 'immutable', 'writeOnly'] as const
+const returns = ['default', 'always', 'request', 'never'] as const
+const uniquenesses = ['none', 'server', 'global'] as const
+
+/** Paths are written with these characters; a name with others could never be reached. */
+const namePattern = /^[A-Za-z$][A-Za-z0-9_$-]{0,99}$/
+const uriPattern = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s"()[\]]{1,250}$/
+
+/**
+ * A schema document of RFC 7643 section 7, and `required: true` at its top where every resource must have it.
+ * Undefined when there was a problem; all problems are reported.
+ */
+export function readSchema(document: unknown, report: ReportProblem): Schema | undefined {
+  let ok = true
+  const reader = new SchemaReader((path, message) => {
+    ok = false
+    report(path, message)
+  })
+  const schema = reader.schema(document)
+  return ok ? schema : undefined
+}
+
+class SchemaReader {
+  readonly #report: ReportProblem
+
+  constructor(report: ReportProblem) {
+    this.#report = report
+  }
+
+  schema(document: unknown): Schema | undefined {
+    if (!isJsonObject(document)) {
+      this.#report([], 'a schema must be an object')
+      return undefined
+    }
+    this.#knownKeys(document, schemaKeys, [])
+    const id = this.#text(document, 'id', []) ?? ''
+    if (id === '') this.#missing(document, 'id', [])
+    else if (!uriPattern.test(id))
+      this.#report(['id'], `"${id.slice(0, 80)}" is not a schema's URI, such as urn:example:User`)
+    const name = this.#text(document, 'name', []) ?? id.slice(id.lastIndexOf(':') + 1)
+    const required = this.#flag(document, 'required', [])
+    const attributes = this.#attributes(document, 'attributes', [], maxSchemaAttributes, false)
+    const description = this.#text(document, 'description', []) ?? ''
+    return { id, name, description, attributes, ...(required === true ? { required } : {}) }
+  }
+
+  #attributes(owner: JsonObject, key: string, at: Path, most: number, isSub: boolean): SchemaAttribute[] {
+    const list = owner[key]
+    const path = [...at, key]
+    if (!Array.isArray(list) || list.length === 0) {
+      this.#report(list === undefined ? at : path, `"${key}" must be a list of attributes that is not empty`)
+      return []
+    }
+    if (list.length > most) {
+      this.#report(path, `there are more than ${most} attributes`)
+      return []
+    }
+    const names = new Set<string>()
+    return list.flatMap((entry: JsonValue, i) => {
+      const read = this.#attribute(entry, [...path, i], isSub)
+      if (read === undefined) return []
+      const lower = read.name.toLowerCase()
+      if (names.has(lower))
+        this.#report([...path, i, 'name'], `"${read.name}" is there twice; letter case does not count`)
+      names.add(lower)
+      return [read]
+    })
+  }
+
+  #attribute(raw: JsonValue, at: Path, isSub: boolean): SchemaAttribute | undefined {
+    if (!isJsonObject(raw)) {
+      this.#report(at, 'an attribute must be an object')
+      return undefined
+    }
+    this.#knownKeys(raw, attributeKeys, at)
+    const name = this.#name(raw, at)
+    const type = this.#word(raw, 'type', types, at) ?? 'string'
+    const mutability = this.#word(raw, 'mutability', mutabilities, at) ?? 'readWrite'
+    const returned = this.#word(raw, 'returned', returns, at) ?? (mutability === 'writeOnly' ? 'never' : 'default')
+    if (mutability === 'writeOnly' && returned !== 'never') {
+      this.#report([...at, 'returned'], 'a writeOnly attribute is returned never')
+    }
+    const caseExact = this.#flag(raw, 'caseExact', at)
+    const canonicalValues = this.#texts(raw, 'canonicalValues', at)
+    const referenceTypes = this.#texts(raw, 'referenceTypes', at)
+    if (referenceTypes !== undefined && type !== 'reference') {
+      this.#report([...at, 'referenceTypes'], 'only an attribute of type reference has referenceTypes')
+    }
+    return attribute(name, this.#text(raw, 'description', at) ?? '', {
+      type,
+      multiValued: this.#flag(raw, 'multiValued', at) ?? false,
+      required: this.#flag(raw, 'required', at) ?? false,
+      mutability,
+      returned,
+      uniqueness: this.#word(raw, 'uniqueness', uniquenesses, at) ?? 'none',
+      ...(caseExact === undefined ? {} : { caseExact }),
+      ...(canonicalValues === undefined ? {} : { canonicalValues }),
+      ...(referenceTypes === undefined ? {} : { referenceTypes }),
+      subAttributes: this.#subAttributes(raw, type, at, isSub),
+    })
+  }
+
+  #subAttributes(raw: JsonObject, type: AttributeType, at: Path, isSub: boolean): SchemaAttribute[] {
+    if (type === 'complex' && isSub) {
+      this.#report([...at, 'type'], 'a sub-attribute cannot be complex itself')
+      return []
+    }
+    if (type === 'complex') return this.#attributes(raw, 'subAttributes', at, maxSubAttributes, true)
+    const subs = raw['subAttributes']
+    if (subs !== undefined && !(Array.isArray(subs) && subs.length === 0)) {
+      this.#report([...at, 'subAttributes'], 'only an attribute of type complex has subAttributes')
+    }
+    return []
+  }
+
+  #name(raw: JsonObject, at: Path): string {
+    const name = this.#text(raw, 'name', at) ?? ''
+    if (name === '') this.#missing(raw, 'name', at)
+    else if (!namePattern.test(name)) {
+      const text = `"${name.slice(0, 80)}" is not an attribute's name: a letter or $, then letters, digits, _, $ or -`
+      this.#report([...at, 'name'], text)
+    } else if (isForbiddenKey(name) || name in Object.prototype) {
+      this.#report([...at, 'name'], `"${name}" cannot be an attribute's name`)
+    }
+    return name
+  }
+
+  /** The reader of a text has reported one that is there and is none. */
+  #missing(raw: JsonObject, key: string, at: Path): void {
+    const value = raw[key]
+    if (value === undefined || value === '') this.#report(at, `"${key}" is required`)
+  }
+
+  #knownKeys(raw: JsonObject, known: readonly string[], at: Path): void {
+    for (const key of Object.keys(raw)) {
+      if (!known.includes(key))
+        this.#report([...at, key], `unknown key "${key.slice(0, 80)}"${suggestion(key.slice(0, 80), known)}`)
+    }
+  }
+
+  #text(raw: JsonObject, key: string, at: Path): string | undefined {
+    const value = raw[key]
+    if (value === undefined) return undefined
+    if (typeof value === 'string' && value.length <= maxText) return value
+    this.#report([...at, key], `"${key}" must be a text of at most ${maxText} characters`)
+    return undefined
+  }
+
+  #flag(raw: JsonObject, key: string, at: Path): boolean | undefined {
+    const value = raw[key]
+    if (value === undefined || typeof value === 'boolean') return value
+    this.#report([...at, key], `"${key}" must be true or false`)
+    return undefined
+  }
+
+  #word<T extends string>(raw: JsonObject, key: string, words: readonly T[], at: Path): T | undefined {
+    const value = raw[key]
+    const word = words.find((one) => one === value)
+    if (value !== undefined && word === undefined) {
+      const near = typeof value === 'string' ? suggestion(value.slice(0, 80), words) : ''
+      this.#report([...at, key], `"${key}" must be one of ${words.join(', ')}${near}`)
+    }
+    return word
+  }
+
+  #texts(raw: JsonObject, key: string, at: Path): readonly string[] | undefined {
+    const value = raw[key]
+    if (value === undefined) return undefined
+    const list = Array.isArray(value) && value.length <= maxListed ? value : undefined
+    const texts = list?.filter((one: JsonValue) => typeof one === 'string' && one.length <= maxText)
+    if (texts !== undefined && texts.length === list?.length) return texts
+    this.#report([...at, key], `"${key}" must be a list of at most ${maxListed} texts`)
+    return undefined
+  }
+}

@@ -1,0 +1,70 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { readAttribute } from '#protocols/scim/resource.ts'
+import type { AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import type { SchemaAttribute } from '#protocols/scim/schema.ts'
+import { scimError } from '#protocols/scim/scim-error.ts'
+
+/**
+ * Throws invalidValue when a required attribute has no value. An extension's are required where the extension is, or is
+ * there; sub-attributes where their attribute has a value.
+ */
+export function requireAttributes(schema: ResourceSchema, resource: JsonObject): void {
+  for (const extension of schema.extensions) {
+    if (extension.required === true && resource[extension.id] === undefined) {
+      throw scimError('invalidValue', `${extension.id} is required.`)
+    }
+  }
+  for (const ref of schema.attributes()) {
+    const value = readAttribute(resource, ref)
+    if (ref.attribute.required && isMissing(value) && isApplied(resource, ref)) throw required(ref.attribute)
+    requireParts(ref.attribute, value, undefined)
+  }
+}
+
+/**
+ * The same after a change. What was taken away is a matter of mutability (RFC 7644 3.5.2.2); what was never there, as on
+ * a partial read, was not removed by this request.
+ */
+export function requireKept(schema: ResourceSchema, before: JsonObject, after: JsonObject): void {
+  for (const { id, required: needed } of schema.extensions) {
+    if (needed === true && before[id] !== undefined && after[id] === undefined) throw removed(id)
+  }
+  for (const ref of schema.attributes()) {
+    const present = readAttribute(before, ref)
+    const value = readAttribute(after, ref)
+    if (present === value) continue
+    if (ref.attribute.required && isMissing(value) && (present !== undefined || value !== undefined)) {
+      if (isApplied(after, ref)) throw removed(ref.attribute.name)
+    }
+    requireParts(ref.attribute, value, present)
+  }
+  for (const ref of schema.attributes()) {
+    const { extension, attribute } = ref
+    if (extension === undefined || !attribute.required || before[extension] !== undefined) continue
+    if (after[extension] !== undefined && isMissing(readAttribute(after, ref))) throw required(attribute)
+  }
+}
+
+/** Values that were there before are let be. */
+function requireParts(attribute: SchemaAttribute, value: JsonValue | undefined, before: JsonValue | undefined): void {
+  if (!attribute.subAttributes.some((sub) => sub.required)) return
+  const known = new Set<JsonValue>(listOf(before))
+  for (const element of listOf(value)) {
+    if (known.has(element) || !isJsonObject(element)) continue
+    for (const sub of attribute.subAttributes) {
+      if (sub.required && isMissing(element[sub.name])) throw required(sub)
+    }
+  }
+}
+
+const isApplied = (resource: JsonObject, { extension }: AttributeRef): boolean =>
+  extension === undefined || resource[extension] !== undefined
+
+const isMissing = (value: JsonValue | undefined): boolean => value === undefined || value === ''
+
+const listOf = (value: JsonValue | undefined): readonly JsonValue[] =>
+  value === undefined ? [] : Array.isArray(value) ? value : [value as JsonValue]
+
+const required = ({ name }: SchemaAttribute) => scimError('invalidValue', `${name} is required.`)
+
+const removed = (name: string) => scimError('mutability', `${name} is required and cannot be removed.`)
