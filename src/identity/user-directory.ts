@@ -13,11 +13,28 @@ export interface UserSearch {
   readonly filter?: Filter
   readonly offset: number
   readonly limit: number
+  /** In the order of creation when absent. */
+  readonly sort?: SortOrder
+  /** The `next` of a page of the same filter and order: continues behind it at the same cost everywhere. */
+  readonly after?: string
+}
+
+/**
+ * By the attribute's first value, in folded letter case; of long values the beginning counts. Where letter case counts,
+ * it decides between values that are alike otherwise. Entries without a value come last, as RFC 7644 3.4.2.3 has it,
+ * and those that compare equal in the order of creation. Descending is all of that in reverse.
+ */
+export interface SortOrder {
+  readonly attribute: string
+  readonly descending: boolean
+  readonly caseExact: boolean
 }
 
 export interface Page<T> {
   readonly items: readonly T[]
   readonly total: number
+  /** Where the following page starts; absent on the last one. */
+  readonly next?: string
 }
 
 /** What changed, told by the transaction that changed it, so that the audit says what really happened. */
@@ -32,6 +49,12 @@ export interface UserChange {
   readonly value?: string
 }
 
+/**
+ * Is told what changes inside the transaction that changes it, so that a record of it can be part of the same commit.
+ * A transaction that has to be tried again tells it again.
+ */
+export type ChangeRecorder = (transaction: object, changes: readonly UserChange[]) => Promise<void>
+
 export interface UserSync {
   readonly userID: string
   /** Attributes to bring to the given values; an empty list clears one (unless addOnly). */
@@ -39,6 +62,15 @@ export interface UserSync {
   /** Undefined leaves memberships alone. Groups that do not exist are created. */
   readonly groups: readonly string[] | undefined
   readonly addOnly: boolean
+  readonly expectedVersion?: string
+  /** The login the user is to have from now on. */
+  readonly newUserID?: string
+}
+
+export interface GroupUpdate {
+  readonly newName?: string
+  /** Attributes to bring to the given values; an empty list clears one. */
+  readonly attributes?: ReadonlyMap<string, readonly string[]>
   readonly expectedVersion?: string
 }
 
@@ -71,14 +103,21 @@ export interface UserDirectory {
   /** In the order of creation. */
   searchUsers(search: UserSearch): Promise<Page<User>>
   /** Throws CONFLICT when the login is taken. Groups that do not exist are created. */
-  create(user: User): Promise<readonly UserChange[]>
+  create(user: User, record?: ChangeRecorder): Promise<readonly UserChange[]>
   /**
    * No changes, and no new version, when everything is as it should be already. Throws NOT_FOUND when there is no such
-   * user, VERSION_MISMATCH when it has another version.
+   * user, VERSION_MISMATCH when it has another version, CONFLICT when the new login is taken.
    */
-  sync(change: UserSync): Promise<readonly UserChange[]>
-  /** Tells the entry alone; attributes and memberships go with it. No changes when there is no such user. */
-  delete(userID: string): Promise<readonly UserChange[]>
+  sync(change: UserSync, record?: ChangeRecorder): Promise<readonly UserChange[]>
+  /**
+   * Tells the entry alone; attributes and memberships go with it. No changes when there is no such user. Throws
+   * VERSION_MISMATCH when it has another version than the one expected.
+   */
+  delete(
+    userID: string,
+    options?: { readonly expectedVersion?: string },
+    record?: ChangeRecorder,
+  ): Promise<readonly UserChange[]>
 
   /** With its members' logins, unless told to leave them out. */
   findGroupByName(name: string, options?: { readonly members: boolean }): Promise<Group | undefined>
@@ -87,8 +126,14 @@ export interface UserDirectory {
   searchGroups(search: UserSearch): Promise<Page<Group>>
   /** Throws CONFLICT when the name is taken. */
   createGroup(name: string, attributes: ReadonlyMap<string, readonly string[]>): Promise<Group>
-  /** False when there was none. */
-  deleteGroup(name: string): Promise<boolean>
+  /**
+   * No changes when everything is as it should be already; with an expected version the group has a new one even then,
+   * so that of all who expect the same one only one succeeds. Throws NOT_FOUND, VERSION_MISMATCH, and CONFLICT when the
+   * new name is taken.
+   */
+  updateGroup(name: string, update: GroupUpdate, record?: ChangeRecorder): Promise<readonly UserChange[]>
+  /** False when there was none. Throws VERSION_MISMATCH when it has another version than the one expected. */
+  deleteGroup(name: string, options?: { readonly expectedVersion?: string }): Promise<boolean>
   /** Adds and removes members by login, without reading the others. Throws NOT_FOUND for an unknown group or login. */
   changeMembers(
     group: string,

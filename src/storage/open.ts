@@ -3,13 +3,34 @@ import { sql } from 'kysely'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { AuditStore } from '#storage/audit-store.ts'
+import type { DelegationStore } from '#storage/delegation-store.ts'
+import type { EventStore } from '#storage/event-store.ts'
+import type { GrantStore } from '#storage/grant-store.ts'
+import type { IdempotencyStore } from '#storage/idempotency-store.ts'
+import type { JobRunStore } from '#storage/job-run-store.ts'
+import type { JournalStore } from '#storage/journal-store.ts'
+import type { MailStore } from '#storage/mail-store.ts'
+import type { RunStore } from '#storage/run-store.ts'
 import type { SessionStore } from '#storage/session-store.ts'
 import { Databases } from '#storage/sql/databases.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
+import { SqlApprovalStore } from '#storage/sql/sql-approval-store.ts'
 import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
+import { SqlDelegationStore } from '#storage/sql/sql-delegation-store.ts'
+import { SqlEventStore } from '#storage/sql/sql-event-store.ts'
+import { SqlGrantStore } from '#storage/sql/sql-grant-store.ts'
+import { SqlIdempotencyStore } from '#storage/sql/sql-idempotency-store.ts'
+import { SqlJobRunStore } from '#storage/sql/sql-job-run-store.ts'
+import { SqlJournalStore } from '#storage/sql/sql-journal-store.ts'
+import { SqlMailStore } from '#storage/sql/sql-mail-store.ts'
+import { SqlRunStore } from '#storage/sql/sql-run-store.ts'
 import { SqlSessionStore } from '#storage/sql/sql-session-store.ts'
+import { SqlTimerStore } from '#storage/sql/sql-timer-store.ts'
 import { SqlUserDirectory } from '#storage/sql/sql-user-directory.ts'
+import type { WakeUp } from '#storage/sql/wake-up.ts'
+import type { TimerStore } from '#storage/timer-store.ts'
 
 export interface StorageOptions {
   /** `postgres://…` or `sqlite:<file>`; else the file `gatehouse.db` in `dataFolder`. */
@@ -17,12 +38,24 @@ export interface StorageOptions {
   readonly dataFolder?: string
   readonly clock: Clock
   readonly log: Logger
+  /** Told of runs that may be claimed. */
+  readonly wake?: WakeUp
 }
 
 /** All that Gatehouse keeps. */
 export interface Storage {
   readonly sessions: SessionStore
   readonly audit: AuditStore
+  readonly journal: JournalStore
+  readonly events: EventStore
+  readonly runs: RunStore
+  readonly approvals: ApprovalStore
+  readonly timers: TimerStore
+  readonly mails: MailStore
+  readonly grants: GrantStore
+  readonly delegations: DelegationStore
+  readonly jobRuns: JobRunStore
+  readonly idempotency: IdempotencyStore
   /**
    * Does not wait for the database: one that cannot be reached is told by the methods of the directory. Throws an Error
    * for an address that is none. To be closed by whoever opened it.
@@ -38,7 +71,7 @@ export interface Storage {
 }
 
 /** Throws an Error when it is not said where the database is. Nothing is opened before `ready`, or the first use. */
-export function openStorage({ url, dataFolder, clock, log }: StorageOptions): Storage {
+export function openStorage({ url, dataFolder, clock, log, wake }: StorageOptions): Storage {
   const address = url ?? (dataFolder === undefined ? undefined : `sqlite:${join(dataFolder, 'gatehouse.db')}`)
   if (address === undefined) throw new Error('a data folder or a database is needed')
   const databases = new Databases(clock, log)
@@ -46,6 +79,16 @@ export function openStorage({ url, dataFolder, clock, log }: StorageOptions): St
   return {
     sessions: new SqlSessionStore(client),
     audit: new SqlAuditStore(client),
+    journal: new SqlJournalStore(client),
+    events: new SqlEventStore(client),
+    runs: new SqlRunStore(client, wake),
+    approvals: new SqlApprovalStore(client, wake),
+    timers: new SqlTimerStore(client),
+    mails: new SqlMailStore(client),
+    grants: new SqlGrantStore(client),
+    delegations: new SqlDelegationStore(client),
+    jobRuns: new SqlJobRunStore(client),
+    idempotency: new SqlIdempotencyStore(client),
     userDirectory: (options) => {
       const used = databases.use(options.url ?? address)
       return new SqlUserDirectory(used.client, options.name, clock, used.release)

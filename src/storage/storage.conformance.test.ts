@@ -2,10 +2,14 @@ import { onTestFinished } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { auditStoreConformance } from '#storage/conformance/audit-store.ts'
+import { eventStoreConformance } from '#storage/conformance/event-store.ts'
 import { filterConformance } from '#storage/conformance/filters.ts'
 import { groupConformance } from '#storage/conformance/groups.ts'
+import { journalStoreConformance } from '#storage/conformance/journal-store.ts'
+import { pageConformance } from '#storage/conformance/pages.ts'
 import { sessionStoreConformance } from '#storage/conformance/session-store.ts'
 import { userDirectoryConformance } from '#storage/conformance/user-directory.ts'
+import { versionConformance } from '#storage/conformance/versions.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 
@@ -24,6 +28,17 @@ onEachDatabase('audit', (freshUrl) => {
   auditStoreConformance(async () => (await storageAt(await freshUrl())).audit)
 })
 
+onEachDatabase('journal', (freshUrl) => {
+  journalStoreConformance(async () => (await storageAt(await freshUrl())).journal)
+})
+
+onEachDatabase('events', (freshUrl) => {
+  eventStoreConformance(async () => {
+    const url = await freshUrl()
+    return [(await storageAt(url)).events, (await storageAt(url)).events]
+  })
+})
+
 onEachDatabase('user directory', (freshUrl) => {
   const directories = async () => {
     const storage = await storageAt(await freshUrl())
@@ -36,4 +51,15 @@ onEachDatabase('user directory', (freshUrl) => {
   userDirectoryConformance(directories)
   groupConformance(directories)
   filterConformance(directories)
+  pageConformance(directories)
+  versionConformance(async () => {
+    const url = await freshUrl()
+    const [first, second] = [await storageAt(url), await storageAt(url)].map((storage) => {
+      const directory = storage.userDirectory({ name: 'people' })
+      onTestFinished(() => directory.close())
+      return directory
+    })
+    if (first === undefined || second === undefined) throw new Error('two were opened')
+    return [first, second]
+  })
 })

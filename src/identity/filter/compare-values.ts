@@ -16,7 +16,7 @@ export function compareValues(a: string, b: string, caseExact: boolean): number 
 const isWholeNumber = (text: string): boolean => /^-?\d{1,18}$/.test(text)
 
 /** UTF-16 order differs from code-point order where one side is a surrogate and the other a late BMP character. */
-function compareCodePoints(a: string, b: string): number {
+export function compareCodePoints(a: string, b: string): number {
   const shared = Math.min(a.length, b.length)
   for (let i = 0; i < shared; i++) {
     const x = a.charCodeAt(i)

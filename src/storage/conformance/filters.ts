@@ -97,7 +97,8 @@ const leaf: fc.Arbitrary<Filter> = fc.oneof(
     }),
 )
 
-const { filter } = fc.letrec<{ filter: Filter }>((tie) => ({
+/** Any filter about such users as `createOddUsers` makes. */
+export const { filter } = fc.letrec<{ filter: Filter }>((tie) => ({
   filter: fc.oneof(
     { maxDepth: 3, withCrossShrink: true },
     leaf,
@@ -115,8 +116,22 @@ const anyAttributes = fc
 /** Names of users: values of the same kind, as far as they can be one. */
 const logins = values.filter((value) => value !== '' && Buffer.byteLength(value) <= 512)
 
+/** Users whose logins and values are hard to compare, in the order of creation. */
+export async function createOddUsers(directory: UserDirectory): Promise<readonly User[]> {
+  const taken = new Set<string>()
+  for (const [i, attributes] of fc.sample(anyAttributes, { numRuns: 60, seed: 7 }).entries()) {
+    const wanted = logins[i % logins.length] ?? ''
+    const userID = taken.has(wanted.toLowerCase()) ? `${i}-${wanted}` : wanted
+    taken.add(userID.toLowerCase())
+    if (Buffer.byteLength(userID) <= 512) await directory.create({ userID, attributes, groups: [] })
+  }
+  const { items } = await directory.searchUsers({ offset: 0, limit: 1000 })
+  expect(items.length).toBeGreaterThan(50)
+  return items
+}
+
 /** A user as filters see it. */
-const asSource = (found: User): AttributeSource => ({
+export const asSource = (found: User): AttributeSource => ({
   values: (name) => {
     const key = name.toLowerCase()
     if (key === 'userid') return [found.userID]
@@ -128,15 +143,7 @@ const asSource = (found: User): AttributeSource => ({
 export function filterConformance(open: () => Promise<(name: string) => UserDirectory>): void {
   test('a filter finds in the database what it finds in memory', async () => {
     const directory = (await open())('people')
-    const taken = new Set<string>()
-    for (const [i, attributes] of fc.sample(anyAttributes, { numRuns: 60, seed: 7 }).entries()) {
-      const wanted = logins[i % logins.length] ?? ''
-      const userID = taken.has(wanted.toLowerCase()) ? `${i}-${wanted}` : wanted
-      taken.add(userID.toLowerCase())
-      if (Buffer.byteLength(userID) <= 512) await directory.create({ userID, attributes, groups: [] })
-    }
-    const { items: everybody } = await directory.searchUsers({ offset: 0, limit: 1000 })
-    expect(everybody.length).toBeGreaterThan(50)
+    const everybody = await createOddUsers(directory)
     const sources = everybody.map((found) => ({ id: found.id, source: asSource(found) }))
     await fc.assert(
       fc.asyncProperty(filter, fc.nat({ max: 5 }), async (asked, offset) => {

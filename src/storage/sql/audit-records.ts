@@ -1,5 +1,5 @@
 import type { AuditRow } from '#storage/audit-store.ts'
-import { lookupKey } from '#storage/sql/text-keys.ts'
+import { lookupKey, storable } from '#storage/sql/text-keys.ts'
 
 /** Rows that one record holds at most. */
 const maxRows = 100
@@ -16,12 +16,17 @@ export const auditColumns = [
   'target',
   'request_id',
   'changes',
+  'caller',
+  'approval',
+  'reason',
 ] as const
 
+type Optional = 'request_id' | 'caller' | 'approval' | 'reason'
+
 /** Audit rows that differ in their change only, kept as one: a user is mostly created with several attributes at once. */
-export type AuditRecord = {
-  readonly [K in Exclude<(typeof auditColumns)[number], 'time' | 'request_id'>]: string
-} & { readonly time: number; readonly request_id: string | null }
+export type RecordColumns = {
+  readonly [K in (typeof auditColumns)[number]]: K extends 'time' ? number : K extends Optional ? string | null : string
+}
 
 type Change = readonly [
   id: string,
@@ -31,10 +36,7 @@ type Change = readonly [
   value: string | null,
 ]
 
-/** A row is never refused for a character that a database cannot hold; the character is replaced. */
-const storable = (text: string): string => text.toWellFormed().replaceAll('\0', '\ufffd')
-
-export function toRecords(rows: readonly AuditRow[]): AuditRecord[] {
+export function toRecords(rows: readonly AuditRow[]): RecordColumns[] {
   const runs: AuditRow[][] = []
   for (const row of rows) {
     const run = runs.at(-1)
@@ -56,11 +58,14 @@ function sameCall(a: AuditRow, b: AuditRow): boolean {
     a.workflow.id === b.workflow.id &&
     a.workflow.name === b.workflow.name &&
     a.target === b.target &&
-    a.requestId === b.requestId
+    a.requestId === b.requestId &&
+    a.caller === b.caller &&
+    a.approval === b.approval &&
+    a.reason === b.reason
   )
 }
 
-function toRecord(first: AuditRow, rows: readonly AuditRow[]): AuditRecord {
+function toRecord(first: AuditRow, rows: readonly AuditRow[]): RecordColumns {
   const requestor = storable(first.requestor)
   const subject = storable(first.subject)
   const changes = rows.map(
@@ -82,13 +87,18 @@ function toRecord(first: AuditRow, rows: readonly AuditRow[]): AuditRecord {
     workflow_id: storable(first.workflow.id),
     workflow_name: storable(first.workflow.name),
     target: storable(first.target),
-    request_id: first.requestId === undefined ? null : storable(first.requestId),
+    request_id: optional(first.requestId),
     changes: JSON.stringify(changes),
+    caller: optional(first.caller),
+    approval: optional(first.approval),
+    reason: optional(first.reason),
   }
 }
 
+const optional = (text: string | undefined): string | null => (text === undefined ? null : storable(text))
+
 /** In the order in which they were written. */
-export function toRows(record: AuditRecord): AuditRow[] {
+export function toRows(record: RecordColumns): AuditRow[] {
   const changes = JSON.parse(record.changes) as Change[]
   return changes.map(([id, kind, action, attribute, value]) => ({
     id,
@@ -102,5 +112,8 @@ export function toRows(record: AuditRecord): AuditRow[] {
     attribute,
     ...(value === null ? {} : { value }),
     ...(record.request_id === null ? {} : { requestId: record.request_id }),
+    ...(record.caller === null ? {} : { caller: record.caller }),
+    ...(record.approval === null ? {} : { approval: record.approval }),
+    ...(record.reason === null ? {} : { reason: record.reason }),
   }))
 }

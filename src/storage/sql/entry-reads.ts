@@ -1,11 +1,17 @@
-import { directoryLimits, type Page, type UserSearch } from '#identity/user-directory.ts'
+import { sql } from 'kysely'
+import type { Filter } from '#identity/filter/ast.ts'
+import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
+import { directoryLimits, type Page, type SortOrder, type UserSearch } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { assembleEntries, type Entry, type EntryRow, type Related, readEntries } from '#storage/sql/entry-rows.ts'
-import { selectEntries } from '#storage/sql/entry-selection.ts'
+import { restriction, type Selection, selectEntries } from '#storage/sql/entry-selection.ts'
 import type { SearchSpace } from '#storage/sql/filter-to-sql.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { asLists, fixed } from '#storage/sql/queries.ts'
+import type { PlacedKey } from '#storage/sql/sorted-keys.ts'
+import { searchSorted } from '#storage/sql/sorted-search.ts'
 import type { SqlDialect, SqlReader } from '#storage/sql/sql-client.ts'
+import { isStorable } from '#storage/sql/text-keys.ts'
 
 function readOne(dialect: SqlDialect, column: 'id' | 'key', related: Related) {
   return fixed<{ wanted: string; collection: number }, unknown>(dialect, (db, at) =>
@@ -15,6 +21,26 @@ function readOne(dialect: SqlDialect, column: 'id' | 'key', related: Related) {
       related,
     ),
   )
+}
+
+/** The entries of any number of keys, which are handed over as one value. */
+const byKeys = perDialect((dialect) => {
+  const form = (related: Related) =>
+    fixed<{ keys: string }, unknown>(dialect, (_, at) =>
+      readEntries(
+        dialect,
+        dialect === 'sqlite'
+          ? sql<{ pk: number }>`(select value as pk from json_each(${at('keys')}))`
+          : sql<{ pk: number }>`(select unnest(cast(${at('keys')} as bigint[])) as pk)`,
+        related,
+      ),
+    )
+  return { groups: form('groups'), members: form('members'), none: form('none') }
+})
+
+const keyList: Readonly<Record<SqlDialect, (keys: readonly number[]) => string>> = {
+  sqlite: (keys) => `[${keys.join()}]`,
+  postgres: (keys) => `{${keys.join()}}`,
 }
 
 const statements = perDialect((dialect) => {
@@ -36,23 +62,108 @@ export async function findEntry(
   return assembleEntries(await reader.query(asLists<EntryRow>(query)))[0]
 }
 
-/** Throws BAD_REQUEST for an offset or limit that is none, and for a filter that cannot be asked of a database. */
+/**
+ * Throws BAD_REQUEST for an offset or limit that is none, for a position that no page gave, and for a filter that
+ * cannot be asked of a database.
+ */
 export async function searchEntries(
   reader: SqlReader,
   space: SearchSpace,
   search: UserSearch,
   related: Related,
 ): Promise<Page<Entry>> {
-  const { offset } = search
+  const { offset, filter, sort } = search
   const limit = Math.min(search.limit, directoryLimits.page)
   if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(limit) || offset < 0 || limit < 0) {
     throw new GatewayError('BAD_REQUEST', `not a page: ${search.offset}, ${search.limit}`)
   }
-  const selection = await selectEntries(reader, search.filter, space)
-  const { dialect } = reader
-  const items = limit === 0 ? [] : assembleEntries(await reader.query(selection.page(dialect, related, limit, offset)))
-  // A page that is not full tells the total by itself.
-  if (items.length < limit && (items.length > 0 || offset === 0)) return { items, total: offset + items.length }
-  const [row] = await reader.query(selection.count(dialect))
-  return { items, total: row?.total ?? 0 }
+  const scope: PageScope = { of: `${space.nameAttribute} of ${space.collection}`, filter, sort }
+  const after = search.after === undefined ? undefined : readPlace(scope, search.after)
+  const asked = { space, related, filter, sort, after, offset, limit }
+  const found = sort === undefined ? await readInOrder(reader, asked) : await readSorted(reader, asked, sort)
+  const { entries: items, last, more } = found
+  const total = found.total ?? (await totalOf(reader, asked, found))
+  if (!more || last === undefined) return { items, total }
+  const { pk, folded, exact } = last
+  const counted = isCounted(asked) ? undefined : total
+  return { items, total, next: writePosition(scope, { entry: String(pk), folded, exact, total: counted }) }
+}
+
+interface Place extends PlacedKey {
+  /** What the first page counted. */
+  readonly total: number | undefined
+}
+
+function readPlace(scope: PageScope, text: string): Place {
+  const { entry, folded, exact = '', total } = readPosition(scope, text)
+  if (!/^\d{1,15}$/.test(entry) || !isStorable(folded ?? '') || !isStorable(exact)) throw unknownPosition()
+  return { pk: Number(entry), folded, exact, total }
+}
+
+interface Asked {
+  readonly space: SearchSpace
+  readonly related: Related
+  readonly filter: Filter | undefined
+  readonly after: Place | undefined
+  readonly offset: number
+  readonly limit: number
+}
+
+interface Found {
+  /** What they were found by. */
+  readonly selection?: Selection
+  readonly entries: readonly Entry[]
+  /** Where the last of them stands. */
+  readonly last: PlacedKey | undefined
+  /** Others follow. */
+  readonly more: boolean
+  readonly total: number | undefined
+}
+
+const nothing: Found = { entries: [], last: undefined, more: false, total: undefined }
+
+/** One more than asked for is looked for, which tells whether another page follows. */
+async function readInOrder(reader: SqlReader, asked: Asked): Promise<Found> {
+  const { space, related, filter, after, offset, limit } = asked
+  if (limit === 0) return nothing
+  const selection = await selectEntries(reader, filter, space)
+  const rows = await reader.query(selection.page(reader.dialect, related, limit + 1, offset, after?.pk ?? 0))
+  const entries = assembleEntries(rows)
+  if (entries.length <= limit) return { ...nothing, selection, entries }
+  const pk = rows.map((row) => row[0]).sort((a, b) => a - b)[limit - 1] ?? 0
+  const last = { pk, folded: undefined, exact: '' }
+  return { selection, entries: entries.slice(0, limit), last, more: true, total: undefined }
+}
+
+/** An entry that goes between the finding of keys and the reading of entries is missing, as if it had gone before. */
+async function readSorted(reader: SqlReader, asked: Asked, sort: SortOrder): Promise<Found> {
+  const { space, related, filter, after, offset, limit } = asked
+  if (limit === 0) return nothing
+  const { keys, total } = await searchSorted(reader, space, filter, sort, { after, offset, limit: limit + 1 })
+  const page = keys.slice(0, limit)
+  const rows = await reader.query(
+    asLists<EntryRow>(byKeys(reader.dialect)[related]({ keys: keyList[reader.dialect](page.map(({ pk }) => pk)) })),
+  )
+  const entries = new Map<number, Entry>()
+  for (const row of rows) for (const entry of assembleEntries([row])) entries.set(row[0], entry)
+  return {
+    entries: page.flatMap(({ pk }) => entries.get(pk) ?? []),
+    last: page.at(-1),
+    more: keys.length > limit,
+    total,
+  }
+}
+
+/** The number of all is kept ready, so that asking for it costs nothing. */
+const isCounted = ({ filter }: Asked): boolean => restriction(filter) === undefined
+
+/** A page that is the last tells the total by itself; behind the first, what that one counted is near enough. */
+async function totalOf(reader: SqlReader, asked: Asked, { selection, entries, more }: Found): Promise<number> {
+  const { space, filter, after, offset, limit } = asked
+  const { length } = entries
+  if (after === undefined && !more && limit > 0 && (length > 0 || offset === 0)) return offset + length
+  if (after?.total !== undefined && !isCounted(asked)) return after.total
+  const { count } = selection ?? (await selectEntries(reader, filter, space))
+  const [row] = await reader.query(count(reader.dialect))
+  return row?.total ?? 0
 }

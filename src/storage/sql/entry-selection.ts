@@ -20,8 +20,15 @@ const maxChoices = 8
 
 /** The entries that a search is about, as the statements that read a page of them and count them. */
 export interface Selection {
-  page(dialect: SqlDialect, related: Related, limit: number, offset: number): SqlQuery<EntryRow>
+  /** Those behind the key `after`, which is zero for the first page. */
+  page(dialect: SqlDialect, related: Related, limit: number, offset: number, after: number): SqlQuery<EntryRow>
   count(dialect: SqlDialect): SqlQuery<{ total: number }>
+}
+
+/** When a filter is true; undefined when it is so of everything. Throws BAD_REQUEST for one that is too large. */
+export function restriction(filter: Filter | undefined): Truth | undefined {
+  const truth = filter === undefined ? undefined : truthOf(filter)
+  return truth === undefined || isAlways(truth) ? undefined : truth
 }
 
 /** Throws BAD_REQUEST for a filter that cannot be asked of a database. */
@@ -31,11 +38,11 @@ export async function selectEntries(
   space: SearchSpace,
 ): Promise<Selection> {
   const { collection } = space
-  const truth = filter === undefined ? undefined : truthOf(filter)
-  if (truth === undefined || isAlways(truth)) {
+  const truth = restriction(filter)
+  if (truth === undefined) {
     return {
-      page: (dialect, related, limit, offset) =>
-        pageOf(dialect, pages(dialect)[related].all({ collection, limit, offset })),
+      page: (dialect, related, limit, offset, after) =>
+        pageOf(dialect, pages(dialect)[related].all({ collection, limit, offset, after })),
       count: (dialect) => counts(dialect).all({ collection }),
     }
   }
@@ -43,8 +50,8 @@ export async function selectEntries(
   if (equal !== undefined) return equalSelection(equal, space)
   const keys = filteredKeys(truth, space, await bestChoice(reader, indexChoices(truth, space)))
   return {
-    page: (dialect, related, limit, offset) =>
-      asLists(dynamic(readEntries(dialect, keys.page(limit, offset), related))),
+    page: (dialect, related, limit, offset, after) =>
+      asLists(dynamic(readEntries(dialect, keys.page(limit, offset, after), related))),
     count: (dialect) => dynamic({ compile: () => keys.count().compile(builderFor(dialect)) }),
   }
 }
@@ -58,13 +65,22 @@ const pageOf = (dialect: SqlDialect, query: SqlQuery<unknown>): SqlQuery<EntryRo
 
 /** Which of several values is rare cannot be told from the filter, so the index is asked. */
 async function bestChoice(reader: SqlReader, choices: readonly IndexedKeys[]): Promise<IndexedKeys | undefined> {
-  if (choices.length < 2) return choices[0]
+  return choices.length < 2 ? choices[0] : (await smallestChoice(reader, choices))?.choice
+}
+
+/** The choice that finds the fewest entries, and how many, counted as far as it matters; undefined without any. */
+export async function smallestChoice(
+  reader: SqlReader,
+  choices: readonly IndexedKeys[],
+): Promise<{ readonly choice: IndexedKeys; readonly size: number } | undefined> {
   const candidates = choices.slice(0, maxChoices)
+  if (candidates.length === 0) return undefined
   const sizes = await reader.query(
     dynamic({ compile: () => choiceSizes(candidates).compile(builderFor(reader.dialect)) }),
   )
   const [best] = sizes.toSorted((a, b) => a.size - b.size || a.choice - b.choice)
-  return candidates[best?.choice ?? 0]
+  const choice = candidates[best?.choice ?? 0]
+  return best === undefined || choice === undefined ? undefined : { choice, size: best.size }
 }
 
 /** Most searches ask for one value of one attribute; their statements are compiled once, which costs more than they do. */
@@ -75,7 +91,8 @@ function equalSelection(test: CompareFilter, { collection, nameAttribute }: Sear
   const form = name === foldKey(nameAttribute) ? 'key' : name === 'id' ? 'id' : 'value'
   const values = { collection, name, value: foldKey(test.value) }
   return {
-    page: (dialect, related, limit, offset) => asLists(pages(dialect)[related][form]({ ...values, limit, offset })),
+    page: (dialect, related, limit, offset, after) =>
+      asLists(pages(dialect)[related][form]({ ...values, limit, offset, after })),
     count: (dialect) => counts(dialect)[form](values),
   }
 }
@@ -92,7 +109,12 @@ interface Wanted {
   readonly name: string
   readonly value: string
 }
-type WantedPage = Wanted & { readonly limit: number; readonly offset: number }
+interface Slice {
+  readonly limit: number
+  readonly offset: number
+  readonly after: number
+}
+type WantedPage = Wanted & Slice
 
 const ownEqual = (column: 'key' | 'id') => (db: Builder, at: Place<Wanted>) =>
   db.selectFrom('entries').select('pk').where('collection', '=', at('collection')).where(column, '=', at('value'))
@@ -113,6 +135,7 @@ const pages = perDialect((dialect) => {
         readEntries(
           dialect,
           ownEqual(column)(db, at)
+            .where('pk', '>', at('after'))
             .orderBy('pk')
             .limit(count(at('limit')))
             .offset(count(at('offset'))),
@@ -120,11 +143,12 @@ const pages = perDialect((dialect) => {
         ),
       )
     return {
-      all: fixed<{ collection: number; limit: number; offset: number }, unknown>(dialect, (db, at) => {
+      all: fixed<{ collection: number } & Slice, unknown>(dialect, (db, at) => {
         const keys = db.selectFrom('entries').select('pk').where('collection', '=', at('collection'))
         return readEntries(
           dialect,
           keys
+            .where('pk', '>', at('after'))
             .orderBy('pk')
             .limit(count(at('limit')))
             .offset(count(at('offset'))),
@@ -137,6 +161,7 @@ const pages = perDialect((dialect) => {
         readEntries(
           dialect,
           valueEqual(db, at)
+            .where('entry', '>', at('after'))
             .orderBy('pk')
             .limit(count(at('limit')))
             .offset(count(at('offset'))),

@@ -1,3 +1,4 @@
+import { GatewayError } from '#kernel/errors.ts'
 import type { ValueColumns } from '#storage/sql/entry-values.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedInserts, fixedLists } from '#storage/sql/queries.ts'
@@ -85,6 +86,12 @@ const statements = perDialect((dialect) => ({
       .updateTable('entries')
       .set((eb) => ({ version: eb('version', '+', 1), modified: at('now') }))
       .where('pk', 'in', keys),
+  ),
+  rename: fixed<{ pk: number; name: string; key: string; number: bigint | null }, unknown>(dialect, (db, at) =>
+    db
+      .updateTable('entries')
+      .set({ name: at('name'), key: at('key'), number: at('number') })
+      .where('pk', '=', at('pk')),
   ),
   values: fixed<{ entry: number }, { name: string; value: string; name_key: string }>(dialect, (db, at) =>
     db
@@ -199,6 +206,19 @@ export async function lockEntries(tx: SqlTransaction, entries: readonly number[]
 export async function bumpEntries(tx: SqlTransaction, entries: readonly number[], now: number): Promise<void> {
   const ordered = entries.toSorted((a, b) => a - b)
   for (const query of statements(tx.dialect).bump({ now }, ordered)) await tx.run(query)
+}
+
+/** Throws VERSION_MISMATCH when a version is expected that the entry has not. */
+export function checkVersion({ name, version }: StoredEntry, expected: string | undefined): void {
+  if (expected === undefined || expected === String(version)) return
+  throw new GatewayError('VERSION_MISMATCH', `${name} has version ${version}, not ${expected}`)
+}
+
+/** False when the entry has that name already, to the letter. Throws what the database throws when it is taken. */
+export async function renameEntry(tx: SqlTransaction, entry: StoredEntry, name: string): Promise<boolean> {
+  if (entry.name === name) return false
+  await tx.run(statements(tx.dialect).rename({ pk: entry.pk, ...nameColumns(name) }))
+  return true
 }
 
 /** Its values and memberships go with it. */

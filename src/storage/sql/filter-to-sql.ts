@@ -6,7 +6,8 @@ import { keyCondition, type ValueSource, valueTest } from '#storage/sql/value-te
 type Condition = RawBuilder<SqlBool>
 type Keys = RawBuilder<{ pk: number }>
 
-const maxCounted = 1000
+/** A choice that finds more is simply large. */
+export const maxCounted = 1000
 
 /** What is searched: the users or the groups of a directory. */
 export interface SearchSpace {
@@ -17,8 +18,8 @@ export interface SearchSpace {
 
 /** The keys of the entries that a filter is true of, each once. */
 export interface FilteredKeys {
-  /** In the order of creation, in parentheses. */
-  page(limit: number, offset: number): Keys
+  /** Those behind the key `after`, in the order of creation, in parentheses. */
+  page(limit: number, offset: number, after: number): Keys
   count(): RawBuilder<{ total: number }>
 }
 
@@ -32,9 +33,16 @@ export function filteredKeys(truth: Truth, space: SearchSpace, indexed: IndexedK
     : sql<{ pk: number }>`select e.pk as pk from entries as e where ${
         // The index rows are of this collection alone; naming it again would only lead a planner astray.
         indexed === undefined ? sql`e.collection = ${space.collection}` : sql`e.pk in (${indexed.keys})`
-      } and ${condition(truth, space)}`
+      } and ${truthCondition(truth, space)}`
+  const behind = (after: number): Keys => {
+    if (after === 0) return keys
+    return indexed?.exact
+      ? sql`select pk from (${keys}) as found where pk > ${after}`
+      : sql`${keys} and e.pk > ${after}`
+  }
   return {
-    page: (limit, offset) => sql`(${keys} order by pk limit ${count(sql`${limit}`)} offset ${count(sql`${offset}`)})`,
+    page: (limit, offset, after) =>
+      sql`(${behind(after)} order by pk limit ${count(sql`${limit}`)} offset ${count(sql`${offset}`)})`,
     count: () => sql`select count(*) as total from (${keys}) as keys`,
   }
 }
@@ -48,7 +56,7 @@ const attributeValues: ValueSource = {
 }
 
 /** The entry's own name or id, which every entry has once; undefined for a stored attribute. */
-function ownValue(attribute: string, space: SearchSpace): ValueSource | undefined {
+export function ownValue(attribute: string, space: SearchSpace): ValueSource | undefined {
   const name = foldKey(attribute)
   if (name === foldKey(space.nameAttribute)) {
     return { key: sql`e.key`, folded: sql`e.key`, raw: sql`e.name`, number: sql`e.number`, cut: false }
@@ -143,12 +151,13 @@ function attributeKeys(attribute: string, space: SearchSpace, condition?: Condit
   return sql`select distinct a.entry as pk from attributes as a where a.collection = ${space.collection} and a.name_key = ${nameKey(attribute)}${condition === undefined ? sql`` : sql` and ${condition}`}`
 }
 
-function condition(truth: Truth, space: SearchSpace): Condition {
+/** True of the entry `e` exactly when the filter is. */
+export function truthCondition(truth: Truth, space: SearchSpace): Condition {
   switch (truth.kind) {
     case 'all':
     case 'any': {
       if (truth.parts.length === 0) return truth.kind === 'all' ? sql`1 = 1` : sql`1 = 0`
-      const parts = truth.parts.map((part) => condition(part, space))
+      const parts = truth.parts.map((part) => truthCondition(part, space))
       return sql`(${sql.join(parts, truth.kind === 'all' ? sql` and ` : sql` or `)})`
     }
     case 'present':
@@ -174,7 +183,7 @@ function someValue(attribute: string, test?: Condition): Condition {
   return sql`exists (select 1 from attributes as a where a.entry = e.pk and a.name_key = ${nameKey(attribute)}${test === undefined ? sql`` : sql` and ${test}`})`
 }
 
-function nameKey(attribute: string): string {
+export function nameKey(attribute: string): string {
   assertStorable('filter', attribute)
   return foldKey(attribute)
 }

@@ -1,28 +1,32 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
-import type { UserChange } from '#identity/user-directory.ts'
+import type { GroupUpdate, UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import { syncAttributes } from '#storage/sql/attribute-writes.ts'
 import type { Collections } from '#storage/sql/directory-collections.ts'
 import { checkAttributes, checkName, checkNames, valueColumns } from '#storage/sql/entry-values.ts'
 import {
   bumpEntries,
+  checkVersion,
   deleteEntryRow,
   findEntries,
   insertEntryRow,
   insertValues,
   lockEntries,
   lockEntry,
+  renameEntry,
   resize,
   type StoredEntry,
 } from '#storage/sql/entry-writes.ts'
-import { changeGroupMembers, membersOf } from '#storage/sql/memberships.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { isStorable } from '#storage/sql/text-keys.ts'
+import { rememberName } from '#storage/sql/former-names.ts'
+import { bumpMembers, changeGroupMembers, lockMembers } from '#storage/sql/memberships.ts'
+import type { Transactions } from '#storage/sql/recorded-changes.ts'
+import { foldKey, isStorable } from '#storage/sql/text-keys.ts'
 import { taken } from '#storage/sql/user-writes.ts'
 
 export async function createGroup(
-  client: SqlClient,
+  client: Transactions,
   { groups }: Collections,
   name: string,
   attributes: ReadonlyMap<string, readonly string[]>,
@@ -40,7 +44,7 @@ export async function createGroup(
       await resize(tx, groups, 1)
     })
   } catch (error) {
-    throw taken(error, 'A group with this name exists already.')
+    throw taken(error, nameTaken)
   }
   const description = held.first('description')
   const created = new Date(now)
@@ -57,17 +61,52 @@ export async function createGroup(
   }
 }
 
-export async function deleteGroup(
-  client: SqlClient,
+const nameTaken = 'A group with this name exists already.'
+
+export async function updateGroup(
+  client: Transactions,
   { groups }: Collections,
   name: string,
+  { newName, attributes = new Map(), expectedVersion }: GroupUpdate,
+  now: number,
+): Promise<readonly UserChange[]> {
+  if (newName !== undefined) checkName('group name', newName)
+  checkAttributes(attributes)
+  try {
+    return await client.transaction(async (tx) => {
+      const group = isStorable(name) ? await lockEntry(tx, groups, name) : undefined
+      if (group === undefined) throw new GatewayError('NOT_FOUND', `no group ${name}`)
+      checkVersion(group, expectedVersion)
+      const changes: UserChange[] = []
+      if (newName !== undefined && (await renameEntry(tx, group, newName))) {
+        await rememberName(tx, group.pk, group.key, now)
+        changes.push({ subject: 'entry', action: 'replace', attribute: 'name', value: newName })
+      }
+      changes.push(...(await syncAttributes(tx, group.pk, groups, attributes, false)))
+      if (changes.length > 0 || expectedVersion !== undefined) await bumpEntries(tx, [group.pk], now)
+      return changes
+    })
+  } catch (error) {
+    throw taken(error, nameTaken)
+  }
+}
+
+export async function deleteGroup(
+  client: Transactions,
+  { groups }: Collections,
+  name: string,
+  expectedVersion: string | undefined,
   now: number,
 ): Promise<boolean> {
   if (!isStorable(name)) return false
   return await client.transaction(async (tx) => {
+    const found = (await findEntries(tx, groups, [foldKey(name)])).get(foldKey(name))
+    if (found === undefined) return false
+    await lockMembers(tx, found.pk)
     const group = await lockEntry(tx, groups, name)
     if (group === undefined) return false
-    await bumpEntries(tx, await membersOf(tx, group.pk), now)
+    checkVersion(group, expectedVersion)
+    await bumpMembers(tx, group.pk, now)
     await deleteEntryRow(tx, group.pk)
     await resize(tx, groups, -1)
     return true
@@ -75,7 +114,7 @@ export async function deleteGroup(
 }
 
 export async function changeMembers(
-  client: SqlClient,
+  client: Transactions,
   { users, groups }: Collections,
   groupName: string,
   change: { readonly add: readonly string[]; readonly remove: readonly string[] },

@@ -24,6 +24,10 @@ export class LazyClient implements SqlClient {
     return (this.#client ?? (await this.open())).transaction(work)
   }
 
+  owns(transaction: object): transaction is SqlTransaction {
+    return this.#client?.owns(transaction) ?? false
+  }
+
   async migrate(plan: MigrationPlan): Promise<void> {
     await (this.#client ?? (await this.open())).migrate(plan)
   }

@@ -1,6 +1,6 @@
 import type { UserChange } from '#identity/user-directory.ts'
 import { newId } from '#kernel/ids.ts'
-import { bumpEntries, findEntries, insertEntryIfAbsent, lockEntries } from '#storage/sql/entry-writes.ts'
+import { findEntries, insertEntryIfAbsent, lockEntries } from '#storage/sql/entry-writes.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedLists } from '#storage/sql/queries.ts'
 import type { SqlTransaction } from '#storage/sql/sql-client.ts'
@@ -41,20 +41,39 @@ const statements = perDialect((dialect) => ({
       .where('m.user_entry', '=', at('user'))
       .orderBy('g.pk'),
   ),
-  membersOf: fixed<{ group: number }, { pk: number }>(dialect, (db, at) =>
+  lockMembers: fixed<{ group: number }, unknown>(dialect, (db, at) => {
+    const members = db
+      .selectFrom('entries')
+      .select('pk')
+      .where('pk', 'in', (eb) =>
+        eb.selectFrom('memberships').select('user_entry').where('group_entry', '=', at('group')),
+      )
+      .orderBy('pk')
+    const locked = dialect === 'postgres' ? members.forUpdate() : members
+    return db.selectFrom(locked.as('locked')).select((eb) => eb.fn.countAll().as('members'))
+  }),
+  bumpMembers: fixed<{ group: number; now: number }, unknown>(dialect, (db, at) =>
     db
-      .selectFrom('memberships')
-      .select('user_entry as pk')
-      .where('group_entry', '=', at('group'))
-      .orderBy('user_entry'),
+      .updateTable('entries')
+      .set((eb) => ({ version: eb('version', '+', 1), modified: at('now') }))
+      .where('pk', 'in', (eb) =>
+        eb.selectFrom('memberships').select('user_entry').where('group_entry', '=', at('group')),
+      ),
   ),
 }))
 
 export const groupsOf = (tx: SqlTransaction, user: number): Promise<RelatedEntry[]> =>
   tx.query(statements(tx.dialect).groupsOf({ user }))
 
-export async function membersOf(tx: SqlTransaction, group: number): Promise<number[]> {
-  return (await tx.query(statements(tx.dialect).membersOf({ group }))).map(({ pk }) => pk)
+/** Takes a group's members before the group itself, the order in which everything else takes them. */
+export async function lockMembers(tx: SqlTransaction, group: number): Promise<void> {
+  if (tx.dialect === 'sqlite') return
+  await tx.query(statements(tx.dialect).lockMembers({ group }))
+}
+
+/** Gives all members of a group a new version: one statement, however many they are. */
+export async function bumpMembers(tx: SqlTransaction, group: number, now: number): Promise<void> {
+  await tx.run(statements(tx.dialect).bumpMembers({ group, now }))
 }
 
 const membership = (action: 'add' | 'delete', group: string): UserChange => ({
@@ -64,13 +83,21 @@ const membership = (action: 'add' | 'delete', group: string): UserChange => ({
   value: group,
 })
 
-export interface JoinResult {
+/** What changed, and the groups that are to have a new version for it. */
+export interface MembershipChanges {
   readonly changes: readonly UserChange[]
+  readonly groups: readonly number[]
+}
+
+export interface JoinResult extends MembershipChanges {
   /** How many groups had to be made. */
   readonly created: number
 }
 
-/** Puts a user into groups, by folded name; those that do not exist are made. */
+/**
+ * Puts a user into groups, by folded name; those that do not exist are made. Many want the same group, so its own row is
+ * taken by the new version only, at the end, where there is no other to be taken in order with it.
+ */
 export async function joinGroups(
   tx: SqlTransaction,
   groupCollection: number,
@@ -78,7 +105,7 @@ export async function joinGroups(
   wanted: ReadonlyMap<string, string>,
   now: number,
 ): Promise<JoinResult> {
-  if (wanted.size === 0) return { changes: [], created: 0 }
+  if (wanted.size === 0) return { changes: [], groups: [], created: 0 }
   const changes: UserChange[] = []
   const keys = [...wanted.keys()].sort()
   let found = await findEntries(tx, groupCollection, keys)
@@ -93,10 +120,7 @@ export async function joinGroups(
   }
   if (found.size < keys.length) found = await findEntries(tx, groupCollection, keys)
   const groups = [...found.values()]
-  await lockEntries(
-    tx,
-    groups.map(({ pk }) => pk),
-  )
+  await lockSeveral(tx, groups)
   const joined: number[] = []
   for (const group of groups) {
     const rows = await tx.query(statements(tx.dialect).join({ group: group.pk, user }))
@@ -104,22 +128,27 @@ export async function joinGroups(
     joined.push(group.pk)
     changes.push(membership('add', group.name))
   }
-  await bumpEntries(tx, joined, now)
-  return { changes, created }
+  return { changes, groups: joined, created }
 }
 
 export async function leaveGroups(
   tx: SqlTransaction,
   user: number,
   groups: readonly RelatedEntry[],
-  now: number,
-): Promise<UserChange[]> {
-  if (groups.length === 0) return []
+): Promise<MembershipChanges> {
+  if (groups.length === 0) return { changes: [], groups: [] }
   const keys = groups.map(({ pk }) => pk)
-  await lockEntries(tx, keys)
+  await lockSeveral(tx, groups)
   for (const query of statements(tx.dialect).leaveGroups({ user }, keys)) await tx.query(query)
-  await bumpEntries(tx, keys, now)
-  return groups.map(({ name }) => membership('delete', name))
+  return { changes: groups.map(({ name }) => membership('delete', name)), groups: keys }
+}
+
+async function lockSeveral(tx: SqlTransaction, groups: readonly { readonly pk: number }[]): Promise<void> {
+  if (groups.length < 2) return
+  await lockEntries(
+    tx,
+    groups.map(({ pk }) => pk),
+  )
 }
 
 /** Changes a group's members, without reading the others; the users who were in fact added or removed. */

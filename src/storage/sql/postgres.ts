@@ -78,6 +78,10 @@ export class PostgresClient implements SqlClient {
     }
   }
 
+  owns(transaction: object): transaction is SqlTransaction {
+    return transaction instanceof PostgresTransaction && transaction.client === this
+  }
+
   migrate(plan: MigrationPlan): Promise<void> {
     return this.#counted(() => this.#runMigrations(plan))
   }
@@ -86,7 +90,7 @@ export class PostgresClient implements SqlClient {
     return this.#withConnection(async (connection) => {
       await connection.query("set local lock_timeout = '60s'; set local statement_timeout = '10min'")
       await connection.query({ text: 'select pg_advisory_xact_lock($1)', values: [migrationLock] })
-      await plan(new PostgresTransaction(connection), async (script) => {
+      await plan(new PostgresTransaction(this, connection), async (script) => {
         await connection.query(script)
       })
     }).catch((error: unknown) => {
@@ -114,7 +118,7 @@ export class PostgresClient implements SqlClient {
 
   #attempt<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
     return this.#withConnection(async (connection) => {
-      const tx = new PostgresTransaction(connection)
+      const tx = new PostgresTransaction(this, connection)
       try {
         return await work(tx)
       } finally {
@@ -148,10 +152,12 @@ export class PostgresClient implements SqlClient {
 
 class PostgresTransaction implements SqlTransaction {
   readonly dialect = 'postgres'
+  readonly client: PostgresClient
   readonly #connection: pg.PoolClient
   #open = true
 
-  constructor(connection: pg.PoolClient) {
+  constructor(client: PostgresClient, connection: pg.PoolClient) {
+    this.client = client
     this.#connection = connection
   }
 

@@ -1,14 +1,19 @@
 import type { Generated } from 'kysely'
+import type { WorkflowSchema } from '#storage/sql/workflow-schema.ts'
 
 /** The tables, as `migrations/` make them. Times are milliseconds since 1970. */
-export interface Schema {
+export interface Schema extends WorkflowSchema {
   collections: CollectionTable
   collection_sizes: { collection: number; slot: number; size: number }
   entries: EntryTable
   attributes: AttributeTable
   memberships: { group_entry: number; user_entry: number }
+  former_names: { entry: number; key: string; time: number }
   sessions: SessionTable
   audit: AuditTable
+  journal: JournalTable
+  event_streams: EventStreamTable
+  events: EventTable
   schema_migrations: { name: string; hash: string; applied: number }
 }
 
@@ -68,4 +73,43 @@ interface AuditTable {
   target: string
   request_id: string | null
   changes: string
+  caller: string | null
+  approval: string | null
+  reason: string | null
+  chain: number | null
+  chain_seq: number | null
+  hash: string | null
+}
+
+interface JournalTable {
+  seq: Generated<number>
+  journal: string
+  time: number
+  request_id: string
+  caller: string
+  method: string
+  path: string
+  status: number
+  keyword: string | null
+  error: string | null
+  millis: number
+  details: string
+}
+
+interface EventStreamTable {
+  name: string
+  latest: number
+  owner: string
+  lease_until: number
+  failures: number
+  retry_at: number
+}
+
+interface EventTable {
+  stream: string
+  number: number
+  id: string
+  time: number
+  key_name: string
+  claims: string
 }

@@ -1,16 +1,22 @@
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditPage, AuditQuery, AuditRow, AuditStore } from '#storage/audit-store.ts'
-import { type AuditRecord, auditColumns, toRecords, toRows } from '#storage/sql/audit-records.ts'
-import { perDialect } from '#storage/sql/per-dialect.ts'
-import { builderFor, dynamic, fixedInserts } from '#storage/sql/queries.ts'
+import type {
+  AuditExport,
+  AuditPage,
+  AuditQuery,
+  AuditRecord,
+  AuditReport,
+  AuditRow,
+  AuditStore,
+} from '#storage/audit-store.ts'
+import { appendToChain } from '#storage/sql/audit-chain.ts'
+import { auditColumns, type RecordColumns, toRows } from '#storage/sql/audit-records.ts'
+import { pruneAudit } from '#storage/sql/audit-retention.ts'
+import { verifyAudit } from '#storage/sql/audit-verification.ts'
+import { builderFor, dynamic } from '#storage/sql/queries.ts'
 import type { SqlClient } from '#storage/sql/sql-client.ts'
 import { isStorable, lookupKey } from '#storage/sql/text-keys.ts'
 
 const maxPage = 500
-
-const inserts = perDialect((dialect) =>
-  fixedInserts<AuditRecord>(dialect, auditColumns, (db, rows) => db.insertInto('audit').values(rows)),
-)
 
 /** A place between rows: everything of earlier records, and of this one the rows before `index`. */
 interface Cursor {
@@ -27,25 +33,56 @@ export class SqlAuditStore implements AuditStore {
 
   async append(rows: readonly AuditRow[]): Promise<void> {
     if (rows.length === 0) return
-    const queries = inserts(this.#client.dialect)(toRecords(rows))
     try {
-      await this.#client.transaction(async (tx) => {
-        for (const query of queries) await tx.run(query)
-      })
+      await this.#client.transaction((tx) => appendToChain(tx, rows))
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
       throw new GatewayError('CONFLICT', 'these audit rows exist', { cause: error })
     }
   }
 
+  async appendWithin(transaction: object, rows: readonly AuditRow[]): Promise<boolean> {
+    if (!this.#client.owns(transaction)) return false
+    if (rows.length > 0) await appendToChain(transaction, rows)
+    return true
+  }
+
+  verify(): Promise<AuditReport> {
+    return verifyAudit(this.#client)
+  }
+
+  prune(before: Date): Promise<number> {
+    return pruneAudit(this.#client, before)
+  }
+
+  async export(query: Pick<AuditQuery, 'from' | 'until' | 'after' | 'limit'>): Promise<AuditExport> {
+    const limit = pageSize(query.limit)
+    if (query.after !== undefined && !/^\d{1,15}$/.test(query.after)) {
+      throw new GatewayError('BAD_REQUEST', `not a page of the audit: ${query.after}`)
+    }
+    let select = builderFor(this.#client.dialect)
+      .selectFrom('audit')
+      .select(['seq', 'chain', 'chain_seq', 'hash', ...auditColumns])
+    if (query.from !== undefined) select = select.where('time', '>=', query.from.getTime())
+    if (query.until !== undefined) select = select.where('time', '<', query.until.getTime())
+    if (query.after !== undefined) select = select.where('seq', '>', Number(query.after))
+    const found = await this.#client.query(dynamic(select.orderBy('seq').limit(limit + 1)))
+    const records = found.slice(0, limit).map(({ chain, chain_seq, hash, ...record }): AuditRecord => {
+      const chained = chain !== null && chain_seq !== null && hash !== null
+      return { ...(chained ? { link: { chain, number: chain_seq, hash } } : {}), rows: toRows(record) }
+    })
+    const last = found[limit - 1]
+    return found.length > limit && last !== undefined ? { records, next: String(last.seq) } : { records }
+  }
+
   async list(query: AuditQuery): Promise<AuditPage> {
-    const limit = Math.max(1, Math.min(Math.trunc(query.limit) || 1, maxPage))
+    const limit = pageSize(query.limit)
     const cursor = query.after === undefined ? undefined : readCursor(query.after)
     const rows: AuditRow[] = []
     let last: Cursor | undefined
     for (const record of await this.#records(query, cursor, limit + 1)) {
       const before = record.seq === cursor?.seq ? cursor.index : Number.POSITIVE_INFINITY
-      const changes = toRows(record as AuditRecord)
+      const changes = toRows(record as RecordColumns)
       for (let index = Math.min(changes.length, before) - 1; index >= 0; index--) {
         if (rows.length === limit && last !== undefined) return { rows, next: `${last.seq}.${last.index}` }
         const row = changes[index]
@@ -74,6 +111,8 @@ export class SqlAuditStore implements AuditStore {
     return await this.#client.query(dynamic(select.orderBy('seq', 'desc').limit(limit + 1)))
   }
 }
+
+const pageSize = (limit: number): number => Math.max(1, Math.min(Math.trunc(limit) || 1, maxPage))
 
 function readCursor(after: string): Cursor {
   const [, seq, index] = /^(\d{1,15})\.(\d{1,3})$/.exec(after) ?? []

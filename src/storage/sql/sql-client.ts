@@ -39,6 +39,8 @@ export interface SqlClient extends SqlReader {
    * through `tx`; it awaits nothing but `tx`, and starts no other transaction, since others wait for it.
    */
   transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T>
+  /** Whether a transaction that someone holds is one of this client. */
+  owns(transaction: object): transaction is SqlTransaction
   /** Runs a plan in one transaction, under a lock against all others who migrate this database. */
   migrate(plan: MigrationPlan): Promise<void>
   /** Waits for what is under way; whatever comes later is SHUTTING_DOWN. */

@@ -1,11 +1,20 @@
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { Page, UserChange, UserDirectory, UserSearch, UserSync } from '#identity/user-directory.ts'
+import type {
+  ChangeRecorder,
+  GroupUpdate,
+  Page,
+  UserChange,
+  UserDirectory,
+  UserSearch,
+  UserSync,
+} from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { type Collections, DirectoryCollections } from '#storage/sql/directory-collections.ts'
 import { findEntry, searchEntries } from '#storage/sql/entry-reads.ts'
 import type { Entry, Related } from '#storage/sql/entry-rows.ts'
-import { changeMembers, createGroup, deleteGroup } from '#storage/sql/group-writes.ts'
+import { changeMembers, createGroup, deleteGroup, updateGroup } from '#storage/sql/group-writes.ts'
+import { recordedBy } from '#storage/sql/recorded-changes.ts'
 import type { SqlClient } from '#storage/sql/sql-client.ts'
 import { foldKey, isStorable } from '#storage/sql/text-keys.ts'
 import { createUser, deleteUser, syncUser } from '#storage/sql/user-writes.ts'
@@ -38,20 +47,27 @@ export class SqlUserDirectory implements UserDirectory {
   async searchUsers(search: UserSearch): Promise<Page<User>> {
     const { users } = this.#collections.known ?? (await this.#collections.get())
     const space = { collection: users, nameAttribute: 'userID' } as const
-    const { items, total } = await searchEntries(this.#client, space, search, 'groups')
-    return { items: items.map(toUser), total }
+    const page = await searchEntries(this.#client, space, search, 'groups')
+    return { ...page, items: page.items.map(toUser) }
   }
 
-  create(user: User): Promise<readonly UserChange[]> {
-    return this.#write((collections, now) => createUser(this.#client, collections, user, now))
+  create(user: User, record?: ChangeRecorder): Promise<readonly UserChange[]> {
+    const client = recordedBy(this.#client, record)
+    return this.#write((collections, now) => createUser(client, collections, user, now))
   }
 
-  sync(change: UserSync): Promise<readonly UserChange[]> {
-    return this.#write((collections, now) => syncUser(this.#client, collections, change, now))
+  sync(change: UserSync, record?: ChangeRecorder): Promise<readonly UserChange[]> {
+    const client = recordedBy(this.#client, record)
+    return this.#write((collections, now) => syncUser(client, collections, change, now))
   }
 
-  delete(userID: string): Promise<readonly UserChange[]> {
-    return this.#write((collections, now) => deleteUser(this.#client, collections, userID, now))
+  delete(
+    userID: string,
+    { expectedVersion }: { readonly expectedVersion?: string } = {},
+    record?: ChangeRecorder,
+  ): Promise<readonly UserChange[]> {
+    const client = recordedBy(this.#client, record)
+    return this.#write((collections, now) => deleteUser(client, collections, userID, expectedVersion, now))
   }
 
   async findGroupByName(name: string, options = { members: true }): Promise<Group | undefined> {
@@ -67,16 +83,21 @@ export class SqlUserDirectory implements UserDirectory {
   async searchGroups(search: UserSearch): Promise<Page<Group>> {
     const { groups } = this.#collections.known ?? (await this.#collections.get())
     const space = { collection: groups, nameAttribute: 'name' } as const
-    const { items, total } = await searchEntries(this.#client, space, search, 'none')
-    return { items: items.map(toGroup), total }
+    const page = await searchEntries(this.#client, space, search, 'none')
+    return { ...page, items: page.items.map(toGroup) }
   }
 
   createGroup(name: string, attributes: ReadonlyMap<string, readonly string[]>): Promise<Group> {
     return this.#write((collections, now) => createGroup(this.#client, collections, name, attributes, now))
   }
 
-  deleteGroup(name: string): Promise<boolean> {
-    return this.#write((collections, now) => deleteGroup(this.#client, collections, name, now))
+  updateGroup(name: string, update: GroupUpdate, record?: ChangeRecorder): Promise<readonly UserChange[]> {
+    const client = recordedBy(this.#client, record)
+    return this.#write((collections, now) => updateGroup(client, collections, name, update, now))
+  }
+
+  deleteGroup(name: string, { expectedVersion }: { readonly expectedVersion?: string } = {}): Promise<boolean> {
+    return this.#write((collections, now) => deleteGroup(this.#client, collections, name, expectedVersion, now))
   }
 
   changeMembers(

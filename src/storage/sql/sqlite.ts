@@ -61,13 +61,17 @@ export class SqliteClient implements SqlClient {
   async transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
     if (this.#closed) throw closedError()
     return await this.#commits.add(async () => {
-      const tx = new SqliteTransaction(this.#writes)
+      const tx = new SqliteTransaction(this, this.#writes)
       try {
         return await work(tx)
       } finally {
         tx.end()
       }
     })
+  }
+
+  owns(transaction: object): transaction is SqlTransaction {
+    return transaction instanceof SqliteTransaction && transaction.client === this
   }
 
   async migrate(plan: MigrationPlan): Promise<void> {
@@ -77,7 +81,7 @@ export class SqliteClient implements SqlClient {
       if (performance.now() >= giveUp) throw sqliteError(new Error('another process keeps the database locked'))
       await delay(50)
     }
-    const tx = new SqliteTransaction(this.#writes)
+    const tx = new SqliteTransaction(this, this.#writes)
     try {
       await plan(tx, async (script) => this.#writer.exec(script))
       this.#writer.exec('commit')
@@ -100,10 +104,12 @@ export class SqliteClient implements SqlClient {
 
 class SqliteTransaction implements SqlTransaction {
   readonly dialect = 'sqlite'
+  readonly client: SqliteClient
   readonly #statements: StatementCache
   #open = true
 
-  constructor(statements: StatementCache) {
+  constructor(client: SqliteClient, statements: StatementCache) {
+    this.client = client
     this.#statements = statements
   }
 

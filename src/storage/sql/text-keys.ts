@@ -1,20 +1,15 @@
 import { createHash } from 'node:crypto'
 import { foldValue } from '#identity/filter/compare-values.ts'
+import { cutKey, keyLength } from '#identity/sort-key.ts'
 import { GatewayError } from '#kernel/errors.ts'
-
-/** UTF-16 units of a value that its key holds; longer ones are cut, which their length tells. */
-const keyLength = 200
 
 /** Letter case folded here and never by a database, so that all databases agree. */
 export const foldKey = (text: string): string => foldValue(text, false)
 
-/** A folded text as it stands in an index: itself, or a beginning that is longer than any that is whole. */
-export function indexKey(folded: string): string {
-  if (folded.length <= keyLength) return folded
-  const unit = folded.charCodeAt(keyLength)
-  return folded.slice(0, keyLength + (unit >= 0xd800 && unit <= 0xdbff ? 2 : 1))
-}
+/** A folded text as it stands in an index. */
+export const indexKey = cutKey
 
+/** The index holds a beginning only. */
 export const isLong = (folded: string): boolean => folded.length > keyLength
 
 /** A key for equality only, of bounded length whatever the text. */
@@ -29,6 +24,10 @@ export const numberOf = (value: string): bigint | null => (/^-?\d{1,18}$/.test(v
 
 /** PostgreSQL holds no NUL characters, and UTF-8 no halves of surrogate pairs. */
 export const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
+
+/** For texts that are never refused for a character that a database cannot hold; the character is replaced. */
+export const storable = (text: string): string =>
+  isStorable(text) ? text : text.toWellFormed().replaceAll('\0', '\ufffd')
 
 export function assertStorable(what: string, text: string): void {
   if (!isStorable(text)) {

@@ -2,25 +2,27 @@ import type { User } from '#identity/user.ts'
 import type { UserChange, UserSync } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import { type AttributeChange, attributeChange } from '#storage/sql/attribute-changes.ts'
+import { syncAttributes } from '#storage/sql/attribute-writes.ts'
 import type { Collections } from '#storage/sql/directory-collections.ts'
 import { checkAttributes, checkName, checkNames, valueColumns } from '#storage/sql/entry-values.ts'
 import {
   bumpEntries,
+  checkVersion,
   deleteEntryRow,
-  deleteValues,
   insertEntryRow,
   insertValues,
   lockEntry,
-  readValues,
+  renameEntry,
   resize,
 } from '#storage/sql/entry-writes.ts'
-import { groupsOf, joinGroups, leaveGroups } from '#storage/sql/memberships.ts'
-import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
-import { foldKey, isStorable } from '#storage/sql/text-keys.ts'
+import { formerNames } from '#storage/sql/former-names.ts'
+import { groupsOf, type JoinResult, joinGroups, leaveGroups } from '#storage/sql/memberships.ts'
+import type { Transactions } from '#storage/sql/recorded-changes.ts'
+import type { SqlTransaction } from '#storage/sql/sql-client.ts'
+import { isStorable } from '#storage/sql/text-keys.ts'
 
 export async function createUser(
-  client: SqlClient,
+  client: Transactions,
   { users, groups }: Collections,
   user: User,
   now: number,
@@ -38,12 +40,13 @@ export async function createUser(
       const entry = await insertEntryRow(tx, users, newId(), user.userID, now)
       await insertValues(tx, entry, users, values)
       const joined = await joinGroups(tx, groups, entry, wantedGroups, now)
+      await bumpEntries(tx, joined.groups, now)
       await resize(tx, groups, joined.created)
       await resize(tx, users, 1)
       return [...added, ...joined.changes]
     })
   } catch (error) {
-    throw taken(error, 'A user with this login exists already.')
+    throw taken(error, loginTaken)
   }
 }
 
@@ -54,92 +57,95 @@ export function taken(error: unknown, publicText: string): unknown {
 }
 
 export async function syncUser(
-  client: SqlClient,
+  client: Transactions,
   collections: Collections,
   change: UserSync,
   now: number,
 ): Promise<readonly UserChange[]> {
   checkAttributes(change.attributes)
   const wantedGroups = change.groups === undefined ? undefined : checkNames('group name', change.groups)
-  return await client.transaction(async (tx) => {
-    const entry = isStorable(change.userID) ? await lockEntry(tx, collections.users, change.userID) : undefined
-    if (entry === undefined) throw new GatewayError('NOT_FOUND', `no user ${change.userID}`)
-    if (change.expectedVersion !== undefined && change.expectedVersion !== String(entry.version)) {
-      throw new GatewayError('VERSION_MISMATCH', `${change.userID} has version ${entry.version}`)
-    }
-    const changes = await syncAttributes(tx, entry.pk, collections.users, change)
-    if (wantedGroups !== undefined) {
-      changes.push(...(await syncGroups(tx, entry.pk, collections.groups, wantedGroups, change.addOnly, now)))
-    }
-    if (changes.length > 0) await bumpEntries(tx, [entry.pk], now)
-    return changes
-  })
+  const { newUserID, addOnly } = change
+  if (newUserID !== undefined) checkName('login', newUserID)
+  try {
+    return await client.transaction(async (tx) => {
+      const entry = isStorable(change.userID) ? await lockEntry(tx, collections.users, change.userID) : undefined
+      if (entry === undefined) throw new GatewayError('NOT_FOUND', `no user ${change.userID}`)
+      checkVersion(entry, change.expectedVersion)
+      const changes: UserChange[] = []
+      if (newUserID !== undefined && (await renameEntry(tx, entry, newUserID))) {
+        changes.push({ subject: 'entry', action: 'replace', attribute: 'userID', value: newUserID })
+      }
+      changes.push(...(await syncAttributes(tx, entry.pk, collections.users, change.attributes, addOnly)))
+      const memberships = await syncGroups(tx, entry.pk, collections.groups, wantedGroups, change, now)
+      changes.push(...memberships.changes)
+      if (changes.length > 0) await bumpEntries(tx, [entry.pk, ...memberships.groups], now)
+      await resize(tx, collections.groups, memberships.created)
+      return changes
+    })
+  } catch (error) {
+    throw taken(error, loginTaken)
+  }
 }
 
-async function syncAttributes(
-  tx: SqlTransaction,
-  entry: number,
-  collection: number,
-  { attributes, addOnly }: UserSync,
-): Promise<UserChange[]> {
-  if (attributes.size === 0) return []
-  const stored = await readValues(tx, entry)
-  const outcome = new Map(Array.from(stored.values(), ({ name, values }) => [name, values as readonly string[]]))
-  const changed: AttributeChange[] = []
-  for (const [key, { name, values }] of byFoldedName(attributes)) {
-    const known = stored.get(key)
-    const change = attributeChange(known?.name ?? name, known?.values ?? [], values, addOnly)
-    if (change === undefined) continue
-    changed.push(change)
-    outcome.set(change.name, change.values)
-    if (known !== undefined) await deleteValues(tx, entry, name)
-  }
-  checkAttributes(outcome)
-  const rows = changed.flatMap(({ name, values }) => valueColumns(name, values))
-  await insertValues(tx, entry, collection, rows)
-  return changed.flatMap(({ changes }) => changes)
-}
-
-/** Names that differ in letter case only are one attribute with the values of both. */
-function byFoldedName(attributes: UserSync['attributes']): Map<string, { name: string; values: readonly string[] }> {
-  const merged = new Map<string, { name: string; values: readonly string[] }>()
-  for (const [name, values] of attributes) {
-    const key = foldKey(name)
-    const known = merged.get(key)
-    merged.set(key, known === undefined ? { name, values } : { name: known.name, values: [...known.values, ...values] })
-  }
-  return merged
-}
+const loginTaken = 'A user with this login exists already.'
 
 async function syncGroups(
   tx: SqlTransaction,
   user: number,
   groupCollection: number,
-  wanted: ReadonlyMap<string, string>,
-  addOnly: boolean,
+  wanted: ReadonlyMap<string, string> | undefined,
+  { addOnly, expectedVersion }: UserSync,
   now: number,
-): Promise<UserChange[]> {
+): Promise<JoinResult> {
+  if (wanted === undefined) return { changes: [], groups: [], created: 0 }
   const held = await groupsOf(tx, user)
   const heldKeys = new Set(held.map(({ key }) => key))
   const missing = new Map([...wanted].filter(([key]) => !heldKeys.has(key)))
   const surplus = addOnly ? [] : held.filter(({ key }) => !wanted.has(key))
-  const left = await leaveGroups(tx, user, surplus, now)
+  if (expectedVersion !== undefined) await refuseFormerNames(tx, surplus, missing, now)
+  const left = await leaveGroups(tx, user, surplus)
   const joined = await joinGroups(tx, groupCollection, user, missing, now)
-  await resize(tx, groupCollection, joined.created)
-  return [...left, ...joined.changes]
+  return {
+    changes: [...left.changes, ...joined.changes],
+    groups: [...left.groups, ...joined.groups],
+    created: joined.created,
+  }
+}
+
+/**
+ * A group's new name is no new version of its members. So a list that was read before it names a group that the user
+ * would join instead of the one that it is in, and would leave: throws VERSION_MISMATCH, as if the version told.
+ */
+async function refuseFormerNames(
+  tx: SqlTransaction,
+  surplus: readonly { readonly pk: number }[],
+  missing: ReadonlyMap<string, string>,
+  now: number,
+): Promise<void> {
+  if (surplus.length === 0 || missing.size === 0) return
+  const former = await formerNames(
+    tx,
+    surplus.map(({ pk }) => pk),
+    now,
+  )
+  const stale = [...missing].find(([key]) => former.has(key))
+  if (stale !== undefined) throw new GatewayError('VERSION_MISMATCH', `the group ${stale[1]} has another name by now`)
 }
 
 export async function deleteUser(
-  client: SqlClient,
+  client: Transactions,
   { users }: Collections,
   userID: string,
+  expectedVersion: string | undefined,
   now: number,
 ): Promise<readonly UserChange[]> {
   if (!isStorable(userID)) return []
   return await client.transaction(async (tx) => {
     const entry = await lockEntry(tx, users, userID)
     if (entry === undefined) return []
-    await leaveGroups(tx, entry.pk, await groupsOf(tx, entry.pk), now)
+    checkVersion(entry, expectedVersion)
+    const left = await leaveGroups(tx, entry.pk, await groupsOf(tx, entry.pk))
+    await bumpEntries(tx, left.groups, now)
     await deleteEntryRow(tx, entry.pk)
     await resize(tx, users, -1)
     return [{ subject: 'entry', action: 'delete', attribute: 'userID', value: entry.name }]

@@ -1,0 +1,57 @@
+import type { AttributeSource } from '#identity/attributes.ts'
+import { matches } from '#identity/filter/evaluate.ts'
+import { type PageScope, readPosition, writePosition } from '#identity/page-position.ts'
+import { compareSortKeys, type SortKey, sortKey } from '#identity/sort-key.ts'
+import type { Page, UserSearch } from '#identity/user-directory.ts'
+
+/** How a collection in memory is read. */
+export interface Collection<T> {
+  /** In any words that tell it from others. */
+  readonly of: string
+  source(item: T): AttributeSource
+  /** Unique; what the order is made of where nothing else decides. */
+  key(item: T): string
+}
+
+interface Placed {
+  readonly sort: SortKey
+  readonly key: string
+}
+
+/** The page that is asked for, the order of the items' keys taken for that of their creation. */
+export function pageInMemory<T>(items: readonly T[], search: UserSearch, collection: Collection<T>): Page<T> {
+  const { filter, sort, offset, limit } = search
+  const scope: PageScope = { of: collection.of, filter, sort }
+  const sign = sort?.descending ? -1 : 1
+  const compare = (a: Placed, b: Placed) => sign * (compareSortKeys(a.sort, b.sort) || compareKeys(a.key, b.key))
+  const placed = new Map<string, Placed & { readonly item: T }>()
+  for (const item of items) {
+    const source = collection.source(item)
+    if (filter !== undefined && !matches(filter, source)) continue
+    const value = sort === undefined ? undefined : source.values(sort.attribute)[0]
+    const key = collection.key(item)
+    placed.set(key, { item, key, sort: sortKey(value, sort?.caseExact ?? false) })
+  }
+  const all = [...placed.values()].sort(compare)
+  const from = search.after === undefined ? 0 : firstBehind(all, positionOf(scope, search.after), compare)
+  const page = all.slice(from + offset, from + offset + limit)
+  const last = page.at(-1)
+  const more = last !== undefined && from + offset + limit < all.length
+  return {
+    items: page.map(({ item }) => item),
+    total: all.length,
+    ...(more ? { next: writePosition(scope, { entry: last.key, ...last.sort }) } : {}),
+  }
+}
+
+function positionOf(scope: PageScope, after: string): Placed {
+  const { entry, folded, exact = '' } = readPosition(scope, after)
+  return { key: entry, sort: { folded, exact } }
+}
+
+function firstBehind(all: readonly Placed[], after: Placed, compare: (a: Placed, b: Placed) => number): number {
+  const found = all.findIndex((candidate) => compare(candidate, after) > 0)
+  return found < 0 ? all.length : found
+}
+
+const compareKeys = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { minute, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import type { Delegation } from '#storage/delegation-store.ts'
+
+const inMinutes = (minutes: number): Date => new Date(Date.now() + minutes * minute)
+
+const delegation = (id: string, more: Partial<Delegation> = {}): Delegation => ({
+  id,
+  login: 'Boss',
+  deputy: 'Deputy',
+  starts: inMinutes(-60),
+  ends: inMinutes(60),
+  ...more,
+})
+
+/** What every DelegationStore owes; `open` gives an empty database. */
+export function delegationStoreConformance(open: () => Promise<WorkflowStores>): void {
+  test('a deputy decides while the period lasts, whatever the letter case', async () => {
+    const { one, two } = await open()
+    const present = delegation('a')
+    const future = delegation('b', { deputy: 'later', starts: inMinutes(60), ends: inMinutes(120) })
+    const past = delegation('c', { deputy: 'earlier', starts: inMinutes(-120), ends: inMinutes(-60) })
+    for (const each of [future, present, past]) await one.delegations.add(each)
+    expect(await two.delegations.deputiesOf('BOSS')).toEqual(['Deputy'])
+    expect(await two.delegations.representedBy('deputy')).toEqual(['Boss'])
+    expect(await two.delegations.representedBy('later')).toEqual([])
+    expect(await two.delegations.representedBy('earlier')).toEqual([])
+    expect(await two.delegations.listOf('boss')).toEqual([present, future])
+    expect(await two.delegations.deputiesOf('\0')).toEqual([])
+  })
+
+  test('only its owner removes a delegation', async () => {
+    const { one } = await open()
+    await one.delegations.add(delegation('a'))
+    expect(await one.delegations.remove('deputy', 'a')).toBe(false)
+    expect(await one.delegations.remove('boss', 'a')).toBe(true)
+    expect(await one.delegations.remove('boss', 'a')).toBe(false)
+    expect(await one.delegations.deputiesOf('boss')).toEqual([])
+  })
+
+  test('what cannot be is refused', async () => {
+    const { one } = await open()
+    await one.delegations.add(delegation('a'))
+    await expect(one.delegations.add(delegation('a'))).rejects.toMatchObject({ code: 'CONFLICT' })
+    const wrong = [{ ends: inMinutes(-61) }, { ends: new Date(Number.NaN) }, { deputy: 'a\0' }]
+    for (const more of wrong) {
+      await expect(one.delegations.add(delegation('b', more))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    }
+  })
+}

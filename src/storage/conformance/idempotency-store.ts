@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest'
+import { minute, newRun, noLease, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import type { IdempotentCall } from '#storage/idempotency-store.ts'
+
+const call = (run: string, more: Partial<IdempotentCall> = {}): IdempotentCall => ({
+  scope: 'alice',
+  key: 'k-1',
+  bodyHash: 'hash',
+  run,
+  ...more,
+})
+
+/** What every IdempotencyStore owes, and RunStore.start with a key; `open` gives an empty database. */
+export function idempotencyStoreConformance(open: () => Promise<WorkflowStores>): void {
+  test('of many calls with one key one run is started, and all know which', async () => {
+    const { one, two } = await open()
+    const started = await Promise.all(
+      Array.from({ length: 10 }, (_, i) =>
+        (i % 2 === 0 ? one : two).runs.start(newRun(`${i}`), { idempotency: call(`${i}`) }),
+      ),
+    )
+    expect(started.filter(({ kind }) => kind === 'started')).toHaveLength(1)
+    const { runs } = await one.runs.list({ limit: 20 })
+    expect(runs).toHaveLength(1)
+    const repeated = started.filter(({ kind }) => kind === 'repeated')
+    expect(repeated).toEqual(Array.from({ length: 9 }, () => ({ kind: 'repeated', run: runs[0]?.id })))
+  })
+
+  test('another body under the same key starts nothing; other callers and keys do', async () => {
+    const { one } = await open()
+    const start = (id: string, more: Partial<IdempotentCall> = {}) =>
+      one.runs.start(newRun(id), { idempotency: call(id, more) })
+    expect(await start('a')).toEqual({ kind: 'started' })
+    expect(await start('b', { bodyHash: 'other' })).toEqual({ kind: 'other-body' })
+    expect(await start('c', { scope: 'carol' })).toEqual({ kind: 'started' })
+    expect(await start('d', { key: 'K-1' })).toEqual({ kind: 'started' })
+    expect(await one.runs.get('b')).toBeUndefined()
+  })
+
+  test('a run that cannot be started leaves its key free', async () => {
+    const { one } = await open()
+    await one.runs.start(newRun('a'))
+    const taken = one.runs.start(newRun('a'), { idempotency: call('a') })
+    await expect(taken).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect(await one.runs.start(newRun('b'), { idempotency: call('b') })).toEqual({ kind: 'started' })
+  })
+
+  test('a call whose run is not stored is answered as the first time', async () => {
+    const { one, two } = await open()
+    expect(await one.idempotency.reserve(call('a'), minute)).toEqual({ kind: 'reserved' })
+    expect(await two.idempotency.reserve(call('b'), minute)).toEqual({ kind: 'repeated', run: 'a' })
+    await one.runs.record({ answer: { ...call('a'), response: { status: 200, body: ['x\0'] } } })
+    const answered = { kind: 'repeated', run: 'a', response: { status: 200, body: ['x\0'] } }
+    expect(await two.idempotency.reserve(call('b'), minute)).toEqual(answered)
+    expect(await two.idempotency.find(call('b'))).toEqual(answered)
+    expect(await two.idempotency.find(call('b', { key: 'x' }))).toBeUndefined()
+    expect(await one.idempotency.abandon(call('a'))).toBe(false)
+  })
+
+  test('a call that was never answered may be made again, once, with the same body', async () => {
+    const { one, two } = await open()
+    await one.idempotency.reserve(call('dead'), noLease)
+    expect(await one.idempotency.reserve(call('x', { bodyHash: 'other' }), minute)).toEqual({ kind: 'other-body' })
+    const again = await Promise.all(
+      [one, two, one, two].map(({ idempotency }, i) => idempotency.reserve(call(`${i}`), minute)),
+    )
+    expect(again.filter(({ kind }) => kind === 'reserved')).toHaveLength(1)
+    expect(await one.idempotency.answer({ ...call('dead'), response: {} })).toBe(false)
+  })
+
+  test('a call that did nothing frees its key, and old ones are forgotten', async () => {
+    const { one } = await open()
+    await one.idempotency.reserve(call('a'), minute)
+    expect(await one.idempotency.abandon(call('other'))).toBe(false)
+    expect(await one.idempotency.abandon(call('a'))).toBe(true)
+    expect(await one.idempotency.reserve(call('b', { bodyHash: 'other' }), minute)).toEqual({ kind: 'reserved' })
+    expect(await one.idempotency.prune(new Date(0))).toBe(0)
+    expect(await one.idempotency.prune(new Date(Date.now() + minute))).toBe(1)
+    expect(await one.idempotency.reserve(call('c'), minute)).toEqual({ kind: 'reserved' })
+  })
+
+  test('keys that cannot be kept are refused', async () => {
+    const { one } = await open()
+    for (const more of [{ key: 'x'.repeat(501) }, { scope: 'x'.repeat(501) }, { key: 'a\0' }]) {
+      await expect(one.idempotency.reserve(call('a', more), minute)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    }
+  })
+}

@@ -1,0 +1,119 @@
+import { expect, test } from 'vitest'
+import type { JournalRow, JournalStore, StoredJournalRow } from '#storage/journal-store.ts'
+
+const at = (second: number): Date => new Date(Date.UTC(2030, 0, 1) + second * 1000)
+
+function row(requestId: string, more: Partial<JournalRow> = {}): JournalRow {
+  return {
+    time: at(0),
+    requestId,
+    caller: 'idp',
+    method: 'GET',
+    path: '/scim/Users',
+    status: 200,
+    millis: 3,
+    workflows: [],
+    ...more,
+  }
+}
+
+const requests = (entries: readonly StoredJournalRow[]): string[] => entries.map(({ requestId }) => requestId)
+
+/** What every JournalStore owes; `open` gives an empty one. */
+export function journalStoreConformance(open: () => Promise<JournalStore>): void {
+  test('rows are read as they were written, latest first', async () => {
+    const store = await open()
+    const failed = row('b', {
+      status: 400,
+      keyword: 'invalidPath',
+      error: 'There is no such attribute.',
+      workflows: ['run-1', 'run-2'],
+      operations: [{ op: 'replace', path: 'emails', values: 2 }],
+    })
+    await store.append([{ journal: 'people', keep: 10, rows: [row('a'), failed] }])
+    const { entries, next } = await store.list({ limit: 10 })
+    expect(next).toBeUndefined()
+    const [first, second] = entries
+    expect(first).toEqual({ ...failed, id: first?.id, journal: 'people' })
+    expect(second).toEqual({ ...row('a'), id: second?.id, journal: 'people' })
+    expect(first?.id).toBeGreaterThan(second?.id ?? Number.NaN)
+  })
+
+  test('each journal keeps its own latest rows', async () => {
+    const store = await open()
+    const many = (count: number, prefix: string) => Array.from({ length: count }, (_, i) => row(`${prefix}${i}`))
+    await store.append([
+      { journal: 'a', keep: 5, rows: many(20, 'first-') },
+      { journal: 'b', keep: 100, rows: many(20, 'other-') },
+    ])
+    await store.append([{ journal: 'a', keep: 5, rows: many(3, 'second-') }])
+    const of = async (journal: string) => requests((await store.list({ journals: [journal], limit: 100 })).entries)
+    expect(await of('a')).toEqual(['second-2', 'second-1', 'second-0', 'first-19', 'first-18'])
+    expect(await of('b')).toHaveLength(20)
+    await store.append([{ journal: 'a', keep: 0, rows: many(3, 'third-') }])
+    expect(await of('a')).toEqual([])
+    await store.append([])
+  })
+
+  test('every filter narrows', async () => {
+    const store = await open()
+    await store.append([
+      { journal: 'a', keep: 10, rows: [row('1'), row('2', { status: 404 }), row('3', { time: at(100), status: 500 })] },
+      { journal: 'b', keep: 10, rows: [row('4', { status: 404 })] },
+    ])
+    const found = async (query: object) => requests((await store.list({ limit: 10, ...query })).entries).sort()
+    expect(await found({ journals: ['a'] })).toEqual(['1', '2', '3'])
+    expect(await found({ journals: ['a', 'b'], failed: true })).toEqual(['2', '3', '4'])
+    expect(await found({ status: 404 })).toEqual(['2', '4'])
+    expect(await found({ since: at(100) })).toEqual(['3'])
+    expect(await found({ journals: ['b'], since: at(1) })).toEqual([])
+    expect(await found({ journals: [] })).toEqual([])
+    expect(await found({ journals: ['a\0'] })).toEqual([])
+    expect(await found({ journals: ["a' or '1'='1"] })).toEqual([])
+  })
+
+  test('pages follow each other without gap or repetition, while rows are added', async () => {
+    const store = await open()
+    const append = (...ids: string[]) => store.append([{ journal: 'a', keep: 1000, rows: ids.map((id) => row(id)) }])
+    await append(...Array.from({ length: 105 }, (_, i) => `${i}`))
+    const seen: string[] = []
+    let after: string | undefined
+    do {
+      const page = await store.list({ limit: 25, ...(after === undefined ? {} : { after }) })
+      seen.push(...requests(page.entries))
+      after = page.next
+      await append(`later-${seen.length}`)
+    } while (after !== undefined)
+    expect(seen).toEqual(Array.from({ length: 105 }, (_, i) => `${104 - i}`))
+  })
+
+  test('a page is bounded whatever is asked, and a cursor is read strictly', async () => {
+    const store = await open()
+    await store.append([{ journal: 'a', keep: 1000, rows: Array.from({ length: 600 }, (_, i) => row(`${i}`)) }])
+    expect((await store.list({ limit: 1_000_000 })).entries).toHaveLength(500)
+    expect((await store.list({ limit: Number.NaN })).entries).toHaveLength(1)
+    await expect(store.list({ limit: 1, after: '1; drop table journal' })).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+    })
+  })
+
+  test('a row is written whatever characters it holds', async () => {
+    const store = await open()
+    const operations = { note: 'a\0b\ud800' }
+    await store.append([
+      { journal: 'a', keep: 5, rows: [row('r', { path: '/a\0b\ud800', error: 'é\u{1f600}', operations })] },
+    ])
+    const [found] = (await store.list({ limit: 1 })).entries
+    expect(found).toMatchObject({ path: '/a\ufffdb\ufffd', error: 'é\u{1f600}', operations })
+  })
+
+  test('parallel appends are all there', async () => {
+    const store = await open()
+    await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        store.append([{ journal: 'a', keep: 100, rows: [row(`${i}`), row(`${i}b`)] }]),
+      ),
+    )
+    expect((await store.list({ limit: 100 })).entries).toHaveLength(40)
+  })
+}

@@ -1,0 +1,207 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Filter } from '#identity/filter/ast.ts'
+import { matches } from '#identity/filter/evaluate.ts'
+import { cutKey } from '#identity/sort-key.ts'
+import type { User } from '#identity/user.ts'
+import type { Page, SortOrder, UserDirectory, UserSearch } from '#identity/user-directory.ts'
+import { asSource, createOddUsers, filter } from '#storage/conformance/filters.ts'
+import { user } from '#storage/conformance/user-directory.ts'
+
+const sorts = fc.record({
+  attribute: fc.constantFrom('mail', 'SN', 'größe', 'absent', 'userID', 'id'),
+  descending: fc.boolean(),
+  caseExact: fc.boolean(),
+})
+
+/** What a database is to say, computed another way: texts by the bytes of their UTF-8. */
+function inOrder(users: readonly User[], { attribute, descending, caseExact }: SortOrder): User[] {
+  const own = ['userid', 'id'].includes(attribute.toLowerCase())
+  const texts = (found: User): readonly string[] => {
+    const value = asSource(found).values(attribute)[0]
+    if (value === undefined) return ['1']
+    const folded = value.toLowerCase()
+    return ['0', own ? folded : cutKey(folded), ...(caseExact ? [[...value].slice(0, 200).join('')] : [])]
+  }
+  const placed = users.map((found, place) => ({ found, place, texts: texts(found) }))
+  placed.sort((a, b) => {
+    for (const [i, text] of a.texts.entries()) {
+      const order = Buffer.compare(Buffer.from(text), Buffer.from(b.texts[i] ?? ''))
+      if (order !== 0) return order
+    }
+    return a.place - b.place
+  })
+  const sorted = placed.map(({ found }) => found)
+  return descending ? sorted.reverse() : sorted
+}
+
+const ids = (items: readonly { id?: string }[]) => items.map(({ id }) => id)
+
+/** All pages, each by the position that the one before gave. */
+async function follow(directory: UserDirectory, search: Omit<UserSearch, 'offset' | 'after'>): Promise<Page<User>[]> {
+  const pages: Page<User>[] = []
+  let after: string | undefined
+  do {
+    const page = await directory.searchUsers({ ...search, offset: 0, ...(after === undefined ? {} : { after }) })
+    pages.push(page)
+    after = page.next
+  } while (after !== undefined && pages.length < 10_000)
+  return pages
+}
+
+/** What every UserDirectory owes about order and pages; `open` gives a directory of that name in the test's database. */
+export function pageConformance(open: () => Promise<(name: string) => UserDirectory>): void {
+  const one = async (): Promise<UserDirectory> => (await open())('people')
+
+  test('any order, by offset and by position, is the one that memory has', async () => {
+    const directory = await one()
+    const everybody = await createOddUsers(directory)
+    await fc.assert(
+      fc.asyncProperty(
+        fc.option(filter, { nil: undefined }),
+        fc.option(sorts, { nil: undefined, freq: 10 }),
+        fc.integer({ min: 1, max: 25 }),
+        fc.nat({ max: 60 }),
+        async (asked, sort, limit, offset) => {
+          const search = { ...(asked === undefined ? {} : { filter: asked }), ...(sort === undefined ? {} : { sort }) }
+          const matching = everybody.filter((found) => asked === undefined || matches(asked, asSource(found)))
+          const expected = ids(sort === undefined ? matching : inOrder(matching, sort))
+          const { items, total, next } = await directory.searchUsers({ ...search, offset, limit })
+          expect({ total, ids: ids(items) }).toEqual({
+            total: expected.length,
+            ids: expected.slice(offset, offset + limit),
+          })
+          expect(next !== undefined).toBe(offset + limit < expected.length)
+          const pages = await follow(directory, { ...search, limit })
+          expect(ids(pages.flatMap((page) => page.items))).toEqual(expected)
+          expect(pages.every((page) => page.total === expected.length)).toBe(true)
+          expect(pages).toHaveLength(Math.max(1, Math.ceil(expected.length / limit)))
+        },
+      ),
+      { numRuns: 400 },
+    )
+  })
+
+  test.each<SortOrder | undefined>([
+    undefined,
+    { attribute: 'userID', descending: false, caseExact: false },
+    { attribute: 'sn', descending: false, caseExact: false },
+    { attribute: 'sn', descending: true, caseExact: true },
+  ])('who is there throughout is met once, whoever comes and goes: %j', async (sort) => {
+    const directory = await one()
+    const name = (i: number) => `user${(i * 37) % 100}`
+    for (let i = 0; i < 60; i++) await directory.create(user(name(i), i % 3 === 0 ? {} : { sn: [`S${i % 7}`] }))
+    const stays = Array.from({ length: 60 }, (_, i) => i).filter((i) => i % 2 === 0)
+    const met: string[] = []
+    let after: string | undefined
+    let round = 0
+    do {
+      const page: Page<User> = await directory.searchUsers({
+        offset: 0,
+        limit: 7,
+        ...(sort === undefined ? {} : { sort }),
+        ...(after === undefined ? {} : { after }),
+      })
+      met.push(...page.items.map(({ userID }) => userID))
+      after = page.next
+      // The last of the page goes as well, so that its position has to do without it.
+      const last = page.items.at(-1)?.userID
+      for (const login of [last, name(round * 4 + 1), name(round * 4 + 3)]) {
+        if (login !== undefined && !stays.some((i) => name(i) === login)) await directory.delete(login)
+      }
+      for (const sn of ['S0', 'S9', undefined]) {
+        await directory.create(user(`new${round}${sn ?? ''}`, sn === undefined ? {} : { sn: [sn] }))
+      }
+      round++
+    } while (after !== undefined && round < 200)
+    for (const i of stays) expect(met.filter((login) => login === name(i))).toHaveLength(1)
+    expect(new Set(met).size).toBe(met.length)
+  })
+
+  test('many without a value are found beyond those that are looked through at once', async () => {
+    const directory = await one()
+    const logins = Array.from({ length: 2300 }, (_, i) => `user${String(i).padStart(4, '0')}`)
+    const hasValue = (i: number) => i >= 50 && i < 2250
+    for (let i = 0; i < logins.length; i += 100) {
+      const batch = logins.slice(i, i + 100).map((login, j) => user(login, hasValue(i + j) ? { sn: ['x'] } : {}))
+      await Promise.all(batch.map((each) => directory.create(each)))
+    }
+    const without = new Set(logins.filter((_, i) => !hasValue(i)))
+    for (const descending of [false, true]) {
+      const sort = { attribute: 'sn', descending, caseExact: false }
+      const pages = await follow(directory, { sort, limit: 1000 })
+      const found = pages.flatMap(({ items }) => items.map(({ userID }) => userID))
+      expect(found.toSorted()).toEqual(logins)
+      expect(new Set(descending ? found.slice(0, 100) : found.slice(-100))).toEqual(without)
+      const far = await directory.searchUsers({ sort, offset: descending ? 90 : 2290, limit: 15 })
+      expect(far.items.map(({ userID }) => userID)).toEqual(found.slice(descending ? 90 : 2290).slice(0, 15))
+      expect(far.total).toBe(2300)
+      expect((await directory.searchUsers({ sort, offset: 2300, limit: 5 })).items).toEqual([])
+    }
+  })
+
+  test('groups are sorted and continued alike', async () => {
+    const directory = await one()
+    for (const name of ['beta', 'Alpha', 'gamma', 'delta']) await directory.createGroup(name, new Map())
+    const sort = { attribute: 'name', descending: true, caseExact: false }
+    const first = await directory.searchGroups({ sort, offset: 0, limit: 3 })
+    const second = await directory.searchGroups({ sort, offset: 0, limit: 3, after: first.next ?? '' })
+    expect([...first.items, ...second.items].map(({ name }) => name)).toEqual(['gamma', 'delta', 'beta', 'Alpha'])
+    expect(second.next).toBeUndefined()
+  })
+
+  test('a position is good for the search that gave it, and for no other', async () => {
+    const directory = await one()
+    for (const login of ['a', 'b', 'c']) await directory.create(user(login, { sn: ['x'] }))
+    await directory.createGroup('g', new Map())
+    const sort = { attribute: 'sn', descending: false, caseExact: false }
+    const asked: Filter = { kind: 'present', attribute: 'sn' }
+    const search = { offset: 0, limit: 1, sort, filter: asked }
+    const { next = '' } = await directory.searchUsers(search)
+    expect((await directory.searchUsers({ ...search, after: next })).items).toMatchObject([{ userID: 'b' }])
+    expect((await directory.searchUsers({ ...search, sort: { ...sort, attribute: 'SN' }, after: next })).total).toBe(3)
+    const plain = { offset: 0, limit: 1, after: next }
+    const [digest, ...rest] = JSON.parse(Buffer.from(next, 'base64url').toString())
+    const forged = (...parts: unknown[]) => Buffer.from(JSON.stringify([digest, ...parts])).toString('base64url')
+    for (const wrong of [
+      plain,
+      { ...search, sort: { ...sort, descending: true }, after: next },
+      { ...search, filter: { kind: 'present', attribute: 'mail' } as const, after: next },
+      ...[
+        '',
+        'x',
+        '%',
+        next.slice(1),
+        next.slice(0, -3),
+        `${next}A`.repeat(300),
+        'e30',
+        'W10',
+        'bnVsbA',
+        forged(...rest.slice(1)),
+        forged(1, ...rest.slice(1)),
+        forged('-1', ...rest.slice(1)),
+        forged('1e3', ...rest.slice(1)),
+        forged('9'.repeat(30), ...rest.slice(1)),
+        forged(rest[0], 'a\0', null, null),
+        forged(rest[0], '\ud800', null, null),
+        forged(rest[0], {}, null, null),
+        forged(rest[0], null, [], null),
+        forged(rest[0], null, null, -1),
+        forged(rest[0], null, null, 'x'),
+      ].map((after) => ({ ...search, after })),
+    ]) {
+      await expect(directory.searchUsers(wrong), JSON.stringify(wrong)).rejects.toMatchObject({
+        code: 'BAD_REQUEST',
+        keyword: 'invalidCursor',
+      })
+    }
+    await expect(directory.searchGroups(plain)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    const unsorted = await directory.searchUsers({ offset: 0, limit: 1 })
+    await expect(directory.searchGroups({ offset: 0, limit: 1, after: unsorted.next ?? '' })).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+    })
+    await expect(
+      directory.searchUsers({ offset: 0, limit: 1, sort: { ...sort, attribute: 'a\0' } }),
+    ).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+}

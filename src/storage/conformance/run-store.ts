@@ -1,0 +1,255 @@
+import { expect, test } from 'vitest'
+import {
+  auditRow,
+  claimOne,
+  commitOf,
+  minute,
+  newApproval,
+  newRun,
+  noLease,
+  outcomes,
+  shown,
+  stepRecord,
+  type WorkflowStores,
+} from '#storage/conformance/workflow-stores.ts'
+import type { CancelRequest, NewRun, Run } from '#storage/run-store.ts'
+
+const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
+
+const cancelling = (run: Pick<Run, 'id' | 'fence'>, more: Partial<CancelRequest> = {}): CancelRequest => ({
+  id: run.id,
+  fence: run.fence,
+  cancellation: { by: 'admin', reason: 'no longer needed' },
+  onlyUntouched: false,
+  outcome: 'cancelled',
+  effects: {},
+  ...more,
+})
+
+/** What every RunStore owes; `open` gives an empty database. */
+export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
+  test('a run is shown as it was started, claimed with its secret, and listed', async () => {
+    const { one, two, woken } = await open()
+    const run = newRun('a', {
+      caller: 'app',
+      reason: 'new colleague',
+      requestId: 'r-1',
+      secret: 'sealed',
+      deadline: { at: new Date(9_000_000_000_000) },
+      data: { user: { mail: ['a\0\ud800'] } },
+    })
+    expect(await one.runs.start(run)).toEqual({ kind: 'started' })
+    expect(woken).toEqual({ inside: ['a'], after: ['a'] })
+    const { secret: _, state: __, ...visible } = run
+    const found = await shown(two.runs, 'a')
+    expect(found).toMatchObject({
+      ...visible,
+      deadline: new Date(9_000_000_000_000),
+      state: 'ready',
+      attempt: 0,
+      fence: 0,
+    })
+    expect(found).not.toHaveProperty('secret')
+    expect(await claimOne(two.runs)).toMatchObject({
+      id: 'a',
+      secret: 'sealed',
+      state: 'running',
+      attempt: 1,
+      fence: 1,
+    })
+    expect(await one.runs.get('b')).toBeUndefined()
+    expect(await one.runs.get('a\0')).toBeUndefined()
+    await expect(one.runs.start(newRun('a'))).rejects.toMatchObject({ code: 'CONFLICT' })
+    await expect(one.runs.start(newRun('c', { subject: 'a\0b' }))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('definitions stay as they were saved first', async () => {
+    const { one, two } = await open()
+    await one.runs.saveDefinitions([{ hash: 'h', name: 'w', body: { tasks: [1] } }])
+    await two.runs.saveDefinitions([{ hash: 'h', name: 'w', body: { tasks: [2] } }])
+    expect(await two.runs.definition('h')).toEqual({ hash: 'h', name: 'w', body: { tasks: [1] } })
+    expect(await two.runs.definition('other')).toBeUndefined()
+  })
+
+  test('everything that a step leads to is committed together', async () => {
+    const { one, two } = await open()
+    await one.runs.start(newRun('a', { secret: 'sealed' }))
+    const claimed = await claimOne(one.runs)
+    const effects = {
+      steps: [stepRecord(1), stepRecord(2, { label: 'second', error: 'none\0', outcome: 'next' })],
+      audit: [auditRow('audit-1')],
+      timers: [{ id: 't', kind: 'wait', due: { inMillis: 0 }, run: 'a', data: { x: 1 } }],
+      mails: [{ id: 'm', recipient: 'b@x.org', subject: 's', text: 't' }],
+      grants: [{ id: 'g', target: 'people', subject: 'bob', kind: 'group', name: 'admins', expires: { inMillis: 1 } }],
+      starts: [newRun('child')],
+    } as const
+    expect(await one.runs.commit({ ...commitOf(claimed, { state: 'waiting' }, effects), touched: true })).toBe(
+      'waiting',
+    )
+    expect(await shown(two.runs, 'a')).toMatchObject({ state: 'waiting', touched: true, data: { step: 1 }, attempt: 0 })
+    expect(await two.runs.steps('a')).toMatchObject([
+      stepRecord(1),
+      { ...stepRecord(2), label: 'second', error: 'none\ufffd', outcome: 'next' },
+    ])
+    expect((await two.audit.list({ limit: 5 })).rows).toHaveLength(1)
+    expect(await two.timers.claim(5, minute)).toMatchObject([{ id: 't', kind: 'wait', run: 'a', data: { x: 1 } }])
+    expect(await two.mails.claim(5, minute)).toMatchObject([{ id: 'm', recipient: 'b@x.org' }])
+    expect(await two.grants.get('g')).toMatchObject({ state: 'active', name: 'admins' })
+    expect((await claimOne(two.runs)).id).toBe('child')
+    const [first] = await two.runs.steps('a')
+    expect(await two.runs.steps('a', first?.id)).toHaveLength(1)
+  })
+
+  test('when one thing of it cannot be written, nothing is', async () => {
+    const { one } = await open()
+    await one.runs.start(newRun('a'))
+    const claimed = await claimOne(one.runs)
+    const effects = { mails: [{ id: 'm', recipient: 'r', subject: 's', text: 't' }], starts: [newRun('a')] }
+    await expect(one.runs.commit(commitOf(claimed, { state: 'completed' }, effects))).rejects.toMatchObject({
+      code: 'CONFLICT',
+    })
+    expect(await one.mails.claim(1, minute)).toEqual([])
+    expect((await shown(one.runs, 'a')).state).toBe('running')
+  })
+
+  test('a claim goes on from step to step, and a signal lives until the step it leads to', async () => {
+    const { one } = await open()
+    await one.runs.start(newRun('a', { secret: 'sealed', state: { state: 'waiting' } }))
+    expect(await one.runs.signal('a', { approved: true }, {})).toBe(true)
+    expect(await one.runs.signal('a', { approved: true }, {})).toBe(false)
+    const lost = await claimOne(one.runs, noLease)
+    const run = await claimOne(one.runs)
+    expect([lost.signal, run.signal, run.secret]).toEqual([{ approved: true }, { approved: true }, 'sealed'])
+    expect(await one.runs.commit(commitOf(run, { state: 'running', leaseMillis: noLease }))).toBe('running')
+    const again = await claimOne(one.runs)
+    expect(again).toMatchObject({ fence: run.fence + 1, attempt: 2, data: { step: 1 } })
+    expect(again).not.toHaveProperty('signal')
+    expect(again, 'a secret that the commit does not name is gone').not.toHaveProperty('secret')
+  })
+
+  test('an incident is tried again or passed over, by the one who saw it', async () => {
+    const { one, two } = await open()
+    await one.runs.start(newRun('a'))
+    const incident = { task: 't', code: 'TARGET_FAILED', message: 'no' }
+    await one.runs.commit(commitOf(await claimOne(one.runs), { state: 'incident', incident }))
+    const seen = await shown(one.runs, 'a')
+    const tries = [one, two, one, two].map(({ runs }, i) =>
+      runs.resume({ id: 'a', fence: seen.fence, effects: { audit: [auditRow(`retry-${i}`)] } }, { step: 7 }),
+    )
+    const { done, refused } = outcomes(await Promise.allSettled(tries))
+    expect({ done, refused: [...new Set(refused)] }).toEqual({ done: 1, refused: ['VERSION_MISMATCH'] })
+    expect((await one.audit.list({ limit: 9 })).rows).toHaveLength(1)
+    const resumed = await shown(one.runs, 'a')
+    expect(resumed).toMatchObject({ state: 'ready', attempt: 0, data: { step: 7 } })
+    expect(resumed).not.toHaveProperty('incident')
+    const again = one.runs.resume({ id: 'a', fence: resumed.fence, effects: {} })
+    await expect(again).rejects.toMatchObject({ code: 'CONFLICT' })
+    await expect(one.runs.resume({ id: 'x', fence: 0, effects: {} })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  test('a run is cancelled once, with all that waits for it', async () => {
+    const { one, two } = await open()
+    await one.runs.start(newRun('a', { secret: 'sealed', state: { state: 'waiting' } }), {
+      approval: newApproval('ap'),
+    })
+    const seen = await shown(one.runs, 'a')
+    const { done } = outcomes(
+      await Promise.allSettled([one, two, one].map(({ runs }) => runs.cancel(cancelling(seen)))),
+    )
+    expect(done).toBe(1)
+    expect(await shown(two.runs, 'a')).toMatchObject({
+      state: 'cancelled',
+      cancel: { by: 'admin', reason: 'no longer needed' },
+      ended: expect.any(Date),
+    })
+    expect((await one.approvals.get('ap'))?.state).toBe('cancelled')
+    expect(await one.timers.claim(5, minute)).toEqual([])
+    const ended = await shown(one.runs, 'a')
+    await expect(one.runs.cancel(cancelling(ended))).rejects.toMatchObject({ code: 'CONFLICT' })
+  })
+
+  test('a run that is under way ends with its step, whose audit is kept, and opens no approval', async () => {
+    const { one, two } = await open()
+    await one.runs.start(newRun('a'))
+    const claimed = await claimOne(one.runs)
+    expect(await two.runs.cancel(cancelling(claimed))).toBe('running')
+    expect(await one.runs.renew(claimed, minute)).toBe(false)
+    const next = { state: 'waiting', approval: newApproval('ap') } as const
+    expect(await one.runs.commit(commitOf(claimed, next, { audit: [auditRow('x')] }))).toBe('cancelled')
+    expect(await shown(two.runs, 'a')).toMatchObject({ state: 'cancelled', ended: expect.any(Date) })
+    expect(await two.approvals.get('ap')).toBeUndefined()
+    expect((await two.audit.list({ limit: 1 })).rows).toHaveLength(1)
+  })
+
+  test('who may withdraw only what has changed nothing is refused once a target was changed', async () => {
+    const { one } = await open()
+    for (const [id, touched] of [
+      ['a', true],
+      ['b', false],
+    ] as const) {
+      await one.runs.start(newRun(id, { touched, state: { state: 'waiting' } }))
+    }
+    const cancel = async (id: string) =>
+      one.runs.cancel(cancelling(await shown(one.runs, id), { onlyUntouched: true, outcome: 'failed' }))
+    await expect(cancel('a')).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect(await cancel('b')).toBe('failed')
+  })
+
+  test('a timer acts once, in the transaction of what it leads to', async () => {
+    const { one, two } = await open()
+    await one.runs.start(newRun('a', { state: { state: 'waiting' } }), {
+      effects: { timers: [{ id: 't', kind: 'deadline', due: { inMillis: noLease }, run: 'a' }] },
+    })
+    const [stale] = await one.timers.claim(1, noLease)
+    const [timer] = await two.timers.claim(1, minute)
+    if (stale === undefined || timer === undefined) throw new Error('no timer')
+    await expect(one.runs.signal('a', {}, { doneTimers: [stale] })).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    expect((await shown(one.runs, 'a')).state).toBe('waiting')
+    expect(await two.runs.signal('a', {}, { doneTimers: [timer] })).toBe(true)
+    await expect(two.runs.record({ doneTimers: [timer] })).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+  })
+
+  test('pages follow each other, narrowed by every filter', async () => {
+    const { one } = await open()
+    const all: NewRun[] = Array.from({ length: 12 }, (_, i) =>
+      newRun(`${i}`, {
+        name: i % 2 === 0 ? 'even' : 'odd',
+        requestor: i < 6 ? 'Alice' : 'carol',
+        ...(i % 3 === 0 ? { subject: 'Bob', state: { state: 'waiting' } } : {}),
+      }),
+    )
+    for (const run of all) await one.runs.start(run)
+    const seen: string[] = []
+    let after: string | undefined
+    do {
+      const page = await one.runs.list({ limit: 5, ...(after === undefined ? {} : { after }) })
+      seen.push(...ids(page.runs))
+      after = page.next
+    } while (after !== undefined)
+    expect(seen).toEqual(Array.from({ length: 12 }, (_, i) => `${11 - i}`))
+    const found = async (query: object) => ids((await one.runs.list({ limit: 99, ...query })).runs)
+    expect(await found({ subject: 'bob' })).toEqual(['9', '6', '3', '0'])
+    expect(await found({ requestor: 'ALICE', name: 'odd' })).toEqual(['5', '3', '1'])
+    expect(await found({ states: ['waiting'], name: 'even' })).toEqual(['6', '0'])
+    expect(await found({ states: [] })).toEqual([])
+    expect(await found({ subject: 'a\0' })).toEqual([])
+    await expect(one.runs.list({ limit: 1, after: '1 or 1=1' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('figures tell how many there are and how long they have waited; what has ended is forgotten', async () => {
+    const { one } = await open()
+    expect(await one.runs.figures()).toEqual({ ready: 0, running: 0, waiting: 0, incident: 0 })
+    await one.runs.start(newRun('old', { state: { state: 'ready', due: { inMillis: -5000 } } }))
+    await one.runs.commit(commitOf(await claimOne(one.runs), { state: 'completed' }, { steps: [stepRecord(1)] }))
+    await one.runs.start(newRun('due', { state: { state: 'ready', due: { inMillis: -5000 } } }))
+    await one.runs.start(newRun('waiting', { state: { state: 'waiting' } }))
+    const figures = await one.runs.figures()
+    expect(figures).toMatchObject({ ready: 1, running: 0, waiting: 1, incident: 0 })
+    expect(figures.oldestReadyMillis).toBeGreaterThanOrEqual(5000)
+    expect(await one.runs.prune(new Date(0))).toBe(0)
+    expect(await one.runs.prune(new Date(Date.now() + minute))).toBe(1)
+    expect(await one.runs.get('old')).toBeUndefined()
+    expect(await one.runs.steps('old')).toEqual([])
+    expect(await one.runs.get('due')).toBeDefined()
+  })
+}

@@ -1,0 +1,55 @@
+import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { Approval, ApprovalState, ApprovalSummary } from '#storage/approval-store.ts'
+
+/** With what the run says about it. */
+export interface ApprovalRow {
+  readonly id: string
+  readonly run: string
+  readonly workflow: string
+  readonly step: number
+  readonly label: string
+  readonly state: ApprovalState
+  readonly subject: string
+  readonly requestor: string
+  readonly reason: string | null
+  readonly opened: number
+  readonly escalation: number
+  readonly version: number
+}
+
+export interface WholeApprovalRow extends ApprovalRow {
+  readonly decided: number | null
+  readonly decided_by: string | null
+  readonly on_behalf_of: string | null
+  readonly comment: string | null
+  readonly allow_self: number
+  readonly rules: string
+  readonly data: string
+}
+
+export const toApprovalSummary = (row: ApprovalRow): ApprovalSummary => ({
+  id: row.id,
+  run: row.run,
+  workflow: row.workflow,
+  step: row.step,
+  label: row.label,
+  state: row.state,
+  subject: row.subject,
+  requestor: row.requestor,
+  ...(row.reason === null ? {} : { reason: row.reason }),
+  opened: new Date(row.opened),
+  escalation: row.escalation,
+  version: row.version,
+})
+
+export const toApproval = (row: WholeApprovalRow, approvers: readonly string[]): Approval => ({
+  ...toApprovalSummary(row),
+  approvers,
+  allowSelf: row.allow_self !== 0,
+  rules: JSON.parse(row.rules) as JsonValue,
+  data: JSON.parse(row.data) as JsonObject,
+  ...(row.decided === null ? {} : { decided: new Date(row.decided) }),
+  ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
+  ...(row.on_behalf_of === null ? {} : { onBehalfOf: row.on_behalf_of }),
+  ...(row.comment === null ? {} : { comment: row.comment }),
+})

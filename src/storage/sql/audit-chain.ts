@@ -1,0 +1,109 @@
+import { hash } from 'node:crypto'
+import { sql } from 'kysely'
+import type { AuditRow } from '#storage/audit-store.ts'
+import { auditColumns, type RecordColumns, toRecords } from '#storage/sql/audit-records.ts'
+import { perDialect } from '#storage/sql/per-dialect.ts'
+import { asLists, fixed, fixedInserts } from '#storage/sql/queries.ts'
+import type { SqlTransaction } from '#storage/sql/sql-client.ts'
+
+const chains = 16
+
+export interface Head {
+  readonly chain: number
+  readonly seq: number
+  readonly hash: string
+}
+
+type HeadColumns = readonly [chain: number, seq: number, hash: string]
+
+export type ChainedRecord = RecordColumns & {
+  readonly chain: number
+  readonly chain_seq: number
+  readonly hash: string
+}
+
+const columns = [...auditColumns, 'chain', 'chain_seq', 'hash'] as const
+const numbers: ReadonlySet<string> = new Set(['time', 'chain', 'chain_seq'])
+
+/**
+ * A head is locked until its transaction ends. On PostgreSQL one that nobody holds is taken; a file has one writer, for
+ * whom one chain will do.
+ */
+const statements = perDialect((dialect) => {
+  const head = (chain: 'free' | 'given') =>
+    fixed<{ chain: number }, Head>(dialect, (db, at) => {
+      const heads = db.selectFrom('audit_chains').select(['chain', 'seq', 'hash'])
+      if (dialect === 'sqlite') return heads.where('chain', '=', 0)
+      if (chain === 'given') return heads.where('chain', '=', at('chain')).forUpdate()
+      return heads.where('chain', '>=', 0).limit(1).forUpdate().skipLocked()
+    })
+  return {
+    free: head('free'),
+    given: head('given'),
+    insert: fixedInserts<ChainedRecord>(dialect, columns, (db, rows) => db.insertInto('audit').values(rows)),
+    advance: fixed<Head, unknown>(dialect, (db, at) =>
+      db
+        .updateTable('audit_chains')
+        .set({ seq: at('seq'), hash: at('hash') })
+        .where('chain', '=', at('chain')),
+    ),
+  }
+})
+
+/** Rows and head in one statement, which saves PostgreSQL a journey. */
+const insertAndAdvance = perDialect((dialect) =>
+  fixed<Head & { readonly records: string }, unknown>(dialect, (db, at) => {
+    const names = sql.join(columns.map((name) => sql.ref(name)))
+    const types = sql.join(columns.map((name) => sql`${sql.ref(name)} ${numbers.has(name) ? sql`bigint` : sql`text`}`))
+    return {
+      compile: () =>
+        sql`with head as (
+            update audit_chains set seq = ${at('seq')}, hash = ${at('hash')} where chain = ${at('chain')}
+          )
+          insert into audit (${names})
+          select ${names} from json_to_recordset(cast(${at('records')} as json)) as record(${types})
+          order by chain_seq`.compile(db),
+    }
+  }),
+)
+
+/** Writes rows as the next links of a chain. To come last in a transaction, since others may wait for the head. */
+export async function appendToChain(tx: SqlTransaction, rows: readonly AuditRow[]): Promise<void> {
+  const head = await takeHead(tx)
+  let { seq, hash: before } = head
+  const records = toRecords(rows).map((record): ChainedRecord => {
+    seq++
+    before = linkHash(before, head.chain, seq, record)
+    return { ...record, chain: head.chain, chain_seq: seq, hash: before }
+  })
+  const moved = { chain: head.chain, seq, hash: before }
+  if (tx.dialect === 'postgres') {
+    await tx.run(insertAndAdvance(tx.dialect)({ ...moved, records: JSON.stringify(records) }))
+    return
+  }
+  const { insert, advance } = statements(tx.dialect)
+  for (const query of insert(records)) await tx.run(query)
+  await tx.run(advance(moved))
+}
+
+async function takeHead(tx: SqlTransaction): Promise<Head> {
+  const { free, given } = statements(tx.dialect)
+  const chain = Math.floor(Math.random() * chains)
+  const [head] = await tx.query(asLists<HeadColumns>(free({ chain })))
+  const [taken] = head === undefined ? await tx.query(asLists<HeadColumns>(given({ chain }))) : [head]
+  if (taken === undefined) throw new Error(`the audit has no chain ${chain}`)
+  return { chain: taken[0], seq: taken[1], hash: taken[2] }
+}
+
+/**
+ * What a record's hash is over: the hash before it, its place and every column, in an order that never changes. Each
+ * text stands behind its length, so that no two records read alike.
+ */
+export function linkHash(before: string, chain: number, number: number, r: RecordColumns): string {
+  const who = `${part(r.requestor)}${part(r.requestor_key)}${part(r.subject)}${part(r.subject_key)}${part(r.caller)}`
+  const why = `${part(r.workflow_id)}${part(r.workflow_name)}${part(r.request_id)}${part(r.approval)}${part(r.reason)}`
+  const what = `${part(r.target)}${part(r.changes)}`
+  return hash('sha256', `${before} ${chain} ${number} ${r.time} ${part(r.id)}${who}${why}${what}`, 'base64url')
+}
+
+const part = (text: string | null): string => (text === null ? '-' : `${text.length}:${text}`)

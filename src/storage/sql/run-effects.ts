@@ -1,0 +1,50 @@
+import type { NewRun, RunEffects } from '#storage/run-store.ts'
+import { appendToChain } from '#storage/sql/audit-chain.ts'
+import { perDialect } from '#storage/sql/per-dialect.ts'
+import { fixedInserts } from '#storage/sql/queries.ts'
+import { newRunValues, type StepRow, stepColumns, toStepRow } from '#storage/sql/run-records.ts'
+import { runStatements } from '#storage/sql/run-statements.ts'
+import type { SqlTransaction } from '#storage/sql/sql-client.ts'
+import { insertGrants, revokeGrants } from '#storage/sql/sql-grant-store.ts'
+import { answerKey } from '#storage/sql/sql-idempotency-store.ts'
+import { insertMails } from '#storage/sql/sql-mail-store.ts'
+import { insertTimers } from '#storage/sql/sql-timer-store.ts'
+
+const insertSteps = perDialect((dialect) =>
+  fixedInserts<StepRow>(dialect, stepColumns, (db, rows) => db.insertInto('steps').values(rows)),
+)
+
+/** The time at which the run is entered. Throws CONFLICT when its id exists. */
+export async function insertRun(tx: SqlTransaction, run: NewRun): Promise<number> {
+  const [row] = await tx.query(runStatements(tx.dialect).insert(newRunValues(run)))
+  return row?.created ?? 0
+}
+
+/**
+ * Writes everything that goes along with a run's state; `run` is absent where there is no stored one. The runs that are
+ * ready from now on. To come after the run itself was locked and timers were ended; the audit's head, which others may
+ * wait for, comes last.
+ */
+export async function writeEffects(
+  tx: SqlTransaction,
+  effects: RunEffects,
+  now: number,
+  run?: string,
+): Promise<readonly string[]> {
+  const ready: string[] = []
+  if (run !== undefined && effects.steps !== undefined) {
+    const rows = effects.steps.map((step) => toStepRow(run, step))
+    for (const query of insertSteps(tx.dialect)(rows)) await tx.run(query)
+  }
+  if (effects.revokes !== undefined) await revokeGrants(tx, effects.revokes)
+  for (const started of effects.starts ?? []) {
+    await insertRun(tx, started)
+    if (started.state?.state !== 'waiting') ready.push(started.id)
+  }
+  if (effects.timers !== undefined) await insertTimers(tx, effects.timers, now)
+  if (effects.grants !== undefined) await insertGrants(tx, effects.grants, now)
+  if (effects.mails !== undefined) await insertMails(tx, effects.mails, now)
+  if (effects.answer !== undefined) await answerKey(tx, effects.answer)
+  if (effects.audit !== undefined && effects.audit.length > 0) await appendToChain(tx, effects.audit)
+  return ready
+}

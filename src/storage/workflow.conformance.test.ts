@@ -1,0 +1,93 @@
+import { DatabaseSync } from 'node:sqlite'
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { approvalStoreConformance } from '#storage/conformance/approval-store.ts'
+import { auditChainConformance } from '#storage/conformance/audit-chain.ts'
+import { delegationStoreConformance } from '#storage/conformance/delegation-store.ts'
+import { grantStoreConformance } from '#storage/conformance/grant-store.ts'
+import { idempotencyStoreConformance } from '#storage/conformance/idempotency-store.ts'
+import { jobRunStoreConformance } from '#storage/conformance/job-run-store.ts'
+import { mailStoreConformance } from '#storage/conformance/mail-store.ts'
+import { runClaimConformance } from '#storage/conformance/run-claims.ts'
+import { runStoreConformance } from '#storage/conformance/run-store.ts'
+import { timerStoreConformance } from '#storage/conformance/timer-store.ts'
+import { auditRow, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { openStorage, type Storage } from '#storage/open.ts'
+import { Databases, readAddress } from '#storage/sql/databases.ts'
+import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
+import { insertMails, SqlMailStore } from '#storage/sql/sql-mail-store.ts'
+import type { WakeUp } from '#storage/sql/wake-up.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { runSql } from '#testing/postgres.ts'
+
+async function storesAt(url: string): Promise<WorkflowStores> {
+  const woken = { inside: [] as string[], after: [] as string[] }
+  const wake: WakeUp = {
+    inTransaction: async (_tx, runs) => {
+      woken.inside.push(...runs)
+    },
+    committed: (runs) => woken.after.push(...runs),
+  }
+  const process = async (): Promise<Storage> => {
+    const storage = openStorage({ url, clock: systemClock, log: silentLogger, wake })
+    onTestFinished(() => storage.close())
+    await storage.ready()
+    return storage
+  }
+  const { dialect, address } = readAddress(url)
+  const [one, two] = [await process(), await process()]
+  return { one, two, dialect, woken, sql: dialect === 'sqlite' ? inFile(address) : (text) => runSql(url, text) }
+}
+
+function inFile(file: string): WorkflowStores['sql'] {
+  const database = new DatabaseSync(file)
+  onTestFinished(() => database.close())
+  database.exec('pragma busy_timeout = 2000')
+  return async (text) => database.prepare(text).all()
+}
+
+const suites: Readonly<Record<string, (open: () => Promise<WorkflowStores>) => void>> = {
+  runs: runStoreConformance,
+  'claims of runs': runClaimConformance,
+  approvals: approvalStoreConformance,
+  timers: timerStoreConformance,
+  mails: mailStoreConformance,
+  grants: grantStoreConformance,
+  delegations: delegationStoreConformance,
+  'job runs': jobRunStoreConformance,
+  'idempotent calls': idempotencyStoreConformance,
+  'audit chains': auditChainConformance,
+}
+
+for (const [name, suite] of Object.entries(suites)) {
+  onEachDatabase(name, (freshUrl) => suite(async () => storesAt(await freshUrl())))
+}
+
+onEachDatabase('audit within a transaction', (freshUrl) => {
+  const clientAt = (url: string) => {
+    const { client, release } = new Databases(systemClock, silentLogger).use(url)
+    onTestFinished(release)
+    return client
+  }
+
+  test('a change and its audit are one commit, where they are in one database', async () => {
+    const [client, elsewhere] = [clientAt(await freshUrl()), clientAt(await freshUrl())]
+    const [audit, mails] = [new SqlAuditStore(client), new SqlMailStore(client)]
+    const other = new SqlAuditStore(elsewhere)
+    await other.append([auditRow('first')])
+    const change = (fails: boolean) =>
+      client.transaction(async (tx) => {
+        await insertMails(tx, [{ id: 'm', recipient: 'r', subject: 's', text: 't' }], 0)
+        const written = [await audit.appendWithin(tx, [auditRow('a')]), await other.appendWithin(tx, [auditRow('a')])]
+        if (fails) throw new RangeError('mine')
+        return written
+      })
+    await expect(change(true)).rejects.toThrow(RangeError)
+    expect((await audit.list({ limit: 5 })).rows).toEqual([])
+    expect(await change(false)).toEqual([true, false])
+    expect((await mails.figures()).queued).toBe(1)
+    expect(await audit.verify()).toEqual({ checked: 1, unchained: 0, problems: [] })
+    expect((await other.list({ limit: 5 })).rows).toHaveLength(1)
+  })
+})
