@@ -4,6 +4,10 @@ import clearGroups from '#modules/workflow-tasks/clear-groups/clear-groups.ts'
 import copyFromUserToRequest from '#modules/workflow-tasks/copy-from-user-to-request/copy-from-user-to-request.ts'
 import filterGroups from '#modules/workflow-tasks/filter-groups/filter-groups.ts'
 import genUuidAttribute from '#modules/workflow-tasks/gen-uuid-attribute/gen-uuid-attribute.ts'
+import addGroupToStore from '#modules/workflow-tasks/groups/add-group-to-store.ts'
+import createGroup from '#modules/workflow-tasks/groups/create-group.ts'
+import deleteGroup from '#modules/workflow-tasks/groups/delete-group.ts'
+import updateGroup from '#modules/workflow-tasks/groups/update-group.ts'
 import javaScriptTask from '#modules/workflow-tasks/javascript-task/javascript-task.ts'
 import loadAttributes from '#modules/workflow-tasks/load-attributes/load-attributes.ts'
 import loadAttributesFromTarget from '#modules/workflow-tasks/load-attributes-from-target/load-attributes-from-target.ts'
@@ -14,9 +18,12 @@ import printUserInfo from '#modules/workflow-tasks/print-user-info/print-user-in
 
 /** Add a custom task: one import above, one line below. */
 export const customTasks = createRegistry('custom task', [
+  addGroupToStore,
   attributeToGroups,
   clearGroups,
   copyFromUserToRequest,
+  createGroup,
+  deleteGroup,
   filterGroups,
   genUuidAttribute,
   javaScriptTask,
@@ -26,4 +33,5 @@ export const customTasks = createRegistry('custom task', [
   loadGroupsFromTarget,
   mapGroups,
   printUserInfo,
+  updateGroup,
 ])

@@ -49,9 +49,19 @@ function checkReadBack(gateway: Gateway, walk: FlowWalk, missing: readonly Missi
   const held = flow.target === undefined ? undefined : walk.held(flow.target)
   if (flow.target === undefined || held === undefined || held.opaque) return
   const given = new Set(flow.given.map((name) => name.toLowerCase()))
-  for (const place of flow.reads) {
+  const absent = flow.reads.filter(({ attribute }) => {
+    const key = attribute.toLowerCase()
+    return !given.has(key) && !held.names.has(key) && !isPseudo(key)
+  })
+  const builtIn = absent.filter(({ path }) => path === flow.builtInAt)
+  if (builtIn.length > 0) {
+    const names = listed(builtIn.map(({ attribute }) => attribute))
+    const message = `the built-in mapping reads attributes from ${flow.target} that no workflow provisions there, so what clients send of them is lost: ${names}; they provision ${listed(held.names.values())}`
+    issues.for(document).warning(builtIn[0]?.path ?? [], message)
+  }
+  for (const place of absent) {
+    if (builtIn.includes(place)) continue
     const key = place.attribute.toLowerCase()
-    if (given.has(key) || held.names.has(key) || isPseudo(key)) continue
     const maps = gatewayMaps(gateway)
     const written = missing.find((one) => one.target === flow.target && one.place.attribute.toLowerCase() === key)
     const reason =

@@ -215,9 +215,13 @@ export function gatewayMaps({ application, document, flow }: Gateway): string {
   return `the gateway ${application} maps ${names} (${document.at(first.path)})`
 }
 
+/** More names than a person reads are told by their number. */
+const maxListed = 12
+
 export function listed(names: Iterable<string>): string {
   const all = [...names]
-  return all.length === 0 ? 'nothing' : all.join(', ')
+  if (all.length <= maxListed) return all.length === 0 ? 'nothing' : all.join(', ')
+  return `${all.slice(0, maxListed).join(', ')} and ${all.length - maxListed} more`
 }
 
 /** Names that stand for something other than an attribute, and are always there. */

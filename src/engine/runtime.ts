@@ -1,4 +1,6 @@
 import { TargetDirectory } from '#engine/directory/target-directory.ts'
+import type { EventStreams } from '#engine/events/event-streams.ts'
+import type { Journals } from '#engine/journal/journals.ts'
 import { type Chain, ChainRunner } from '#engine/pipeline/chain.ts'
 import { createPipeline, type Pipeline } from '#engine/pipeline/pipeline.ts'
 import { type Application, Routes, type Url } from '#engine/pipeline/routes.ts'
@@ -33,6 +35,8 @@ export interface RuntimeServices {
   /** Keeps the order of changes per user, across configurations. */
   readonly subjects: SubjectQueue
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
+  readonly journals: Journals
+  readonly events: EventStreams
 }
 
 /** One configuration, running. */
@@ -83,6 +87,10 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     directory,
     authorize: (subject, wanted) => rules.decide(subject, wanted),
     openUserDirectory: services.openUserDirectory,
+    openJournal: (options) => services.journals.open(options),
+    readJournal: (query) => services.journals.list(query),
+    openEventStream: (options) => services.events.open(options),
+    pollEvents: (stream, poll) => services.events.poll(stream, poll),
   })
 
   await createTargets(configuration, host, scope, targets)

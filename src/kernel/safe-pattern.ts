@@ -7,14 +7,21 @@ export interface SafePattern {
   matches(text: string): boolean
   /** True when the text starts with a match. */
   matchesStart(text: string): boolean
+  /** What the named group took of a text that matches whole; undefined where it has no part in the match. */
+  group(text: string, name: string): string | undefined
 }
 
 /** Throws a plain Error with RE2's reason when the pattern is not RE2 syntax (back-references, look-around). */
 export function compilePattern(source: string): SafePattern {
   const compiled = RE2JS.compile(source)
+  const names = compiled.namedGroups()
   return {
     source,
     matches: (text) => compiled.matcher(text).matches(),
     matchesStart: (text) => compiled.matcher(text).lookingAt(),
+    group: (text, name) => {
+      const matcher = compiled.matcher(text)
+      return Object.hasOwn(names, name) && matcher.matches() ? (matcher.group(name) ?? undefined) : undefined
+    },
   }
 }

@@ -16,6 +16,8 @@ export interface AttributeFlow {
   readonly target: string | undefined
   /** Attributes that are always there, such as the login. */
   readonly given: readonly string[]
+  /** Where a built-in mapping of many attributes is asked for; what is wrong with it is told in one piece. */
+  readonly builtInAt?: Path
 }
 
 /** How one workflow task moves attributes. */

@@ -4,6 +4,8 @@ import type { Subject } from '#identity/subject.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { EventStream, EventStreamOptions, PollEvents } from '#sdk/event-stream.ts'
+import type { Journal, JournalOptions, ReadJournal } from '#sdk/journal.ts'
 import type { Mapping } from '#sdk/mapping.ts'
 import type { Rule, RuleDecision } from '#sdk/rule.ts'
 import type { Target } from '#sdk/target.ts'
@@ -27,6 +29,12 @@ export interface ModuleHost {
   authorize(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
   /** Users and groups in Gatehouse's own database, or in another one. Closed by whoever opened it. */
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
+  /** Where an API writes down the calls it answered. Closed by whoever opened it. */
+  openJournal(options: JournalOptions): Journal
+  readonly readJournal: ReadJournal
+  /** Where events are put that receivers are to get, durably and in order. Closed by whoever opened it. */
+  openEventStream(options: EventStreamOptions): EventStream
+  readonly pollEvents: PollEvents
 }
 
 export interface TargetSource {

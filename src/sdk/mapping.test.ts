@@ -48,6 +48,21 @@ async function apply(
 }
 
 describe('a mapping', () => {
+  it('tells what may be made of an attribute', async () => {
+    const mappers = [mapperOf('anything', undefined, { map: () => [] }), mapperOf('nothing', [], { map: () => [] })]
+    const rules = [
+      rule('copy', 'user', 'mail'),
+      rule('text', 'composite', '${first} <${Mail}>'),
+      rule('other', 'user', 'phone'),
+      rule('fixed', 'static', 'mail'),
+      rule('open', 'custom', 'anything'),
+      rule('closed', 'custom', 'nothing'),
+    ]
+    const mapping = await prepareMapping(rules, new Issues(), contextOf(mappers)).create(fakeModuleHost())
+    expect(mapping.dependents(['MAIL'])).toEqual(['copy', 'text', 'open'])
+    expect(mapping.dependents([])).toEqual([])
+  })
+
   it('yields what its rules say, in their order, without what has no value', async () => {
     const mapped = await apply(
       [

@@ -38,6 +38,8 @@ export interface PreparedMapping {
 export interface Mapping extends Closable {
   /** In the order of the rules; attributes without a value are left out. */
   apply(source: MappingSource): Promise<ReadonlyMap<string, MappedValue>>
+  /** The attributes that may be made of any of these; those of a mapper that may read anything are among them. */
+  dependents(attributes: readonly string[]): readonly string[]
 }
 
 type Evaluate = (source: MappingSource) => MappedValue | Promise<MappedValue>
@@ -62,7 +64,7 @@ export function prepareMapping(rules: readonly MappingRule[], issues: Issues, co
     const made = prepareRule(rule, issues, context)
     return made === undefined ? [] : [{ rule, made }]
   })
-  const steps = prepared.map(({ rule, made }) => ({ attribute: rule.attribute, create: made.create }))
+  const steps = prepared.map(({ rule, made }) => ({ attribute: rule.attribute, ...made }))
   return {
     produces: [...last.values()].map(({ attribute, path }) => ({ attribute, path })),
     reads: prepared.flatMap(({ rule, made }) =>
@@ -123,7 +125,7 @@ const isComplex = (value: JsonValue): boolean =>
   typeof value === 'object' && value !== null && (!Array.isArray(value) || value.some((item) => isComplex(item)))
 
 async function createMapping(
-  rules: readonly { readonly attribute: string; readonly create: PreparedRule['create'] }[],
+  rules: readonly (PreparedRule & { readonly attribute: string })[],
   host: ModuleHost,
 ): Promise<Mapping> {
   const { value: steps, scope } = await buildScoped(async (opened) => {
@@ -145,6 +147,12 @@ async function createMapping(
         if (value !== undefined && (value instanceof JsonDocument || value.length > 0)) result.set(attribute, value)
       }
       return result
+    },
+    dependents: (attributes) => {
+      const changed = new Set(attributes.map((name) => name.toLowerCase()))
+      const depends = ({ reads }: PreparedRule): boolean =>
+        reads === undefined || reads.some((name) => changed.has(name.toLowerCase()))
+      return attributes.length === 0 ? [] : rules.filter(depends).map(({ attribute }) => attribute)
     },
     close: () => scope.close(),
   }

@@ -1,6 +1,7 @@
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
+import type { ChangeRecorder, SortOrder } from '#identity/user-directory.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
@@ -31,6 +32,11 @@ export interface TargetRequest {
   readonly log: Logger
   /** To be called for each change, after it was made. */
   audit(change: TargetChange): void
+  /**
+   * For targets that keep their users by `openUserDirectory`: what it is told inside a transaction is in the audit by the
+   * same commit. Each of these changes is told to `audit` as well, afterwards.
+   */
+  readonly auditWithin?: ChangeRecorder
   readonly signal?: AbortSignal
 }
 
@@ -43,20 +49,30 @@ export interface SyncOptions {
   readonly keepGroups: boolean
   /** Where given, the change happens only while the stored version is this one; else VERSION_MISMATCH. */
   readonly expectedVersion?: string
+  /** The login the user is to have from now on; only targets that say `renamesUsers` are asked. CONFLICT when taken. */
+  readonly newUserID?: string
 }
 
 /**
- * A system that accounts are written to. Every method is idempotent: creating what is there makes it equal, deleting
- * what is gone succeeds. Failures are thrown as GatewayError TARGET_UNREACHABLE (worth a retry) or TARGET_FAILED
+ * A system that accounts are written to. Every method is idempotent: creating what is there already as it should be, and
+ * deleting what is gone, succeed and change nothing. Failures are thrown as GatewayError TARGET_UNREACHABLE (worth a retry) or TARGET_FAILED
  * (not), CONFLICT (a uniqueness rule) or BAD_REQUEST (a value the target cannot hold); nothing is half done.
  */
 export interface Target extends Closable {
   /** Undefined when absent. Only the named attributes are owed, plus groups. */
   findUser(userID: string, attributes: readonly string[], request: TargetRequest): Promise<User | undefined>
-  /** Throws CONFLICT when another user has a value that must be unique. */
+  /**
+   * Throws CONFLICT when another user has a value that must be unique, and when there is such a user that is not as this
+   * one should be: someone else made it, and of two who make one user one must be told.
+   */
   createUser(user: User, attributes: readonly string[], request: TargetRequest): Promise<void>
   syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void>
-  deleteUser(user: User, request: TargetRequest): Promise<void>
+  /** With an expected version, only while the stored one is that; else VERSION_MISMATCH. */
+  deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void>
+  /** A user's login can be changed. */
+  readonly renamesUsers?: boolean
+  /** Users and groups carry a version, and changes can be bound to it. */
+  readonly keepsVersions?: boolean
 }
 
 /** Optional: the target stores passwords. */
@@ -72,6 +88,10 @@ export interface SearchQuery {
   readonly limit: number
   /** The attributes wanted; all when absent. */
   readonly attributes?: readonly string[]
+  /** The target's own order when absent. */
+  readonly sort?: SortOrder
+  /** The `next` of a page of the same filter and order, instead of an offset. BAD_REQUEST when no page gave it. */
+  readonly after?: string
 }
 
 export interface SearchPage<T> {
@@ -79,6 +99,8 @@ export interface SearchPage<T> {
   readonly items: readonly T[]
   /** How many match in all. */
   readonly total: number
+  /** Where the following page starts; absent on the last one. */
+  readonly next?: string
 }
 
 /** Optional: the target can be asked who and what it holds. */
@@ -103,12 +125,25 @@ export interface LookupTarget extends Target {
 export interface GroupTarget extends Target {
   /** Undefined when absent. Without the members, which may be many. */
   findGroup(name: string): Promise<Group | undefined>
+  /** Throws CONFLICT when there is such a group with other attributes. */
   createGroup(
     name: string,
     attributes: Readonly<Record<string, readonly string[]>>,
     request: TargetRequest,
   ): Promise<void>
-  deleteGroup(name: string, request: TargetRequest): Promise<void>
+  /**
+   * Without a change, only the version is compared, and a new one given, so that of two who expect the same one loses.
+   * Throws NOT_FOUND, CONFLICT when the new name is taken, VERSION_MISMATCH.
+   */
+  updateGroup(name: string, change: GroupChange, request: TargetRequest): Promise<void>
+  deleteGroup(name: string, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void>
+}
+
+export interface GroupChange {
+  readonly newName?: string
+  /** An empty list clears one; all others stay. */
+  readonly attributes?: Readonly<Record<string, readonly string[]>>
+  readonly expectedVersion?: string
 }
 
 export const hasLookups = (target: Target): target is LookupTarget => 'lookupUserByLogin' in target

@@ -9,12 +9,15 @@ import type { ParameterTable } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
 import type { TargetRequest } from '#sdk/target.ts'
+import type { ReadVersion } from '#sdk/workflow.ts'
 
 /** The user a workflow works on. Tasks change it; nothing reaches a target before a provision task. */
 export interface WorkflowUser extends User {
   userID: string
   attributes: Attributes
   groups: string[]
+  /** Attributes that are to have no value from now on; what a task gave a value since then does not count. */
+  cleared?: readonly string[]
   /** While true, `groups` says nothing: provisioning leaves memberships alone. A task that sets groups clears it. */
   keepGroups: boolean
   /** While `keepGroups` is true: memberships to add to and take from those the target holds. */
@@ -22,6 +25,13 @@ export interface WorkflowUser extends User {
   /** Set by the caller, used once by a task that sets it at a target, and never logged. */
   password?: string
   requestReason?: string
+  /** The login the user is to have from now on, at every target. */
+  newUserID?: string
+  /**
+   * By target, the version that what is known of the user was read at; the first write to that target must find it, and
+   * ends it. All copies of the user in a run share it.
+   */
+  basedOn?: Map<string, ReadVersion>
 }
 
 export interface GroupChanges {

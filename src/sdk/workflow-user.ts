@@ -1,5 +1,6 @@
 import { type MappedValue, toTexts, userIdName } from '#identity/mapping/mapped-value.ts'
 import type { User } from '#identity/user.ts'
+import type { ReadVersion } from '#sdk/workflow.ts'
 import type { WorkflowUser } from '#sdk/workflow-task.ts'
 
 /** A user that can be changed without touching the other. */
@@ -92,3 +93,23 @@ export function rewriteGroups(user: WorkflowUser, rewrite: (groups: readonly str
   if (groupChanges === undefined) return
   user.groupChanges = { add: rewrite(groupChanges.add), remove: rewrite(groupChanges.remove) }
 }
+
+/** What a task read is the base of what is written there, unless something was read, or named by the caller, before. */
+export function noteVersion(user: WorkflowUser, target: string, found: User | undefined): void {
+  if (found?.version === undefined) return
+  user.basedOn ??= new Map()
+  if (user.basedOn.has(target)) return
+  user.basedOn.set(target, { target, version: found.version, userID: found.userID })
+}
+
+/** The version that the write which follows must find, for the first write to the target; the logins are those there. */
+export function takeVersion(user: WorkflowUser, target: string, logins: readonly string[]): string | undefined {
+  const read: ReadVersion | undefined = user.basedOn?.get(target)
+  if (read === undefined) return undefined
+  const { userID } = read
+  if (userID !== undefined && !logins.some((login) => sameLogin(login, userID))) return undefined
+  user.basedOn?.delete(target)
+  return read.version
+}
+
+export const sameLogin = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()

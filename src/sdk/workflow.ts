@@ -5,9 +5,20 @@ export interface WorkflowCall {
   /** The authenticated caller; never a value the caller chose. */
   readonly requestor: string
   readonly user: User
+  /** Runs about the same subject happen one at a time, in the order they were asked for; the user's login when absent. */
+  readonly subject?: string
+  /** Attributes that the user had and is to have no more; a provision task that names no attributes clears them. */
+  readonly cleared?: readonly string[]
   /** The user's groups are not known here, so memberships stay as they are unless a task loads or changes them. */
   readonly keepGroups?: boolean
   readonly reason?: string
+  /** The login the user is to have from now on; every provision task of the run asks its target for it. */
+  readonly newUserID?: string
+  /**
+   * What the caller read the user from. The first write to that target happens only while it still has this version;
+   * otherwise the run is refused with VERSION_MISMATCH, and the caller may read and ask again.
+   */
+  readonly basedOn?: ReadVersion
   /** Set at a target by the first task that sets passwords; never logged or stored. */
   readonly password?: string
   /** The HTTP request that asked for it, as in the access log; it stands in the audit. */
@@ -15,6 +26,17 @@ export interface WorkflowCall {
   /** The request map. Engine keys in it are refused. */
   readonly params: Readonly<Record<string, string>>
 }
+
+export interface ReadVersion {
+  readonly target: string
+  /** Or `noVersion`. */
+  readonly version: string
+  /** Whose version it is there; when absent, that of the user whom the run is about. */
+  readonly userID?: string
+}
+
+/** Stands for the version of a user who was not there: the write must make the user, else it is refused with CONFLICT. */
+export const noVersion = ''
 
 export interface WorkflowResult {
   readonly id: string

@@ -79,8 +79,18 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   await storage.ready()
   const { configFolder, dataFolder } = options
   const secrets = new SecretSource(options.secretsFolder, options.environment)
-  const services = createServices({ storage, configFolder, dataFolder, secrets, clock, log })
   const metrics = createMetrics()
+  const services = createServices({
+    storage,
+    configFolder,
+    dataFolder,
+    secrets,
+    clock,
+    log,
+    eventMeter: metrics.events,
+  })
+  scope.own(services.journals)
+  scope.own(services.events)
   const running = scope.own(new RunningConfiguration(await createRuntime(configuration, services), log))
   metrics.configurationOk.set(1)
 
@@ -115,6 +125,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   scope.defer(() => clearInterval(sweeper))
   scope.defer(() => {
     draining = true
+    services.events.drain()
   })
   return { address, metricsAddress, reload: async () => apply(await loadConfiguration(loadOptions)) }
 }

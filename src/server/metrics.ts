@@ -18,6 +18,18 @@ export function createMetrics() {
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30],
     registers,
   })
+  const events = new Counter({
+    name: 'gatehouse_events_total',
+    help: 'Security events, by stream and outcome: appended, delivered, refused, dropped, or failed attempts.',
+    labelNames: ['stream', 'outcome'],
+    registers,
+  })
+  const oldestEvent = new Gauge({
+    name: 'gatehouse_events_oldest_seconds',
+    help: 'How long the oldest event of a stream has been waiting for its receiver.',
+    labelNames: ['stream'],
+    registers,
+  })
   // Labels are resolved once per combination: applications are configured, methods and statuses are HTTP's own.
   const counters = new Map<string, ReturnType<typeof requests.labels>>()
   const timers = new Map<string, ReturnType<typeof seconds.labels>>()
@@ -38,6 +50,14 @@ export function createMetrics() {
         timers.set(application, timer)
       }
       timer.observe(ms / 1000)
+    },
+    events: {
+      counted(stream: string, outcome: string, count: number): void {
+        if (count > 0) events.inc({ stream, outcome }, count)
+      },
+      oldest(stream: string, seconds: number): void {
+        oldestEvent.set({ stream }, seconds)
+      },
     },
     reloads: new Counter({
       name: 'gatehouse_configuration_reloads_total',

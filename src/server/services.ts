@@ -1,4 +1,7 @@
 import { certificateIn, type SecretSource } from '#config/secrets.ts'
+import { type EventMeter, noMeter } from '#engine/events/event-meter.ts'
+import { EventStreams } from '#engine/events/event-streams.ts'
+import { Journals } from '#engine/journal/journals.ts'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
 import { Sessions } from '#engine/session/sessions.ts'
@@ -15,22 +18,34 @@ export interface ServiceParts {
   readonly secrets?: SecretSource
   readonly clock: Clock
   readonly log: Logger
+  /** Present where this process delivers events. */
+  readonly eventMeter?: EventMeter
 }
 
 /** What every configuration of this process shares. */
 export function createServices(parts: ServiceParts): RuntimeServices {
-  const { storage, configFolder, dataFolder, secrets, clock, log } = parts
+  const { storage, configFolder, dataFolder, secrets, clock, log, eventMeter } = parts
+  const keys = createKeySource({
+    configuration: configFolder,
+    data: dataFolder,
+    certificate: (name) => (secrets === undefined ? undefined : certificateIn(secrets, name)),
+  })
   return {
     log,
     clock,
-    keys: createKeySource({
-      configuration: configFolder,
-      data: dataFolder,
-      certificate: (name) => (secrets === undefined ? undefined : certificateIn(secrets, name)),
-    }),
+    keys,
     sessions: new Sessions(storage.sessions, clock),
     audit: storage.audit,
     subjects: new SubjectQueue(),
     openUserDirectory: async (options) => storage.userDirectory(options),
+    journals: new Journals(storage.journal, log),
+    events: new EventStreams({
+      store: storage.events,
+      keys,
+      clock,
+      log,
+      meter: eventMeter ?? noMeter,
+      delivers: eventMeter !== undefined,
+    }),
   }
 }

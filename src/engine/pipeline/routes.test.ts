@@ -58,4 +58,23 @@ describe('Routes', () => {
     expect(routes.find('one.test', '/api/scim/admin/x')?.mount).toBe('/api/scim/admin')
     expect(routes.find('one.test', '/x')?.mount).toBe('')
   })
+
+  test('an expression tells its mount by a group of that name, in whole segments from the start, or has none', () => {
+    const tenants = new Routes([
+      application(
+        't',
+        url('tenant', ['t.test'], '(?<mount>/t/[a-z]+/scim)(/.*)?', true),
+        url('none', ['t.test'], '/u/[a-z]+/.*', true),
+        url('late', ['t.test'], '/v(?<mount>/[a-z]+)/.*', true),
+        url('half', ['t.test'], '(?<mount>/w/[a-z])[a-z]*', true),
+      ),
+    ])
+    const mount = (path: string): string | undefined => tenants.find('t.test', path)?.mount
+    expect(mount('/t/acme/scim/Users/1')).toBe('/t/acme/scim')
+    expect(mount('/t/zenith/scim')).toBe('/t/zenith/scim')
+    expect(mount('/t/acme/scimitar')).toBeUndefined()
+    expect(mount('/u/acme/Users')).toBe('')
+    expect(mount('/v/acme/Users')).toBe('')
+    expect(mount('/w/acme')).toBe('')
+  })
 })

@@ -50,7 +50,7 @@ interface HostRoutes {
 
 /**
  * Finds the URL for a request: its own host before `*`; within a host the longest uri that is a whole-segment prefix of
- * the path, then regular expressions in the order they are written.
+ * the path, then regular expressions in the order they are written. An expression tells its mount by a group of that name.
  */
 export class Routes {
   readonly #hosts = new Map<string, HostRoutes>()
@@ -94,6 +94,13 @@ export class Routes {
       if (slash < 0) break
       prefix = prefix.slice(0, slash)
     }
-    return routes.patterns.find((match) => match.url.pattern?.matches(path))
+    const match = routes.patterns.find(({ url }) => url.pattern?.matches(path))
+    return match === undefined ? undefined : { ...match, mount: mountOf(match.url, path) }
   }
+}
+
+/** What the group `mount` of the expression took, where that is the path's beginning in whole segments. */
+function mountOf({ pattern }: Url, path: string): string {
+  const mount = pattern?.group(path, 'mount')?.replace(/\/$/, '') ?? ''
+  return `${path}/`.startsWith(`${mount}/`) ? mount : ''
 }

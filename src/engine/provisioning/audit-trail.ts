@@ -1,33 +1,50 @@
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
 import { newId } from '#kernel/ids.ts'
 import type { TargetChange } from '#sdk/target.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
+import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
+
+/** When and where a change was made; `subject` is the login of the user who was changed. */
+export type AuditPlace = Pick<AuditRow, 'time' | 'subject' | 'target'>
 
 type RunFields = Pick<AuditRow, 'workflow' | 'requestor' | 'requestId'>
 
-/** Collects what a run did, to be written in one go. Values of attributes that are named like a secret are left out. */
+/**
+ * Collects what a run did, to be written in one go, except for what was written by the transaction that did it. Values of
+ * attributes that are named like a secret are left out.
+ */
 export class AuditTrail {
+  /** Yet to be written. */
   readonly rows: AuditRow[] = []
   readonly #run: RunFields
+  readonly #store: Pick<AuditStore, 'appendWithin'>
+  readonly #written = new WeakSet<TargetChange>()
+  #count = 0
 
-  constructor(run: RunFields) {
+  constructor(run: RunFields, store: Pick<AuditStore, 'appendWithin'>) {
     this.#run = run
+    this.#store = store
   }
 
-  /** `subject` is the login of the user who was changed. */
-  add(time: Date, subject: string, target: string, change: TargetChange): void {
+  /** How many changes there were. */
+  get count(): number {
+    return this.#count
+  }
+
+  add(place: AuditPlace, change: TargetChange): void {
+    this.#count++
+    if (!this.#written.has(change)) this.rows.push(this.#row(place, change))
+  }
+
+  /** Writes as part of the transaction, where it is one of the audit's own database. */
+  async appendWithin(transaction: object, place: AuditPlace, changes: readonly TargetChange[]): Promise<void> {
+    const rows = changes.map((change) => this.#row(place, change))
+    if (!(await this.#store.appendWithin(transaction, rows))) return
+    for (const change of changes) this.#written.add(change)
+  }
+
+  #row({ time, subject, target }: AuditPlace, change: TargetChange): AuditRow {
     const { action, attribute, value } = change
     const shown = value === undefined || isSecretAttribute(attribute) ? {} : { value }
-    this.rows.push({
-      id: newId(),
-      time,
-      ...this.#run,
-      subject,
-      target,
-      kind: change.subject,
-      action,
-      attribute,
-      ...shown,
-    })
+    return { id: newId(), time, ...this.#run, subject, target, kind: change.subject, action, attribute, ...shown }
   }
 }

@@ -1,4 +1,4 @@
-import type { AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { currentUser, type RunState } from '#engine/workflow/run-state.ts'
 import { type Position, positionText } from '#engine/workflow/walk.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -18,13 +18,15 @@ export function stepContext(state: RunState, position: Position, services: RunSe
   const user = currentUser(state)
   const workflow = { id, name: state.workflow }
   const log = new StepLogger(services.log, workflow, position)
+  const place = (target: string): AuditPlace => ({ time: services.clock(), subject: user.userID, target })
   const forTarget = (target: string): TargetRequest => ({
     workflow,
     idempotencyKey: `${id}/${state.steps}`,
     requestor,
     params: requestObject(request),
     log,
-    audit: (change) => services.trail.add(services.clock(), user.userID, target, change),
+    audit: (change) => services.trail.add(place(target), change),
+    auditWithin: (transaction, changes) => services.trail.appendWithin(transaction, place(target), changes),
   })
   return { user, request, workflow, requestor, log, forTarget }
 }

@@ -24,7 +24,7 @@ const drainMillis = 30_000
 export interface WorkflowServices {
   readonly log: Logger
   readonly clock: Clock
-  readonly audit: Pick<AuditStore, 'append'>
+  readonly audit: Pick<AuditStore, 'append' | 'appendWithin'>
   /** Shared by all configurations of the process, so that order per subject survives a reload. */
   readonly subjects: SubjectQueue
 }
@@ -65,7 +65,7 @@ class Workflows implements WorkflowStarter, Closable {
     const state = this.#start(call)
     this.#active++
     try {
-      return await this.#services.subjects.run(call.user.userID, () => this.#execute(state, call))
+      return await this.#services.subjects.run(call.subject ?? call.user.userID, () => this.#execute(state, call))
     } finally {
       this.#active--
       if (this.#active === 0) this.#drained?.()
@@ -95,6 +95,7 @@ class Workflows implements WorkflowStarter, Closable {
   #start(call: WorkflowCall): RunState {
     if (call.user.userID === '')
       throw new GatewayError('BAD_REQUEST', 'a workflow was called for a user without a login')
+    if (call.newUserID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for an empty new login')
     const id = newId()
     const request = createRequestMap(call.params)
     request.set('WORKFLOW_ID', id)
@@ -111,11 +112,12 @@ class Workflows implements WorkflowStarter, Closable {
 
   async #execute(state: RunState, call: WorkflowCall): Promise<WorkflowResult> {
     const { log, clock, audit } = this.#services
-    const trail = new AuditTrail({
+    const run = {
       workflow: { id: state.id, name: state.workflow },
       requestor: state.requestor,
       ...(call.requestId === undefined ? {} : { requestId: call.requestId }),
-    })
+    }
+    const trail = new AuditTrail(run, audit)
     const services = { log, clock, trail }
     let failure: GatewayError | undefined
     try {
@@ -135,7 +137,7 @@ class Workflows implements WorkflowStarter, Closable {
       }
     }
     if (failure !== undefined) throw failure
-    return { id: state.id, changes: trail.rows.length }
+    return { id: state.id, changes: trail.count }
   }
 
   #definition(name: string, hash?: string): Definition {
@@ -180,13 +182,16 @@ class Workflows implements WorkflowStarter, Closable {
 }
 
 function workflowUser(call: WorkflowCall): WorkflowUser {
-  const { user, reason, password } = call
+  const { user, reason, password, newUserID, basedOn } = call
   return {
     userID: user.userID,
     attributes: Attributes.from(user.attributes),
     groups: [...user.groups],
     keepGroups: call.keepGroups ?? false,
     ...(user.id === undefined ? {} : { id: user.id }),
+    ...(call.cleared === undefined ? {} : { cleared: call.cleared }),
+    ...(newUserID === undefined ? {} : { newUserID }),
+    ...(basedOn === undefined ? {} : { basedOn: new Map([[basedOn.target, basedOn]]) }),
     ...(reason === undefined ? {} : { requestReason: reason }),
     ...(password === undefined ? {} : { password }),
   }

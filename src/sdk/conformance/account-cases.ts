@@ -33,20 +33,25 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'creating a user that is there makes it equal',
+    name: 'creating a user that is there as it should be succeeds; one that is not is a conflict, and stays',
     async run(fixture) {
-      const { target, attributes, groups, request } = fixture
+      const { target, attributes, groups, request, changes } = fixture
       const [many, one] = attributes
-      await target.createUser(
-        userOf('ada', { [many]: ['old@x.test'], [one]: ['Ada'] }, [groups[0]]),
-        attributes,
-        request,
-      )
-      const again = userOf('ada', { [many]: ['new@x.test'] }, [groups[1]])
-      await target.createUser(again, attributes, request)
-      await target.createUser(again, attributes, request)
-      const expected = { userID: 'ada', values: [['new@x.test'], [], []], groups: [groups[1]] }
+      const ada = userOf('ada', { [many]: ['a@x.test'], [one]: ['Ada'] }, [groups[0]])
+      await target.createUser(ada, attributes, request)
+      changes.length = 0
+      await target.createUser(ada, attributes, request)
+      const others = [
+        userOf('ada', { [many]: ['b@x.test'], [one]: ['Ada'] }, [groups[0]]),
+        userOf('ada', { [many]: ['a@x.test'] }, [groups[0]]),
+        userOf('ada', { [many]: ['a@x.test'], [one]: ['Ada'] }, [groups[1]]),
+      ]
+      for (const other of others) {
+        await assert.rejects(target.createUser(other, attributes, request), { code: 'CONFLICT' })
+      }
+      const expected = { userID: 'ada', values: [['a@x.test'], ['Ada'], []], groups: [groups[0]] }
       assert.deepEqual(await stored(fixture, 'ada'), expected)
+      assert.deepEqual(changes, [])
     },
   },
   {
@@ -189,6 +194,21 @@ export const accountCases: readonly TargetCase[] = [
       }
       assert.ok(attempts.some(({ status }) => status === 'fulfilled'))
       assert.deepEqual(await stored(fixture, 'ada'), { userID: 'ada', values: [['a@x.test'], [], []], groups: [] })
+    },
+  },
+  {
+    name: 'of several who create one user differently, one succeeds and the others are told',
+    async run(fixture) {
+      const { target, attributes, request } = fixture
+      const attempts = await Promise.allSettled(
+        Array.from({ length: 8 }, (_, i) =>
+          target.createUser(userOf('ada', { [attributes[0]]: [`v${i}`] }), attributes, request),
+        ),
+      )
+      const winner = attempts.findIndex(({ status }) => status === 'fulfilled')
+      const refused = attempts.flatMap((attempt) => (attempt.status === 'rejected' ? [attempt.reason?.code] : []))
+      assert.deepEqual(refused, Array(7).fill('CONFLICT'))
+      assert.deepEqual((await stored(fixture, 'ada'))?.values[0], [`v${winner}`])
     },
   },
 ]

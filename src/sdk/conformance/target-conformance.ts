@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { accountCases } from '#sdk/conformance/account-cases.ts'
 import { auditCases } from '#sdk/conformance/audit-cases.ts'
+import { groupCases } from '#sdk/conformance/group-cases.ts'
 import { lookupCases } from '#sdk/conformance/lookup-cases.ts'
+import { pageCases } from '#sdk/conformance/page-cases.ts'
 import { type TargetNames, targetFixture } from '#sdk/conformance/target-fixture.ts'
+import { versionCases } from '#sdk/conformance/version-cases.ts'
 import { hasLookups, type Target } from '#sdk/target.ts'
 
 export interface TargetConformanceOptions extends Partial<TargetNames> {
@@ -32,7 +35,14 @@ export function targetConformance(
     attributes = ['mail', 'givenName', 'phone'],
     groups = ['group1', 'group2', 'group3'],
   } = options
-  for (const { name: title, run } of [...accountCases, ...auditCases, ...(lookups ? lookupCases : [])]) {
+  const cases = [
+    ...accountCases,
+    ...versionCases,
+    ...groupCases,
+    ...auditCases,
+    ...(lookups ? [...lookupCases, ...pageCases] : []),
+  ]
+  for (const { name: title, run } of cases) {
     test(`${name}: ${title}`, async () => {
       const { target, close } = await open()
       try {

@@ -30,6 +30,10 @@ export const commands: Readonly<Record<string, Command>> = {
     about: 'mint development tokens from the local issuer',
     load: async () => (await import('#server/commands/token.ts')).tokenCommand,
   },
+  scim: {
+    about: 'tell the latest calls to SCIM gateways, and why they failed',
+    load: async () => (await import('#server/commands/scim.ts')).scimCommand,
+  },
   plugin: {
     about: 'start a plug-in from a working example, and test it',
     load: async () => (await import('#server/commands/plugin.ts')).pluginCommand,

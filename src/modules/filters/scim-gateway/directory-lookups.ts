@@ -1,11 +1,13 @@
+import { Attributes } from '#identity/attributes.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import { pageInMemory } from '#identity/page-in-memory.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import type { SearchPage } from '#sdk/target.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { inParallel } from './in-parallel.ts'
-import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Query } from './lookups.ts'
+import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
 
 /** As many entries as one search may give; a search that would give more is refused rather than cut. */
 const maxEntries = 1000
@@ -20,6 +22,9 @@ export class DirectoryLookups implements Lookups {
   readonly #groups: GatewayConfig['groups']
   readonly #dns = new WeakMap<object, Dn>()
   readonly names: Lookups['names']
+  readonly keepsVersions = false
+  readonly groupIdIsName: boolean
+  readonly renamesUsers = false
 
   constructor(directory: Directory, base: Dn, config: GatewayConfig) {
     this.#directory = directory
@@ -28,6 +33,7 @@ export class DirectoryLookups implements Lookups {
     this.#groups = config.groups
     const { lookupAttribute, idAttribute } = config.users
     const groups = config.groups
+    this.groupIdIsName = (groups.idAttribute ?? groups.lookupAttribute) === groups.lookupAttribute
     this.names = {
       login: [lookupAttribute],
       userId: [idAttribute ?? lookupAttribute],
@@ -47,34 +53,33 @@ export class DirectoryLookups implements Lookups {
   async searchUsers(query: Query): Promise<SearchPage<FoundUser>> {
     const isUser: Filter = { kind: 'present', attribute: this.#users.loginAttribute }
     const entries = await this.#search(and(isUser, query.filter))
-    return slice(
-      entries.flatMap((entry) => this.#user(entry) ?? []),
-      query,
-    )
+    const users = entries.flatMap((entry) => this.#user(entry) ?? [])
+    return page(users, query, 'users', ({ user }) => user.attributes)
   }
 
   async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
-    const attribute = this.#groups.idAttribute ?? this.#groups.lookupAttribute
-    const [entry, second] = await this.#search(and(isGroup, { kind: 'equal', attribute, value: id, caseExact: false }))
-    if (entry === undefined || second !== undefined) return undefined
-    return this.#group(members ? ((await this.#entry(entry.dn)) ?? entry) : entry)
+    const entry = await this.#oneGroup(this.#groups.idAttribute ?? this.#groups.lookupAttribute, id)
+    return entry && this.#group(members ? ((await this.#entry(entry.dn)) ?? entry) : entry)
+  }
+
+  async groupByName(name: string): Promise<FoundGroup | undefined> {
+    const entry = await this.#oneGroup(this.#groups.lookupAttribute, name)
+    return entry && this.#group(entry)
   }
 
   async searchGroups(query: Query): Promise<SearchPage<FoundGroup>> {
     const entries = await this.#search(and(isGroup, query.filter))
-    return slice(
-      entries.flatMap((entry) => this.#group(entry) ?? []),
-      query,
-    )
+    const groups = entries.flatMap((entry) => this.#group(entry) ?? [])
+    return page(groups, query, 'groups', ({ group }) => group.attributes ?? new Attributes())
   }
 
-  async memberIds({ group }: FoundGroup): Promise<readonly string[]> {
+  async members({ group }: FoundGroup): Promise<readonly Member[]> {
     const found = await inParallel(group.members, lookupWidth, async (member) => {
       const dn = parseDn(member)
       const entry = dn?.isWithin(this.#base) ? await this.#entry(dn) : undefined
       return entry && this.#user(entry)
     })
-    return found.flatMap((user) => (user === undefined ? [] : [user.id]))
+    return found.flatMap((member) => (member === undefined ? [] : [{ id: member.id }]))
   }
 
   async isMember({ group }: FoundGroup, { user }: FoundUser): Promise<boolean> {
@@ -93,11 +98,21 @@ export class DirectoryLookups implements Lookups {
     return entries.flatMap((entry) => this.#group(entry) ?? [])
   }
 
+  /** Several systems may stand behind the directory, so there is none that a change could be bound to. */
+  readVersion(): undefined {
+    return undefined
+  }
+
   /** A name that two entries claim names nobody: acting on the wrong one would be worse. */
   async #oneUser(attribute: string, value: string): Promise<FoundUser | undefined> {
     const isUser: Filter = { kind: 'present', attribute: this.#users.loginAttribute }
     const [entry, second] = await this.#search(and(isUser, { kind: 'equal', attribute, value }))
     return entry === undefined || second !== undefined ? undefined : this.#user(entry)
+  }
+
+  async #oneGroup(attribute: string, value: string): Promise<DirectoryEntry | undefined> {
+    const [entry, second] = await this.#search(and(isGroup, { kind: 'equal', attribute, value, caseExact: false }))
+    return second === undefined ? entry : undefined
   }
 
   async #search(filter: Filter): Promise<readonly DirectoryEntry[]> {
@@ -140,10 +155,12 @@ const isGroup: Filter = {
 const and = (first: Filter, second: Filter | undefined): Filter =>
   second === undefined ? first : { kind: 'and', filters: [first, second] }
 
-const slice = <T>(items: readonly T[], { offset, limit }: Query): SearchPage<T> => ({
-  items: items.slice(offset, offset + limit),
-  total: items.length,
-})
+const page = <T extends { readonly id: string }>(
+  items: readonly T[],
+  { filter: _, ...search }: Query,
+  of: string,
+  source: (item: T) => Attributes,
+): SearchPage<T> => pageInMemory(items, search, { of, source, key: ({ id }) => id })
 
 function parseDn(text: string): Dn | undefined {
   try {

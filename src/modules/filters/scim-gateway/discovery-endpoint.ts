@@ -1,24 +1,42 @@
 import type { JsonObject } from '#kernel/json.ts'
-import { resourceTypeDocument, schemaDocument, serviceProviderConfig } from '#protocols/scim/discovery.ts'
+import { maxBulkOperations, maxBulkPayload } from '#protocols/scim/bulk/bulk-request.ts'
+import {
+  type Features,
+  resourceTypeDocument,
+  schemaDocument,
+  serviceProviderConfig,
+} from '#protocols/scim/discovery.ts'
 import { listResponse } from '#protocols/scim/list-response.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
+import { eventUris } from '#protocols/scim/security-events.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { GatewayConfig } from './gateway-config.ts'
+import type { GatewayParts } from './gateway-parts.ts'
 import { answer, notFound, type ScimCall } from './scim-call.ts'
 
 /** `/ServiceProviderConfig`, `/ResourceTypes` and `/Schemas`: what this gateway does, no more. */
 export class DiscoveryEndpoint {
   readonly #types: readonly { name: string; endpoint: string; schema: GatewayConfig['users']['schema'] }[]
 
-  constructor({ users, groups }: GatewayConfig) {
+  readonly #features: Features
+
+  constructor({ config, lookups }: GatewayParts) {
+    const { users, groups } = config
+    this.#features = {
+      bulk: { maxOperations: maxBulkOperations, maxPayloadSize: maxBulkPayload },
+      // A password reaches the workflow, but only the workflow knows whether it is set anywhere.
+      changePassword: false,
+      etag: lookups.keepsVersions,
+      ...(config.events === undefined ? {} : { eventUris: eventUris(config.events.payload) }),
+    }
     this.#types = [
       { name: 'User', endpoint: '/Users', schema: users.supported },
-      { name: 'Group', endpoint: '/Groups', schema: groups.schema },
+      { name: 'Group', endpoint: '/Groups', schema: groups.supported },
     ]
   }
 
   async serviceProviderConfig({ base }: ScimCall): Promise<GatewayResponse> {
-    return answer(200, serviceProviderConfig(base, { patch: true, filter: true, changePassword: false }))
+    return answer(200, serviceProviderConfig(base, this.#features))
   }
 
   async resourceTypes(call: ScimCall): Promise<GatewayResponse> {
@@ -45,9 +63,9 @@ export class DiscoveryEndpoint {
       if (one === undefined) throw notFound(what, call.id)
       return answer(200, one)
     }
-    if (call.exchange.request.query.has('filter')) {
+    if (call.query.has('filter')) {
       throw scimError('invalidFilter', 'This list cannot be filtered.')
     }
-    return answer(200, listResponse(documents, documents.length, 1))
+    return answer(200, listResponse(documents, documents.length))
   }
 }

@@ -2,11 +2,22 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import type { AttributePath } from '#protocols/scim/resource-schema.ts'
 
-/**
- * The internal attributes that together hold a SCIM attribute's values; an empty list when it never has any,
- * undefined when that cannot be said.
- */
-export type NameOf = (path: AttributePath) => readonly string[] | undefined
+/** Where a SCIM attribute's values stand. */
+export interface Held {
+  /** The internal attributes that together hold them; none when there never is a value. */
+  readonly names: readonly string[]
+  /** The values stand inside those of the names, so a store can tell only whether there may be any. */
+  readonly inside?: boolean
+  /** True where what the attribute holds is not what SCIM counts as present; undefined where that is never so. */
+  readonly isEmpty?: (attribute: string) => Filter
+  /** All values may be empty texts, which SCIM does not count as present. */
+  readonly orEmpty?: boolean
+  /** The first value is that of the primary element. */
+  readonly primaryFirst?: boolean
+}
+
+/** Names alone are short for `Held`; undefined when nothing can be said. */
+export type NameOf = (path: AttributePath) => readonly string[] | Held | undefined
 
 export interface Translation {
   /** Never matches less than the SCIM filter. Undefined: no restriction. */
@@ -30,7 +41,7 @@ export function translateFilter(filter: ScimFilter, nameOf: NameOf, negated = fa
     case 'not':
       return translateFilter(filter.filter, nameOf, !negated)
     case 'present':
-      return leaf(nameOf(filter.path), (attribute) => ({ kind: 'present', attribute }), negated)
+      return translatePresent(filter.path, nameOf, negated)
     case 'compare':
       return translateCompare(filter, nameOf, negated)
     case 'element':
@@ -52,19 +63,39 @@ function anyOf(parts: readonly Translation[]): Translation {
   return { filter: { kind: 'or', filters }, exact: parts.every(({ exact }) => exact) }
 }
 
-function translateCompare(part: ComparePart, nameOf: NameOf, negated: boolean): Translation {
-  const names = nameOf(part.path)
-  if (part.value === null) {
-    const absent = part.operator === 'eq'
-    return leaf(names, (attribute) => ({ kind: 'present', attribute }), negated !== absent)
-  }
-  const make = comparison(part)
-  return make === undefined
-    ? names?.length === 0
-      ? leaf(names, present, negated)
-      : unknown
-    : leaf(names, make, negated !== (part.operator === 'ne'))
+function translatePresent(path: AttributePath, nameOf: NameOf, negated: boolean): Translation {
+  const held = heldAt(path, nameOf)
+  if (held?.inside === true || held?.orEmpty === true) return negated ? unknown : somewhere(held)
+  const isEmpty = held?.isEmpty
+  if (isEmpty === undefined) return leaf(held, present, negated)
+  const isFull = (attribute: string): Filter => ({
+    kind: 'and',
+    filters: [present(attribute), { kind: 'not', filter: isEmpty(attribute) }],
+  })
+  return leaf(held, isFull, negated)
 }
+
+function translateCompare(part: ComparePart, nameOf: NameOf, negated: boolean): Translation {
+  const { path, operator, value } = part
+  if (value === null) return translatePresent(path, nameOf, negated !== (operator === 'eq'))
+  const held = heldAt(path, nameOf)
+  const opposite = negated !== (operator === 'ne')
+  if (held === undefined) return unknown
+  if (held.names.length === 0) return leaf(held, present, opposite)
+  // Lists of plain values leave empty texts out.
+  if (value === '' && path.attribute.multiValued) return unknown
+  const make = held.inside === true ? undefined : comparison(part)
+  if (make !== undefined) return leaf(held, make, opposite)
+  return opposite ? unknown : somewhere(held)
+}
+
+export function heldAt(path: AttributePath, nameOf: NameOf): Held | undefined {
+  const held = nameOf(path)
+  return held === undefined || 'names' in held ? held : { names: held }
+}
+
+/** Whatever is true of a value needs one. */
+const somewhere = (held: Held): Translation => ({ ...leaf(held, present, false), exact: false })
 
 const present = (attribute: string): Filter => ({ kind: 'present', attribute })
 
@@ -95,37 +126,43 @@ function comparison({ operator, path, value }: ComparePart): ((attribute: string
   }
 }
 
-function leaf(
-  names: readonly string[] | undefined,
-  make: (attribute: string) => Filter,
-  negated: boolean,
-): Translation {
-  if (names === undefined) return unknown
-  const filters = names.map(
-    (name): Filter =>
-      negated
-        ? {
-            kind: 'or',
-            filters: [
-              { kind: 'not', filter: present(name) },
-              { kind: 'not', filter: make(name) },
-            ],
-          }
-        : make(name),
-  )
+function leaf(held: Held | undefined, make: (attribute: string) => Filter, negated: boolean): Translation {
+  if (held === undefined) return unknown
+  const filters = held.names.map((name): Filter => (negated ? opposite(name, make(name)) : make(name)))
   const [only] = filters
   if (filters.length === 1 && only !== undefined) return { filter: only, exact: true }
   return { filter: { kind: negated ? 'and' : 'or', filters }, exact: true }
 }
 
+/** A comparison with an absent attribute is neither true nor false here, so its absence is asked for beside it. */
+const opposite = (attribute: string, filter: Filter): Filter => ({
+  kind: 'or',
+  filters: [
+    { kind: 'not', filter: present(attribute) },
+    { kind: 'not', filter },
+  ],
+})
+
 /** One condition on one element is the same as the condition on the attribute; several only narrow the candidates. */
 function translateElement(part: ScimFilter & { kind: 'element' }, nameOf: NameOf, negated: boolean): Translation {
   const inner = part.filter
-  const outward = (path: AttributePath): AttributePath => ({ ...part.of, sub: path.attribute })
-  const isPlain = (one: ScimFilter): boolean =>
-    one.kind === 'present' || (one.kind === 'compare' && one.operator !== 'ne' && one.value !== null)
-  if (isPlain(inner)) return translateFilter(inner, (path) => nameOf(outward(path)), negated)
-  if (negated || inner.kind !== 'and') return unknown
-  const parts = inner.filters.filter(isPlain).map((one) => translateFilter(one, (path) => nameOf(outward(path))))
+  // Inside the brackets of a list of plain values, `value` is the list itself.
+  const isComplex = part.of.attribute.type === 'complex'
+  const ofElement: NameOf = (path) => nameOf(isComplex ? { ...part.of, sub: path.attribute } : part.of)
+  if (isPlain(inner)) return translateFilter(inner, ofElement, negated)
+  if (negated) return unknown
+  const held = heldAt(part.of, nameOf)
+  const parts = conjuncts(inner)
+    .filter((one) => isPlain(one) && heldAt(one.path, ofElement)?.inside !== true)
+    .map((one) => translateFilter(one, ofElement))
+    .filter(({ filter }) => filter !== undefined)
+  if (parts.length === 0) return held === undefined ? unknown : somewhere(held)
   return { ...allOf(parts), exact: false }
 }
+
+const conjuncts = (filter: ScimFilter): readonly ScimFilter[] =>
+  filter.kind === 'and' ? filter.filters.flatMap(conjuncts) : [filter]
+
+/** True of a list exactly when it is true of one of its elements. */
+const isPlain = (one: ScimFilter): one is ScimFilter & { kind: 'present' | 'compare' } =>
+  one.kind === 'present' || (one.kind === 'compare' && one.operator !== 'ne' && one.value !== null)

@@ -65,6 +65,59 @@ test.each<[string, ParamValues, string]>([
   expect(prepare(params).issues).toContain(expected)
 })
 
+const smallest: ParamValues = { mapping: 'scim', lookupTarget: 'people', workflowName: 'sync-user' }
+const extension = (...attributes: object[]): string => JSON.stringify({ id: 'urn:example:X', attributes })
+
+test('without mapping lines nothing but the target and the workflow is needed', () => {
+  const { prepared, issues } = prepare(smallest)
+  expect(issues).toEqual([])
+  expect(prepared.flow?.given).toEqual(['userName', 'userName'])
+  const produced = prepared.flow?.produces.map(({ attribute }) => attribute) ?? []
+  expect(produced).toEqual(expect.arrayContaining(['title', 'name.givenName', 'emails', 'emails.value', 'externalId']))
+  expect(produced).not.toEqual(expect.arrayContaining(['password']))
+  expect(new Set(produced).size).toBe(produced.length)
+  expect(prepared.summary).toContainEqual({ label: 'mapping', value: `scim, ${produced.length} internal attributes` })
+})
+
+test('with mapping lines only, the login needs an attribute', () => {
+  expect(prepare({ ...smallest, mapping: 'lines' }).issues).toEqual([
+    'error params.uidAttributeName: parameter "uidAttributeName" is required',
+  ])
+})
+
+test.each<[string, string | string[], string]>([
+  ['no text of a schema', '{', 'error params.userSchema.0: "userSchema": the schema is neither JSON nor YAML'],
+  ['no schema', '[]', 'error params.userSchema.0: "userSchema": a schema must be an object'],
+  [
+    'a schema with a mistake',
+    extension({ name: 'a', type: 'text' }),
+    'error params.userSchema.0: "userSchema": attributes.0.type: "type" must be one of',
+  ],
+  [
+    'an attribute that the core has',
+    `{ id: 'urn:ietf:params:scim:schemas:core:2.0:User', attributes: [{ name: USERNAME }] }`,
+    'error params.userSchema.0: "userSchema": the core schema has an attribute "USERNAME" already',
+  ],
+  [
+    'the same schema twice',
+    [extension({ name: 'a' }), extension({ name: 'b' })],
+    'error params.userSchema.1: "userSchema": there is a schema "urn:example:X" already',
+  ],
+  [
+    'a name that filters take for the login',
+    `{ id: 'urn:ietf:params:scim:schemas:core:2.0:User', attributes: [{ name: userID }] }`,
+    'error params.mapping: the attribute "userID" of a schema has a name that is in use; it needs a mapping line',
+  ],
+  [
+    'a text that unfolds beyond all measure',
+    'a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]',
+    'error params.userSchema.0: "userSchema": a schema must be an object',
+  ],
+])('%s', (_name, userSchema, expected) => {
+  const { issues } = prepare({ ...smallest, userSchema })
+  expect(issues[0]?.slice(0, expected.length)).toBe(expected)
+})
+
 test('a search base that is no name', () => {
   const { issues } = prepare({ ...tutorialParams, lookupFromLDAP: 'true', searchBase: 'not a name' })
   expect(issues).toHaveLength(1)

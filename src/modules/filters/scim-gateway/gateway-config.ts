@@ -1,18 +1,23 @@
 import type { Dn } from '#identity/dn.ts'
-import type { Issues } from '#kernel/issues.ts'
-import { suggestion } from '#kernel/suggest.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
 import { type AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
 import { groupSchema } from '#protocols/scim/schemas/group.ts'
 import { userSchema } from '#protocols/scim/schemas/user.ts'
 import type { AttributeFlow } from '#sdk/flow.ts'
-import { type MappingRule, type PreparedMapping, prepareMapping } from '#sdk/mapping.ts'
+import { type PreparedMapping, prepareMapping } from '#sdk/mapping.ts'
 import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
+import { checkNames, groupMapping, noMapping, userMapping } from './built-in-mapping.ts'
+import { type ClientProfile, clientProfiles } from './client-profile.ts'
+import { readSchemas } from './declared-schemas.ts'
+import { type EventsConfig, readEvents } from './events-config.ts'
 import { type FilterNames, readFilterNames } from './filter-names.ts'
+import { derivedFilterNames, readRules, resolvePaths } from './mapping-lines.ts'
 import { parameterTable } from './parameter-table.ts'
-import { supportedUserSchema } from './supported-schema.ts'
+import type { SchemaMapping } from './schema-mapping.ts'
+import { supportedGroupSchema, supportedUserSchema } from './supported-schema.ts'
 
 export interface GatewayConfig {
   readonly lookup:
@@ -23,10 +28,16 @@ export interface GatewayConfig {
     readonly idAttribute: string | undefined
     readonly lookupAttribute: string
     readonly filterNames: FilterNames
-    /** What clients may send; everything of the core and enterprise schemas. */
+    /** What clients may send: the core and enterprise schemas and those of the configuration. */
     readonly schema: ResourceSchema
     /** What this gateway keeps and shows, for /Schemas. */
     readonly supported: ResourceSchema
+    /** The built-in mapping; of nothing where only the lines count. */
+    readonly mapping: SchemaMapping
+    /** The internal attributes that are made of what clients send. */
+    readonly produces: readonly string[]
+    /** Where the built-in mapping is asked for. */
+    readonly mappingPath: Path
   }
   readonly groups: {
     readonly lookupAttribute: string
@@ -35,13 +46,22 @@ export interface GatewayConfig {
     readonly memberAttribute: string
     readonly filterNames: FilterNames
     readonly schema: ResourceSchema
+    readonly supported: ResourceSchema
+    /** The built-in mapping of what groups have beside name and members; of nothing where it is not asked for. */
+    readonly mapping: SchemaMapping
   }
   readonly workflows: {
     readonly user: string
     readonly deleteUser: string | undefined
     readonly members: string | undefined
     readonly deleteGroup: string | undefined
+    readonly createGroup: string | undefined
+    readonly updateGroup: string | undefined
   }
+  readonly client: ClientProfile
+  /** How many calls the journal keeps; 0 for no journal. */
+  readonly journal: number
+  readonly events: EventsConfig | undefined
   readonly toInternal: PreparedMapping
   readonly toScim: PreparedMapping
   /** Where each rule of tremolo2scim puts its value. */
@@ -49,48 +69,75 @@ export interface GatewayConfig {
 }
 
 type Values = ParsedParameters<typeof parameterTable>
-type Direction = 'scim2tremolo' | 'tremolo2scim'
-
-const userResource = new ResourceSchema(userSchema, [enterpriseUserSchema])
-const groupResource = new ResourceSchema(groupSchema)
 
 export function parseGatewayConfig(params: Params, issues: Issues, context: ParseContext): GatewayConfig {
   const values = readParameters(parameterTable, params, issues, context)
+  const userResource = readSchemas(params, 'userSchema', new ResourceSchema(userSchema, [enterpriseUserSchema]), issues)
+  const groupResource = readSchemas(params, 'groupSchema', new ResourceSchema(groupSchema), issues)
+  const builtIn = values.mapping === 'scim'
+  const loginAttribute = readLoginAttribute(values, params, issues)
   const incoming = readRules('scim2tremolo', values, params, issues)
   const outgoing = readRules('tremolo2scim', values, params, issues)
-  const scimPaths = resolvePaths(outgoing, issues)
+  const scimPaths = resolvePaths(outgoing, userResource, issues)
   const usable = outgoing.filter((rule) => scimPaths.has(rule.attribute))
   const toInternal = prepareMapping(incoming, issues, context)
   const toScim = prepareMapping(usable, issues, context)
-  const derived = derivedFilterNames(incoming, usable, scimPaths)
+  const derived = derivedFilterNames(incoming, usable, userResource, scimPaths)
+  const userFilters = readFilterNames(params, 'userFilterScim2Ldap', userResource, issues, derived)
+  const groupFilters = readFilterNames(params, 'groupFilterScim2Ldap', groupResource, issues, new Map())
+  const ofUsers = builtIn ? userMapping(userResource, incoming, scimPaths.values()) : noMapping(userResource)
+  const ofGroups = builtIn ? groupMapping(groupResource, groupFilters) : noMapping(groupResource)
+  const mappingPath = params.pathOf('mapping')
+  checkNames(ofUsers, loginAttribute, mappingPath, issues)
+  checkNames(ofGroups, values.groupLookupAttributeName, mappingPath, issues)
   return {
     lookup: readLookup(values, params, issues),
     users: {
-      loginAttribute: values.uidAttributeName,
+      loginAttribute,
       idAttribute: values.idAttributeName,
-      lookupAttribute: values.lookupAttributeName ?? values.uidAttributeName,
-      filterNames: readFilterNames(params, 'userFilterScim2Ldap', userResource, issues, derived),
+      lookupAttribute: values.lookupAttributeName ?? loginAttribute,
+      filterNames: userFilters,
       schema: userResource,
-      supported: supportedUserSchema(userResource, scimPaths.values(), toInternal),
+      supported: supportedUserSchema(userResource, ofUsers, scimPaths.values(), toInternal),
+      mapping: ofUsers,
+      produces: [...toInternal.produces.map(({ attribute }) => attribute), ...ofUsers.produces],
+      mappingPath,
     },
     groups: {
       lookupAttribute: values.groupLookupAttributeName,
       idAttribute: values.groupIdName,
       displayAttribute: values.groupDisplayName,
       memberAttribute: values.groupMemberAttributeName,
-      filterNames: readFilterNames(params, 'groupFilterScim2Ldap', groupResource, issues, new Map()),
+      filterNames: groupFilters,
       schema: groupResource,
+      supported: supportedGroupSchema(groupResource, ofGroups, groupFilters, values),
+      mapping: ofGroups,
     },
     workflows: {
       user: values.workflowName,
       deleteUser: values.deleteUserWorkflowName,
       members: values.groupWorkflow,
       deleteGroup: values.groupDeleteWorkflow,
+      createGroup: values.groupCreateWorkflow,
+      updateGroup: values.groupUpdateWorkflow,
     },
+    client: clientProfiles[values.client],
+    journal: values.journal,
+    events: readEvents(values, params, issues),
     toInternal,
     toScim,
     scimPaths,
   }
+}
+
+/** Without mapping lines the login needs no attribute of its own choosing. */
+function readLoginAttribute(values: Values, params: Params, issues: Issues): string {
+  const { uidAttributeName, mapping } = values
+  if (uidAttributeName !== undefined) return uidAttributeName
+  if (mapping !== 'scim') {
+    issues.error(params.pathOf('uidAttributeName'), 'parameter "uidAttributeName" is required')
+  }
+  return 'userName'
 }
 
 function readLookup(values: Values, params: Params, issues: Issues): GatewayConfig['lookup'] {
@@ -106,73 +153,6 @@ function readLookup(values: Values, params: Params, issues: Issues): GatewayConf
   return { kind: 'target', name: values.lookupTarget ?? '' }
 }
 
-/** The list and the `.source` parameters must name the same attributes. */
-function readRules(direction: Direction, values: Values, params: Params, issues: Issues): MappingRule[] {
-  const sources = values[`${direction}.<attribute>.source`]
-  const types = values[`${direction}.<attribute>.sourceType`]
-  const listed = values[direction]
-  for (const part of ['source', 'sourceType', 'targetType'] as const) {
-    for (const attribute of values[`${direction}.<attribute>.${part}`].keys()) {
-      if (listed.includes(attribute)) continue
-      const name = `${direction}.${attribute}.${part}`
-      issues.error(
-        params.pathOf(name),
-        `"${attribute}" is not in the list ${direction}${suggestion(attribute, listed)}`,
-      )
-    }
-  }
-  return listed.flatMap((attribute, i) => {
-    const source = sources.get(attribute)
-    if (source === undefined) {
-      issues.error(params.pathOf(direction, i), `"${attribute}" has no parameter "${direction}.${attribute}.source"`)
-      return []
-    }
-    const path = params.pathOf(`${direction}.${attribute}.source`)
-    return [{ attribute, source, sourceType: types.get(attribute) ?? 'user', path }]
-  })
-}
-
-/** Attributes that the gateway makes itself. */
-const ownAttributes = new Set(['id', 'schemas', 'meta', 'password'])
-
-function resolvePaths(rules: readonly MappingRule[], issues: Issues): Map<string, AttributePath> {
-  const paths = new Map<string, AttributePath>()
-  for (const { attribute, path } of rules) {
-    const resolved = userResource.resolve(attribute)
-    if (resolved?.kind !== 'attribute') {
-      const known = Array.from(userResource.attributes(), (ref) => ref.attribute.name)
-      issues.error(path, `no SCIM user attribute "${attribute}"${suggestion(attribute, known)}`)
-    } else if (ownAttributes.has(resolved.attribute.name)) {
-      issues.warning(path, `"${resolved.attribute.name}" is made by the gateway itself; the mapping is not used`)
-    } else if (resolved.sub !== undefined && resolved.attribute.multiValued) {
-      issues.error(path, `"${attribute}" is part of a list; map "${resolved.attribute.name}" as a whole`)
-    } else {
-      paths.set(attribute, resolved)
-    }
-  }
-  return paths
-}
-
-/** One-to-one rules say by which attribute to filter; what is shown counts for more than what is taken. */
-function derivedFilterNames(
-  incoming: readonly MappingRule[],
-  outgoing: readonly MappingRule[],
-  scimPaths: ReadonlyMap<string, AttributePath>,
-): ReadonlyMap<AttributePath, string> {
-  const names = new Map<AttributePath, string>()
-  const add = (path: AttributePath | undefined, internal: string): void => {
-    // Logins are looked up, not compared by a mapped copy.
-    if (path !== undefined && path.attribute.name !== 'userName') names.set(path, internal)
-  }
-  for (const { sourceType, source, attribute } of incoming) {
-    if (sourceType === 'user') add(userResource.resolveAttribute(source), attribute)
-  }
-  for (const { sourceType, source, attribute } of outgoing) {
-    if (sourceType === 'user') add(scimPaths.get(attribute), source)
-  }
-  return names
-}
-
 export function gatewayFlow(config: GatewayConfig): AttributeFlow {
   const { users, workflows, lookup } = config
   const given = [
@@ -180,22 +160,28 @@ export function gatewayFlow(config: GatewayConfig): AttributeFlow {
     users.lookupAttribute,
     ...(users.idAttribute === undefined ? [] : [users.idAttribute]),
   ]
+  const builtIn = (attribute: string) => ({ attribute, path: users.mappingPath })
   return {
-    produces: config.toInternal.produces,
+    produces: [...config.toInternal.produces, ...users.mapping.produces.map(builtIn)],
     workflows: [workflows.user, workflows.deleteUser, workflows.members].filter((name) => name !== undefined),
-    reads: config.toScim.reads,
+    reads: [...config.toScim.reads, ...users.mapping.produces.map(builtIn)],
     target: lookup.kind === 'target' ? lookup.name : undefined,
     given,
+    builtInAt: users.mappingPath,
   }
 }
 
-export function summarize({ lookup, workflows }: GatewayConfig): { label: string; value: string }[] {
+export function summarize({ lookup, users, workflows, events }: GatewayConfig): { label: string; value: string }[] {
   const rows: [string, string | undefined][] = [
     lookup.kind === 'target' ? ['target', lookup.name] : ['directory', lookup.base.toString()],
+    ['mapping', users.mapping.isEmpty ? undefined : `scim, ${users.mapping.produces.length} internal attributes`],
     ['workflow: user', workflows.user],
     ['workflow: delete user', workflows.deleteUser],
     ['workflow: group members', workflows.members],
     ['workflow: delete group', workflows.deleteGroup],
+    ['workflow: create group', workflows.createGroup],
+    ['workflow: update group', workflows.updateGroup],
+    ['events', events?.stream.name],
   ]
   return rows.flatMap(([label, value]) => (value === undefined ? [] : [{ label, value }]))
 }

@@ -1,8 +1,10 @@
 import type { User } from '#identity/user.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { scimError } from '#protocols/scim/scim-error.ts'
 import type { WorkflowStarter } from '#sdk/host.ts'
 import type { Mapping } from '#sdk/mapping.ts'
-import type { WorkflowResult } from '#sdk/workflow.ts'
+import type { ReadVersion, WorkflowResult } from '#sdk/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { GroupView } from './group-view.ts'
 import type { KeyedLock } from './keyed-lock.ts'
@@ -27,16 +29,24 @@ export interface WorkflowRequest {
   readonly user: User
   readonly params?: Readonly<Record<string, string>>
   readonly password?: string
+  /** Attributes that the user is to have no more. */
+  readonly cleared?: readonly string[]
+  /** The login the user is to have from now on. */
+  readonly newUserID?: string | undefined
+  /** The change holds only while the target has this version. */
+  readonly basedOn?: ReadVersion | undefined
+  /** What it is about, where that is not its user. */
+  readonly subject?: string
 }
 
 /** SCIM never rewrites memberships as a list, so a workflow keeps them unless its own tasks change them. */
-export function runWorkflow(
+export async function runWorkflow(
   parts: GatewayParts,
-  { exchange }: ScimCall,
+  { exchange, notes }: ScimCall,
   request: WorkflowRequest,
 ): Promise<WorkflowResult> {
-  const { name, user, params = {}, password } = request
-  return parts.workflows.run({
+  const { name, user, params = {}, password, cleared = [], newUserID, basedOn, subject } = request
+  const running = parts.workflows.run({
     name,
     user,
     params,
@@ -44,5 +54,18 @@ export function runWorkflow(
     requestId: exchange.request.id,
     keepGroups: true,
     ...(password === undefined ? {} : { password }),
+    ...(cleared.length === 0 ? {} : { cleared }),
+    ...(newUserID === undefined ? {} : { newUserID }),
+    ...(basedOn === undefined ? {} : { basedOn }),
+    ...(subject === undefined ? {} : { subject }),
   })
+  const result = await running.catch(refusedValue)
+  notes.workflows.push(result.id)
+  return result
+}
+
+/** What a target says that it cannot hold is a value that the client sent. */
+function refusedValue(error: unknown): never {
+  const isValue = error instanceof GatewayError && error.code === 'BAD_REQUEST' && error.keyword === undefined
+  throw isValue ? scimError('invalidValue', error.publicText, { cause: error }) : error
 }

@@ -2,85 +2,117 @@ import type { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { type MemberChange, memberChange, needsPresentMembers } from '#protocols/scim/patch/member-change.ts'
 import type { PatchOperation } from '#protocols/scim/patch/patch-operation.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
 import { inParallel } from './in-parallel.ts'
-import { type FoundGroup, type FoundUser, lookupWidth } from './lookups.ts'
+import type { FoundGroup, FoundUser } from './lookups.ts'
+import { retryWhileChanged } from './retry-changed.ts'
 import { notFound, notSupported, type ScimCall } from './scim-call.ts'
 import { bareUser } from './user-changes.ts'
+import { userKey } from './user-writer.ts'
 
-/** How many member workflows of one request run side by side. */
-const runWidth = 8
+/** How many members of one request are looked up or changed side by side: what runs at once shares a commit. */
+const width = 32
 
-interface MemberRun {
+export interface MemberRun {
   readonly member: FoundUser
   readonly remove: boolean
 }
 
 /**
- * Makes operations on `members` into one workflow run for each member that really changes. Every member is looked up
- * before the first run. A failure part way is thrown and what was done stays; the same request again completes it.
+ * One run for each member that really changes. Nothing is changed yet. Throws invalidValue when someone to be added does
+ * not exist; someone to be removed who does not exist is removed. NOT_SUPPORTED when members cannot be changed here.
  */
-export async function changeMembers(
+export async function planMembers(
   parts: GatewayParts,
-  call: ScimCall,
-  found: FoundGroup,
+  found: FoundGroup | undefined,
   operations: readonly PatchOperation[],
-): Promise<void> {
-  const name = parts.config.workflows.members
-  if (name === undefined) throw notSupported('This gateway does not change the members of groups.')
-  const change = memberChange(operations, needsPresentMembers(operations) ? await presentMembers(parts, found) : [])
-  const runs = await plan(parts, found, change)
-  let done = 0
+): Promise<MemberRun[]> {
+  if (operations.length === 0) return []
+  const present = found !== undefined && needsPresentMembers(operations) ? await presentMembers(parts, found) : []
+  const change = memberChange(operations, present)
+  const runs = await realChanges(parts, found, change, new Set(present.map(({ value }) => value)))
+  if (runs.length > 0 && parts.config.workflows.members === undefined) {
+    throw notSupported('This gateway does not change the members of groups.')
+  }
+  return runs
+}
+
+async function presentMembers(parts: GatewayParts, { id }: FoundGroup) {
+  const found = await parts.lookups.groupById(id, true)
+  if (found === undefined) throw notFound('group', id)
+  return (await parts.lookups.members(found)).map(({ id: value }) => ({ value, type: 'User' }) satisfies JsonObject)
+}
+
+async function realChanges(
+  { lookups }: GatewayParts,
+  found: FoundGroup | undefined,
+  change: MemberChange,
+  present: ReadonlySet<string>,
+): Promise<MemberRun[]> {
+  const wanted = [
+    ...Array.from(change.remove, (id) => ({ id, remove: true })),
+    ...Array.from(change.add, (id) => ({ id, remove: false })).filter(({ id }) => !present.has(id)),
+  ]
+  let missing = wanted.length
   try {
-    await inParallel(runs, runWidth, async ({ member, remove }) => {
-      // Under the lock that deleting takes, and asked again: a workflow would bring a user who is gone back to life.
-      await parts.lock.run(`user ${member.id.toLowerCase()}`, async () => {
-        if ((await parts.lookups.userById(member.id)) === undefined) {
-          if (remove) return
-          throw noSuchMember(member.id)
-        }
-        await runWorkflow(parts, call, {
-          name,
-          user: bareUser(parts, member.user),
-          params: { groupname: found.group.name, removegroup: String(remove) },
-        })
-      })
-      done++
+    const runs = await inParallel(wanted, width, async ({ id, remove }, index): Promise<MemberRun[]> => {
+      const member = await lookups.userById(id)
+      if (member === undefined) {
+        if (remove) return []
+        missing = Math.min(missing, index)
+        throw noSuchMember(id)
+      }
+      const isMember = found !== undefined && (await lookups.isMember(found, member))
+      return isMember === remove ? [{ member, remove }] : []
     })
+    return runs.flat()
   } catch (error) {
-    if (done > 0) {
-      const { id: requestId } = call.exchange.request
-      const progress = { group: found.group.name, done, wanted: runs.length, requestId }
-      parts.log.error('a change of members stopped part way', progress)
-    }
-    throw error
+    // Which of several look-ups failed first is chance; which of the members stands first is not.
+    const first = wanted[missing]
+    throw first === undefined ? error : noSuchMember(first.id)
   }
 }
 
-async function presentMembers(parts: GatewayParts, { id }: FoundGroup): Promise<JsonObject[]> {
-  const found = await parts.lookups.groupById(id, true)
-  if (found === undefined) throw notFound('group', id)
-  return (await parts.lookups.memberIds(found)).map((value) => ({ value, type: 'User' }))
+/** Runs the workflow of each member; `done` is called for each that ended. The first failure is thrown. */
+export async function runMembers(
+  parts: GatewayParts,
+  call: ScimCall,
+  groupName: string,
+  runs: readonly MemberRun[],
+  done: () => void,
+): Promise<void> {
+  await inParallel(runs, width, async (run) => {
+    // Under the lock that deleting takes, and asked again: a workflow would bring a user who is gone back to life.
+    await parts.lock.within(userKey(run.member.id), () => runMember(parts, call, groupName, run))
+    done()
+  })
 }
 
-/** Throws invalidValue when someone to be added does not exist; someone to be removed who does not exist is removed. */
-async function plan(parts: GatewayParts, found: FoundGroup, change: MemberChange): Promise<MemberRun[]> {
-  const wanted = [
-    ...Array.from(change.remove, (id) => ({ id, remove: true })),
-    ...Array.from(change.add, (id) => ({ id, remove: false })),
-  ]
-  const { lookups } = parts
-  const runs = await inParallel(wanted, lookupWidth, async ({ id, remove }): Promise<MemberRun[]> => {
+/** The run is bound to the version that was read, so that of two processes neither undoes what the other did. */
+function runMember(
+  parts: GatewayParts,
+  call: ScimCall,
+  groupName: string,
+  { member: { id }, remove }: MemberRun,
+): Promise<void> {
+  const { lookups, config } = parts
+  // A version that the client named is that of the group.
+  const unconditional = { ...call, ifMatch: undefined, ifNoneMatch: undefined }
+  return retryWhileChanged(unconditional, async () => {
     const member = await lookups.userById(id)
     if (member === undefined) {
-      if (remove) return []
+      if (remove) return
       throw noSuchMember(id)
     }
-    return (await lookups.isMember(found, member)) === remove ? [{ member, remove }] : []
+    await runWorkflow(parts, call, {
+      name: config.workflows.members ?? '',
+      user: bareUser(parts, member.user),
+      params: { groupname: groupName, removegroup: String(remove) },
+      basedOn: lookups.readVersion(member),
+    })
   })
-  return runs.flat()
 }
 
 const noSuchMember = (id: string): GatewayError =>
-  scimError('invalidValue', `There is no user ${JSON.stringify(id.slice(0, 80))} to be a member.`)
+  scimError('invalidValue', `There is no user ${quoted(id)} to be a member.`)

@@ -1,34 +1,41 @@
+import type { Logger } from '#kernel/logger.ts'
 import type { ScimResource } from '#protocols/scim/resource.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import type { FoundGroup, Lookups } from './lookups.ts'
+import { GroupAttributes } from './group-attributes.ts'
+import type { FoundGroup, Lookups, Member } from './lookups.ts'
 import { resourceMeta } from './resource-meta.ts'
 
 /** Makes SCIM resources of groups. */
 export class GroupView {
+  readonly attributes: GroupAttributes
   readonly #config: GatewayConfig
   readonly #lookups: Lookups
 
-  constructor(config: GatewayConfig, lookups: Lookups) {
+  constructor(config: GatewayConfig, lookups: Lookups, log: Logger) {
+    this.attributes = new GroupAttributes(config, log)
     this.#config = config
     this.#lookups = lookups
   }
 
-  /** `members` only where the group was read with them. */
-  async resource(found: FoundGroup, base: string, members: boolean): Promise<ScimResource> {
+  /** With all members only where the group was read with them; a list shows just these. */
+  async resource(found: FoundGroup, base: string, members: boolean | readonly Member[]): Promise<ScimResource> {
     const { id, group } = found
-    const { schema, displayAttribute } = this.#config.groups
-    const display = displayAttribute === undefined ? undefined : group.attributes?.first(displayAttribute)
-    const resource: ScimResource = { schemas: [schema.core.id], id, displayName: display ?? group.name }
-    if (members) {
-      const ids = await this.#lookups.memberIds(found)
-      if (ids.length > 0) resource['members'] = ids.map((member) => memberElement(member, base))
-    }
+    const { schema } = this.#config.groups
+    const { displayed } = this.attributes
+    const display = displayed === undefined ? undefined : group.attributes?.first(displayed)
+    const schemas = [schema.core.id]
+    const resource: ScimResource = { schemas, id, displayName: display ?? group.name }
+    if (group.attributes !== undefined) this.attributes.show(resource, group.attributes)
+    for (const extension of schema.extensions) if (resource[extension.id] !== undefined) schemas.push(extension.id)
+    const shown = members === true ? await this.#lookups.members(found) : members
+    if (shown !== false && shown.length > 0) resource['members'] = shown.map((member) => memberElement(member, base))
     resource['meta'] = resourceMeta('Group', `${base}/Groups/${encodeURIComponent(id)}`, group)
     return resource
   }
 }
 
-const memberElement = (id: string, base: string) => ({
+/** No name of the member: it would be a client's to read at the member, and old here after a rename. */
+const memberElement = ({ id }: Member, base: string) => ({
   value: id,
   $ref: `${base}/Users/${encodeURIComponent(id)}`,
   type: 'User',

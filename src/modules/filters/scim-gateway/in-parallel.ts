@@ -1,4 +1,7 @@
-/** Maps with at most `width` calls under way. The first failure rejects, and no further call is started. */
+/**
+ * Maps with at most `width` calls under way. After the first failure no further call is started; what is under way is
+ * waited for, and then the failure is thrown.
+ */
 export async function inParallel<T, R>(
   items: readonly T[],
   width: number,
@@ -6,18 +9,18 @@ export async function inParallel<T, R>(
 ): Promise<R[]> {
   const results: R[] = new Array(items.length)
   const pending = items.entries()
-  let failed = false
+  let failure: { readonly error: unknown } | undefined
   const worker = async (): Promise<void> => {
     for (const [index, item] of pending) {
-      if (failed) return
+      if (failure !== undefined) return
       try {
         results[index] = await work(item, index)
       } catch (error) {
-        failed = true
-        throw error
+        failure ??= { error }
       }
     }
   }
   await Promise.all(Array.from({ length: Math.min(width, items.length) }, worker))
+  if (failure !== undefined) throw failure.error
   return results
 }

@@ -32,3 +32,18 @@ test('what waits is bounded, and room comes back', async () => {
   await Promise.all(running)
   await expect(lock.run('x', tick)).resolves.toBeUndefined()
 })
+
+test('a part of work that runs already is never refused, but waits its turn', async () => {
+  const lock = new KeyedLock(1)
+  const log: string[] = []
+  const nested = (name: string) =>
+    lock.within('user', async () => {
+      log.push(`start ${name}`)
+      await tick()
+      log.push(`end ${name}`)
+    })
+  await lock.run('group', async () => {
+    await Promise.all([nested('a'), nested('b')])
+  })
+  expect(log).toEqual(['start a', 'end a', 'start b', 'end b'])
+})

@@ -18,13 +18,21 @@ export class KeyedLock {
       throw new GatewayError('TOO_MANY_REQUESTS', `${this.#pending} changes are waiting`, { retryAfter: 1 })
     }
     this.#pending++
+    try {
+      return await this.within(key, work)
+    } finally {
+      this.#pending--
+    }
+  }
+
+  /** For a part of work that runs already under another key: it is never refused, since that would leave half of it done. */
+  async within<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#tails.get(key)
     const turn = before === undefined ? work() : before.then(work, work)
     this.#tails.set(key, turn)
     try {
       return await turn
     } finally {
-      this.#pending--
       if (this.#tails.get(key) === turn) this.#tails.delete(key)
     }
   }

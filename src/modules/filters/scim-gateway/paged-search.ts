@@ -1,16 +1,20 @@
 import type { Filter } from '#identity/filter/ast.ts'
+import type { SortOrder } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { expiredCursor, invalidCursor } from '#protocols/scim/cursor.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import type { PageRequest } from '#protocols/scim/list-response.ts'
-import type { ScimResource } from '#protocols/scim/resource.ts'
+import { isNever } from '#protocols/scim/filter/settle-filter.ts'
+import { resourceTypeOf, type ScimResource } from '#protocols/scim/resource.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
+import { type Sort, sortResources } from '#protocols/scim/sort.ts'
 import type { SearchPage } from '#sdk/target.ts'
-import type { Translation } from './filter-translation.ts'
+import { heldAt, type NameOf, type Translation, translateFilter } from './filter-translation.ts'
 import { inParallel } from './in-parallel.ts'
+import type { Extent, ListRequest, ResourcePage } from './list-request.ts'
 import { lookupWidth, type Query } from './lookups.ts'
 
-/** How many candidates are tested one by one where a filter cannot be left to the store. */
+/** How many candidates are read where a filter or an order cannot be left to the store. */
 export const maxCandidates = 10_000
 const chunk = 1000
 
@@ -19,59 +23,127 @@ export interface Search<T> {
   toResource(item: T): Promise<ScimResource>
 }
 
-export interface ResourcePage {
-  readonly resources: readonly ScimResource[]
-  readonly total: number
+const everything: Translation = { filter: undefined, exact: true }
+
+/** The page as the store gives it where it understands filter and order; else candidates are read and tested here. */
+export async function pagedSearch<T>(source: Search<T>, list: ListRequest, nameOf: NameOf): Promise<ResourcePage> {
+  const { filter, sort, extent } = list
+  if (isNever(filter)) return { resources: [], total: 0 }
+  const translation = filter === undefined ? everything : translateFilter(filter, nameOf)
+  const order = sort === undefined ? undefined : storeOrder(sort, nameOf)
+  const stored = translation.filter === undefined ? {} : { filter: translation.filter }
+  if (extent.kind === 'all' || !translation.exact || order === 'unknown') {
+    return pageOf(await candidates(source, stored, translation.exact ? undefined : filter), list)
+  }
+  return storedPage(source, order === undefined ? stored : { ...stored, sort: order }, extent)
 }
 
-/** The page as the store gives it where it understands the filter; else candidates are read and tested here. */
-export async function pagedSearch<T>(
+/** Positions are told apart by their first letter: of the store's own making, a number of resources, or a resource. */
+const positions = { store: 's', offset: 'o', resource: 'r' } as const
+
+async function storedPage<T>(
   source: Search<T>,
-  filter: ScimFilter | undefined,
-  translation: Translation,
-  page: PageRequest,
+  stored: Pick<Query, 'filter' | 'sort'>,
+  extent: Exclude<Extent, { kind: 'all' }>,
 ): Promise<ResourcePage> {
-  const { filter: stored, exact } = translation
-  if (filter !== undefined && !exact) return pageOf(await candidates(source, stored, filter), page)
+  const { count } = extent
+  const start = startOf(extent)
   // Not every store knows a page of none.
-  const query = { offset: page.startIndex - 1, limit: Math.max(1, page.count) }
-  const found = await searched(source, stored === undefined ? query : { ...query, filter: stored })
-  const resources = await inParallel(found.items.slice(0, page.count), lookupWidth, (item) => source.toResource(item))
-  return { resources, total: found.total }
+  const found = await searched(source, { ...stored, ...start, limit: Math.max(1, count) })
+  const items = found.items.slice(0, count)
+  const resources = await inParallel(items, lookupWidth, (item) => source.toResource(item))
+  const next = extent.kind === 'cursor' ? nextPosition(found, start) : undefined
+  return { resources, total: found.total, ...(next === undefined ? {} : { next }) }
 }
 
-/** What a store says of a search that it refuses can only be about the filter. */
-async function searched<T>(source: Search<T>, query: Query): Promise<SearchPage<T>> {
+function startOf(extent: Exclude<Extent, { kind: 'all' }>): Pick<Query, 'offset' | 'after'> {
+  if (extent.kind === 'index') return { offset: extent.offset }
+  const { after } = extent
+  if (after === undefined) return { offset: 0 }
+  const rest = after.slice(1)
+  if (after.startsWith(positions.store)) return { offset: 0, after: rest }
+  if (!after.startsWith(positions.offset) || !/^\d{1,15}$/.test(rest)) throw invalidCursor()
+  return { offset: Number(rest) }
+}
+
+/** A store that gives no positions is asked by offset. */
+function nextPosition<T>({ items, total, next }: SearchPage<T>, start: Pick<Query, 'offset' | 'after'>) {
+  if (next !== undefined) return positions.store + next
+  const end = start.offset + items.length
+  return start.after === undefined && items.length > 0 && end < total ? `${positions.offset}${end}` : undefined
+}
+
+/** What a store says of a search that it refuses can only be about the filter, or about a position of the client's. */
+async function searched<T>(source: Search<T>, query: Query, isPosition = query.after !== undefined) {
   try {
     return await source.search(query)
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== 'BAD_REQUEST') throw error
-    throw scimError('invalidFilter', error.publicText, { cause: error })
+    throw isPosition ? invalidCursor(error) : scimError('invalidFilter', error.publicText, { cause: error })
   }
 }
 
-/** A page of what is all in hand. */
-export const pageOf = (resources: readonly ScimResource[], { startIndex, count }: PageRequest): ResourcePage => ({
-  resources: resources.slice(startIndex - 1, startIndex - 1 + count),
-  total: resources.length,
-})
+/** A page, in order, of what is all in hand and matches. */
+export function pageOf(matching: readonly ScimResource[], { sort, extent }: ListRequest): ResourcePage {
+  const all = sort === undefined ? matching : sortResources(matching, sort)
+  const total = all.length
+  if (extent.kind === 'all') return { resources: all, total }
+  const start = extent.kind === 'index' ? extent.offset : behind(all, extent.after)
+  const resources = all.slice(start, start + extent.count)
+  const last = resources.at(-1)
+  if (extent.kind === 'index' || last === undefined || start + resources.length >= total) return { resources, total }
+  return { resources, total, next: placeOf(last) }
+}
+
+/** Resources of two types may have the same id. */
+const placeOf = (resource: ScimResource): string =>
+  `${positions.resource}${resourceTypeOf(resource) ?? ''} ${String(resource['id'])}`
+
+function behind(all: readonly ScimResource[], after: string | undefined): number {
+  if (after === undefined) return 0
+  if (!after.startsWith(positions.resource)) throw invalidCursor()
+  const at = all.findIndex((resource) => placeOf(resource) === after)
+  if (at < 0) throw expiredCursor()
+  return at + 1
+}
 
 async function candidates<T>(
   source: Search<T>,
-  stored: Filter | undefined,
-  filter: ScimFilter,
+  stored: { readonly filter?: Filter },
+  filter: ScimFilter | undefined,
 ): Promise<ScimResource[]> {
   const matching: ScimResource[] = []
-  for (let offset = 0; ; ) {
-    const query = { offset, limit: chunk }
-    const found = await searched(source, stored === undefined ? query : { ...query, filter: stored })
+  let place: Pick<Query, 'offset' | 'after'> = { offset: 0 }
+  for (let read = 0; ; ) {
+    const found: SearchPage<T> = await searched(source, { ...stored, ...place, limit: chunk }, false)
     if (found.total > maxCandidates) {
-      throw scimError('tooMany', 'The filter cannot be served by the store and would have to test too many resources.')
+      throw scimError('tooMany', 'The store cannot serve this filter or order, and too many resources would be read.')
     }
     for (const resource of await inParallel(found.items, lookupWidth, (item) => source.toResource(item))) {
-      if (evaluateFilter(filter, resource)) matching.push(resource)
+      if (filter === undefined || evaluateFilter(filter, resource)) matching.push(resource)
     }
-    offset += found.items.length
-    if (found.items.length === 0 || offset >= found.total) return matching
+    read += found.items.length
+    if (found.items.length === 0 || read >= found.total) return matching
+    place = found.next === undefined ? { offset: read } : { offset: 0, after: found.next }
   }
+}
+
+const textTypes: ReadonlySet<string> = new Set(['string', 'reference', 'boolean'])
+
+/**
+ * The same order as a store keeps it: undefined where no resource has the attribute, `unknown` where stores do not agree
+ * on the order (numbers, dates), or which of several values counts.
+ */
+function storeOrder({ path, descending }: Sort, nameOf: NameOf): SortOrder | 'unknown' | undefined {
+  const { attribute: owner, sub } = path
+  const leaf = sub ?? owner
+  const held = heldAt(path, nameOf)
+  if (held?.names.length === 0) return undefined
+  if (held === undefined || held.inside === true) return 'unknown'
+  const [attribute, second] = held.names
+  const ownName = sub === undefined && (owner.name === 'userName' || owner.name === 'id')
+  if (attribute === undefined || (second !== undefined && !ownName)) return 'unknown'
+  if ((owner.multiValued && held.primaryFirst !== true) || leaf.multiValued || !textTypes.has(leaf.type))
+    return 'unknown'
+  return { attribute, descending, caseExact: leaf.caseExact }
 }

@@ -1,6 +1,8 @@
 import { Dn } from '#identity/dn.ts'
+import { parseTrustedUrl } from '#protocols/jwt/issuer-url.ts'
 import { sourceTypes } from '#sdk/mapping.ts'
-import { choice, flag, list, parsed, text } from '#sdk/parameter-types.ts'
+import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { clientNames } from './client-profile.ts'
 
 const source = (about: string) => text({ about })
 const sourceType = choice(sourceTypes, {
@@ -8,6 +10,16 @@ const sourceType = choice(sourceTypes, {
   fallback: 'user',
 })
 const targetType = text({ about: 'Accepted and not used: values are texts.' })
+
+function plainName(value: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(value)) return value
+  throw new Error('must be letters, digits, dots, dashes and underscores')
+}
+
+function bearerToken(value: string): string {
+  if (/^[\x21-\x7e]{1,4096}$/.test(value)) return value
+  throw new Error('must be visible ASCII characters')
+}
 
 export const parameterTable = {
   lookupFromLDAP: flag({ about: 'Whether look-ups go through the virtual directory instead of a target.' }),
@@ -18,7 +30,17 @@ export const parameterTable = {
     about: 'The target that users and groups are looked up in; needed unless lookupFromLDAP is "true".',
     reference: 'target',
   }),
-  uidAttributeName: text({ about: "The attribute that holds a user's login.", required: true }),
+  mapping: choice(['lines', 'scim'], {
+    about: 'Whether SCIM attributes are mapped by lines only, or all of them by the built-in mapping and by lines.',
+    fallback: 'lines',
+  }),
+  userSchema: list({
+    about: 'Schemas of users beyond the core and enterprise ones, as in RFC 7643 7; may be repeated.',
+  }),
+  groupSchema: list({ about: 'The same for groups.' }),
+  uidAttributeName: text({
+    about: "The attribute that holds a user's login; needed unless the mapping is scim, where it is userName.",
+  }),
   idAttributeName: text({
     about: "The attribute that holds a user's id; where it is the login's own attribute, logins are the ids.",
   }),
@@ -37,12 +59,44 @@ export const parameterTable = {
     reference: 'workflow',
     absentReference: 'warning',
   }),
+  groupCreateWorkflow: text({
+    about: 'The workflow that creates a group; without it, creating one answers 501.',
+    reference: 'workflow',
+  }),
+  groupUpdateWorkflow: text({
+    about: 'The workflow that renames a group or changes its attributes; without it, a new name is refused.',
+    reference: 'workflow',
+  }),
   groupLookupAttributeName: text({ about: 'The attribute that groups are looked up by.', fallback: 'name' }),
   groupIdName: text({ about: "The attribute that holds a group's id; the group's name when absent." }),
   groupDisplayName: text({ about: "The attribute shown as a group's displayName; the group's name when absent." }),
   groupMemberAttributeName: text({
     about: 'The attribute that holds the members of a group in the virtual directory.',
     fallback: 'uniqueMember',
+  }),
+  client: choice(clientNames, {
+    about: 'Whose habits the gateway follows where clients differ; tolerant suits them all.',
+    fallback: 'tolerant',
+  }),
+  journal: wholeNumber({
+    about: 'How many of the latest calls the request journal keeps; 0 keeps none.',
+    fallback: 1000,
+    max: 100_000,
+  }),
+  events: parsed('name', plainName, { about: 'The stream that events about changes are put into; none when absent.' }),
+  eventsIssuer: text({ about: 'The issuer that event tokens name (iss).' }),
+  eventsAudience: text({ about: 'The receiver that event tokens name (aud).' }),
+  eventsPushUrl: parsed('URL', parseTrustedUrl, {
+    about: 'Where events are pushed to: https, or http on this machine; without it they wait to be polled.',
+  }),
+  eventsPushToken: parsed('token', bearerToken, {
+    about: 'The bearer token that pushes are sent with.',
+    secret: true,
+  }),
+  eventsKey: parsed('name', plainName, { about: 'The signing key of the data folder; scim-events when absent.' }),
+  eventsPayload: choice(['notice', 'full'], {
+    about: 'Whether events tell the names of what changed, or the whole resource.',
+    fallback: 'notice',
   }),
   scim2tremolo: list({ about: 'Internal attributes that are made from SCIM attributes.' }),
   'scim2tremolo.<attribute>.source': source('Where the internal attribute comes from.'),

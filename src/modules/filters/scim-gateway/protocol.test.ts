@@ -18,12 +18,25 @@ describe('discovery', () => {
     expect(body).toMatchObject({
       patch: { supported: true },
       filter: { supported: true, maxResults: 200 },
-      bulk: { supported: false },
-      sort: { supported: false },
+      bulk: { supported: true, maxOperations: 1000, maxPayloadSize: 4_194_304 },
+      sort: { supported: true },
       etag: { supported: false },
       changePassword: { supported: false },
+      pagination: {
+        cursor: true,
+        index: true,
+        defaultPaginationMethod: 'index',
+        defaultPageSize: 100,
+        maxPageSize: 200,
+      },
       meta: { location: `${base}/ServiceProviderConfig` },
     })
+  })
+
+  test('versions are offered where changes can be bound to them', async () => {
+    const people = Object.assign(new People(), { keepsVersions: true })
+    const { send } = await openGateway(scimGateway, { people })
+    expect((await send('GET', '/ServiceProviderConfig')).body).toMatchObject({ etag: { supported: true } })
   })
 
   test('resource types, all and one', async () => {
@@ -53,20 +66,32 @@ describe('discovery', () => {
 })
 
 describe('HTTP', () => {
-  test.each(['/Devices', '/Users/a/b', '/', '', '/users', '/__proto__', '/Users/%00', '/ServiceProviderConfig/x'])(
-    'nothing at %s',
-    async (path) => {
-      const { send } = await open()
-      const { status, body } = await send('GET', path)
-      expect([status, body['status']]).toEqual([404, '404'])
-    },
-  )
+  test.each([
+    '/Devices',
+    '/Users/a/b',
+    '//',
+    '//Users',
+    '/users',
+    '/__proto__',
+    '/constructor',
+    '/Bulk/x',
+    '/.search/x',
+    '/Users/%00',
+    '/ServiceProviderConfig/x',
+  ])('nothing at %s', async (path) => {
+    const { send } = await open()
+    const { status, body } = await send('GET', path)
+    expect([status, body['status']]).toEqual([404, '404'])
+  })
 
   test.each([
     ['POST', '/Users/ann', 'GET, PUT, PATCH, DELETE, HEAD, OPTIONS'],
     ['DELETE', '/Users', 'GET, POST, HEAD, OPTIONS'],
     ['POST', '/Schemas', 'GET, HEAD, OPTIONS'],
     ['TRACE', '/Users', 'GET, POST, HEAD, OPTIONS'],
+    ['POST', '', 'GET, HEAD, OPTIONS'],
+    ['DELETE', '/', 'GET, HEAD, OPTIONS'],
+    ['PATCH', '/Bulk', 'POST, OPTIONS'],
   ])('%s %s is 405 with Allow', async (method, path, allow) => {
     const { send } = await open()
     const { status, headers } = await send(method, path, {})
@@ -92,15 +117,5 @@ describe('HTTP', () => {
     expect((await post('application/json; charset=utf-8')).status).toBe(201)
     expect((await send('GET', '/Users', undefined, { accept: 'text/html' })).status).toBe(406)
     expect((await send('GET', '/Users', undefined, { accept: 'application/json' })).status).toBe(200)
-  })
-
-  test.each([
-    ['GET', '/Me'],
-    ['POST', '/Bulk'],
-    ['POST', '/.search'],
-    ['POST', '/Users/.search'],
-  ])('%s %s is 501', async (method, path) => {
-    const { send } = await open()
-    expect((await send(method, path, {})).status).toBe(501)
   })
 })

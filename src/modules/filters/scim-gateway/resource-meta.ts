@@ -1,4 +1,5 @@
 import type { JsonObject } from '#kernel/json.ts'
+import { entityTag } from '#protocols/scim/entity-tag.ts'
 
 interface Dated {
   readonly version?: string
@@ -13,6 +14,6 @@ export function resourceMeta(resourceType: string, location: string, stored: Dat
   if (created !== undefined) meta['created'] = created.toISOString()
   if (modified !== undefined) meta['lastModified'] = modified.toISOString()
   meta['location'] = location
-  if (version !== undefined) meta['version'] = `W/"${version}"`
+  if (version !== undefined) meta['version'] = entityTag(version)
   return meta
 }

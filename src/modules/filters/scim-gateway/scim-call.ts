@@ -1,41 +1,97 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { isJsonContent } from '#protocols/scim/media-type.ts'
+import { parseBody } from '#protocols/scim/parse-body.ts'
 import { type Projection, parseProjection } from '#protocols/scim/projection.ts'
 import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { scimMediaType } from '#protocols/scim/scim-error.ts'
+import type { ResourceChange } from '#protocols/scim/security-events.ts'
 import type { Exchange } from '#sdk/exchange.ts'
-import { type GatewayResponse, header } from '#sdk/http.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
+
+export type { ResourceChange } from '#protocols/scim/security-events.ts'
 
 /** The largest body of a request. */
 export const maxBody = 4 * 1024 * 1024
 
-/** One request to the gateway, routed: what was asked of which resource. */
+/**
+ * One thing asked of the gateway, routed: by a request, or by an operation inside one. Handlers read the call and never
+ * the request, so that both come the same way.
+ */
 export interface ScimCall {
+  /** Who asks, and in which request. */
   readonly exchange: Exchange
-  /** Empty where the request is to the collection. */
+  readonly method: string
+  /** Empty where the call is to the collection. */
   readonly id: string
   /** The gateway's own absolute address. */
   readonly base: string
+  readonly query: URLSearchParams
+  /** As in the headers of these names. */
+  readonly ifMatch: string | undefined
+  readonly ifNoneMatch: string | undefined
+  /** What the call did, filled in on the way, for the journal. */
+  readonly notes: CallNotes
+  /** Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE or INVALID_JSON. */
+  body(limit?: number): Promise<JsonValue>
 }
 
-const decoder = new TextDecoder('utf-8', { fatal: true })
+export interface CallNotes {
+  /** Ids of the workflow runs that were started. */
+  readonly workflows: string[]
+  /** The change as it was understood; values are left out by whoever keeps it. */
+  operations?: JsonValue
+  /** What was really done to resources; added by `addChange`. */
+  readonly changes: ResourceChange[]
+  /** Called with each change at once, for events. */
+  onChange?: (change: ResourceChange) => void
+}
 
-/** Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE or INVALID_JSON. */
-export async function readBody({ exchange }: ScimCall, limit = maxBody): Promise<JsonValue> {
+const notes = new WeakMap<Exchange, CallNotes>()
+
+/** The notes of a request: one for all calls that it leads to, found again by whoever looks at it as a whole. */
+export function notesOf(exchange: Exchange): CallNotes {
+  let found = notes.get(exchange)
+  if (found === undefined) {
+    found = { workflows: [], changes: [] }
+    notes.set(exchange, found)
+  }
+  return found
+}
+
+/**
+ * To be called as soon as a target has taken a change, while the resource is still locked: the order of these calls is
+ * the order in which receivers are told.
+ */
+export function addChange({ notes, exchange }: ScimCall, change: ResourceChange): void {
+  notes.changes.push(change)
+  notesOf(exchange).onChange?.(change)
+}
+
+/** A call as the request makes it. */
+export function callOf(exchange: Exchange, id: string): ScimCall {
   const { request } = exchange
+  return {
+    exchange,
+    method: request.method,
+    id,
+    base: request.origin + exchange.mount,
+    query: request.query,
+    ifMatch: header(request, 'if-match'),
+    ifNoneMatch: header(request, 'if-none-match'),
+    notes: notesOf(exchange),
+    body: (limit = maxBody) => readBody(request, limit),
+  }
+}
+
+async function readBody(request: GatewayRequest, limit: number): Promise<JsonValue> {
   const contentType = header(request, 'content-type')
   if (!isJsonContent(contentType)) {
     throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${contentType ?? ''}"`, {
       publicText: `The body must be ${scimMediaType} or application/json.`,
     })
   }
-  const body = await request.body(limit)
-  try {
-    return JSON.parse(decoder.decode(body))
-  } catch (cause) {
-    throw new GatewayError('INVALID_JSON', 'the body does not parse', { cause })
-  }
+  return parseBody(await request.body(limit))
 }
 
 export function answer(status: number, body: JsonObject, headers: Record<string, string> = {}): GatewayResponse {
@@ -48,11 +104,8 @@ export function answer(status: number, body: JsonObject, headers: Record<string,
 
 export const noContent: GatewayResponse = { status: 204, headers: {} }
 
-export function projectionOf({ exchange }: ScimCall, schema: ResourceSchema): Projection | undefined {
-  const { query } = exchange.request
-  return query.size === 0
-    ? undefined
-    : parseProjection(schema, query.get('attributes'), query.get('excludedAttributes'))
+export function projectionOf({ query }: ScimCall, schema: ResourceSchema): Projection | undefined {
+  return parseProjection(schema, query.get('attributes'), query.get('excludedAttributes'))
 }
 
 export const notFound = (what: string, id: string): GatewayError =>

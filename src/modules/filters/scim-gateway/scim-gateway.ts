@@ -1,14 +1,16 @@
-import { buildScoped } from '#kernel/scope.ts'
+import { buildScoped, type Scope } from '#kernel/scope.ts'
 import { errorBody, scimMediaType } from '#protocols/scim/scim-error.ts'
 import { defineFilter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
+import { announced } from './announced.ts'
 import { DirectoryLookups } from './directory-lookups.ts'
 import { type GatewayConfig, gatewayFlow, parseGatewayConfig, summarize } from './gateway-config.ts'
 import { GroupView } from './group-view.ts'
+import { journaled } from './journaled.ts'
 import { KeyedLock } from './keyed-lock.ts'
 import type { Lookups } from './lookups.ts'
 import { parameterTable } from './parameter-table.ts'
-import { createRouter } from './router.ts'
+import { createRouter, type Router } from './router.ts'
 import { targetLookups } from './target-lookups.ts'
 import { UserView } from './user-view.ts'
 
@@ -33,20 +35,35 @@ export default defineFilter({
       const toInternal = opened.own(await config.toInternal.create(host))
       const toScim = opened.own(await config.toScim.create(host))
       const lookups = createLookups(config, host)
-      return createRouter({
+      const router = createRouter({
         config,
         lookups,
         toInternal,
-        userView: new UserView(config, toScim, host.log),
-        groupView: new GroupView(config, lookups),
+        userView: new UserView(config, toScim, host.log, lookups.groupIdIsName),
+        groupView: new GroupView(config, lookups, host.log),
         workflows: host.workflows,
         lock: new KeyedLock(maxChanges),
         log: host.log,
       })
+      return watched(router, config, host, opened)
     })
     return { handle: (exchange) => router(exchange), close: () => scope.close() }
   },
 })
+
+/** The router with what the operator asked for around it: events inside, so that the journal tells whether they failed. */
+async function watched(router: Router, config: GatewayConfig, host: ModuleHost, opened: Scope): Promise<Router> {
+  const { events, journal } = config
+  let handler = router
+  if (events !== undefined) {
+    // Made or read now, so that a key that cannot be used stops the start and not a delivery.
+    await host.keys.signingKey(events.stream.key)
+    const stream = opened.own(host.openEventStream(events.stream))
+    handler = announced(handler, { stream, payload: events.payload, log: host.log })
+  }
+  if (journal === 0) return handler
+  return journaled(handler, opened.own(host.openJournal({ name: host.name, keep: journal })), host.clock)
+}
 
 function createLookups(config: GatewayConfig, host: ModuleHost): Lookups {
   const { lookup } = config

@@ -1,40 +1,119 @@
 import { type AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { Schema, SchemaAttribute } from '#protocols/scim/schema.ts'
 import type { PreparedMapping } from '#sdk/mapping.ts'
+import type { FilterNames } from './filter-names.ts'
+import { pathKey } from './path-key.ts'
+import type { SchemaMapping } from './schema-mapping.ts'
 
 /**
  * The schema that tells exactly what this gateway keeps: attributes it neither reads nor shows are not listed, those it
- * only shows are readOnly, those it only takes are writeOnly.
+ * only shows are readOnly, those it only takes are writeOnly. The same holds for each sub-attribute.
  */
 export function supportedUserSchema(
   full: ResourceSchema,
-  shown: Iterable<AttributePath>,
+  builtIn: SchemaMapping,
+  lines: Iterable<AttributePath>,
   toInternal: PreparedMapping,
 ): ResourceSchema {
-  const readable = new Set<SchemaAttribute>(Array.from(shown, (path) => path.attribute))
-  const writable = new Set<SchemaAttribute>()
+  const readable = new Set([...builtIn.shown, ...lines].map(pathKey))
+  const writable = new Set(builtIn.taken.map(pathKey))
   for (const { attribute } of toInternal.reads) {
     const path = full.resolveAttribute(attribute)
-    if (path !== undefined) writable.add(path.attribute)
+    if (path !== undefined) writable.add(pathKey(path))
   }
-  const login = full.resolveAttribute('userName')?.attribute
-  const view = (attribute: SchemaAttribute): SchemaAttribute[] => {
-    if (attribute === login) return [attribute]
-    const reads = readable.has(attribute)
-    const writes = writable.has(attribute) || (reads && toInternal.opaque)
-    if (!reads && !writes) return []
-    if (attribute.mutability === 'readOnly' || (reads && writes)) return [attribute]
-    return [reads ? readOnly(attribute) : { ...attribute, mutability: 'writeOnly', returned: 'never' }]
-  }
-  const cut = (schema: Schema): Schema => ({ ...schema, attributes: schema.attributes.flatMap(view) })
+  return cut(full, {
+    whole: ({ attribute }) => attribute.name === 'userName' || (attribute.name === 'groups' && !builtIn.isEmpty),
+    reads: (path) => readable.has(pathKey(path)),
+    writes: (path) => writable.has(pathKey(path)) || (toInternal.opaque && readable.has(pathKey(path))),
+  })
+}
+
+/** Parameters of the gateway. */
+interface GroupWorkflows {
+  readonly groupCreateWorkflow: string | undefined
+  readonly groupUpdateWorkflow: string | undefined
+  readonly groupWorkflow: string | undefined
+}
+
+/**
+ * Name and members, what the built-in mapping keeps, and what has an internal name; each as far as there are workflows
+ * that change it.
+ */
+export function supportedGroupSchema(
+  full: ResourceSchema,
+  builtIn: SchemaMapping,
+  names: FilterNames,
+  workflows: GroupWorkflows,
+): ResourceSchema {
+  const { groupCreateWorkflow, groupUpdateWorkflow, groupWorkflow } = workflows
+  const given = groupCreateWorkflow === undefined ? 'readOnly' : 'immutable'
+  const own = groupUpdateWorkflow === undefined ? given : undefined
+  const ofMembers = groupWorkflow === undefined ? 'readOnly' : undefined
+  const kept = new Set([...builtIn.shown.map(pathKey), ...names.keys()])
+  const isKept = (path: AttributePath): boolean => kept.has(pathKey(path))
+  const listed = cut(full, {
+    whole: ({ attribute, extension }) =>
+      extension === undefined && (attribute.name === 'displayName' || attribute.name === 'members'),
+    reads: isKept,
+    writes: isKept,
+  })
+  const mutable = (schema: Schema): Schema => ({
+    ...schema,
+    attributes: schema.attributes.map(membersByReference).map((attribute) => {
+      const limit = attribute.name === 'members' ? ofMembers : own
+      return limit === undefined || attribute.mutability === 'readOnly'
+        ? attribute
+        : { ...attribute, mutability: limit }
+    }),
+  })
+  return new ResourceSchema(mutable(listed.core), listed.extensions.map(mutable))
+}
+
+/** As the schema of RFC 7643 8.7.1 has them; the name that clients send with a member is not kept. */
+const membersByReference = (attribute: SchemaAttribute): SchemaAttribute =>
+  attribute.name === 'members'
+    ? { ...attribute, subAttributes: attribute.subAttributes.filter(({ name }) => name !== 'display') }
+    : attribute
+
+interface Support {
+  /** The attribute is listed as the schema has it. */
+  readonly whole: (path: AttributePath) => boolean
+  readonly reads: (path: AttributePath) => boolean
+  readonly writes: (path: AttributePath) => boolean
+}
+
+function cut(full: ResourceSchema, support: Support): ResourceSchema {
+  const cutSchema = (schema: Schema, extension?: string): Schema => ({
+    ...schema,
+    attributes: schema.attributes.flatMap((attribute) =>
+      view(extension === undefined ? { attribute } : { attribute, extension }, support),
+    ),
+  })
   return new ResourceSchema(
-    cut(full.core),
-    full.extensions.map(cut).filter((extension) => extension.attributes.length > 0),
+    cutSchema(full.core),
+    full.extensions.map((schema) => cutSchema(schema, schema.id)).filter(({ attributes }) => attributes.length > 0),
   )
 }
 
-const readOnly = (attribute: SchemaAttribute): SchemaAttribute => ({
-  ...attribute,
-  mutability: 'readOnly',
-  subAttributes: attribute.subAttributes.map(readOnly),
-})
+function view(path: AttributePath, support: Support): SchemaAttribute[] {
+  const { attribute } = path
+  if (support.whole(path)) return [attribute]
+  const reads = support.reads(path)
+  const writes = support.writes(path)
+  const parts = attribute.subAttributes.flatMap((sub) => {
+    const part = { ...path, sub }
+    return limited(sub, reads || support.reads(part), writes || support.writes(part))
+  })
+  if (parts.length === 0) return limited(attribute, reads, writes)
+  const readsAny = reads || parts.some(({ returned }) => returned !== 'never')
+  const writesAny = writes || parts.some(({ mutability }) => mutability !== 'readOnly')
+  return limited(attribute, readsAny, writesAny).map((one) => ({ ...one, subAttributes: parts }))
+}
+
+function limited(attribute: SchemaAttribute, reads: boolean, writes: boolean): SchemaAttribute[] {
+  if (!reads && !writes) return []
+  if (attribute.mutability === 'readOnly' || (reads && writes)) return [attribute]
+  return [
+    reads ? { ...attribute, mutability: 'readOnly' } : { ...attribute, mutability: 'writeOnly', returned: 'never' },
+  ]
+}

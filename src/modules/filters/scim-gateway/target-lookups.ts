@@ -2,9 +2,10 @@ import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { hasLookups, type LookupTarget, type Target } from '#sdk/target.ts'
+import { noVersion, type ReadVersion } from '#sdk/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { inParallel } from './in-parallel.ts'
-import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Query } from './lookups.ts'
+import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
 
 /** Throws INTERNAL when the target cannot be asked. */
 export function targetLookups(target: Target, config: GatewayConfig): Lookups {
@@ -18,14 +19,20 @@ class TargetLookups implements Lookups {
   /** A user's SCIM id is the login. */
   readonly #loginIsId: boolean
   readonly names: Lookups['names']
+  readonly groupIdIsName: boolean
+  readonly renamesUsers: boolean
+  readonly keepsVersions: boolean
 
   constructor(target: LookupTarget, config: GatewayConfig) {
     this.#target = target
     this.#config = config
+    this.groupIdIsName = !target.groupHasOwnId
+    this.keepsVersions = target.keepsVersions === true
     const { loginAttribute, lookupAttribute, idAttribute } = config.users
     const idName = idAttribute?.toLowerCase()
     this.#loginIsId =
       target.userIdIsLogin || idName === loginAttribute.toLowerCase() || idName === lookupAttribute.toLowerCase()
+    this.renamesUsers = target.renamesUsers === true && !this.#loginIsId
     const login = ['userID', lookupAttribute]
     const { displayAttribute } = config.groups
     this.names = {
@@ -50,7 +57,7 @@ class TargetLookups implements Lookups {
 
   async searchUsers(query: Query) {
     const page = await this.#target.searchUsers(query)
-    return { total: page.total, items: page.items.map((user) => this.#found(user)) }
+    return { ...page, items: page.items.map((user) => this.#found(user)) }
   }
 
   async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
@@ -58,19 +65,27 @@ class TargetLookups implements Lookups {
     return group && this.#foundGroup(group)
   }
 
-  async searchGroups(query: Query) {
-    const page = await this.#target.searchGroups(query)
-    return { total: page.total, items: page.items.map((group) => this.#foundGroup(group)) }
+  async groupByName(name: string): Promise<FoundGroup | undefined> {
+    const group = await this.#target.lookupGroupByName(name, { members: false })
+    return group && this.#foundGroup(group)
   }
 
-  async memberIds({ group }: FoundGroup): Promise<readonly string[]> {
+  async searchGroups(query: Query) {
+    const page = await this.#target.searchGroups(query)
+    return { ...page, items: page.items.map((group) => this.#foundGroup(group)) }
+  }
+
+  async members({ group }: FoundGroup): Promise<readonly Member[]> {
     const { groupMembersAreIds } = this.#target
-    if (groupMembersAreIds !== this.#loginIsId) return group.members
-    if (!this.#loginIsId && group.memberIds !== undefined) return group.memberIds
+    if (groupMembersAreIds !== this.#loginIsId) return group.members.map((id) => ({ id }))
+    const { memberIds } = group
+    if (!this.#loginIsId && memberIds !== undefined) {
+      return group.members.map((login, i) => ({ id: memberIds[i] ?? login }))
+    }
     const found = await inParallel(group.members, lookupWidth, (member) =>
       groupMembersAreIds ? this.#target.lookupUserById(member) : this.#target.lookupUserByLogin(member),
     )
-    return found.flatMap((user) => (user === undefined ? [] : [this.#found(user).id]))
+    return found.flatMap((user) => (user === undefined ? [] : [{ id: this.#found(user).id }]))
   }
 
   async isMember({ group }: FoundGroup, { user }: FoundUser): Promise<boolean> {
@@ -83,6 +98,13 @@ class TargetLookups implements Lookups {
       this.#target.lookupGroupByName(name, { members: false }),
     )
     return groups.flatMap((group) => (group === undefined ? [] : [this.#foundGroup(group)]))
+  }
+
+  readVersion(found: FoundUser | undefined): ReadVersion | undefined {
+    const { lookup } = this.#config
+    const version = found === undefined ? noVersion : found.user.version
+    if (this.#target.keepsVersions !== true || version === undefined || lookup.kind !== 'target') return undefined
+    return { target: lookup.name, version }
   }
 
   #found(user: User): FoundUser {

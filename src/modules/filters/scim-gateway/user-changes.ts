@@ -1,10 +1,13 @@
 import { Attributes } from '#identity/attributes.ts'
-import { type MappedValue, toTexts } from '#identity/mapping/mapped-value.ts'
+import { toTexts } from '#identity/mapping/mapped-value.ts'
 import type { User } from '#identity/user.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { sameValue } from '#protocols/scim/resource.ts'
+import { replaceResource } from '#protocols/scim/replace-resource.ts'
+import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
+import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayParts } from './gateway-parts.ts'
+import type { FoundUser } from './lookups.ts'
 import { scimSource } from './scim-source.ts'
 
 /** What a workflow is started with for a new user. */
@@ -18,32 +21,82 @@ export async function newUser(parts: GatewayParts, resource: JsonObject): Promis
   return { userID, attributes, groups: [] }
 }
 
+/** What a workflow is started with to change a user. */
+export interface UserChange {
+  readonly user: User
+  /** Attributes that had values and are to have none. */
+  readonly cleared: readonly string[]
+  /** The login that the user is to have from now on, where it is another one. */
+  readonly newUserID: string | undefined
+}
+
 /**
- * What a workflow is started with to bring a user from one resource to another, or undefined when nothing that this
- * gateway keeps has changed. An attribute whose mapping gives the same before and after keeps the stored value, so
- * that what clients cannot see is not lost by what they do not send.
+ * What brings a user from one resource to another, or undefined when nothing that this gateway keeps has changed. An
+ * attribute whose mapping gives the same before and after keeps the stored value, so that what clients cannot see is not
+ * lost by what they do not send. Throws uniqueness when the new userName is another user's.
  */
 export async function changedUser(
   parts: GatewayParts,
-  stored: User,
+  found: FoundUser,
   before: JsonObject,
   after: JsonObject,
-): Promise<User | undefined> {
-  requireSameLogin(before, after)
+): Promise<UserChange | undefined> {
+  const { produces, loginAttribute } = parts.config.users
+  const stored = found.user
   const old = await internalAttributes(parts, before, stored.userID)
-  const fresh = await internalAttributes(parts, after, stored.userID)
+  const fresh = await internalAttributes(parts, after, parts.lookups.renamesUsers ? loginOf(after) : stored.userID)
+  const logins = { before: old.first(loginAttribute), after: fresh.first(loginAttribute) }
+  const newUserID = await newLogin(parts, found, before, after, logins)
   const attributes = new Attributes()
-  let changed = false
-  for (const { attribute } of parts.config.toInternal.produces) {
-    const same = sameValue(old.values(attribute), fresh.values(attribute))
+  const cleared: string[] = []
+  let changed = newUserID !== undefined
+  for (const attribute of produces) {
+    const values = fresh.values(attribute)
+    const same = sameValue(old.values(attribute), values)
     const kept = stored.attributes.values(attribute)
-    attributes.set(attribute, same && kept.length > 0 ? kept : fresh.values(attribute))
+    attributes.set(attribute, same && kept.length > 0 ? kept : values)
     changed ||= !same
+    if (!same && values.length === 0) cleared.push(attribute)
   }
   if (!changed) return undefined
-  const { loginAttribute } = parts.config.users
-  if (!attributes.has(loginAttribute)) attributes.set(loginAttribute, [stored.userID])
-  return { ...stored, attributes, groups: [] }
+  if (!attributes.has(loginAttribute)) attributes.set(loginAttribute, [newUserID ?? stored.userID])
+  return { user: { ...stored, attributes, groups: [] }, cleared, newUserID }
+}
+
+/**
+ * Workflows find a user by the login, so another one is either handed to them as such or refused. Where users cannot be
+ * renamed, letter case may change, since it does not make another login.
+ */
+async function newLogin(
+  parts: GatewayParts,
+  { id, user }: FoundUser,
+  before: JsonObject,
+  after: JsonObject,
+  mapped: { readonly before: string | undefined; readonly after: string | undefined },
+): Promise<string | undefined> {
+  const { lookups } = parts
+  if (!lookups.renamesUsers) {
+    if (loginOf(before).toLowerCase() === loginOf(after).toLowerCase()) return undefined
+    throw scimError('mutability', 'userName cannot be changed through this gateway.')
+  }
+  const wanted = mapped.after ?? loginOf(after)
+  if (wanted === (mapped.before ?? loginOf(before)) || wanted === user.userID) return undefined
+  requireAddressable(wanted)
+  const holder = await lookups.userByLogin(wanted)
+  if (holder !== undefined && holder.id !== id) throw loginTaken()
+  return wanted
+}
+
+export const loginTaken = () => scimError('uniqueness', 'There is already a user with this userName.')
+
+/** What a PUT makes of a user. What clients are never shown they cannot send back, so leaving it out keeps it. */
+export function replacedUser(schema: ResourceSchema, before: JsonObject, sent: JsonObject): ScimResource {
+  const after = replaceResource(schema, before, sent)
+  for (const ref of schema.attributes()) {
+    if (ref.attribute.returned !== 'never' || readAttribute(sent, ref) !== undefined) continue
+    writeAttribute(after, ref, readAttribute(before, ref))
+  }
+  return after
 }
 
 /** A user of whom only the login matters, as membership workflows need it. */
@@ -69,14 +122,14 @@ function requireAddressable(login: string): void {
   throw scimError('invalidValue', 'This userName cannot stand in an address.')
 }
 
-/** Workflows find a user by the login, so under another one they would make a second user. Letter case may change. */
-function requireSameLogin(before: JsonObject, after: JsonObject): void {
-  if (loginOf(before).toLowerCase() === loginOf(after).toLowerCase()) return
-  throw scimError('mutability', 'userName cannot be changed through this gateway.')
-}
-
+/** By the built-in mapping, then by the lines. */
 async function internalAttributes(parts: GatewayParts, resource: JsonObject, login: string): Promise<Attributes> {
-  const mapped = await parts.toInternal.apply(scimSource(parts.config.users.schema, resource, login))
-  const texts = Array.from(mapped, ([name, value]: readonly [string, MappedValue]) => [name, toTexts(value)] as const)
-  return Attributes.from(texts)
+  const { users, toInternal } = parts.config
+  const attributes = new Attributes()
+  users.mapping.store(resource, attributes)
+  if (toInternal.produces.length === 0) return attributes
+  for (const [name, value] of await parts.toInternal.apply(scimSource(users.schema, resource, login))) {
+    attributes.set(name, toTexts(value))
+  }
+  return attributes
 }

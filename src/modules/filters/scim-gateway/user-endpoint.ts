@@ -1,37 +1,44 @@
-import { GatewayError } from '#kernel/errors.ts'
-import type { JsonObject } from '#kernel/json.ts'
+import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
-import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
-import { listResponse, parsePage } from '#protocols/scim/list-response.ts'
 import { applyPatch } from '#protocols/scim/patch/apply-patch.ts'
 import { parsePatch } from '#protocols/scim/patch/parse-patch.ts'
 import { readResource, requireAttributes } from '#protocols/scim/read-resource.ts'
-import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { clientValues, type ReadOptions } from '#protocols/scim/read-value.ts'
+import type { ScimResource } from '#protocols/scim/resource.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
-import { type NameOf, translateFilter } from './filter-translation.ts'
+import { requireMatch } from './conditional.ts'
+import type { NameOf } from './filter-translation.ts'
 import { fixedAttribute } from './fixed-attribute.ts'
 import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
+import { internalName } from './internal-name.ts'
+import { type ListRequest, listAnswer, parseListRequest, type ResourcePage } from './list-request.ts'
 import type { FoundUser } from './lookups.ts'
-import { pagedSearch, pageOf, type ResourcePage } from './paged-search.ts'
-import { pathKey } from './path-key.ts'
-import { answer, noContent, notFound, notSupported, projectionOf, readBody, type ScimCall } from './scim-call.ts'
-import { changedUser, loginOf, newUser } from './user-changes.ts'
+import { pagedSearch, pageOf } from './paged-search.ts'
+import { resourceAnswer } from './resource-answer.ts'
+import { retryWhileChanged } from './retry-changed.ts'
+import { noContent, notFound, notSupported, projectionOf, type ScimCall } from './scim-call.ts'
+import { replacedUser } from './user-changes.ts'
+import { UserCreation } from './user-creation.ts'
+import { userFilterNames } from './user-filter-names.ts'
+import { noteUserChange, UserWriter } from './user-writer.ts'
 
 /** The largest body of a request about one user. */
 const maxUserBody = 1024 * 1024
-
-/** Reads the current resource, gives the wanted one; throws to refuse. */
-type Edit = (before: ScimResource) => ScimResource
 
 /** `/Users` and `/Users/{id}`. */
 export class UserEndpoint {
   readonly #parts: GatewayParts
   readonly #nameOf: NameOf
+  readonly #options: ReadOptions
+  readonly #writer: UserWriter
+  readonly #creation: UserCreation
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
     this.#nameOf = userFilterNames(parts)
+    this.#options = { ...clientValues, strict: parts.config.client.strict }
+    this.#writer = new UserWriter(parts)
+    this.#creation = new UserCreation(parts, this.#writer, this.#nameOf)
   }
 
   async get(call: ScimCall): Promise<GatewayResponse> {
@@ -39,87 +46,52 @@ export class UserEndpoint {
   }
 
   async list(call: ScimCall): Promise<GatewayResponse> {
-    const { query } = call.exchange.request
-    const { schema } = this.#parts.config.users
-    const page = parsePage(query)
-    const projection = projectionOf(call, schema)
-    const { resources, total } = await this.#search(call, query.get('filter'), page)
-    const shown = projection === undefined ? resources : resources.map(projection.apply)
-    return answer(200, listResponse(shown, total, page.startIndex))
+    const list = parseListRequest(call, this.#parts.config.users.schema)
+    return listAnswer(call, list, await this.search(call, list))
   }
 
   async create(call: ScimCall): Promise<GatewayResponse> {
-    const { schema } = this.#parts.config.users
-    const resource = readResource(schema, await readBody(call, maxUserBody))
-    requireAttributes(schema, resource)
-    const login = loginOf(resource)
-    // Asked again inside the lock, so that of two requests for one login exactly one creates.
-    const created = await this.#parts.lock.run(`login ${login.toLowerCase()}`, () =>
-      this.#create(call, resource, login),
-    )
-    return this.#show(call, 201, created)
-  }
-
-  async #create(call: ScimCall, resource: ScimResource, login: string): Promise<FoundUser> {
-    const { lookups, config } = this.#parts
-    const user = await newUser(this.#parts, resource)
-    for (const name of new Set([login, user.userID])) {
-      if ((await lookups.userByLogin(name)) !== undefined) {
-        throw scimError('uniqueness', 'There is already a user with this userName.')
-      }
-    }
-    await runWorkflow(this.#parts, call, { name: config.workflows.user, user, ...passwordOf(resource) })
-    const created = await lookups.userByLogin(user.userID)
-    if (created !== undefined) return created
-    throw new GatewayError('WORKFLOW_FAILED', `workflow "${config.workflows.user}" ended, but the user is not there`, {
-      publicText: 'The workflow ended without creating the user.',
-    })
+    const resource = await this.#read(call)
+    call.notes.operations = describe('add', resource)
+    return this.#show(call, 201, await this.#creation.create(call, resource))
   }
 
   async patch(call: ScimCall): Promise<GatewayResponse> {
     const { schema } = this.#parts.config.users
-    const operations = parsePatch(schema, await readBody(call, maxUserBody))
-    return this.#change(call, (before) => applyPatch(schema, before, operations).resource)
+    const operations = parsePatch(schema, await call.body(maxUserBody), this.#options)
+    call.notes.operations = operations.map(({ op, target }) => ({ op, path: internalName(target) }))
+    const edit = (before: ScimResource): ScimResource => applyPatch(schema, before, operations).resource
+    return this.#show(call, 200, await this.#writer.change(call, call.id, 'patch', edit))
   }
 
   /** What the client leaves out is cleared; what only the service sets stays. */
   async replace(call: ScimCall): Promise<GatewayResponse> {
     const { schema } = this.#parts.config.users
-    const sent = readResource(schema, await readBody(call, maxUserBody))
-    requireAttributes(schema, sent)
-    return this.#change(call, (before) => {
-      const after = { ...sent }
-      for (const ref of schema.attributes()) {
-        if (ref.attribute.mutability === 'readOnly') writeAttribute(after, ref, readAttribute(before, ref))
-      }
-      return after
-    })
-  }
-
-  async #change(call: ScimCall, edit: Edit): Promise<GatewayResponse> {
-    const { lock, userView, config } = this.#parts
-    const changed = await lock.run(`user ${call.id.toLowerCase()}`, async () => {
-      const found = await this.#find(call)
-      const before = await userView.resource(found, call.base)
-      const after = edit(before)
-      const user = await changedUser(this.#parts, found.user, before, after)
-      const password = passwordOf(after)
-      if (user === undefined && password.password === undefined) return found
-      await runWorkflow(this.#parts, call, { name: config.workflows.user, user: user ?? found.user, ...password })
-      return this.#find(call)
-    })
-    return this.#show(call, 200, changed)
+    const sent = await this.#read(call)
+    call.notes.operations = describe('replace', sent)
+    const edit = (before: ScimResource): ScimResource => replacedUser(schema, before, sent)
+    return this.#show(call, 200, await this.#writer.change(call, call.id, 'put', edit))
   }
 
   async delete(call: ScimCall): Promise<GatewayResponse> {
-    const { lock, config } = this.#parts
+    const { lock, config, lookups } = this.#parts
     const name = config.workflows.deleteUser
     if (name === undefined) throw notSupported('This gateway does not delete users.')
-    await lock.run(`user ${call.id.toLowerCase()}`, async () => {
-      const { user } = await this.#find(call)
-      await runWorkflow(this.#parts, call, { name, user })
-    })
+    const remove = async (): Promise<void> => {
+      const found = await this.#find(call)
+      requireMatch(call, found.user.version)
+      await runWorkflow(this.#parts, call, { name, user: found.user, basedOn: lookups.readVersion(found) })
+      noteUserChange(call, { kind: 'delete', id: found.id, attributes: [] })
+    }
+    await lock.run(`user ${call.id.toLowerCase()}`, () => retryWhileChanged(call, remove))
     return noContent
+  }
+
+  async #read(call: ScimCall): Promise<ScimResource> {
+    const { schema } = this.#parts.config.users
+    const resource = readResource(schema, await call.body(maxUserBody), this.#options)
+    requireAttributes(schema, resource)
+    return resource
   }
 
   async #find(call: ScimCall): Promise<FoundUser> {
@@ -131,42 +103,23 @@ export class UserEndpoint {
   async #show(call: ScimCall, status: 200 | 201, found: FoundUser): Promise<GatewayResponse> {
     const resource = await this.#parts.userView.resource(found, call.base)
     const projection = projectionOf(call, this.#parts.config.users.schema)
-    const location = `${call.base}/Users/${encodeURIComponent(found.id)}`
-    return answer(status, projection === undefined ? resource : projection.apply(resource), { location })
+    return resourceAnswer(call, status, resource, found.user.version, projection)
   }
 
-  async #search(call: ScimCall, text: string | null, page: ReturnType<typeof parsePage>): Promise<ResourcePage> {
-    const { lookups, userView, config } = this.#parts
-    const filter = text === null || text === '' ? undefined : parseFilter(text, config.users.schema)
+  async search(call: ScimCall, list: ListRequest): Promise<ResourcePage> {
+    const { lookups, userView } = this.#parts
+    const { filter } = list
     const toResource = (found: FoundUser): Promise<ScimResource> => userView.resource(found, call.base)
     const id = fixedAttribute(filter, 'id')
     const login = fixedAttribute(filter, 'userName')
     if (filter !== undefined && (id !== undefined || login !== undefined)) {
       const found = id === undefined ? await lookups.userByLogin(login ?? '') : await lookups.userById(id)
       const resource = found && (await toResource(found))
-      return pageOf(resource !== undefined && evaluateFilter(filter, resource) ? [resource] : [], page)
+      return pageOf(resource !== undefined && evaluateFilter(filter, resource) ? [resource] : [], list)
     }
-    const translation =
-      filter === undefined ? { filter: undefined, exact: true } : translateFilter(filter, this.#nameOf)
-    return pagedSearch({ search: (query) => lookups.searchUsers(query), toResource }, filter, translation, page)
+    return pagedSearch({ search: (query) => lookups.searchUsers(query), toResource }, list, this.#nameOf)
   }
 }
 
-function passwordOf(resource: JsonObject): { password?: string } {
-  const password = resource['password']
-  return typeof password === 'string' && password !== '' ? { password } : {}
-}
-
-/** An attribute that this gateway neither shows nor filters by never has a value. */
-function userFilterNames({ config, lookups }: GatewayParts): NameOf {
-  const shown = new Set(Array.from(config.scimPaths.values(), ({ attribute }) => attribute))
-  return (path) => {
-    const { attribute } = path
-    const internal = config.users.filterNames.get(pathKey(path))
-    if (internal !== undefined) return [internal]
-    if (attribute.name === 'userName') return lookups.names.login
-    if (attribute.name === 'id') return lookups.names.userId
-    if (attribute.name === 'meta' || attribute.name === 'schemas' || shown.has(attribute)) return undefined
-    return []
-  }
-}
+/** A whole resource for the journal: which attributes it holds, and no value. */
+const describe = (op: string, resource: JsonObject): JsonValue => Object.keys(resource).map((path) => ({ op, path }))

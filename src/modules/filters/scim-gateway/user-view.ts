@@ -2,39 +2,59 @@ import { JsonDocument, type MappedValue, type MappingSource } from '#identity/ma
 import type { User } from '#identity/user.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { type ReadOptions, readValue } from '#protocols/scim/read-value.ts'
+import { readValue } from '#protocols/scim/read-value.ts'
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath } from '#protocols/scim/resource-schema.ts'
 import type { Mapping } from '#sdk/mapping.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { FoundUser } from './lookups.ts'
 import { resourceMeta } from './resource-meta.ts'
+import { storedValues } from './schema-mapping.ts'
 
-const storedValues: ReadOptions = { readOnly: 'keep', maxValues: 10_000 }
-
-/** Makes SCIM resources of users, by `tremolo2scim`. */
+/** Makes SCIM resources of users, by the built-in mapping where it is asked for, then by `tremolo2scim`. */
 export class UserView {
   readonly #config: GatewayConfig
-  readonly #toScim: Mapping
+  /** Undefined where there are no lines. */
+  readonly #toScim: Mapping | undefined
   readonly #log: Logger
+  /** Groups are told by their names, which are their ids. */
+  readonly #groupIdIsName: boolean
 
-  constructor(config: GatewayConfig, toScim: Mapping, log: Logger) {
+  constructor(config: GatewayConfig, toScim: Mapping, log: Logger, groupIdIsName = false) {
     this.#config = config
-    this.#toScim = toScim
+    this.#toScim = config.toScim.produces.length === 0 ? undefined : toScim
     this.#log = log
+    this.#groupIdIsName = groupIdIsName
   }
 
   async resource({ id, user }: FoundUser, base: string): Promise<ScimResource> {
-    const { schema } = this.#config.users
+    const { schema, mapping } = this.#config.users
     const schemas = [schema.core.id]
     const resource: ScimResource = { schemas, id, userName: user.userID }
-    for (const [name, mapped] of await this.#toScim.apply(this.#source(user))) {
-      const path = this.#config.scimPaths.get(name)
-      if (path !== undefined) this.#write(resource, path, mapped)
+    if (!mapping.isEmpty) {
+      mapping.show(resource, user.attributes, this.#report)
+      this.#showGroups(resource, user, base)
+    }
+    if (this.#toScim !== undefined) {
+      for (const [name, mapped] of await this.#toScim.apply(this.#source(user))) {
+        const path = this.#config.scimPaths.get(name)
+        if (path !== undefined) this.#write(resource, path, mapped)
+      }
     }
     for (const extension of schema.extensions) if (resource[extension.id] !== undefined) schemas.push(extension.id)
     resource['meta'] = resourceMeta('User', `${base}/Users/${encodeURIComponent(id)}`, user)
     return resource
+  }
+
+  #showGroups(resource: ScimResource, { groups, groupIds }: User, base: string): void {
+    const ids = this.#groupIdIsName ? groups : groupIds
+    if (ids === undefined || ids.length === 0) return
+    resource['groups'] = ids.map((value, i) => ({
+      value,
+      $ref: `${base}/Groups/${encodeURIComponent(value)}`,
+      display: groups[i] ?? value,
+      type: 'direct',
+    }))
   }
 
   /** The login answers for its attributes where the store keeps it apart from them. */
@@ -66,8 +86,12 @@ export class UserView {
       if (sub === undefined) writeAttribute(resource, path, value)
       else writeAttribute(resource, path, { ...objectOf(readAttribute(resource, path)), [sub.name]: value })
     } catch (error) {
-      this.#log.warn('a stored value does not fit its SCIM attribute', { attribute: leaf.name, err: error })
+      this.#report(leaf.name, error)
     }
+  }
+
+  readonly #report = (attribute: string, error: unknown): void => {
+    this.#log.warn('a stored value does not fit its SCIM attribute', { attribute, err: error })
   }
 }
 

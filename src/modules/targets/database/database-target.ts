@@ -1,14 +1,25 @@
+import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { UserChange, UserDirectory } from '#identity/user-directory.ts'
+import type { UserChange, UserDirectory, UserSync } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { GroupTarget, LookupTarget, SearchPage, SearchQuery, SyncOptions, TargetRequest } from '#sdk/target.ts'
+import type {
+  GroupChange,
+  GroupTarget,
+  LookupTarget,
+  SearchPage,
+  SearchQuery,
+  SyncOptions,
+  TargetRequest,
+} from '#sdk/target.ts'
 
 /** A UserDirectory as a target. The directory does the work, in one transaction a call, and tells what it changed. */
 export class DatabaseTarget implements LookupTarget, GroupTarget {
   readonly groupMembersAreIds = false
   readonly userIdIsLogin = false
   readonly groupHasOwnId = true
+  readonly renamesUsers = true
+  readonly keepsVersions = true
   readonly #users: UserDirectory
 
   constructor(users: UserDirectory) {
@@ -20,28 +31,31 @@ export class DatabaseTarget implements LookupTarget, GroupTarget {
   }
 
   async createUser(user: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
-    try {
-      report(await this.#users.create({ ...user, attributes: user.attributes.pick(attributes) }), request)
-    } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
-      await this.syncUser(user, { addOnly: false, attributes, keepGroups: false }, request)
-    }
+    const wanted = { ...user, attributes: user.attributes.pick(attributes) }
+    await unlessThere(
+      async () => report(await this.#users.create(wanted, request.auditWithin), request),
+      async () => {
+        const stored = await this.#users.findByLogin(user.userID)
+        return stored !== undefined && stored.userID === user.userID && isSameUser(stored, wanted)
+      },
+    )
   }
 
   async syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void> {
-    const { addOnly, attributes, keepGroups, expectedVersion } = options
-    const changes = await this.#users.sync({
+    const { addOnly, attributes, keepGroups, expectedVersion, newUserID } = options
+    const change: UserSync = {
       userID: user.userID,
       attributes: new Map(attributes.map((name) => [name, user.attributes.values(name)])),
       groups: keepGroups ? undefined : user.groups,
       addOnly,
       ...(expectedVersion === undefined ? {} : { expectedVersion }),
-    })
-    report(changes, request)
+      ...(newUserID === undefined ? {} : { newUserID }),
+    }
+    report(await this.#users.sync(change, request.auditWithin), request)
   }
 
-  async deleteUser(user: User, request: TargetRequest): Promise<void> {
-    report(await this.#users.delete(user.userID), request)
+  async deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void> {
+    report(await this.#users.delete(user.userID, options, request.auditWithin), request)
   }
 
   lookupUserByLogin(login: string): Promise<User | undefined> {
@@ -77,12 +91,34 @@ export class DatabaseTarget implements LookupTarget, GroupTarget {
     attributes: Readonly<Record<string, readonly string[]>>,
     request: TargetRequest,
   ): Promise<void> {
-    await this.#users.createGroup(name, new Map(Object.entries(attributes)))
-    request.audit({ subject: 'entry', action: 'add', attribute: 'name', value: name })
+    const wanted = Attributes.from(attributes)
+    await unlessThere(
+      async () => {
+        const created = await this.#users.createGroup(name, new Map(wanted))
+        request.audit({ subject: 'entry', action: 'add', attribute: 'name', value: created.name })
+        for (const [attribute, values] of wanted) {
+          for (const value of values) request.audit({ subject: 'attribute', action: 'add', attribute, value })
+        }
+      },
+      async () => {
+        const stored = await this.findGroup(name)
+        return stored?.name === name && sameAttributes(stored.attributes ?? new Attributes(), wanted)
+      },
+    )
   }
 
-  async deleteGroup(name: string, request: TargetRequest): Promise<void> {
-    if (await this.#users.deleteGroup(name)) {
+  async updateGroup(name: string, change: GroupChange, request: TargetRequest): Promise<void> {
+    const { attributes, ...rest } = change
+    const values = attributes === undefined ? {} : { attributes: new Map(Object.entries(attributes)) }
+    report(await this.#users.updateGroup(name, { ...rest, ...values }, request.auditWithin), request)
+  }
+
+  async deleteGroup(
+    name: string,
+    request: TargetRequest,
+    options?: { readonly expectedVersion?: string },
+  ): Promise<void> {
+    if (await this.#users.deleteGroup(name, options)) {
       request.audit({ subject: 'entry', action: 'delete', attribute: 'name', value: name })
     }
   }
@@ -91,6 +127,26 @@ export class DatabaseTarget implements LookupTarget, GroupTarget {
     return this.#users.close()
   }
 }
+
+/** The same asked twice is no conflict: the first time may have been an attempt whose answer was lost. */
+async function unlessThere(create: () => Promise<void>, isThere: () => Promise<boolean>): Promise<void> {
+  try {
+    await create()
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code !== 'CONFLICT' || !(await isThere())) throw error
+  }
+}
+
+function isSameUser(stored: User, wanted: User): boolean {
+  const keys = (groups: readonly string[]) => [...new Set(groups.map((name) => name.toLowerCase()))].sort()
+  return sameAttributes(stored.attributes, wanted.attributes) && sameTexts(keys(stored.groups), keys(wanted.groups))
+}
+
+const sameAttributes = (stored: Attributes, wanted: Attributes): boolean =>
+  stored.size === wanted.size && Array.from(wanted).every(([name, values]) => sameTexts(stored.values(name), values))
+
+const sameTexts = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((text, i) => text === b[i])
 
 function report(changes: readonly UserChange[], request: TargetRequest): void {
   for (const change of changes) request.audit(change)

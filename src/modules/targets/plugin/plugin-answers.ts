@@ -33,12 +33,13 @@ export const readUser: Read<User> = (answer, reader) => {
 
 /** A group without an id is known by its name. */
 export const readGroup: Read<Group> = (answer, reader) => {
-  const { id, name, description, members, attributes } = reader.object(answer)
+  const { id, name, description, members, attributes, version } = reader.object(answer)
   return {
     id: reader.text(id ?? name, 'id'),
     name: reader.text(name, 'name'),
     members: reader.texts(members, 'members'),
     ...reader.optionalText('description', description),
+    ...reader.optionalText('version', version),
     ...(attributes === undefined || attributes === null ? {} : { attributes: reader.attributes(attributes) }),
   }
 }

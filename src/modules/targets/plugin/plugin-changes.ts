@@ -1,3 +1,5 @@
+import type { Attributes } from '#identity/attributes.ts'
+import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { SyncOptions, TargetChange } from '#sdk/target.ts'
 
@@ -19,6 +21,27 @@ export function changesOfSync(
   ]
   return [...entry, ...attributes, ...groups]
 }
+
+/** What bringing the group to the name and these attributes changes; those it does not tell count as they should be. */
+export function changesOfGroup(
+  before: Group,
+  name: string,
+  wanted: Iterable<readonly [string, readonly string[]]>,
+): TargetChange[] {
+  const { attributes, description } = before
+  const renamed = before.name === name ? [] : [change('entry', 'replace', 'name', name)]
+  const held = (attribute: string, values: readonly string[]): readonly string[] => {
+    if (attribute.toLowerCase() === 'description' && description !== undefined) return [description]
+    return attributes === undefined ? values : attributes.values(attribute)
+  }
+  const changed = [...wanted].flatMap(([attribute, values]) =>
+    changesOfValues(attribute, held(attribute, values), values, false),
+  )
+  return [...renamed, ...changed]
+}
+
+export const valuesAdded = (attributes: Attributes): TargetChange[] =>
+  [...attributes].flatMap(([name, values]) => values.map((value) => change('attribute', 'add', name, value)))
 
 export const changesOfDelete = ({ userID }: User): TargetChange[] => [change('entry', 'delete', 'userID', userID)]
 

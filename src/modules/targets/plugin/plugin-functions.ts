@@ -16,6 +16,9 @@ export const factFunctions = ['isGroupMembersUniqueIds', 'isUniqueIdTremoloId', 
 
 const groupFunctions = ['addGroup', 'deleteGroup'] as const
 
+/** What a target may have beside; older code has none of them, so nothing ever asks for them. */
+const laterFunctions = ['renameUser', 'updateGroup', 'keepsVersions'] as const
+
 export const pluginFunctions: readonly string[] = [
   'init',
   'shutdown',
@@ -25,6 +28,7 @@ export const pluginFunctions: readonly string[] = [
   ...factFunctions,
   ...groupFunctions,
   'isGroupExists',
+  ...laterFunctions,
 ]
 
 export interface Demands {

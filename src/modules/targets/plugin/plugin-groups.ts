@@ -1,9 +1,17 @@
+import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { GroupTarget, Target } from '#sdk/target.ts'
 import { readFlag, readGroup, readOptional } from './plugin-answers.ts'
 import type { PluginCaller } from './plugin-caller.ts'
+import { changesOfGroup, valuesAdded } from './plugin-changes.ts'
+import { requireVersion } from './plugin-version.ts'
+import { UserQueue } from './user-queue.ts'
 
+/** Each change reads the group first, and changes to one group follow one another, as those to a user do. */
 export function groupsOf(caller: PluginCaller): Omit<GroupTarget, keyof Target> {
+  const queue = new UserQueue()
+
   async function find(name: string): Promise<Group | undefined> {
     if (caller.has('lookupGroupByName')) {
       const group = await caller.ask('lookupGroupByName', [name], readOptional(readGroup))
@@ -14,21 +22,51 @@ export function groupsOf(caller: PluginCaller): Omit<GroupTarget, keyof Target> 
 
   return {
     findGroup: find,
-    async createGroup(name, attributes, request) {
-      if ((await find(name)) !== undefined) return
-      await caller.auditing(request).change(
-        'addGroup',
-        (plain) => [name, attributes, plain],
-        () => [{ subject: 'entry', action: 'add', attribute: 'name', value: name }],
-      )
-    },
-    async deleteGroup(name, request) {
-      if ((await find(name)) === undefined) return
-      await caller.auditing(request).change(
-        'deleteGroup',
-        (plain) => [name, plain],
-        () => [{ subject: 'entry', action: 'delete', attribute: 'name', value: name }],
-      )
-    },
+    createGroup: (name, attributes, request) =>
+      queue.run(name, async () => {
+        const before = await find(name)
+        const wanted = Attributes.from(attributes)
+        if (before !== undefined) {
+          if (changesOfGroup(before, name, wanted).length === 0) return
+          throw new GatewayError('CONFLICT', `there is a group "${name}" with other attributes`, {
+            keyword: 'uniqueness',
+          })
+        }
+        await caller.auditing(request).change(
+          'addGroup',
+          (plain) => [name, wanted.toObject(), plain],
+          () => [{ subject: 'entry', action: 'add', attribute: 'name', value: name }, ...valuesAdded(wanted)],
+        )
+      }),
+    updateGroup: (name, { newName = name, attributes = {}, expectedVersion }, request) =>
+      queue.run(name, async () => {
+        const before = await find(name)
+        if (before === undefined) throw new GatewayError('NOT_FOUND', `no group "${name}"`)
+        requireVersion(before, expectedVersion)
+        const changes = changesOfGroup(before, newName, new Map(Object.entries(attributes)))
+        if (changes.length === 0) return
+        if (!caller.has('updateGroup')) {
+          throw new GatewayError('NOT_SUPPORTED', 'the plug-in has no function updateGroup')
+        }
+        if (newName.toLowerCase() !== name.toLowerCase() && (await find(newName)) !== undefined) {
+          throw new GatewayError('CONFLICT', `there is a group "${newName}" already`, { keyword: 'uniqueness' })
+        }
+        await caller.auditing(request).change(
+          'updateGroup',
+          (plain) => [name, newName, attributes, plain],
+          () => changes,
+        )
+      }),
+    deleteGroup: (name, request, options) =>
+      queue.run(name, async () => {
+        const before = await find(name)
+        if (before === undefined) return
+        requireVersion(before, options?.expectedVersion)
+        await caller.auditing(request).change(
+          'deleteGroup',
+          (plain) => [name, plain],
+          () => [{ subject: 'entry', action: 'delete', attribute: 'name', value: name }],
+        )
+      }),
   }
 }

@@ -1,11 +1,10 @@
 import { printFilter } from '#identity/filter/print-filter.ts'
-import type { Group } from '#identity/group.ts'
-import type { User } from '#identity/user.ts'
+import { pageInMemory } from '#identity/page-in-memory.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { LookupTarget, SearchQuery, Target } from '#sdk/target.ts'
 import { readFlag, readGroup, readList, readOptional, readUser } from './plugin-answers.ts'
 import type { PluginCaller } from './plugin-caller.ts'
-import { groupSource, selectPage, userSource } from './plugin-search.ts'
+import { groupCollection, userCollection } from './plugin-search.ts'
 
 /** What everything has, for a search without a filter. */
 const anything = { kind: 'present', attribute: 'objectClass' } as const
@@ -27,14 +26,14 @@ export async function lookupsOf(caller: PluginCaller): Promise<Omit<LookupTarget
     lookupGroupById: (id) => caller.ask('lookupGroupById', [id], readOptional(readGroup)),
     async searchUsers(query) {
       const users = await caller.ask('searchUsers', filterArgs(query), readList(readUser))
-      const { items, total } = selectPage(users, query, userSource, ({ userID }: User) => userID)
+      const page = pageInMemory(users, query, userCollection)
       const { attributes } = query
-      if (attributes === undefined) return { items, total }
-      return { items: items.map((user) => ({ ...user, attributes: user.attributes.pick(attributes) })), total }
+      if (attributes === undefined) return page
+      return { ...page, items: page.items.map((user) => ({ ...user, attributes: user.attributes.pick(attributes) })) }
     },
     async searchGroups(query) {
       const groups = await caller.ask('searchGroups', filterArgs(query), readList(readGroup))
-      return selectPage(groups, query, groupSource, ({ name }: Group) => name)
+      return pageInMemory(groups, query, groupCollection)
     },
   }
 }

@@ -56,6 +56,37 @@ describe('the sample passes the suite', () => {
   })
 })
 
+/** The sample with groups of its own, and versions. */
+const complete = `${sample}
+  const made = new Map()
+  const told = ({ name, ...rest }) => ({ ...rest, id: name, name, members: [] })
+  export const keepsVersions = () => true
+  export function addGroup(name, attributes) { made.set(name, { name, attributes, version: '1' }) }
+  export function deleteGroup(name) {
+    made.delete(name)
+    for (const user of users.values()) if (user.groups.delete(name)) touch(user)
+  }
+  export function updateGroup(name, newName, attributes) {
+    const { attributes: before, version } = made.get(name)
+    made.delete(name)
+    made.set(newName, { name: newName, attributes: { ...before, ...attributes }, version: String(Number(version) + 1) })
+    for (const user of users.values()) if (user.groups.delete(name)) user.groups.add(newName)
+  }
+  const versions = new WeakMap()
+  function touch(user) { versions.set(user, (versions.get(user) ?? 1) + 1) }`
+  .replace('searchGroups().find(', '[...made.values()].map(told).concat(searchGroups()).find(')
+  .replace(
+    'export function syncUser(user',
+    'export function syncUser(user, ...rest) {\n  const text = JSON.stringify(plain(users.get(user.userID)))\n  write(user, ...rest)\n  const stored = users.get(user.userID)\n  if (JSON.stringify(plain(stored)) !== text) touch(stored)\n}\nfunction write(user',
+  )
+  .replace('groups: [...user.groups] }', 'groups: [...user.groups], version: String(versions.get(user) ?? 1) }')
+
+describe('a plug-in with groups and versions passes the suite', () => {
+  targetConformance('complete', async () => ({ target: await open({ javaScript: complete }), close: async () => {} }), {
+    test,
+  })
+})
+
 describe('the suite notices', () => {
   test.each([
     ['a target that removes when it should only add', 'addOnly ?', 'false ?'],
@@ -209,6 +240,41 @@ describe('capabilities follow the functions', () => {
       { subject: 'entry', action: 'add', attribute: 'name', value: 'new' },
       { subject: 'entry', action: 'delete', attribute: 'name', value: 'new' },
     ])
+  })
+
+  test('new logins, new names and versions, where there are functions for them', async () => {
+    const bare = await open({ javaScript: minimal('') })
+    expect([bare.renamesUsers, bare.keepsVersions]).toEqual([false, false])
+    const target = await open({ javaScript: complete })
+    expect([target.renamesUsers, target.keepsVersions, hasGroups(target)]).toEqual([true, true, true])
+    const fixed = await open({
+      javaScript: finding("userID === 'ada' ? { userID, attributes: {}, groups: [] } : null"),
+    })
+    const { request } = targetFixture(fixed, names)
+    const renaming = fixed.syncUser(userOf('ada'), syncOptions([], { newUserID: 'eve' }), request)
+    await expect(renaming).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
+    const gone = fixed.syncUser(userOf('bob'), syncOptions([], { newUserID: 'eve' }), request)
+    await expect(gone).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  test('a group cannot be changed where there is no function for it', async () => {
+    const javaScript = minimal(`const groups = new Map()
+      function addGroup(name) { groups.set(name, 1) } function deleteGroup(name) { groups.delete(name) }
+      function isGroupExists(name) { return groups.has(name) }`)
+    const target = await open({ javaScript })
+    const { request, changes } = targetFixture(target, names)
+    if (!hasGroups(target)) throw new Error('no groups')
+    await target.createGroup('crew', { description: ['x'] }, request)
+    await target.createGroup('crew', { description: ['x'] }, request)
+    expect(changes).toHaveLength(2)
+    await target.updateGroup('crew', { newName: 'crew' }, request)
+    await expect(target.updateGroup('crew', { newName: 'team' }, request)).rejects.toMatchObject({
+      code: 'NOT_SUPPORTED',
+    })
+    await expect(target.updateGroup('none', {}, request)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(target.deleteGroup('crew', request, { expectedVersion: '1' })).rejects.toMatchObject({
+      code: 'VERSION_MISMATCH',
+    })
   })
 
   test('look-ups can be switched off', async () => {

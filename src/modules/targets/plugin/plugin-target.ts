@@ -5,12 +5,13 @@ import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { loadPluginCode, type PluginCode } from '#sdk/plugin-code.ts'
 import type { PasswordTarget, SyncOptions, Target, TargetRequest } from '#sdk/target.ts'
-import { readOptional, readUser } from './plugin-answers.ts'
+import { readFlag, readOptional, readUser } from './plugin-answers.ts'
 import { type AuditedRequest, PluginCaller, plainRequest } from './plugin-caller.ts'
 import { changesOfDelete, changesOfSync } from './plugin-changes.ts'
 import { capabilitiesOf, type Demands, pluginFunctions } from './plugin-functions.ts'
 import { groupsOf } from './plugin-groups.ts'
 import { lookupsOf } from './plugin-lookups.ts'
+import { requireVersion } from './plugin-version.ts'
 import { UserQueue } from './user-queue.ts'
 
 export interface PluginTargetConfig extends Demands {
@@ -41,6 +42,7 @@ export async function openPluginTarget(
       ...(can.passwords ? passwordsOf(caller) : {}),
       ...(can.lookups ? await lookupsOf(caller) : {}),
       ...(can.groups ? groupsOf(caller) : {}),
+      keepsVersions: plugin.has('keepsVersions') && (await caller.ask('keepsVersions', [], readFlag)),
       close: () => plugin.close(),
     }
   } catch (error) {
@@ -50,7 +52,7 @@ export async function openPluginTarget(
 }
 
 /**
- * Each change reads the user first: so a user that is there is not created twice, one that is gone is not deleted
+ * Each change reads the user first: so a user that is there is not made again, one that is gone is not deleted
  * again, memberships can be kept, and the change can be told. Changes to one user follow one another.
  */
 function accountsOf(caller: PluginCaller): Target {
@@ -69,15 +71,30 @@ function accountsOf(caller: PluginCaller): Target {
     )
   }
 
+  /** Comes before all other changes, so that an attempt that ends half way is found by the new login and gone on with. */
+  async function rename(before: User, newUserID: string, request: TargetRequest, audited: AuditedRequest) {
+    if (!caller.has('renameUser')) throw new GatewayError('NOT_SUPPORTED', 'the plug-in has no function renameUser')
+    const isOther = newUserID.toLowerCase() !== before.userID.toLowerCase()
+    if (isOther && (await find(newUserID, [], request)) !== undefined) throw taken(newUserID)
+    await audited.change(
+      'renameUser',
+      (plain) => [before.userID, newUserID, plain],
+      () => [{ subject: 'entry', action: 'replace', attribute: 'userID', value: newUserID }],
+    )
+  }
+
   return {
+    renamesUsers: caller.has('renameUser'),
     findUser: find,
     createUser: (user, attributes, request) =>
       queue.run(user.userID, async () => {
         const before = await find(user.userID, attributes, request)
-        const audited = caller.auditing(request)
         const options = { addOnly: false, attributes, keepGroups: false }
-        if (before !== undefined) return sync(before, user, options, audited)
-        await audited.change(
+        if (before !== undefined) {
+          if (changesOfSync(before, user, options).length === 0) return
+          throw taken(user.userID)
+        }
+        await caller.auditing(request).change(
           'createUser',
           (plain) => [plainUser(user, attributes), attributes, plain],
           () => changesOfSync(undefined, user, options),
@@ -86,16 +103,24 @@ function accountsOf(caller: PluginCaller): Target {
     syncUser: (user, options, request) =>
       queue.run(user.userID, async () => {
         const before = await find(user.userID, options.attributes, request)
-        const { expectedVersion } = options
-        if (expectedVersion !== undefined && before?.version !== expectedVersion) {
-          throw new GatewayError('VERSION_MISMATCH', `"${user.userID}" is not of version ${expectedVersion}`)
+        requireVersion(before, options.expectedVersion)
+        const audited = caller.auditing(request)
+        const { newUserID = before?.userID } = options
+        if (newUserID === before?.userID) return sync(before, user, options, audited)
+        if (before === undefined || newUserID === undefined) {
+          throw new GatewayError('NOT_FOUND', `no user "${user.userID}"`)
         }
-        await sync(before, user, options, caller.auditing(request))
+        await rename(before, newUserID, request, audited)
+        const renamed = { ...user, userID: newUserID }
+        const wanted = options.keepGroups ? { ...renamed, groups: before.groups } : renamed
+        if (changesOfSync(before, wanted, options).length === 0) return
+        await sync({ ...before, userID: newUserID }, renamed, options, audited)
       }),
-    deleteUser: (user, request) =>
+    deleteUser: (user, request, options) =>
       queue.run(user.userID, async () => {
         const before = await find(user.userID, [], request)
         if (before === undefined) return
+        requireVersion(before, options?.expectedVersion)
         await caller.auditing(request).change(
           'deleteUser',
           (plain) => [plainUser(user, user.attributes.names(), before), plain],
@@ -104,6 +129,9 @@ function accountsOf(caller: PluginCaller): Target {
       }),
   }
 }
+
+const taken = (userID: string): GatewayError =>
+  new GatewayError('CONFLICT', `there is a user "${userID}" already`, { keyword: 'uniqueness' })
 
 /** The value of a password never comes back into the audit, whatever the plug-in reports. */
 function passwordsOf(caller: PluginCaller): Pick<PasswordTarget, 'setUserPassword'> {

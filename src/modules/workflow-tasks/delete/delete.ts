@@ -1,9 +1,10 @@
 import { auditedCall } from '#sdk/audited-call.ts'
 import { noFlow } from '#sdk/flow.ts'
 import type { TargetChange } from '#sdk/target.ts'
-import { targetUser } from '#sdk/target-user.ts'
+import { checkVersion, targetUser } from '#sdk/target-user.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { next, type TaskModule } from '#sdk/workflow-task.ts'
+import { takeVersion } from '#sdk/workflow-user.ts'
 
 const fields = {
   target: { about: 'The target that the user is deleted from.', required: true },
@@ -29,11 +30,18 @@ const deleteUser: TaskModule = {
             const { userID, attributes, groups } = await targetUser(user, mapping)
             const found = await target.findUser(userID, [], request)
             if (found === undefined) return next
+            const expectedVersion = takeVersion(user, name, [userID])
+            checkVersion(found, expectedVersion)
             const change: TargetChange = { subject: 'entry', action: 'delete', attribute: 'userID', value: userID }
             await auditedCall(
               request,
               () => [change],
-              (audited) => target.deleteUser({ userID, attributes, groups }, audited),
+              (audited) =>
+                target.deleteUser(
+                  { userID, attributes, groups },
+                  audited,
+                  expectedVersion === undefined ? {} : { expectedVersion },
+                ),
             )
             return next
           },

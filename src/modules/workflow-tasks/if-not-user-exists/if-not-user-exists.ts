@@ -1,8 +1,8 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
+import { findInTarget } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import type { TaskModule } from '#sdk/workflow-task.ts'
-import { lookupName } from '#sdk/workflow-user.ts'
 
 const fields = {
   target: { about: 'The target that is asked.', required: true },
@@ -29,7 +29,7 @@ const ifNotUserExists: TaskModule = {
         const target = targets.get(name)
         return {
           async run({ user, forTarget }) {
-            const found = await target.findUser(lookupName(user, uidAttribute), [], forTarget(name))
+            const found = await findInTarget(target, user, uidAttribute, [], forTarget(name))
             return { kind: 'branch', branch: found === undefined ? 'onSuccess' : 'onFailure' }
           },
         }

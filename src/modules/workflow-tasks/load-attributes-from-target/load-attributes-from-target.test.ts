@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { MemoryTarget } from '#testing/memory-target.ts'
-import { customTask, issuesOf, parseTasks, userAfter } from '#testing/workflow-fixture.ts'
+import { customTask, issuesOf, parseTasks, startWorkflows, userAfter } from '#testing/workflow-fixture.ts'
 
 const load = (extra = {}) =>
   customTask('tasks.LoadAttributesFromTarget', { target: 'store', nameAttr: 'mail', ...extra })
@@ -30,4 +30,19 @@ test('needs attributes to load, and tells them', () => {
   const { flow } = parseTasks([load({ attributes: ['uid'] })]).tasks[0] ?? {}
   expect(flow?.produces).toEqual([{ attribute: 'uid', path: [0, 'params', 'attributes', 0] }])
   expect(flow?.reads).toEqual([{ attribute: 'mail', path: [0, 'params', 'nameAttr'] }])
+})
+
+test('what is computed from attributes that were read never overwrites newer ones', async () => {
+  const target = store()
+  const provision = { taskType: 'provision', target: 'store', sync: true, attributes: ['phone', 'note'] }
+  const note = { taskType: 'addAttribute', name: 'note', value: 'n' }
+  const { run } = await startWorkflows({
+    workflows: { w: [load({ name: ['phone'] }), note, provision] },
+    targets: { store: target },
+  })
+  target.before = ({ method }) => {
+    if (method === 'syncUser') target.touch('m', [])
+  }
+  await expect(run('w', { userID: 'm', keepGroups: true })).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+  expect(target.stored('m')?.attributes).not.toHaveProperty('note')
 })

@@ -1,9 +1,10 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
+import { findInTarget } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
 import { list, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
-import { lookupName } from '#sdk/workflow-user.ts'
+import { noteVersion } from '#sdk/workflow-user.ts'
 
 const parameters = {
   target: text({ about: 'The target the attributes are loaded from.', required: true, reference: 'target' }),
@@ -37,7 +38,8 @@ export default defineCustomTask({
     const names = places.map(({ attribute }) => attribute)
     return {
       async run({ user, log, forTarget }) {
-        const found = await target.findUser(lookupName(user, nameAttr), names, forTarget(targetName))
+        const found = await findInTarget(target, user, nameAttr, names, forTarget(targetName))
+        noteVersion(user, targetName, found)
         if (found === undefined) log.warn('user is not in the target', { userID: user.userID, target: targetName })
         for (const name of names) {
           const values = found?.attributes.values(name) ?? []

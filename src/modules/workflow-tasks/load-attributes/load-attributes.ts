@@ -1,5 +1,5 @@
 import { Dn } from '#identity/dn.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import { findInDirectory } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
 import { list, parsed, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
@@ -24,18 +24,7 @@ export default defineCustomTask({
   flow: ({ places }) => ({ ...noFlow, produces: places }),
   create: ({ name: names, nameAttr, base = new Dn([]) }, { directory }) => ({
     async run({ user, log }) {
-      const [entry, another] = await directory.search({
-        base,
-        scope: 'sub',
-        filter: { kind: 'equal', attribute: nameAttr, value: user.userID },
-        limit: 2,
-      })
-      if (another !== undefined) {
-        throw new GatewayError(
-          'WORKFLOW_FAILED',
-          `LoadAttributes: "${user.userID}" stands more than once in the directory`,
-        )
-      }
+      const entry = await findInDirectory(directory, base, nameAttr, user, 'LoadAttributes')
       if (entry === undefined) log.warn('user is not in the directory', { userID: user.userID })
       for (const name of names) {
         const values = entry?.attributes.values(name) ?? []

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { MemoryTarget } from '#testing/memory-target.ts'
-import { customTask, parseTasks, userAfter } from '#testing/workflow-fixture.ts'
+import { customTask, parseTasks, startWorkflows, userAfter } from '#testing/workflow-fixture.ts'
 
 const load = (extra = {}) =>
   customTask('tasks.LoadGroupsFromTarget', { nameAttr: 'username', target: 'store', ...extra })
@@ -37,6 +37,38 @@ describe('LoadGroupsFromTarget', () => {
     const targets = { store: store() }
     expect((await userAfter([load()], { groups: ['own'] }, { targets }))?.groups).toEqual(['own'])
     expect((await userAfter([load()], { userID: 'jj' }, { targets }))?.groups).toEqual(['group1', 'group2'])
+  })
+
+  test('what is computed from memberships that were read never overwrites newer ones', async () => {
+    const target = store()
+    const provision = { taskType: 'provision', target: 'store', sync: true }
+    const { run } = await startWorkflows({
+      workflows: { w: [load(), add('new'), provision] },
+      targets: { store: target },
+    })
+    target.before = ({ method }) => {
+      if (method === 'syncUser') target.touch('jj', ['outside'])
+    }
+    await expect(run('w', { userID: 'jj', keepGroups: true })).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    expect(target.stored('jj')?.groups).toEqual(['outside'])
+    target.before = () => {}
+    await run('w', { userID: 'jj', keepGroups: true })
+    expect(target.stored('jj')?.groups.toSorted()).toEqual(['new', 'outside'])
+    const stale = run('w', { userID: 'jj', keepGroups: true, basedOn: { target: 'store', version: '1' } })
+    await expect(stale).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+  })
+
+  test('while the login changes the user is found by either of them', async () => {
+    const groupsOf = async (userID: string, newUserID: string, username: string) => {
+      const result = new MemoryTarget()
+      const tasks = [load(), { taskType: 'provision', target: 'result', sync: true }]
+      const { run } = await startWorkflows({ workflows: { w: tasks }, targets: { store: store(), result } })
+      await run('w', { userID, newUserID, attributes: { username: [username] }, keepGroups: true })
+      return result.stored(newUserID)?.groups
+    }
+    expect(await groupsOf('jackson', 'jj', 'jackson')).toEqual(['group1', 'group2'])
+    expect(await groupsOf('jj', 'smith', 'smith')).toEqual(['group1', 'group2'])
+    expect(await groupsOf('jj', 'smith', 'someone')).toEqual([])
   })
 
   test('refers to its target and reads its attribute', () => {

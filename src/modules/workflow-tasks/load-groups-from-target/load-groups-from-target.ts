@@ -1,9 +1,10 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
+import { findInTarget } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
 import { flag, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
-import { lookupName, takeLoadedGroups } from '#sdk/workflow-user.ts'
+import { noteVersion, takeLoadedGroups } from '#sdk/workflow-user.ts'
 
 const parameters = {
   target: text({ about: 'The target whose memberships are loaded.', required: true, reference: 'target' }),
@@ -30,7 +31,8 @@ export default defineCustomTask({
     const target = targets.get(name)
     return {
       async run({ user, forTarget }) {
-        const found = await target.findUser(lookupName(user, nameAttr), [], forTarget(name))
+        const found = await findInTarget(target, user, nameAttr, [], forTarget(name))
+        noteVersion(user, name, found)
         takeLoadedGroups(user, found?.groups ?? [], inverse)
         return next
       },

@@ -52,3 +52,9 @@ test('a login that stands twice in the directory fails', async () => {
   const run = userAfter([load()], {}, { directory: new OnePerson(2) })
   await expect(run).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
 })
+
+test('a user whose login changes is looked for by the new one as well', async () => {
+  const directory = new OnePerson(0)
+  await userAfter([load()], { newUserID: 'jsmith' }, { directory })
+  expect(directory.searches.map(({ filter }) => filter)).toMatchObject([{ value: 'jjackson' }, { value: 'jsmith' }])
+})

@@ -1,5 +1,5 @@
 import { Dn } from '#identity/dn.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import { findInDirectory } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
 import { flag, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
@@ -19,16 +19,7 @@ export default defineCustomTask({
   flow: () => noFlow,
   create: ({ nameAttr, inverse }, { directory }) => ({
     async run({ user }) {
-      const found = await directory.search({
-        base: new Dn([]),
-        scope: 'sub',
-        filter: { kind: 'equal', attribute: nameAttr, value: user.userID },
-        limit: 2,
-      })
-      const [entry, another] = found
-      if (another !== undefined) {
-        throw new GatewayError('WORKFLOW_FAILED', `LoadGroups: "${user.userID}" stands more than once in the directory`)
-      }
+      const entry = await findInDirectory(directory, new Dn([]), nameAttr, user, 'LoadGroups')
       takeLoadedGroups(user, entry?.attributes.values('memberOf').map(groupName) ?? [], inverse)
       return next
     },

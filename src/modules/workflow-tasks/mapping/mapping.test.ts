@@ -46,6 +46,18 @@ describe('mapping', () => {
     expect(inside.stored('jjackson')?.attributes).toEqual({ mail: ['x'], first: ['$x$'], last: ['"L"'], email: ['m'] })
   })
 
+  test.each([
+    ['true', { phone: ['1'], work: ['w'] }],
+    ['false', { phone: ['1'], tel: ['1'] }],
+  ])('what the request took from the user is taken from what is made of it (strict: %s)', async (strict, left) => {
+    const inside = new MemoryTarget([{ userID: 'jjackson', attributes: { email: ['w'], phone: ['1'], work: ['w'] } }])
+    const map = [rule('email', 'user', 'work'), rule('phone', 'user', 'tel')]
+    const spec = { taskType: 'mapping', map, strict, onSuccess: [provision('inside')] }
+    const { run } = await startWorkflows({ workflows: { w: [spec] }, targets: { inside } })
+    await run('w', { attributes: { tel: ['1'] }, cleared: ['WORK'], keepGroups: true })
+    expect(inside.stored('jjackson')?.attributes).toEqual(left)
+  })
+
   test('TREMOLO_USER_ID is the login, as source and as target', async () => {
     const { inside, after } = await mapped({}, [
       rule('TREMOLO_USER_ID', 'user', 'mail'),

@@ -50,6 +50,9 @@ const mapping: TaskModule = {
             const mapped = await live.apply(userSource(user))
             const copy = strict ? { ...copyUser(user), attributes: new Attributes() } : copyUser(user)
             assignMapped(copy, mapped)
+            if (user.cleared !== undefined) {
+              copy.cleared = [...(strict ? [] : user.cleared), ...live.dependents(user.cleared)]
+            }
             return { kind: 'branch', branch: 'onSuccess', user: copy }
           },
           close: () => live.close?.(),

@@ -1,46 +1,71 @@
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { auditedCall } from '#sdk/audited-call.ts'
-import type { Target, TargetRequest } from '#sdk/target.ts'
-import type { TargetUser } from '#sdk/target-user.ts'
-import { wantedGroups } from '#sdk/workflow-user.ts'
+import type { Target, TargetChange, TargetRequest } from '#sdk/target.ts'
+import { checkVersion, type TargetUser } from '#sdk/target-user.ts'
+import { noVersion } from '#sdk/workflow.ts'
+import { sameLogin, wantedGroups } from '#sdk/workflow-user.ts'
 import { newUserChanges, userChanges } from './user-changes.ts'
 
 export interface ApplyOptions {
   /** The attributes that may be touched; those among them that the user does not have are cleared, unless addOnly. */
   readonly attributes: readonly string[]
   readonly addOnly: boolean
+  /** What the user was read at by whoever computed the change; it holds for that version only. */
+  readonly expectedVersion: string | undefined
+  /** The login the user is to have from now on. */
+  readonly newUserID: string | undefined
 }
 
 /** How often the target is read again because someone else changed the user meanwhile. */
 const maxAttempts = 3
 
 /**
- * Reads, compares, and writes only what differs, so that doing it again does nothing. A user that appeared or went
- * between reading and writing is read again; a conflict with another user is thrown.
+ * Reads, compares, and writes only what differs, so that doing it again does nothing; gives the login that the user then
+ * has. A user that was changed or went between reading and writing is read again, unless the change holds for one version
+ * only. A user that someone else made meanwhile is a conflict: nobody's user is taken for another's.
  */
 export async function applyUser(
   target: Target,
   user: TargetUser,
   options: ApplyOptions,
   request: TargetRequest,
-): Promise<void> {
-  const { userID } = user
+): Promise<string> {
+  const { newUserID } = options
   const attributes = user.attributes.pick(options.attributes)
-  let conflict: unknown
+  if (target.keepsVersions === true && options.expectedVersion === noVersion && newUserID === undefined) {
+    // Whoever computed the change has just looked, and creating finds out by itself whether that still holds.
+    await create(target, { userID: user.userID, attributes, groups: wantedGroups(user, []) ?? [] }, options, request)
+    return user.userID
+  }
   for (let attempt = 1; ; attempt++) {
-    const found = await target.findUser(userID, options.attributes, request)
-    if (found === undefined && conflict !== undefined) throw conflict
+    const { found, userID } = await find(target, user.userID, options, request)
+    checkVersion(found, options.expectedVersion)
     const groups = wantedGroups(user, found?.groups ?? [])
+    if (found === undefined) {
+      await create(target, { userID, attributes, groups: groups ?? [] }, options, request)
+      return userID
+    }
     try {
-      if (found === undefined) await create(target, { userID, attributes, groups: groups ?? [] }, options, request)
-      else await sync(target, found, { userID, attributes, groups: groups ?? found.groups }, user, options, request)
-      return
+      await sync(target, found, { userID, attributes, groups: groups ?? found.groups }, user, options, request)
+      return newUserID ?? userID
     } catch (error) {
-      if (attempt >= maxAttempts || !isLostRace(error, found)) throw error
-      conflict = found === undefined ? error : undefined
+      if (attempt >= maxAttempts || !isLostRace(error, options)) throw error
     }
   }
+}
+
+/** By the present login, or by the new one, which an attempt before this one may have given. */
+async function find(
+  target: Target,
+  userID: string,
+  { attributes, newUserID = userID }: ApplyOptions,
+  request: TargetRequest,
+): Promise<{ readonly found: User | undefined; readonly userID: string }> {
+  const found = await target.findUser(userID, attributes, request)
+  if (found !== undefined) return { found, userID }
+  const renamed = sameLogin(userID, newUserID) ? undefined : await target.findUser(newUserID, attributes, request)
+  return { found: renamed, userID: newUserID }
 }
 
 function create(target: Target, user: User, options: ApplyOptions, request: TargetRequest): Promise<void> {
@@ -59,9 +84,17 @@ async function sync(
   options: ApplyOptions,
   request: TargetRequest,
 ): Promise<void> {
-  const changes = userChanges(found, wanted, options)
+  const { addOnly, attributes } = options
+  const newUserID = options.newUserID === found.userID ? undefined : options.newUserID
+  const renaming = newUserID === undefined ? [] : [rename(newUserID)]
+  const changes = [...renaming, ...userChanges(found, wanted, options)]
   if (changes.length === 0) return
+  if (newUserID !== undefined && target.renamesUsers !== true) {
+    throw new GatewayError('NOT_SUPPORTED', `"${found.userID}" cannot have another login in its target`)
+  }
   const fromPresent = keepGroups && groupChanges !== undefined
+  // Memberships that were computed from those just read hold only while nobody else writes.
+  const expectedVersion = options.expectedVersion ?? (fromPresent ? found.version : undefined)
   await auditedCall(
     request,
     () => changes,
@@ -69,19 +102,21 @@ async function sync(
       target.syncUser(
         wanted,
         {
-          addOnly: options.addOnly,
-          attributes: options.attributes,
+          addOnly,
+          attributes,
           keepGroups: keepGroups && !fromPresent,
-          // The memberships were computed from those read, so they hold only while nobody else writes.
-          ...(fromPresent && found.version !== undefined ? { expectedVersion: found.version } : {}),
+          ...(expectedVersion === undefined ? {} : { expectedVersion }),
+          ...(newUserID === undefined ? {} : { newUserID }),
         },
         audited,
       ),
   )
 }
 
-function isLostRace(error: unknown, found: User | undefined): boolean {
+const rename = (value: string): TargetChange => ({ subject: 'entry', action: 'replace', attribute: 'userID', value })
+
+/** Of a change that is bound to a version, only that the user went can be asked again, and is then told as it is. */
+function isLostRace(error: unknown, { expectedVersion }: ApplyOptions): boolean {
   if (!(error instanceof GatewayError)) return false
-  if (found === undefined) return error.code === 'CONFLICT'
-  return error.code === 'NOT_FOUND' || error.code === 'VERSION_MISMATCH'
+  return error.code === 'NOT_FOUND' || (error.code === 'VERSION_MISMATCH' && expectedVersion === undefined)
 }

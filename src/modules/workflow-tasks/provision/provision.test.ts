@@ -5,6 +5,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { Issues } from '#kernel/issues.ts'
 import { prepareMapping } from '#sdk/mapping.ts'
 import type { Target } from '#sdk/target.ts'
+import { fakeParseContext } from '#testing/fake-parse.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { parseTasks, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
 import { userChanges } from './user-changes.ts'
@@ -49,6 +50,43 @@ describe('parsing', () => {
       { target: 'store', attributes: [{ attribute: 'mail', path: [0, 'attributes', 0] }] },
       { target: 'store', attributes: undefined },
     ])
+  })
+})
+
+describe('what the request took from the user', () => {
+  test('is cleared where no attributes are listed, but for what a task set since then', async () => {
+    const store = stored()
+    await provisioned(store, provision(), {
+      attributes: { phone: ['2'] },
+      cleared: ['MAIL', 'phone'],
+      keepGroups: true,
+    })
+    expect(store.stored('jjackson')?.attributes).toEqual({ phone: ['2'], note: ['kept'] })
+  })
+
+  test('stays where the list does not name it, where only what is passed in counts, and where nothing is taken away', async () => {
+    for (const task of [
+      provision({ attributes: ['phone'] }),
+      provision({ onlyPassedInAttributes: true }),
+      provision({ sync: false }),
+    ]) {
+      const store = stored()
+      await provisioned(store, task, { attributes: { phone: ['1'] }, cleared: ['mail'], keepGroups: true })
+      expect(store.stored('jjackson')?.attributes['mail']).toEqual(['old'])
+    }
+  })
+
+  test("goes through the target's own mapping", async () => {
+    const store = stored()
+    const rule = (attribute: string, source: string) => ({ attribute, source, sourceType: 'user', path: [] }) as const
+    const mapping = prepareMapping([rule('mail', 'email'), rule('phone', 'tel')], new Issues(), fakeParseContext())
+    const { run } = await startWorkflows({
+      workflows: { w: [provision()] },
+      targets: { store },
+      mappings: { store: mapping },
+    })
+    await run('w', { attributes: { tel: ['1'] }, cleared: ['email'], keepGroups: true })
+    expect(store.stored('jjackson')?.attributes).toEqual({ phone: ['1'], note: ['kept'] })
   })
 })
 
@@ -155,14 +193,22 @@ describe('memberships that are not known', () => {
 })
 
 describe('races', () => {
-  test('a user that appears between reading and creating is synchronised', async () => {
+  test('a user whom someone else creates meanwhile is a conflict, unless it is as it should be', async () => {
     const store = new MemoryTarget()
+    let mail = 'other'
     store.before = ({ method }) => {
-      if (method === 'createUser') store.put({ userID: 'jjackson', attributes: { mail: ['other'] } })
+      if (method === 'createUser') store.put({ userID: 'jjackson', attributes: { mail: [mail] } })
     }
-    await provisioned(store, provision(), { attributes: { mail: ['mine'] } })
-    expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['mine'] })
-    expect(store.methods()).toEqual(['findUser', 'createUser', 'findUser', 'syncUser'])
+    const run = provisioned(store, provision(), { attributes: { mail: ['mine'] } })
+    await expect(run).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['other'] })
+    expect(store.methods()).toEqual(['findUser', 'createUser'])
+    const again = new MemoryTarget()
+    mail = 'mine'
+    again.before = ({ method }) => {
+      if (method === 'createUser') again.put({ userID: 'jjackson', attributes: { mail: [mail] } })
+    }
+    await provisioned(again, provision(), { attributes: { mail: ['mine'] } })
   })
 
   test('a user that goes between reading and writing is created', async () => {
@@ -178,14 +224,14 @@ describe('races', () => {
     expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['new'] })
   })
 
-  test('a conflict with another user is thrown after one more look', async () => {
+  test('a conflict with another user is thrown', async () => {
     const store = new MemoryTarget()
     const conflict = new GatewayError('CONFLICT', 'the mail address is taken')
     store.before = ({ method }) => {
       if (method === 'createUser') throw conflict
     }
     await expect(provisioned(store, provision(), {})).rejects.toBe(conflict)
-    expect(store.methods()).toEqual(['findUser', 'createUser', 'findUser'])
+    expect(store.methods()).toEqual(['findUser', 'createUser'])
   })
 
   test('a target whose users never stop changing is given up on', async () => {
@@ -196,6 +242,151 @@ describe('races', () => {
     }
     await expect(provisioned(store, provision(), { attributes: { mail: ['x'] } })).rejects.toBe(mismatch)
     expect(store.methods().filter((method) => method === 'syncUser')).toHaveLength(3)
+  })
+})
+
+describe('a version that the change is based on', () => {
+  const basedOn = (version: string, target = 'store') => ({ basedOn: { target, version } })
+  const mail = { attributes: { mail: ['new'] }, keepGroups: true }
+
+  test('is passed on, and another one refuses the change without another try', async () => {
+    const store = stored()
+    await provisioned(store, provision(), { ...mail, ...basedOn('1') })
+    expect(store.stored('jjackson')?.attributes['mail']).toEqual(['new'])
+    const stale = provisioned(store, provision(), { attributes: { mail: ['newer'] }, ...basedOn('1') })
+    await expect(stale).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    expect(store.methods()).toEqual(['findUser', 'syncUser', 'findUser'])
+  })
+
+  test('loses to a change between reading and writing', async () => {
+    const store = stored()
+    store.before = ({ method }) => {
+      if (method === 'syncUser') store.touch('jjackson', ['outside'])
+    }
+    const run = provisioned(store, provision(), { ...mail, ...basedOn('1') })
+    await expect(run).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    expect(store.stored('jjackson')).toMatchObject({ attributes: { mail: ['old'] }, groups: ['outside'] })
+  })
+
+  test('loses even where nothing would have to be written, and where the user is gone', async () => {
+    const store = stored()
+    const same = provisioned(store, provision(), { attributes: { mail: ['old'] }, keepGroups: true, ...basedOn('7') })
+    await expect(same).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    const empty = new MemoryTarget()
+    await expect(provisioned(empty, provision(), { ...mail, ...basedOn('1') })).rejects.toMatchObject({
+      code: 'VERSION_MISMATCH',
+    })
+    expect(empty.stored('jjackson')).toBeUndefined()
+  })
+
+  test('is for the first write to its own target, whichever copy of the user makes it', async () => {
+    const store = stored()
+    const other = stored()
+    const set = (value: string) => ({ taskType: 'addAttribute', name: 'mail', value })
+    const inside = { taskType: 'mapping', strict: 'false', map: [], onSuccess: [set('two'), provision()] }
+    const { run } = await startWorkflows({
+      workflows: { w: [provision({ target: 'other' }), inside, set('three'), provision()] },
+      targets: { store, other },
+    })
+    await run('w', { ...mail, ...basedOn('1') })
+    expect(store.stored('jjackson')?.attributes['mail']).toContain('three')
+    expect(other.stored('jjackson')?.attributes['mail']).toEqual(['new'])
+  })
+
+  test('is not that of another account of the target', async () => {
+    const store = stored()
+    store.put({ userID: 'template', groups: ['group9'] })
+    store.touch('template', ['group9'])
+    const load = {
+      taskType: 'customTask',
+      className: 'tasks.LoadGroupsFromTarget',
+      params: { target: 'store', nameAttr: 'like' },
+    }
+    const { run } = await startWorkflows({
+      workflows: { w: [load, provision({ attributes: ['mail'] })] },
+      targets: { store },
+    })
+    await run('w', { attributes: { mail: ['new'], like: ['template'] } })
+    expect(store.stored('jjackson')).toMatchObject({ attributes: { mail: ['new'] }, groups: ['group9'] })
+  })
+})
+
+describe('a new login', () => {
+  const renamed = { newUserID: 'jsmith', keepGroups: true, attributes: { mail: ['new'] } }
+
+  test('is given along with other changes, and the next target finds the user by the old one', async () => {
+    const store = stored()
+    const other = stored()
+    const { run, audit } = await startWorkflows({
+      workflows: { w: [provision(), provision({ target: 'other' }), provision()] },
+      targets: { store, other },
+    })
+    await run('w', renamed)
+    for (const target of [store, other]) {
+      expect(target.stored('jjackson')).toBeUndefined()
+      expect(target.stored('jsmith')).toMatchObject({ attributes: { mail: ['new'] }, groups: ['group1', 'group2'] })
+    }
+    const renames = audit.rows.filter(({ kind }) => kind === 'entry')
+    expect(renames.map(({ target, action, value }) => [target, action, value])).toEqual([
+      ['store', 'replace', 'jsmith'],
+      ['other', 'replace', 'jsmith'],
+    ])
+    expect(store.methods().filter((method) => method === 'syncUser')).toHaveLength(1)
+  })
+
+  test('is told in the audit for a target that tells nothing', async () => {
+    const store = new MemoryTarget([{ userID: 'jjackson' }], false)
+    const { run, audit } = await startWorkflows({ workflows: { w: [provision()] }, targets: { store } })
+    await run('w', { newUserID: 'jsmith', keepGroups: true })
+    expect(audit.rows).toMatchObject([{ kind: 'entry', action: 'replace', attribute: 'userID', value: 'jsmith' }])
+  })
+
+  test('of a user who is not there makes the user under it', async () => {
+    const store = new MemoryTarget()
+    await provisioned(store, provision(), renamed)
+    expect(store.stored('jsmith')?.attributes).toEqual({ mail: ['new'] })
+    expect(store.stored('jjackson')).toBeUndefined()
+  })
+
+  test('that is taken is a conflict, and one that differs in letter case only is none', async () => {
+    const store = stored()
+    store.put({ userID: 'JSmith' })
+    await expect(provisioned(store, provision(), renamed)).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect(store.stored('jjackson')?.attributes['mail']).toEqual(['old'])
+    await provisioned(store, provision(), { newUserID: 'JJackson', keepGroups: true })
+    expect(store.stored('jjackson')).toBeDefined()
+  })
+
+  test('is refused before anything is written where the target cannot give one', async () => {
+    const store = stored()
+    const fixed: Target = {
+      findUser: store.findUser.bind(store),
+      createUser: store.createUser.bind(store),
+      syncUser: store.syncUser.bind(store),
+      deleteUser: store.deleteUser.bind(store),
+    }
+    await expect(provisioned(fixed, provision(), renamed)).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
+    expect(store.methods()).toEqual(['findUser'])
+    await expect(provisioned(stored(), provision(), { newUserID: '' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('is passed on in the words of the mapping, and the password is set under it', async () => {
+    const store = new MemoryTarget([{ userID: 'x-jjackson' }])
+    const rule = { attribute: 'TREMOLO_USER_ID', source: 'x-${TREMOLO_USER_ID}', sourceType: 'composite', path: [] }
+    const mapping = prepareMapping([rule as never], new Issues(), {
+      folder: '/',
+      refer: () => {},
+      mapper: () => undefined,
+    })
+    const { run } = await startWorkflows({
+      workflows: { w: [provision({ setPassword: true })] },
+      targets: { store },
+      mappings: { store: mapping },
+    })
+    await run('w', { newUserID: 'jsmith', keepGroups: true, password: 'hunter2' })
+    expect(store.stored('x-jsmith')).toBeDefined()
+    expect(store.stored('x-jjackson')).toBeUndefined()
+    expect(store.passwords.get('x-jsmith')).toBe('hunter2')
   })
 })
 

@@ -1,10 +1,12 @@
+import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { auditedCall } from '#sdk/audited-call.ts'
 import type { Mapping } from '#sdk/mapping.ts'
 import { hasPasswords, type Target, type TargetRequest } from '#sdk/target.ts'
-import { targetUser } from '#sdk/target-user.ts'
+import { type TargetUser, targetUser } from '#sdk/target-user.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { next, type TaskModule, type WorkflowTask, type WorkflowUser } from '#sdk/workflow-task.ts'
+import { takeVersion } from '#sdk/workflow-user.ts'
 import { applyUser } from './apply-user.ts'
 
 const fields = {
@@ -21,7 +23,11 @@ const fields = {
     about: 'Touches only attributes that the user has, so that none is cleared; `false` when absent.',
     required: false,
   },
-  attributes: { about: 'The attributes that may be written; all that the user has when empty.', required: false },
+  attributes: {
+    about:
+      'The attributes that may be written; when empty, all that the user has and all that the request took from it.',
+    required: false,
+  },
 } as const
 
 interface Config {
@@ -70,13 +76,39 @@ function provisionTask(config: Config, target: Target, mapping: Mapping | undefi
     async run({ user, forTarget }) {
       const request = forTarget(config.target)
       const mapped = await targetUser(user, mapping)
-      const listed = config.attributes.length === 0 ? mapped.attributes.names() : config.attributes
+      const listed = config.attributes.length === 0 ? ownNames(mapped) : config.attributes
       const attributes = config.onlyPassedInAttributes ? listed.filter((name) => mapped.attributes.has(name)) : listed
-      await applyUser(target, mapped, { attributes, addOnly: !config.sync }, request)
-      if (config.setPassword) await setPassword(target, config.target, user, mapped.userID, request)
+      const newUserID = await newLogin(user, mapped, mapping)
+      const logins = newUserID === undefined ? [mapped.userID] : [mapped.userID, newUserID]
+      const expectedVersion = takeVersion(user, config.target, logins)
+      const login = await applyUser(
+        target,
+        mapped,
+        { attributes, addOnly: !config.sync, expectedVersion, newUserID },
+        request,
+      )
+      if (config.setPassword) await setPassword(target, config.target, user, login, request)
       return next
     },
   }
+}
+
+/** What the new login is at the target; undefined when it stays what it is there. */
+async function newLogin(
+  user: WorkflowUser,
+  present: TargetUser,
+  mapping: Mapping | undefined,
+): Promise<string | undefined> {
+  const { newUserID } = user
+  if (newUserID === undefined) return undefined
+  const renamed = mapping === undefined ? newUserID : (await targetUser({ ...user, userID: newUserID }, mapping)).userID
+  return renamed === present.userID ? undefined : renamed
+}
+
+/** All that the user has, and what was taken from it. */
+function ownNames({ attributes, cleared = [] }: TargetUser): string[] {
+  const gone = cleared.filter((name) => !attributes.has(name) && name !== userIdName)
+  return [...attributes.names(), ...gone]
 }
 
 /** Uses the password once: it is gone from the user before the target is called. */

@@ -1,0 +1,170 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { decodeJwt } from 'jose'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { Delivery, type Receiver } from '#engine/events/delivery.ts'
+import type { EventOutcome } from '#engine/events/event-meter.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { PushOutcome } from '#protocols/secevent/event-pusher.ts'
+import type { StoredEvent } from '#storage/event-store.ts'
+import { type MemoryEventStore, memoryEventStore } from '#testing/memory-event-store.ts'
+
+const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const keys = { publicKey: async () => undefined, signingKey: async () => signingKey }
+const accepted: PushOutcome = { kind: 'accepted' }
+
+const events = (...ids: string[]): StoredEvent[] =>
+  ids.map((id) => ({ id, time: new Date(), key: 'k', claims: { jti: id } }))
+
+/** Answers as it is told, and remembers in which order tokens came. */
+class FakeReceiver implements Receiver {
+  readonly taken: string[] = []
+  readonly tried: string[] = []
+  readonly #answer: (id: string, attempt: number) => PushOutcome | Promise<PushOutcome>
+
+  constructor(answer: (id: string, attempt: number) => PushOutcome | Promise<PushOutcome> = () => accepted) {
+    this.#answer = answer
+  }
+
+  async push(token: string): Promise<PushOutcome> {
+    const id = String(decodeJwt(token).jti)
+    this.tried.push(id)
+    const outcome = await this.#answer(id, this.tried.length)
+    if (outcome.kind === 'accepted') this.taken.push(id)
+    return outcome
+  }
+}
+
+function deliver(store: MemoryEventStore, receiver: Receiver, owner = 'one', times = { idleMillis: 50 }) {
+  const counts: Partial<Record<EventOutcome, number>> = {}
+  const meter = {
+    counted: (_: string, outcome: EventOutcome, count: number) => {
+      counts[outcome] = (counts[outcome] ?? 0) + count
+    },
+    oldest: () => {},
+  }
+  const parts = { stream: 's', owner, store, keys, clock: systemClock, log: silentLogger, meter }
+  const delivery = new Delivery({ ...parts, receiver: () => receiver }, times)
+  onTestFinished(() => delivery.close())
+  return { delivery, counts }
+}
+
+const waiting = (store: MemoryEventStore): string[] => (store.streams.get('s')?.events ?? []).map(({ id }) => id)
+
+test('events are pushed in their order and removed when they are taken', async () => {
+  const store = memoryEventStore()
+  const ids = Array.from({ length: 45 }, (_, i) => `${i}`)
+  await store.append('s', events(...ids))
+  const receiver = new FakeReceiver()
+  const { counts } = deliver(store, receiver)
+  await vi.waitFor(() => expect(waiting(store)).toEqual([]))
+  expect(receiver.taken).toEqual(ids)
+  expect(counts).toEqual({ delivered: 45 })
+})
+
+test('what is appended later is pushed when it is told, or found', async () => {
+  const store = memoryEventStore()
+  const receiver = new FakeReceiver()
+  const { delivery } = deliver(store, receiver, 'one', { idleMillis: 60_000 })
+  await store.append('s', events('1'))
+  delivery.wake()
+  await vi.waitFor(() => expect(receiver.taken).toEqual(['1']))
+  const { counts } = deliver(store, receiver, 'two')
+  await store.append('s', events('2'))
+  await vi.waitFor(() => expect(counts).toEqual({ delivered: 1 }))
+})
+
+test('after a failure the same event comes again, before those behind it', async () => {
+  const store = memoryEventStore()
+  await store.append('s', events('1', '2', '3'))
+  const receiver = new FakeReceiver((_, attempt) => (attempt === 2 ? { kind: 'failed', reason: '503' } : accepted))
+  const { counts } = deliver(store, receiver)
+  await vi.waitFor(() => expect(receiver.tried).toEqual(['1', '2']))
+  await vi.waitFor(() => expect(store.streams.get('s')?.failures).toBe(1))
+  expect(waiting(store)).toEqual(['2', '3'])
+  await vi.waitFor(() => expect(waiting(store)).toEqual([]), 3000)
+  expect(receiver.taken).toEqual(['1', '2', '3'])
+  expect(counts).toEqual({ delivered: 3, failed: 1 })
+  expect(store.streams.get('s')?.failures).toBe(0)
+})
+
+test('a receiver that asks for time is left alone, whatever is appended', async () => {
+  const store = memoryEventStore()
+  await store.append('s', events('1'))
+  const receiver = new FakeReceiver(() => ({ kind: 'failed', reason: '429', retryAfterMillis: 60_000 }))
+  const { delivery } = deliver(store, receiver)
+  await vi.waitFor(() => expect(store.streams.get('s')?.retryAt).toBeGreaterThan(Date.now() + 50_000))
+  await store.append('s', events('2'))
+  delivery.wake()
+  await new Promise((resolve) => setTimeout(resolve, 150))
+  expect(receiver.tried).toEqual(['1'])
+})
+
+test('an event that is refused is dropped, and the next one goes on', async () => {
+  const store = memoryEventStore()
+  await store.append('s', events('1', '2'))
+  const receiver = new FakeReceiver((id) => (id === '1' ? { kind: 'refused', reason: '400' } : accepted))
+  const { counts } = deliver(store, receiver)
+  await vi.waitFor(() => expect(waiting(store)).toEqual([]))
+  expect(receiver.taken).toEqual(['2'])
+  expect(counts).toEqual({ refused: 1, delivered: 1 })
+})
+
+test('of two processes one delivers at a time, and each event comes once', async () => {
+  const store = memoryEventStore()
+  let together = 0
+  let most = 0
+  const receiver = new FakeReceiver(async () => {
+    most = Math.max(most, ++together)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    together--
+    return accepted
+  })
+  const first = deliver(store, receiver, 'one').delivery
+  const second = deliver(store, receiver, 'two').delivery
+  for (let i = 0; i < 30; i++) {
+    await store.append('s', events(`${i}`))
+    first.wake()
+    second.wake()
+  }
+  await vi.waitFor(() => expect(receiver.taken).toHaveLength(30), 3000)
+  expect(receiver.taken).toEqual(Array.from({ length: 30 }, (_, i) => `${i}`))
+  expect(most).toBe(1)
+})
+
+test('closing cuts off a push; its event stays, and the turn is given back', async () => {
+  const store = memoryEventStore()
+  await store.append('s', events('1'))
+  const pushing = Promise.withResolvers<void>()
+  const receiver: Receiver = {
+    push: (_, signal) =>
+      new Promise((resolve) => {
+        signal.addEventListener('abort', () => resolve({ kind: 'failed', reason: 'aborted' }))
+        pushing.resolve()
+      }),
+  }
+  const { delivery, counts } = deliver(store, receiver)
+  await pushing.promise
+  await delivery.close()
+  expect(waiting(store)).toEqual(['1'])
+  expect(store.streams.get('s')).toMatchObject({ owner: '', failures: 0, retryAt: 0 })
+  expect(counts).toEqual({})
+})
+
+test('a database that fails for a while stops nothing for good', async () => {
+  const store = memoryEventStore()
+  await store.append('s', events('1'))
+  let failing = true
+  const flaky: MemoryEventStore = {
+    ...store,
+    read: async (name, limit) => {
+      if (failing) throw new Error('away')
+      return store.read(name, limit)
+    },
+  }
+  const receiver = new FakeReceiver()
+  deliver(flaky, receiver)
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  failing = false
+  await vi.waitFor(() => expect(receiver.taken).toEqual(['1']))
+})

@@ -1,0 +1,35 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { publishedKey } from '#protocols/jwt/signing.ts'
+import { defineFilter } from '#sdk/filter.ts'
+import { list } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+
+const parameters = {
+  key: list({ about: 'The signing keys of the data folder that are published; scim-events when absent.' }),
+}
+
+/** Publishes the public keys that event tokens are signed with, as a JWK Set, for their receivers. */
+export default defineFilter({
+  className: 'filters.EventKeys',
+  parameters,
+  answers: true,
+  parse: (params, issues, context) => {
+    const { key } = readParameters(parameters, params, issues, context)
+    return { keys: key.length === 0 ? ['scim-events'] : key }
+  },
+  summarize: ({ keys }) => keys.map((value) => ({ label: 'key', value })),
+  create: async ({ keys: names }, host) => {
+    const keys = []
+    for (const name of new Set(names)) keys.push(await publishedKey((await host.keys.signingKey(name)).publicKey))
+    const body = JSON.stringify({ keys })
+    const headers = { 'content-type': 'application/jwk-set+json', 'cache-control': 'public, max-age=300' }
+    return {
+      async handle({ request, pathInfo }) {
+        if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
+        if (request.method === 'GET') return { status: 200, headers, body }
+        if (request.method === 'HEAD') return { status: 200, headers }
+        throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
+      },
+    }
+  },
+})

@@ -1,0 +1,61 @@
+import { GatewayError } from '#kernel/errors.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import { parsePollRequest } from '#protocols/secevent/poll-request.ts'
+import { defineFilter } from '#sdk/filter.ts'
+import { type GatewayRequest, header } from '#sdk/http.ts'
+import { text, wholeNumber } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+
+const parameters = {
+  stream: text({ about: 'The stream whose events are given out.', required: true }),
+  waitSeconds: wholeNumber({
+    about: 'How long a poll waits for an event where there is none.',
+    fallback: 30,
+    max: 50,
+  }),
+}
+
+const maxBody = 512 * 1024
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+/** Gives a receiver the events of one stream when it asks (RFC 8936), again and again until it acknowledges them. */
+export default defineFilter({
+  className: 'filters.EventPoll',
+  parameters,
+  answers: true,
+  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  summarize: ({ stream }) => [{ label: 'events', value: stream }],
+  create: ({ stream, waitSeconds }, host) => ({
+    async handle({ request, pathInfo }) {
+      if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
+      if (request.method !== 'POST') {
+        throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'POST' } })
+      }
+      const poll = parsePollRequest(await readBody(request))
+      const { tokens, more } = await host.pollEvents(stream, {
+        max: poll.maxEvents,
+        acknowledged: poll.ack,
+        refused: poll.setErrs,
+        waitMillis: poll.returnImmediately ? 0 : waitSeconds * 1000,
+        signal: request.signal,
+      })
+      const body = { sets: Object.fromEntries(tokens), ...(more ? { moreAvailable: true } : {}) }
+      return { status: 200, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+    },
+  }),
+})
+
+async function readBody(request: GatewayRequest): Promise<JsonValue> {
+  const type = header(request, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+  if (type !== 'application/json') {
+    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type ?? ''}"`, {
+      publicText: 'The body must be application/json.',
+    })
+  }
+  const body = await request.body(maxBody)
+  try {
+    return JSON.parse(decoder.decode(body))
+  } catch (cause) {
+    throw new GatewayError('INVALID_JSON', 'the body does not parse', { cause })
+  }
+}

@@ -1,0 +1,78 @@
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { changeEvents, type EventPayload, eventSubject, type ResourceChange } from '#protocols/scim/security-events.ts'
+import type { EventStream } from '#sdk/event-stream.ts'
+import type { Exchange } from '#sdk/exchange.ts'
+import { KeyedLock } from './keyed-lock.ts'
+import type { Router } from './router.ts'
+import { notesOf } from './scim-call.ts'
+
+/** A larger resource is told as a notice. */
+const maxData = 64 * 1024
+
+interface Announcements {
+  readonly stream: EventStream
+  readonly payload: EventPayload
+  readonly log: Logger
+}
+
+/**
+ * Puts an event for each change of a call into the stream, and waits for that before the call is answered: whoever got
+ * an answer knows that receivers will be told. A call that failed part way tells what it did.
+ */
+export function announced(router: Router, { stream, payload, log }: Announcements): Router {
+  // Changes of one resource are noted one after the other, and so are their events stored.
+  const order = new KeyedLock(Number.POSITIVE_INFINITY)
+  const store = async (exchange: Exchange, change: ResourceChange): Promise<void> => {
+    const data = payload === 'full' ? await readData(router, exchange, change) : undefined
+    const transaction = exchange.request.id
+    await stream.append([{ transaction, subject: eventSubject(change), events: changeEvents(change, data) }])
+  }
+  return async (exchange) => {
+    const failures: unknown[] = []
+    const storing: Promise<unknown>[] = []
+    notesOf(exchange).onChange = (change) => {
+      const key = `${change.resourceType} ${change.id.toLowerCase()}`
+      storing.push(order.run(key, () => store(exchange, change)).catch((error: unknown) => failures.push(error)))
+    }
+    const [answer] = await Promise.allSettled([router(exchange)])
+    await Promise.all(storing)
+    if (failures.length > 0) {
+      const { id: requestId } = exchange.request
+      const fields = { requestId, events: failures.length, err: failures[0] }
+      log.error('changes were made, but their events could not be stored', fields)
+    }
+    if (answer.status === 'rejected') throw answer.reason
+    if (failures.length > 0) throw failures[0]
+    return answer.value
+  }
+}
+
+/** The resource as a client reads it. Not of a group that was patched: reading all its members is no part of a small change. */
+async function readData(router: Router, exchange: Exchange, change: ResourceChange): Promise<JsonObject | undefined> {
+  const { kind, resourceType, id } = change
+  if (kind === 'delete' || (kind === 'patch' && resourceType === 'Group')) return undefined
+  const pathInfo = `/${resourceType}s/${encodeURIComponent(id)}`
+  const { id: requestId, origin, host, remoteAddress, signal } = exchange.request
+  const request = {
+    id: requestId,
+    method: 'GET',
+    origin,
+    host,
+    path: `${exchange.mount}${pathInfo}`,
+    query: new URLSearchParams(),
+    headers: {},
+    remoteAddress,
+    signal,
+    body: async () => Buffer.alloc(0),
+  }
+  try {
+    const { body } = await router({ ...exchange, request, pathInfo })
+    if (typeof body !== 'string' || body.length > maxData) return undefined
+    const data: unknown = JSON.parse(body)
+    return isJsonObject(data) ? data : undefined
+  } catch {
+    // It is gone or cannot be read now; that it changed is told all the same.
+    return undefined
+  }
+}

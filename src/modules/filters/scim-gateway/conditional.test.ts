@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest'
+import { openGateway, People } from '#testing/scim-gateway-fixture.ts'
+import { notModified, requireMatch } from './conditional.ts'
+import type { ScimCall } from './scim-call.ts'
+import scimGateway from './scim-gateway.ts'
+
+const call = (ifMatch?: string, ifNoneMatch?: string) => ({ ifMatch, ifNoneMatch }) as ScimCall
+
+describe('requireMatch', () => {
+  test('gives the version that was named, for the write to be bound to', () => {
+    expect(requireMatch(call('W/"7"'), '7')).toBe('7')
+    expect(requireMatch(call('"6", "7"'), '7')).toBe('7')
+    expect(requireMatch(call('*'), '7')).toBeUndefined()
+    expect(requireMatch(call(), '7')).toBeUndefined()
+  })
+
+  test('another version is 412, and told', () => {
+    expect(() => requireMatch(call('W/"6"'), '7')).toThrow(
+      expect.objectContaining({ status: 412, headers: { etag: 'W/"7"' } }),
+    )
+    expect(() => requireMatch(call('W/"6"'), undefined)).toThrow(expect.objectContaining({ status: 412 }))
+    expect(() => requireMatch(call(undefined, '*'), '7')).toThrow(expect.objectContaining({ status: 412 }))
+    expect(() => requireMatch(call(undefined, '"7"'), '7')).toThrow(expect.objectContaining({ status: 412 }))
+    expect(requireMatch(call(undefined, '"6"'), '7')).toBeUndefined()
+  })
+
+  test('a header that is malformed is 400', () => {
+    expect(() => requireMatch(call('7'), '7')).toThrow(expect.objectContaining({ keyword: 'invalidValue' }))
+    expect(() => notModified(call(undefined, '7'), '7')).toThrow(expect.objectContaining({ keyword: 'invalidValue' }))
+  })
+})
+
+describe('GET', () => {
+  async function open() {
+    const people = new People()
+    people.add('ann')
+    return openGateway(scimGateway, { people })
+  }
+
+  test('the version is the ETag, whatever is shown', async () => {
+    const { send } = await open()
+    const all = await send('GET', '/Users/ann')
+    expect(all).toMatchObject({ headers: { etag: 'W/"7"' }, body: { meta: { version: 'W/"7"' } } })
+    expect((await send('GET', '/Users/ann?attributes=userName')).headers['etag']).toBe('W/"7"')
+    expect((await send('POST', '/Users', { userName: 'new' })).headers['etag']).toBe('W/"7"')
+  })
+
+  test.each(['W/"7"', '"7"', '"1", "7"', '*'])('If-None-Match %s is 304 without a body', async (tags) => {
+    const { send } = await open()
+    for (const method of ['GET', 'HEAD']) {
+      const answer = await send(method, '/Users/ann', undefined, { 'if-none-match': tags })
+      expect(answer).toMatchObject({ status: 304, headers: { etag: 'W/"7"' }, body: {} })
+    }
+  })
+
+  test('another version is given', async () => {
+    const { send } = await open()
+    expect((await send('GET', '/Users/ann', undefined, { 'if-none-match': 'W/"6"' })).status).toBe(200)
+    expect(await send('GET', '/Users/ann', undefined, { 'if-none-match': 'x' })).toMatchObject({
+      status: 400,
+      body: { scimType: 'invalidValue' },
+    })
+  })
+})

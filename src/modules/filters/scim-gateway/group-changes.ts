@@ -1,0 +1,195 @@
+import { Attributes } from '#identity/attributes.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import { applyPatch, changedAttributes } from '#protocols/scim/patch/apply-patch.ts'
+import { type ScimResource, sameValue } from '#protocols/scim/resource.ts'
+import { scimError } from '#protocols/scim/scim-error.ts'
+import { requireMatch } from './conditional.ts'
+import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
+import type { GroupEdit } from './group-edit.ts'
+import { planMembers, runMembers } from './group-members.ts'
+import { internalName } from './internal-name.ts'
+import type { FoundGroup } from './lookups.ts'
+import { tellingProgress } from './partial-failure.ts'
+import { addChange, notFound, notSupported, type ResourceChange, type ScimCall } from './scim-call.ts'
+import { externalIdOf, versionOf } from './user-writer.ts'
+
+export async function findGroup({ lookups }: GatewayParts, id: string, members: boolean): Promise<FoundGroup> {
+  const found = await lookups.groupById(id, members)
+  if (found === undefined) throw notFound('group', id)
+  return found
+}
+
+/**
+ * Brings the group to what the edit says: all of it is checked, then the group itself is changed, then its members, one
+ * run each, under the name that the group then has. Changes of one group happen one after the other. Gives the group as
+ * the target then holds it.
+ */
+export function changeGroup(
+  parts: GatewayParts,
+  call: ScimCall,
+  edit: GroupEdit,
+  withMembers: boolean,
+): Promise<FoundGroup> {
+  return parts.lock.run(groupKey(call.id), async () => {
+    const found = await findGroup(parts, call.id, false)
+    const version = requireMatch(call, found.group.version)
+    const { resource, own } = await planOwn(parts, call, found, edit)
+    const runs = await planMembers(parts, found, edit.members)
+    const name = own?.newName ?? found.group.name
+    const changed = [...(own?.changed ?? []), ...(runs.length > 0 ? ['members'] : [])]
+    const change = { kind: edit.kind, attributes: changed, ...externalIdOf(resource) }
+    const { updateGroup } = parts.config.workflows
+    let some = false
+    try {
+      await tellingProgress(parts, call, name, (own === undefined ? 0 : 1) + runs.length, async (done) => {
+        const tick = (): void => {
+          some = true
+          done()
+        }
+        // Without a change of its own, the group takes part so that the version is compared where it is kept.
+        if (own !== undefined || (version !== undefined && runs.length > 0 && updateGroup !== undefined)) {
+          await runUpdate(parts, call, found, own, version)
+          if (own !== undefined) tick()
+        }
+        await runMembers(parts, call, name, runs, tick)
+      })
+    } catch (error) {
+      if (some) noteChange(call, { ...change, id: found.id })
+      throw error
+    }
+    const after = await findGroup(parts, parts.lookups.groupIdIsName ? name : found.id, withMembers)
+    if (some) noteChange(call, { ...change, id: after.id, ...versionOf(after.group.version) })
+    return after
+  })
+}
+
+interface OwnChange {
+  readonly name: string
+  /** The same, where it is another one that workflows know the group by. */
+  readonly newName: string | undefined
+  readonly attributes: Attributes
+  readonly cleared: readonly string[]
+  /** The SCIM attributes that change. */
+  readonly changed: readonly string[]
+}
+
+/** The group as it is to be, without members, and what of it changes; nothing when it is all there already. */
+async function planOwn(
+  parts: GatewayParts,
+  call: ScimCall,
+  found: FoundGroup,
+  edit: GroupEdit,
+): Promise<{ readonly resource: ScimResource; readonly own?: OwnChange }> {
+  const { config, groupView } = parts
+  const { schema } = config.groups
+  const before = await groupView.resource(found, call.base, false)
+  const { resource } = applyPatch(schema, before, edit.own, { strict: config.client.strict })
+  const old = groupView.attributes.of(before)
+  const attributes = groupView.attributes.of(resource)
+  const name = displayNameOf(resource)
+  const renamed = name !== displayNameOf(before)
+  const changed = [...new Set([...old.names(), ...attributes.names()])].some(
+    (attribute) => !sameValue(old.values(attribute), attributes.values(attribute)),
+  )
+  if (!renamed && !changed) return { resource }
+  if (config.workflows.updateGroup === undefined) {
+    throw scimError('mutability', 'The name and attributes of a group cannot be changed through this gateway.')
+  }
+  const newName = renamed && groupView.attributes.displayed === undefined ? name : undefined
+  if (newName !== undefined) requireRenaming(parts, newName, found)
+  if (renamed) {
+    requireName(name)
+    await requireFreeName(parts, name, found)
+  }
+  const own = {
+    name,
+    newName,
+    attributes,
+    cleared: old.names().filter((attribute) => !attributes.has(attribute)),
+    changed: changedAttributes(schema, before, resource).map(internalName),
+  }
+  return { resource, own }
+}
+
+export const displayNameOf = (resource: JsonObject): string => String(resource['displayName'] ?? '')
+
+/** Throws invalidValue for a name that says nothing. */
+export function requireName(name: string): void {
+  if (name.trim() === '') throw scimError('invalidValue', 'displayName must not be blank.')
+}
+
+/** Throws mutability where names are ids; another letter case leaves the id what it is. */
+function requireRenaming({ lookups }: GatewayParts, name: string, { group }: FoundGroup): void {
+  if (!lookups.groupIdIsName || name.toLowerCase() === group.name.toLowerCase()) return
+  throw scimError('mutability', 'Groups are known by their names here, so displayName cannot be changed.')
+}
+
+/** Throws uniqueness where another group has the name, whatever its letter case. */
+async function requireFreeName(parts: GatewayParts, name: string, { id }: FoundGroup): Promise<void> {
+  const holder = await groupNamed(parts, name)
+  if (holder !== undefined && holder.id.toLowerCase() !== id.toLowerCase()) throw nameTaken()
+}
+
+export const nameTaken = () => scimError('uniqueness', 'There is already a group with this displayName.')
+
+/** The group that has or shows the name, in any letter case. */
+export async function groupNamed({ lookups }: GatewayParts, name: string): Promise<FoundGroup | undefined> {
+  const byName = await lookups.groupByName(name)
+  if (byName !== undefined) return byName
+  const filters = lookups.names.groupName.map((attribute): Filter => ({ kind: 'equal', attribute, value: name }))
+  const [only] = filters
+  const filter = filters.length === 1 && only !== undefined ? only : ({ kind: 'or', filters } as const)
+  return (await lookups.searchGroups({ filter, offset: 0, limit: 1 })).items[0]
+}
+
+async function runUpdate(
+  parts: GatewayParts,
+  call: ScimCall,
+  found: FoundGroup,
+  own: OwnChange | undefined,
+  version: string | undefined,
+): Promise<void> {
+  const { id, group } = found
+  const run = (): Promise<void> =>
+    runGroupWorkflow(parts, call, {
+      name: parts.config.workflows.updateGroup,
+      attributes: own?.attributes ?? new Attributes(),
+      cleared: own?.cleared ?? [],
+      params: {
+        groupname: group.name,
+        newgroupname: own?.newName ?? group.name,
+        groupid: id,
+        ...(version === undefined ? {} : { groupversion: version }),
+      },
+    })
+  if (own === undefined) return run()
+  // Asked again inside the lock, so that of two who want one name exactly one gets it.
+  await parts.lock.within(nameKey(own.name), async () => {
+    await requireFreeName(parts, own.name, found)
+    await run()
+  })
+}
+
+export const groupKey = (id: string): string => `group ${id.toLowerCase()}`
+export const nameKey = (name: string): string => `groupname ${name.toLowerCase()}`
+
+export interface GroupRun {
+  readonly name: string | undefined
+  /** Those that the group is to have, and those that it is to have no more. */
+  readonly attributes?: Attributes
+  readonly cleared?: readonly string[]
+  readonly params: Readonly<Record<string, string>> & { readonly groupname: string }
+}
+
+/** The workflow's user is the caller, with the attributes of the group. */
+export async function runGroupWorkflow(parts: GatewayParts, call: ScimCall, run: GroupRun): Promise<void> {
+  const { name, attributes = new Attributes(), cleared = [], params } = run
+  if (name === undefined) throw notSupported('This gateway does not offer this for groups.')
+  const user = { userID: call.exchange.subject.uid, attributes, groups: [] }
+  await runWorkflow(parts, call, { name, user, cleared, params, subject: groupKey(params.groupname) })
+}
+
+export function noteChange(call: ScimCall, change: Omit<ResourceChange, 'resourceType'>): void {
+  addChange(call, { resourceType: 'Group', ...change })
+}

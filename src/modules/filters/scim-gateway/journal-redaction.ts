@@ -1,0 +1,66 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { isSecretName } from '#kernel/redaction.ts'
+import type { GatewayRequest } from '#sdk/http.ts'
+
+const maxPath = 1000
+const maxError = 500
+const maxOperations = 50
+const maxName = 200
+const hidden = '[redacted]'
+
+/** Parameters of a query that say how to look, and not what for. */
+const plainParameters = new Set([
+  'attributes',
+  'excludedattributes',
+  'sortby',
+  'sortorder',
+  'startindex',
+  'count',
+  'cursor',
+])
+
+/**
+ * The path with its query. The values of a filter stay, since a search that found nothing is understood by them alone;
+ * one that mentions a password or token is left out as a whole, and so are the values of parameters that SCIM does not know.
+ */
+export function shownPath({ path, query }: Pick<GatewayRequest, 'path' | 'query'>): string {
+  if (query.size === 0) return cut(path, maxPath)
+  const shown = Array.from(query, ([name, value]) => {
+    const text = value === '' || isPlain(name, value) ? value : hidden
+    return text === '' ? cut(name, maxName) : `${cut(name, maxName)}=${text}`
+  })
+  return cut(`${path}?${shown.join('&')}`, maxPath)
+}
+
+function isPlain(name: string, value: string): boolean {
+  const lower = name.toLowerCase()
+  return plainParameters.has(lower) || (lower === 'filter' && !isSecretName(value.slice(0, maxPath)))
+}
+
+export const shownError = (text: string): string => cut(text, maxError)
+
+/**
+ * What was to be done to what: words, paths and counts. Everything else is left out, so that no endpoint can write a
+ * value down by mistake.
+ */
+export function shownOperations(operations: JsonValue): JsonValue {
+  const list = Array.isArray(operations) ? operations : [operations]
+  const shown = list.slice(0, maxOperations).map(shownOperation)
+  return list.length > maxOperations ? [...shown, { more: list.length - maxOperations }] : shown
+}
+
+function shownOperation(operation: JsonValue): JsonObject {
+  if (!isJsonObject(operation)) return {}
+  const { op, method, path, count } = operation
+  return {
+    ...(typeof op === 'string' ? { op: cut(op, maxName) } : {}),
+    ...(typeof method === 'string' ? { method: cut(method, maxName) } : {}),
+    ...(typeof path === 'string' ? { path: withoutLiterals(cut(path, maxName)) } : {}),
+    ...(typeof count === 'number' ? { count } : {}),
+  }
+}
+
+/** A filter in a path keeps its attributes and operators. An open quote hides the rest. */
+const withoutLiterals = (path: string): string => path.replace(/"(?:\\.|[^"\\])*(?:"|$)/g, '?')
+
+const cut = (text: string, length: number): string => (text.length > length ? `${text.slice(0, length)}…` : text)

@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import { GatewayError } from '#kernel/errors.ts'
+import type { JournalEntry } from '#sdk/journal.ts'
+import { openGateway, tutorialParams } from '#testing/scim-gateway-fixture.ts'
+import scimGateway from './scim-gateway.ts'
+
+async function open(journal?: string) {
+  const entries: JournalEntry[] = []
+  const opened: unknown[] = []
+  const gateway = await openGateway(scimGateway, {
+    params: { ...tutorialParams, ...(journal === undefined ? {} : { journal }) },
+    host: {
+      name: 'scim-people',
+      openJournal: (options) => {
+        opened.push(options)
+        return { add: (entry) => void entries.push(entry), close: async () => {} }
+      },
+    },
+  })
+  return { ...gateway, entries, opened }
+}
+
+test('a call is written down with what it did', async () => {
+  const { send, people, entries, opened } = await open()
+  people.add('ada', { first: ['Ada'] })
+  await send('PATCH', '/Users/ada?attributes=name', {
+    schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
+    Operations: [{ op: 'replace', path: 'name.givenName', value: 'hunter2' }],
+  })
+  expect(opened).toEqual([{ name: 'scim-people', keep: 1000 }])
+  expect(entries).toEqual([
+    {
+      time: expect.any(Date),
+      requestId: 'request-1',
+      caller: 'idp',
+      method: 'PATCH',
+      path: '/api/scim/Users/ada?attributes=name',
+      status: 200,
+      millis: expect.any(Number),
+      workflows: ['run'],
+      operations: [{ op: 'replace', path: 'name.givenName' }],
+    },
+  ])
+  expect(JSON.stringify(entries)).not.toContain('hunter2')
+})
+
+test.each([
+  ['GET', '/Users/nobody', undefined, 404, undefined],
+  ['GET', '/Users?filter=userName', undefined, 400, 'invalidFilter'],
+  ['POST', '/Users', '{', 400, 'invalidSyntax'],
+  ['POST', '/Users', '{}', 400, 'invalidValue'],
+  ['PUT', '/Nothing/1', '{}', 404, undefined],
+  ['DELETE', '/Users', undefined, 405, undefined],
+])('a refused %s %s is written down as well', async (method, path, body, status, keyword) => {
+  const { send, entries } = await open()
+  const answer = await send(method, path, body)
+  expect(answer.status).toBe(status)
+  expect(entries).toMatchObject([{ method, status, error: answer.body['detail'] }])
+  expect(entries[0]?.keyword).toBe(keyword)
+})
+
+test('of a failure only what the client was told is written down', async () => {
+  const { send, workflows, entries } = await open()
+  workflows.override = async () => {
+    throw new GatewayError('TARGET_FAILED', 'the password of the database is hunter2')
+  }
+  expect((await send('POST', '/Users', { userName: 'ada', password: 'hunter2' })).status).toBe(502)
+  expect(entries).toMatchObject([{ status: 502, error: 'A downstream system refused the change.' }])
+  expect(JSON.stringify(entries)).not.toContain('hunter2')
+})
+
+test('with 0 there is no journal', async () => {
+  const { send, opened, entries } = await open('0')
+  await send('GET', '/Users/nobody')
+  expect([opened, entries]).toEqual([[], []])
+})

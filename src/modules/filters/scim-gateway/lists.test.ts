@@ -1,0 +1,285 @@
+import { describe, expect, test } from 'vitest'
+import type { JsonObject } from '#kernel/json.ts'
+import { type Answer, openGateway, People, type Send } from '#testing/scim-gateway-fixture.ts'
+import scimGateway from './scim-gateway.ts'
+
+const names = ['Dora', 'bert', 'Anna', 'carl', 'Emil']
+
+async function open(configure: (people: People) => void = () => {}) {
+  const people = new People()
+  for (const [i, name] of names.entries()) {
+    people.add(name, { first: [name], mail: [`${9 - i}@example.com`], enabled: [i % 2 === 0 ? 'true' : 'false'] })
+  }
+  people.addGroup('red', 'Anna')
+  people.addGroup('Blue')
+  people.addGroup('amber')
+  configure(people)
+  return openGateway(scimGateway, { people })
+}
+
+const found = ({ body }: Answer): unknown[] =>
+  (body['Resources'] as JsonObject[]).map((resource) => resource['userName'] ?? resource['displayName'])
+
+/** Every page of a list by cursor. */
+async function pages(send: Send, path: string): Promise<unknown[][]> {
+  const all: unknown[][] = []
+  for (let cursor = ''; ; ) {
+    const answer = await send('GET', `${path}&cursor=${cursor}`)
+    expect(answer.status).toBe(200)
+    expect(answer.body).not.toHaveProperty('startIndex')
+    all.push(found(answer))
+    const { nextCursor } = answer.body
+    if (typeof nextCursor !== 'string') return all
+    cursor = nextCursor
+  }
+}
+
+describe('sort', () => {
+  test('by the store where it knows the attribute', async () => {
+    const { send, people } = await open()
+    expect(found(await send('GET', '/Users?sortBy=userName'))).toEqual(['Anna', 'bert', 'carl', 'Dora', 'Emil'])
+    expect(people.searches.at(-1)?.sort).toEqual({ attribute: 'userID', descending: false, caseExact: false })
+    expect(found(await send('GET', '/Groups?sortBy=displayName&sortOrder=descending'))).toEqual([
+      'red',
+      'Blue',
+      'amber',
+    ])
+    expect(people.searches.at(-1)?.sort).toEqual({ attribute: 'name', descending: true, caseExact: false })
+  })
+
+  test('here where it does not: of several values the primary one', async () => {
+    const { send, people } = await open()
+    expect(found(await send('GET', '/Users?sortBy=emails.value'))).toEqual(['Emil', 'carl', 'Anna', 'bert', 'Dora'])
+    expect(people.searches.at(-1)?.sort).toBeUndefined()
+    const page = await send('GET', '/Users?sortBy=name.givenName&sortOrder=descending&startIndex=2&count=2')
+    expect(found(page)).toEqual(['Dora', 'carl'])
+    expect(page.body).toMatchObject({ totalResults: 5, startIndex: 2, itemsPerPage: 2 })
+  })
+
+  test('with a filter that is tested here', async () => {
+    const { send } = await open()
+    const answer = await send('GET', '/Users?filter=meta.created%20pr&sortBy=userName&count=2')
+    expect(found(answer)).toEqual(['Anna', 'bert'])
+  })
+
+  test('by an attribute that nobody has, nothing moves', async () => {
+    const { send } = await open()
+    expect(found(await send('GET', '/Users?sortBy=title'))).toEqual(names)
+  })
+
+  test('too many to be sorted here', async () => {
+    const people = new People()
+    const { send } = await openGateway(scimGateway, { people })
+    people.searchUsers = async () => ({ items: [], total: 10_001 })
+    expect(await send('GET', '/Users?sortBy=emails')).toMatchObject({ status: 400, body: { scimType: 'tooMany' } })
+    expect((await send('GET', '/Users?sortBy=userName')).status).toBe(200)
+  })
+
+  test.each(['/Users?sortBy=none', '/Users?sortBy=userName&sortOrder=up', '/Groups?sortBy=members'])(
+    '%s is invalidValue',
+    async (path) => {
+      const { send } = await open()
+      expect(await send('GET', path)).toMatchObject({ status: 400, body: { scimType: 'invalidValue' } })
+    },
+  )
+})
+
+describe('cursor (RFC 9865)', () => {
+  test.each([
+    ['the positions of the store', true],
+    ['a store that gives none', false],
+  ])('every resource once, with %s', async (_, givesPositions) => {
+    const { send } = await open((people) => {
+      people.givesPositions = givesPositions
+    })
+    expect(await pages(send, '/Users?count=2')).toEqual([['Dora', 'bert'], ['Anna', 'carl'], ['Emil']])
+    expect(await pages(send, '/Users?count=5')).toEqual([names])
+    expect(await pages(send, '/Users?count=2&sortBy=userName')).toEqual([['Anna', 'bert'], ['carl', 'Dora'], ['Emil']])
+    expect(await pages(send, '/Groups?count=2')).toEqual([['red', 'Blue'], ['amber']])
+    expect(await pages(send, '/Users?filter=active%20eq%20true&count=1')).toEqual([['Dora'], ['Anna'], ['Emil']])
+  })
+
+  test('in what is tested or sorted here', async () => {
+    const { send } = await open()
+    expect(await pages(send, '/Users?filter=meta.created%20pr&count=3')).toEqual([
+      ['Dora', 'bert', 'Anna'],
+      ['carl', 'Emil'],
+    ])
+    expect(await pages(send, '/Users?sortBy=emails&count=4')).toEqual([['Emil', 'carl', 'Anna', 'bert'], ['Dora']])
+    expect(await pages(send, '/Users?filter=userName%20eq%20%22anna%22&count=1')).toEqual([['Anna']])
+  })
+
+  test('asks the store for what follows, not for what was passed', async () => {
+    const { send, people } = await open()
+    await pages(send, '/Users?count=2')
+    expect(people.searches.map(({ offset, after }) => [offset, after])).toEqual([
+      [0, undefined],
+      [0, 'p2'],
+      [0, 'p4'],
+    ])
+  })
+
+  test('a list without any', async () => {
+    const { send } = await open()
+    const { body } = await send('GET', '/Users?filter=userName%20sw%20%22x%22&cursor')
+    expect(body).toMatchObject({ totalResults: 0, itemsPerPage: 0, Resources: [] })
+    expect(body).not.toHaveProperty('nextCursor')
+  })
+
+  test('is of one query only', async () => {
+    const { send } = await open()
+    const { nextCursor } = (await send('GET', '/Users?cursor&count=2')).body
+    for (const path of [
+      `/Groups?cursor=${nextCursor}`,
+      `/Users?sortBy=userName&cursor=${nextCursor}`,
+      `/Users?filter=active%20eq%20true&cursor=${nextCursor}`,
+      `/?cursor=${nextCursor}`,
+      '/Users?cursor=VZUTiyhEQJ94IR',
+    ]) {
+      expect(await send('GET', path)).toMatchObject({ status: 400, body: { scimType: 'invalidCursor' } })
+    }
+    expect(found(await send('GET', `/Users?count=1&cursor=${nextCursor}`))).toEqual(['Anna'])
+  })
+
+  test('whose place is gone has expired', async () => {
+    const { send, people } = await open()
+    const path = '/Users?sortBy=emails&count=2'
+    const { nextCursor } = (await send('GET', `${path}&cursor`)).body
+    people.people.delete('carl')
+    expect(await send('GET', `${path}&cursor=${nextCursor}`)).toMatchObject({
+      status: 400,
+      body: { scimType: 'expiredCursor' },
+    })
+  })
+
+  test('that the store refuses is invalidCursor, and the filter is not blamed', async () => {
+    const { send, people } = await open()
+    const { nextCursor } = (await send('GET', '/Users?count=2&cursor')).body
+    const { searchUsers } = people
+    people.searchUsers = (query) => searchUsers.call(people, { ...query, after: 'other' })
+    expect(await send('GET', `/Users?count=2&cursor=${nextCursor}`)).toMatchObject({
+      status: 400,
+      body: { scimType: 'invalidCursor' },
+    })
+  })
+
+  test('with a count of none, or an index', async () => {
+    const { send } = await open()
+    expect((await send('GET', '/Users?cursor&count=0')).body).toMatchObject({ scimType: 'invalidCount' })
+    expect((await send('GET', '/Users?cursor&startIndex=1')).body).toMatchObject({ scimType: 'invalidValue' })
+  })
+})
+
+describe('.search (RFC 7644 3.4.3)', () => {
+  const schemas = ['urn:ietf:params:scim:api:messages:2.0:SearchRequest']
+
+  test('is the GET with the same parameters', async () => {
+    const { send } = await open()
+    const body = {
+      schemas,
+      filter: 'active eq true',
+      sortBy: 'userName',
+      startIndex: 2,
+      count: 2,
+      attributes: ['userName'],
+    }
+    const query = new URLSearchParams({ ...body, schemas: '', startIndex: '2', count: '2', attributes: 'userName' })
+    const answer = await send('POST', '/Users/.search', body)
+    expect(answer).toEqual(await send('GET', `/Users?${query}`))
+    expect(found(answer)).toEqual(['Dora', 'Emil'])
+    expect(found(await send('POST', '/Groups/.search', { filter: 'displayName eq "blue"' }))).toEqual(['Blue'])
+  })
+
+  test('its cursors go on in a GET', async () => {
+    const { send } = await open()
+    const { nextCursor } = (await send('POST', '/Users/.search', { schemas, cursor: '', count: 4 })).body
+    expect(found(await send('GET', `/Users?cursor=${nextCursor}`))).toEqual(['Emil'])
+  })
+
+  test.each([
+    [{ filter: 'nonsense' }, 'invalidFilter'],
+    [{ filter: 7 }, 'invalidValue'],
+    [{ count: '7' }, 'invalidValue'],
+    [{ cursor: 'x' }, 'invalidCursor'],
+    [{ schemas: ['urn:x'] }, 'invalidSyntax'],
+    [[], 'invalidSyntax'],
+    ['{', 'invalidSyntax'],
+  ])('%j is %s', async (body, scimType) => {
+    const { send } = await open()
+    expect(await send('POST', '/Users/.search', body)).toMatchObject({ status: 400, body: { scimType } })
+  })
+
+  test('takes POST only', async () => {
+    const { send } = await open()
+    for (const path of ['/Users/.search', '/.search']) {
+      expect(await send('GET', path)).toMatchObject({ status: 405, headers: { allow: 'POST, OPTIONS' } })
+    }
+  })
+})
+
+describe('of all types (RFC 7644 3.4.2.1)', () => {
+  const all = [...names, 'red', 'Blue', 'amber']
+
+  test('users, then groups; one total', async () => {
+    const { send } = await open()
+    const answer = await send('GET', '')
+    expect(found(answer)).toEqual(all)
+    expect(answer.body).toMatchObject({ totalResults: 8, startIndex: 1, itemsPerPage: 8 })
+    expect(found(await send('POST', '/.search', { count: 3, startIndex: 4 }))).toEqual(['carl', 'Emil', 'red'])
+    expect(found(await send('GET', '/?startIndex=7'))).toEqual(['Blue', 'amber'])
+    const beyond = await send('GET', '/?startIndex=9&count=1')
+    expect(beyond.body).toMatchObject({ totalResults: 8, startIndex: 9, itemsPerPage: 0 })
+    expect((await send('GET', '/?count=0')).body).toMatchObject({ totalResults: 8, Resources: [] })
+  })
+
+  test.each([1, 2, 3, 5, 7, 8])('by cursor, %i at a time', async (count) => {
+    const { send } = await open()
+    const parts = await pages(send, `/?count=${count}`)
+    expect(parts.flat()).toEqual(all)
+    expect(parts.length).toBe(Math.ceil(all.length / count))
+  })
+
+  test('an attribute of one type has no value in the other', async () => {
+    const { send } = await open()
+    const matching = async (filter: string) => found(await send('POST', '/.search', { filter }))
+    expect(await matching('userName eq "anna"')).toEqual(['Anna'])
+    expect(await matching('userName eq "anna" or displayName eq "red"')).toEqual(['Anna', 'red'])
+    expect(await matching('not (userName pr)')).toEqual(['red', 'Blue', 'amber'])
+    expect(await matching('meta.resourceType eq "Group"')).toEqual(['red', 'Blue', 'amber'])
+    expect(await matching('urn:ietf:params:scim:schemas:core:2.0:User:displayName pr')).toEqual(names)
+    expect((await send('POST', '/.search', { filter: 'none eq "x"' })).body).toMatchObject({
+      scimType: 'invalidFilter',
+    })
+  })
+
+  test('one type is not searched for what it cannot have', async () => {
+    const { send, people } = await open()
+    await send('POST', '/.search', { filter: 'meta.resourceType eq "User"' })
+    expect(people.searches).toHaveLength(1)
+  })
+
+  test('an order goes across the types', async () => {
+    const { send } = await open()
+    expect(await pages(send, '/?sortBy=id&sortOrder=descending&count=3')).toEqual([
+      ['red', 'Emil', 'Dora'],
+      ['carl', 'Blue', 'bert'],
+      ['Anna', 'amber'],
+    ])
+    expect(found(await send('GET', '/?sortBy=userName&count=3&startIndex=4'))).toEqual(['Dora', 'Emil', 'red'])
+    expect((await send('GET', '/?sortBy=none')).body).toMatchObject({ scimType: 'invalidValue' })
+  })
+
+  test('a user and a group of the same id are two', async () => {
+    const { send } = await open((people) => people.addGroup('Anna'))
+    expect((await pages(send, '/?sortBy=id&count=1')).flat()).toHaveLength(9)
+  })
+
+  test('each is shown as its own schema has it', async () => {
+    const { send } = await open()
+    const { body } = await send('GET', '/?attributes=userName,members&sortBy=id&sortOrder=descending&count=2')
+    expect(body['Resources']).toEqual([
+      expect.objectContaining({ id: 'red', members: [expect.objectContaining({ value: 'Anna' })] }),
+      { schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'], id: 'Emil', userName: 'Emil' },
+    ])
+  })
+})

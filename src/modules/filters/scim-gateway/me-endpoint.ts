@@ -1,0 +1,39 @@
+import type { GatewayResponse } from '#sdk/http.ts'
+import type { GatewayParts } from './gateway-parts.ts'
+import { notFound, type ScimCall } from './scim-call.ts'
+import type { UserEndpoint } from './user-endpoint.ts'
+
+/** `/Me` (RFC 7644 3.11): the user whose login is the authenticated caller's, under the user's own address. */
+export class MeEndpoint {
+  readonly #parts: GatewayParts
+  readonly #users: UserEndpoint
+
+  constructor(parts: GatewayParts, users: UserEndpoint) {
+    this.#parts = parts
+    this.#users = users
+  }
+
+  async get(call: ScimCall): Promise<GatewayResponse> {
+    return this.#users.get(await this.#own(call))
+  }
+
+  async replace(call: ScimCall): Promise<GatewayResponse> {
+    return this.#users.replace(await this.#own(call))
+  }
+
+  async patch(call: ScimCall): Promise<GatewayResponse> {
+    return this.#users.patch(await this.#own(call))
+  }
+
+  async delete(call: ScimCall): Promise<GatewayResponse> {
+    return this.#users.delete(await this.#own(call))
+  }
+
+  /** Throws NOT_FOUND when the caller is none of the users. */
+  async #own(call: ScimCall): Promise<ScimCall> {
+    const { uid } = call.exchange.subject
+    const found = uid === '' ? undefined : await this.#parts.lookups.userByLogin(uid)
+    if (found === undefined) throw notFound('user of the caller', uid)
+    return { ...call, id: found.id }
+  }
+}

@@ -1,0 +1,233 @@
+import type { Attributes } from '#identity/attributes.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { type ReadOptions, readValue } from '#protocols/scim/read-value.ts'
+import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
+import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
+import type { Held } from './filter-translation.ts'
+import { internalName } from './internal-name.ts'
+import { pathKey } from './path-key.ts'
+import { decoder, emptyMark, encodeList } from './stored-value.ts'
+
+/** Values that were stored before a limit was lowered are still shown. */
+export const storedValues: ReadOptions = { readOnly: 'keep', maxValues: 10_000 }
+
+/** One internal attribute of the mapping. */
+interface Slot {
+  readonly name: string
+  /** The attribute, or the part of a single complex one, that it holds. */
+  readonly path: AttributePath
+  /** Clients may set it; otherwise it is only shown. */
+  readonly taken: boolean
+  /** Beside a list of complex values: the values of their default sub-attribute, which stores can search. */
+  readonly values?: { readonly name: string; readonly sub: SchemaAttribute }
+}
+
+type Show = (resource: ScimResource, values: readonly string[]) => void
+
+export interface Exclusions {
+  /** SCIM attributes that are mapped by other means, or not at all. */
+  readonly paths: (path: AttributePath) => boolean
+  /** Internal attributes, in lower case, that something else makes. */
+  readonly names: ReadonlySet<string>
+}
+
+/**
+ * The built-in mapping of a schema onto internal attributes: one for each attribute or part of a single complex one,
+ * lists of complex values as one JSON text for each element. What a client stores by it comes back as it was. It is
+ * compiled once, since showing users is what a gateway does most.
+ */
+export class SchemaMapping {
+  /** Internal attributes that it makes of what clients send. */
+  readonly produces: readonly string[]
+  readonly taken: readonly AttributePath[]
+  readonly shown: readonly AttributePath[]
+  readonly #schema: ResourceSchema
+  readonly #slots: readonly Slot[]
+  readonly #names: ReadonlySet<string>
+  readonly #show: ReadonlyMap<string, Show>
+  readonly #held: ReadonlyMap<string, Held>
+
+  constructor(schema: ResourceSchema, refs: Iterable<AttributeRef>, excluded: Exclusions) {
+    this.#schema = schema
+    this.#slots = Array.from(refs)
+      .flatMap(slotsOf)
+      .filter(({ path }) => !excluded.paths(path))
+    const made = this.#slots.filter(({ taken }) => taken)
+    this.produces = made
+      .flatMap(({ name, values }) => (values === undefined ? [name] : [name, values.name]))
+      .filter((name) => !excluded.names.has(name.toLowerCase()))
+    this.#names = new Set(this.produces)
+    this.taken = made.map(({ path }) => path)
+    this.shown = this.#slots.map(({ path }) => path)
+    this.#show = new Map(
+      this.#slots.flatMap((slot) => {
+        const show = this.#writer(slot)
+        return [...new Set([slot.name, slot.name.toLowerCase()])].map((name) => [name, show] as const)
+      }),
+    )
+    this.#held = heldPaths(this.#slots)
+  }
+
+  get isEmpty(): boolean {
+    return this.#slots.length === 0
+  }
+
+  /** Where filters find the values; undefined for a path that is not mapped here. */
+  held(path: AttributePath): Held | undefined {
+    return this.#held.get(pathKey(path))
+  }
+
+  /** Puts what the resource holds into the attributes; what it does not hold stays as it is there. */
+  store(resource: JsonObject, attributes: Attributes): void {
+    for (const { name, path, taken, values } of this.#slots) {
+      if (!taken) continue
+      const value = partOf(readAttribute(resource, path), path.sub)
+      if (value === undefined) continue
+      const list = Array.isArray(value) ? value : [value as JsonValue]
+      const leaf = path.sub ?? path.attribute
+      if (this.#names.has(name)) {
+        attributes.set(name, encodeList(leaf, list))
+      }
+      if (values !== undefined && this.#names.has(values.name)) attributes.set(values.name, plain(list, values.sub))
+    }
+  }
+
+  /** Puts what the attributes hold into the resource. A value that does not fit is left out and told to `report`. */
+  show(resource: ScimResource, attributes: Attributes, report: (attribute: string, error: unknown) => void): void {
+    for (const [name, values] of attributes) {
+      const show = this.#show.get(name) ?? this.#show.get(name.toLowerCase())
+      if (show === undefined) continue
+      try {
+        show(resource, values)
+      } catch (error) {
+        report(name, error)
+      }
+    }
+  }
+
+  #writer({ path }: Slot): Show {
+    const { attribute, sub, extension } = path
+    const leaf = sub ?? attribute
+    const decode = decoder(leaf)
+    const read = leaf.multiValued
+      ? (values: readonly string[]) => decodeAll(values, decode) ?? this.#convert(leaf, values)
+      : ([text = '']: readonly string[]) => decode(text) ?? this.#convert(leaf, [text])
+    const holder = (resource: ScimResource) => (extension === undefined ? resource : part(resource, extension))
+    return (resource, values) => {
+      const value = read(values)
+      if (value === undefined) return
+      const into = holder(resource)
+      if (sub === undefined) into[attribute.name] = value
+      else part(into, attribute.name)[sub.name] = value
+    }
+  }
+
+  /** For what others wrote: reads it as leniently as what clients send. Throws when that cannot be done. */
+  #convert(leaf: SchemaAttribute, values: readonly string[]): JsonValue | undefined {
+    const raw = leaf.type === 'complex' ? values.map(jsonOrText) : values
+    return readValue(this.#schema, leaf, leaf.multiValued ? raw : (raw[0] ?? null), storedValues)
+  }
+}
+
+function slotsOf(ref: AttributeRef): Slot[] {
+  const { attribute } = ref
+  const taken = attribute.mutability !== 'readOnly'
+  if (attribute.returned === 'never' && !taken) return []
+  if (attribute.type !== 'complex') return [{ name: internalName(ref), path: ref, taken }]
+  if (!attribute.multiValued) {
+    return attribute.subAttributes.map((sub) => {
+      const path = { ...ref, sub }
+      return { name: internalName(path), path, taken: taken && sub.mutability !== 'readOnly' }
+    })
+  }
+  const sub = defaultSubAttribute(attribute)
+  const values = sub === undefined ? {} : { values: { name: internalName({ ...ref, sub }), sub } }
+  return [{ name: internalName(ref), path: ref, taken, ...values }]
+}
+
+function heldPaths(slots: readonly Slot[]): ReadonlyMap<string, Held> {
+  const held = new Map<string, Held>()
+  const parts = new Map<string, { names: string[]; inside: boolean }>()
+  for (const { name, path, values } of slots) {
+    const { attribute, sub, extension } = path
+    const whole = extension === undefined ? { attribute } : { attribute, extension }
+    held.set(pathKey(path), heldLeaf(name, sub ?? attribute))
+    if (sub !== undefined) {
+      const { names, inside } = parts.get(pathKey(whole)) ?? { names: [], inside: false }
+      parts.set(pathKey(whole), { names: [...names, name], inside: inside || sub.multiValued })
+      continue
+    }
+    for (const inner of attribute.subAttributes) {
+      const found =
+        inner === values?.sub ? { names: [values.name], primaryFirst: true } : { names: [name], inside: true }
+      held.set(pathKey({ ...whole, sub: inner }), found)
+    }
+  }
+  for (const [key, { names, inside }] of parts)
+    held.set(key, inside ? { names, inside } : { names, isEmpty: emptyText })
+  return held
+}
+
+/** Lists of plain texts cannot tell whether all of them are empty. */
+function heldLeaf(name: string, leaf: SchemaAttribute): Held {
+  if (leaf.type === 'complex') return { names: [name], isEmpty: emptyList }
+  if (!isText(leaf)) return { names: [name] }
+  return leaf.multiValued ? { names: [name], orEmpty: true } : { names: [name], isEmpty: emptyText }
+}
+
+const emptyText = (attribute: string): Filter => ({ kind: 'equal', attribute, value: '' })
+
+const emptyList = (attribute: string): Filter => ({ kind: 'substring', attribute, initial: emptyMark, any: [] })
+
+const isText = ({ type }: SchemaAttribute): boolean => type === 'string' || type === 'reference' || type === 'binary'
+
+/** The primary one first, since lists are sorted by it. Empty texts are no values to be found by. */
+function plain(elements: readonly JsonValue[], sub: SchemaAttribute): string[] {
+  const primary: string[] = []
+  const others: string[] = []
+  for (const element of elements) {
+    const value = isJsonObject(element) ? element[sub.name] : undefined
+    if (value === undefined || value === '' || !isJsonObject(element)) continue
+    ;(element['primary'] === true ? primary : others).push(String(value))
+  }
+  return [...primary, ...others]
+}
+
+/** All of them, or undefined when one is not as the mapping writes it. */
+function decodeAll(
+  values: readonly string[],
+  decode: (text: string) => JsonValue | undefined,
+): JsonValue[] | undefined {
+  const decoded: JsonValue[] = []
+  for (const text of values) {
+    const value = decode(text)
+    if (value === undefined) return undefined
+    decoded.push(value)
+  }
+  return decoded
+}
+
+function partOf(value: JsonValue | undefined, sub: SchemaAttribute | undefined): JsonValue | undefined {
+  if (sub === undefined) return value
+  return isJsonObject(value) ? value[sub.name] : undefined
+}
+
+/** The object under the name, made where there is none. The resource is under construction, so it may be changed. */
+function part(resource: ScimResource, name: string): ScimResource {
+  const present = resource[name]
+  if (isJsonObject(present)) return present as ScimResource
+  const made: ScimResource = {}
+  resource[name] = made
+  return made
+}
+
+function jsonOrText(text: string): JsonValue {
+  if (!/^ ?\{/.test(text)) return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,89 @@
+import { GatewayError } from '#kernel/errors.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import type { ScimResource } from '#protocols/scim/resource.ts'
+import { heldAt, type NameOf } from './filter-translation.ts'
+import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
+import type { FoundUser } from './lookups.ts'
+import type { ScimCall } from './scim-call.ts'
+import { loginOf, loginTaken, newUser, replacedUser } from './user-changes.ts'
+import { activeOf, externalIdOf, noteUserChange, passwordOf, type UserWriter, versionOf } from './user-writer.ts'
+
+/** POST of a user: a new one, or a former one who comes back. */
+export class UserCreation {
+  readonly #parts: GatewayParts
+  readonly #writer: UserWriter
+  /** Where the externalId can be searched for; undefined when it is not kept. */
+  readonly #externalId: string | undefined
+
+  constructor(parts: GatewayParts, writer: UserWriter, nameOf: NameOf) {
+    this.#parts = parts
+    this.#writer = writer
+    const path = parts.config.users.schema.resolveAttribute('externalId')
+    this.#externalId = path === undefined ? undefined : heldAt(path, nameOf)?.names[0]
+  }
+
+  /** Gives the user as the target then holds it. Throws uniqueness when the userName is taken. */
+  create(call: ScimCall, resource: ScimResource): Promise<FoundUser> {
+    // Asked inside the lock, so that of two requests for one login exactly one creates.
+    return this.#parts.lock.run(`login ${loginOf(resource).toLowerCase()}`, () => this.#create(call, resource))
+  }
+
+  async #create(call: ScimCall, resource: ScimResource): Promise<FoundUser> {
+    const { lookups, config } = this.#parts
+    const user = await newUser(this.#parts, resource)
+    for (const login of new Set([loginOf(resource), user.userID])) {
+      const holder = await lookups.userByLogin(login)
+      if (holder === undefined) continue
+      if (!(await this.#mayReturn(call, resource, holder))) throw loginTaken()
+      return this.#bringBack(call, resource, holder)
+    }
+    const former = await this.#formerWithExternalId(call, resource)
+    if (former !== undefined) return this.#bringBack(call, resource, former)
+    // Bound to there being none, so that even another process cannot come between.
+    const basedOn = lookups.readVersion(undefined)
+    await runWorkflow(this.#parts, call, { name: config.workflows.user, user, ...passwordOf(resource), basedOn })
+    const created = await lookups.userByLogin(user.userID)
+    if (created === undefined) {
+      const text = `workflow "${config.workflows.user}" ended, but the user is not there`
+      throw new GatewayError('WORKFLOW_FAILED', text, { publicText: 'The workflow ended without creating the user.' })
+    }
+    noteUserChange(call, {
+      kind: 'create',
+      id: created.id,
+      attributes: Object.keys(resource),
+      active: activeOf('after', resource),
+      ...externalIdOf(resource),
+      ...versionOf(created.user.version),
+    })
+    return created
+  }
+
+  /** A client that deactivates leavers creates them anew when they return; it must get the same person. */
+  async #mayReturn(call: ScimCall, sent: JsonObject, found: FoundUser): Promise<boolean> {
+    const { config, userView } = this.#parts
+    if (config.client.rehire !== 'reactivate' || sent['active'] === false) return false
+    return (await userView.resource(found, call.base))['active'] === false
+  }
+
+  /** Under another login only where users can be renamed; an externalId of several is nobody's. */
+  async #formerWithExternalId(call: ScimCall, sent: JsonObject): Promise<FoundUser | undefined> {
+    const { config, lookups } = this.#parts
+    const { externalId: value } = sent
+    const attribute = this.#externalId
+    if (config.client.rehire !== 'reactivate' || !lookups.renamesUsers) return undefined
+    if (typeof value !== 'string' || value === '' || attribute === undefined) return undefined
+    const filter = { kind: 'equal', attribute, value, caseExact: true } as const
+    const { items } = await lookups.searchUsers({ filter, offset: 0, limit: 2 })
+    const [former] = items
+    if (former === undefined || items.length > 1) return undefined
+    return (await this.#mayReturn(call, sent, former)) ? former : undefined
+  }
+
+  #bringBack(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {
+    const { schema } = this.#parts.config.users
+    return this.#writer.changeWithin(call, id, 'put', (before) => {
+      if (before['active'] !== false) throw loginTaken()
+      return replacedUser(schema, before, { ...sent, active: true })
+    })
+  }
+}

@@ -1,0 +1,45 @@
+import { noFlow } from '#sdk/flow.ts'
+import { list } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { groupAttributes, readGroupAttributes } from './group-attributes.ts'
+import { groupTarget, readTemplates, renderName, targetParameter } from './group-task.ts'
+
+const parameters = {
+  target: targetParameter,
+  name: list({ about: 'The group; a template, may be repeated.', required: true }),
+  attributes: list({ about: '`name=value`, where the value is a template; may be repeated.' }),
+}
+
+/** As the predecessor has it: creates groups with these attributes alone, and leaves those that are there as they are. */
+export default defineCustomTask({
+  className: 'tasks.AddGroupToStore',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.AddGroupToStore'],
+  parameters,
+  parse: (params, issues, context) => {
+    const given = readParameters(parameters, params, issues, context)
+    for (const [i, entry] of given.attributes.entries()) {
+      if (!entry.includes('=')) issues.error(params.pathOf('attributes', i), `"${entry}" is not name=value`)
+    }
+    return {
+      target: given.target,
+      names: readTemplates(params, 'name', [], issues),
+      attributes: readGroupAttributes(params, issues) ?? [],
+    }
+  },
+  flow: () => noFlow,
+  create: ({ target: targetName, names, attributes }, { targets }) => {
+    const target = targets.get(targetName)
+    return {
+      async run(context) {
+        const groups = groupTarget(target, targetName)
+        const values = Object.entries(groupAttributes(attributes, context)).filter(([, held]) => held.length > 0)
+        for (const name of names.map((template) => renderName(template, context))) {
+          if ((await groups.findGroup(name)) !== undefined) continue
+          await groups.createGroup(name, Object.fromEntries(values), context.forTarget(targetName))
+        }
+        return next
+      },
+    }
+  },
+})

@@ -1,0 +1,32 @@
+import { noFlow } from '#sdk/flow.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { attributesParameter, groupAttributes, readGroupAttributes } from './group-attributes.ts'
+import { groupTarget, namesParameter, readTemplates, renderName, targetParameter } from './group-task.ts'
+
+const parameters = { target: targetParameter, name: namesParameter, attributes: attributesParameter }
+
+/** Creates groups. One that is there already as it should be is left alone. */
+export default defineCustomTask({
+  className: 'tasks.CreateGroup',
+  parameters,
+  parse: (params, issues, context) => ({
+    target: readParameters(parameters, params, issues, context).target,
+    names: readTemplates(params, 'name', ['$groupname$'], issues),
+    attributes: readGroupAttributes(params, issues),
+  }),
+  flow: () => noFlow,
+  create: ({ target: targetName, names, attributes }, { targets }) => {
+    const target = targets.get(targetName)
+    return {
+      async run(context) {
+        const groups = groupTarget(target, targetName)
+        const values = Object.entries(groupAttributes(attributes, context)).filter(([, list]) => list.length > 0)
+        for (const name of names.map((template) => renderName(template, context))) {
+          await groups.createGroup(name, Object.fromEntries(values), context.forTarget(targetName))
+        }
+        return next
+      },
+    }
+  },
+})

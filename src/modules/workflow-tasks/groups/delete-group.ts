@@ -1,0 +1,41 @@
+import { noFlow } from '#sdk/flow.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import {
+  checkVersionParameter,
+  groupTarget,
+  namesParameter,
+  readTemplates,
+  renderName,
+  takeGroupVersion,
+  targetParameter,
+} from './group-task.ts'
+
+const parameters = { target: targetParameter, name: namesParameter, checkVersion: checkVersionParameter }
+
+/** Deletes groups; their members stay. One that is not there is not an error. */
+export default defineCustomTask({
+  className: 'tasks.DeleteGroup',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.RemoveGroupFromStore'],
+  parameters,
+  parse: (params, issues, context) => {
+    const { target, checkVersion } = readParameters(parameters, params, issues, context)
+    return { target, checkVersion, names: readTemplates(params, 'name', ['$groupname$'], issues) }
+  },
+  flow: () => noFlow,
+  create: ({ target: targetName, names, checkVersion }, { targets }) => {
+    const target = targets.get(targetName)
+    // A version is one group's; of several nobody could say whose.
+    const isChecked = checkVersion && names.length === 1
+    return {
+      async run(context) {
+        const groups = groupTarget(target, targetName)
+        const options = isChecked ? takeGroupVersion(context) : {}
+        for (const name of names.map((template) => renderName(template, context))) {
+          await groups.deleteGroup(name, context.forTarget(targetName), options)
+        }
+        return next
+      },
+    }
+  },
+})

@@ -1,0 +1,59 @@
+import { GatewayError } from '#kernel/errors.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { parseTemplate, type Template } from '#kernel/template.ts'
+import { flag, list, text } from '#sdk/parameter-types.ts'
+import type { Params } from '#sdk/params.ts'
+import { type GroupTarget, hasGroups, type Target } from '#sdk/target.ts'
+import { renderTask } from '#sdk/task-template.ts'
+import type { TaskContext } from '#sdk/workflow-task.ts'
+
+/** Where the caller leaves the version that the group must have. */
+const versionKey = 'groupversion'
+
+export const targetParameter = text({
+  about: 'The target that owns the group.',
+  required: true,
+  reference: 'target',
+})
+
+export const namesParameter = list({ about: 'The group; a template, may be repeated. `$groupname$` when absent.' })
+
+export const checkVersionParameter = flag({
+  about:
+    '`false` ignores the version that the caller named in `groupversion`, for a target other than the one it was read from.',
+  fallback: true,
+})
+
+/** The templates of a parameter; the fallback when it is absent. What cannot be one is reported. */
+export function readTemplates(params: Params, name: string, fallback: readonly string[], issues: Issues): Template[] {
+  const given = params.values(name).filter((value) => value !== '')
+  return (given.length === 0 ? fallback : given).flatMap((value, i) => {
+    try {
+      return [parseTemplate(value, { keys: true, attributes: true })]
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      issues.error(params.pathOf(name, i), `"${name}": ${message}`)
+      return []
+    }
+  })
+}
+
+/** Throws WORKFLOW_FAILED when a template gives no name. */
+export function renderName(template: Template, context: TaskContext): string {
+  const name = renderTask(template, context).trim()
+  if (name === '') throw new GatewayError('WORKFLOW_FAILED', `"${template.text}" gave no group name`)
+  return name
+}
+
+/** Throws NOT_SUPPORTED for a target that has no groups of its own. */
+export function groupTarget(target: Target, name: string): GroupTarget {
+  if (hasGroups(target)) return target
+  throw new GatewayError('NOT_SUPPORTED', `target "${name}" does not make, change or delete groups`)
+}
+
+/** The version that the caller named, for the first write that asks for it. */
+export function takeGroupVersion({ request }: TaskContext): { readonly expectedVersion?: string } {
+  const version = request.get(versionKey)
+  request.delete(versionKey)
+  return typeof version === 'string' && version !== '' ? { expectedVersion: version } : {}
+}

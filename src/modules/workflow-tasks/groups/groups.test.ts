@@ -1,0 +1,164 @@
+import { describe, expect, test } from 'vitest'
+import { MemoryGroups } from '#testing/memory-groups.ts'
+import { MemoryTarget } from '#testing/memory-target.ts'
+import { customTask, issuesOf, parseTasks, startWorkflows } from '#testing/workflow-fixture.ts'
+
+async function ran(
+  store: MemoryTarget,
+  className: string,
+  params: Record<string, string | string[]>,
+  call: Parameters<Awaited<ReturnType<typeof startWorkflows>>['run']>[1] = {},
+) {
+  const fixture = await startWorkflows({
+    workflows: { w: [customTask(className, { target: 'store', ...params })] },
+    targets: { store },
+  })
+  await fixture.run('w', call)
+  return fixture.audit.rows.map(({ kind, action, attribute, value }) => [kind, action, attribute, value].join(' '))
+}
+
+const store = () => {
+  const target = new MemoryGroups()
+  target.addGroup('staff', { description: ['Old'], mail: ['s@x.test'] })
+  return target
+}
+
+describe('tasks.CreateGroup', () => {
+  test("makes the group of the request with the attributes of the workflow's user, once", async () => {
+    const target = store()
+    const call = { params: { groupname: 'crew' }, attributes: { description: ['D'], externalId: ['7'] } }
+    expect(await ran(target, 'tasks.CreateGroup', {}, call)).toEqual(['entry add name crew'])
+    expect(await ran(target, 'tasks.CreateGroup', {}, call)).toEqual([])
+    expect(target.listed()[1]).toEqual(['crew', { description: ['D'], externalId: ['7'] }, 1])
+    const other = ran(target, 'tasks.CreateGroup', {}, { ...call, attributes: {} })
+    await expect(other).rejects.toMatchObject({ code: 'CONFLICT' })
+  })
+
+  test('takes names and attributes from templates, values and the user', async () => {
+    const target = store()
+    const params = {
+      name: ['team-$key$', 'all'],
+      attributes: ['owner=${manager}', 'mail', 'tag=a', 'tag=b', 'none=', 'absent'],
+    }
+    const attributes = { manager: ['eve'], mail: ['m1', 'm2'], secret: ['x'] }
+    await ran(target, 'tasks.CreateGroup', params, { params: { key: '$x$' }, attributes })
+    const values = { owner: ['eve'], mail: ['m1', 'm2'], tag: ['a', 'b'] }
+    expect(target.listed().slice(1)).toEqual([
+      ['team-$x$', values, 1],
+      ['all', values, 1],
+    ])
+  })
+
+  test('needs a name, and a target that owns groups', async () => {
+    await expect(ran(store(), 'tasks.CreateGroup', {})).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
+    const bare = ran(new MemoryTarget(), 'tasks.CreateGroup', { name: 'x' })
+    await expect(bare).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
+  })
+
+  test('attributes named like parts of JavaScript are only names', async () => {
+    const target = store()
+    await ran(target, 'tasks.CreateGroup', { name: '__proto__', attributes: ['__proto__=x', 'constructor=y'] })
+    expect(target.groups.get('__proto__')?.attributes.values('__proto__')).toEqual(['x'])
+    expect(({} as Record<string, unknown>)['x']).toBeUndefined()
+  })
+})
+
+describe('tasks.AddGroupToStore', () => {
+  const className = 'com.tremolosecurity.provisioning.customTasks.AddGroupToStore'
+
+  test("makes groups without anything of the workflow's user, and leaves those that are there", async () => {
+    const target = store()
+    const params = { name: ['staff', 'crew-$DYN_NAME$'], attributes: ['kind=made'] }
+    await ran(target, className, params, { params: { DYN_NAME: '1' }, attributes: { mail: ['person@x.test'] } })
+    expect(target.listed()).toEqual([
+      ['staff', { description: ['Old'], mail: ['s@x.test'] }, 1],
+      ['crew-1', { kind: ['made'] }, 1],
+    ])
+  })
+
+  test('wants a name, and attributes with values', () => {
+    expect(issuesOf([customTask(className, { target: 'store', attributes: ['mail', '=x'] })])).toEqual([
+      '0.params.name: parameter "name" is required',
+      '0.params.attributes.0: "mail" is not name=value',
+      '0.params.attributes.1: "=x" names no attribute',
+    ])
+  })
+})
+
+describe('tasks.UpdateGroup', () => {
+  const rename = { groupname: 'staff', newgroupname: 'crew' }
+
+  test('renames and writes attributes; asked again it does nothing', async () => {
+    const target = store()
+    const call = { params: rename, attributes: { description: ['New'] }, cleared: ['mail'] }
+    expect(await ran(target, 'tasks.UpdateGroup', {}, call)).toEqual([
+      'entry replace name crew',
+      'attribute replace mail ',
+      'attribute replace description New',
+    ])
+    expect(await ran(target, 'tasks.UpdateGroup', {}, call)).toEqual([])
+    expect(target.listed()).toEqual([['crew', { description: ['New'] }, 2]])
+  })
+
+  test('keeps the name where none or the same is given', async () => {
+    for (const newgroupname of [undefined, 'staff']) {
+      const target = store()
+      const params = { groupname: 'staff', ...(newgroupname === undefined ? {} : { newgroupname }) }
+      await ran(target, 'tasks.UpdateGroup', { attributes: ['description=x'] }, { params })
+      expect(target.listed()).toEqual([['staff', { description: ['x'], mail: ['s@x.test'] }, 2]])
+    }
+  })
+
+  test('honours the version that the caller named, once, and where it is that of this target', async () => {
+    const target = store()
+    const stale = { params: { ...rename, groupversion: '0' } }
+    await expect(ran(target, 'tasks.UpdateGroup', {}, stale)).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    expect(target.listed()).toMatchObject([['staff', {}, 1]])
+    await ran(target, 'tasks.UpdateGroup', { checkVersion: 'false' }, stale)
+    expect(target.listed()).toMatchObject([['crew', {}, 2]])
+    const update = (value: string) =>
+      customTask('tasks.UpdateGroup', {
+        target: 'store',
+        name: 'crew',
+        newName: '',
+        attributes: `description=${value}`,
+      })
+    const { run } = await startWorkflows({ workflows: { w: [update('a'), update('b')] }, targets: { store: target } })
+    await run('w', { params: { groupversion: '2' } })
+    expect(target.listed()).toMatchObject([['crew', { description: ['b'] }, 4]])
+  })
+
+  test('a group that is not there, or whose new name is taken, is told', async () => {
+    const target = store()
+    target.addGroup('Crew')
+    await expect(ran(target, 'tasks.UpdateGroup', {}, { params: rename })).rejects.toMatchObject({ code: 'CONFLICT' })
+    const none = ran(target, 'tasks.UpdateGroup', {}, { params: { groupname: 'x', newgroupname: 'y' } })
+    await expect(none).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+})
+
+describe('tasks.DeleteGroup', () => {
+  test('deletes once, bound to the version that the caller named', async () => {
+    const target = store()
+    const call = (groupversion: string) => ({ params: { groupname: 'staff', groupversion } })
+    await expect(ran(target, 'tasks.DeleteGroup', {}, call('0'))).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    expect(await ran(target, 'tasks.DeleteGroup', {}, call('1'))).toEqual(['entry delete name staff'])
+    expect(await ran(target, 'tasks.DeleteGroup', {}, call('1'))).toEqual([])
+  })
+
+  test('by the name that the predecessor has for it, several at a time', async () => {
+    const target = store()
+    target.addGroup('crew')
+    const className = 'com.tremolosecurity.provisioning.customTasks.RemoveGroupFromStore'
+    await ran(target, className, { name: ['staff', 'crew', 'none'] }, { params: { groupversion: '9' } })
+    expect(target.listed()).toEqual([])
+  })
+})
+
+test('each refers to its target', () => {
+  for (const name of ['CreateGroup', 'UpdateGroup', 'DeleteGroup']) {
+    expect(issuesOf([customTask(`tasks.${name}`, {})])).toEqual(['0.params.target: parameter "target" is required'])
+    const { referred } = parseTasks([customTask(`tasks.${name}`, { target: 't' })])
+    expect(referred).toMatchObject([{ kind: 'target', name: 't' }])
+  }
+})

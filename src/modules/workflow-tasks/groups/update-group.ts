@@ -1,0 +1,74 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import type { GroupChange, GroupTarget, TargetRequest } from '#sdk/target.ts'
+import { renderTask } from '#sdk/task-template.ts'
+import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { attributesParameter, groupAttributes, readGroupAttributes } from './group-attributes.ts'
+import {
+  checkVersionParameter,
+  groupTarget,
+  readTemplates,
+  renderName,
+  takeGroupVersion,
+  targetParameter,
+} from './group-task.ts'
+
+const parameters = {
+  target: targetParameter,
+  name: text({ about: 'The group, by its present name; a template.', fallback: '$groupname$' }),
+  newName: text({
+    about: 'The name it is to have; a template. The name stays when that gives nothing.',
+    fallback: '$newgroupname$',
+  }),
+  attributes: attributesParameter,
+  checkVersion: checkVersionParameter,
+}
+
+/** Renames a group and writes its attributes. What is as it should be already is left alone. */
+export default defineCustomTask({
+  className: 'tasks.UpdateGroup',
+  parameters,
+  parse: (params, issues, context) => {
+    const { target, checkVersion } = readParameters(parameters, params, issues, context)
+    return {
+      target,
+      checkVersion,
+      names: readTemplates(params, 'name', ['$groupname$'], issues),
+      newNames: readTemplates(params, 'newName', ['$newgroupname$'], issues),
+      attributes: readGroupAttributes(params, issues),
+    }
+  },
+  flow: () => noFlow,
+  create: ({ target: targetName, names, newNames, attributes, checkVersion }, { targets }) => {
+    const target = targets.get(targetName)
+    return {
+      async run(context) {
+        const groups = groupTarget(target, targetName)
+        const [name] = names.map((template) => renderName(template, context))
+        if (name === undefined) return next
+        const newName = newNames.map((template) => renderTask(template, context).trim())[0] ?? ''
+        const change = {
+          attributes: groupAttributes(attributes, context),
+          ...(newName === '' || newName === name ? {} : { newName }),
+          ...(checkVersion ? takeGroupVersion(context) : {}),
+        }
+        await update(groups, name, change, context.forTarget(targetName))
+        return next
+      },
+    }
+  },
+})
+
+/** A group that an attempt before this one has renamed is found by its new name. */
+async function update(groups: GroupTarget, name: string, change: GroupChange, request: TargetRequest): Promise<void> {
+  try {
+    await groups.updateGroup(name, change, request)
+  } catch (error) {
+    const { newName, ...rest } = change
+    const isGone = error instanceof GatewayError && error.code === 'NOT_FOUND'
+    if (!isGone || newName === undefined || (await groups.findGroup(newName)) === undefined) throw error
+    await groups.updateGroup(newName, rest, request)
+  }
+}

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import type { SortOrder } from '#identity/user-directory.ts'
+import { type TargetCase, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { hasLookups, type LookupTarget, type SearchQuery } from '#sdk/target.ts'
+
+/** Orders and positions, for targets that can be asked. */
+export const pageCases: readonly TargetCase[] = [
+  {
+    name: 'search in order: by the first value, letter case folded, those without one last; and all in reverse',
+    async run(fixture) {
+      const target = await peopled(fixture)
+      const [mail, name] = fixture.attributes
+      const order = async (sort: Partial<SortOrder>) => {
+        const all: SortOrder = { attribute: name, descending: false, caseExact: false, ...sort }
+        return (await target.searchUsers({ offset: 0, limit: 10, sort: all })).items.map(({ userID }) => userID)
+      }
+      assert.deepEqual(await order({}), ['cyd', 'bob', 'eve', 'ada', 'dan'])
+      assert.deepEqual(await order({ descending: true }), ['dan', 'ada', 'eve', 'bob', 'cyd'])
+      assert.deepEqual(await order({ attribute: mail }), ['dan', 'cyd', 'bob', 'ada', 'eve'])
+      assert.deepEqual(await order({ attribute: 'userID' }), ['ada', 'bob', 'cyd', 'dan', 'eve'])
+      assert.deepEqual((await order({ caseExact: true })).slice(0, 4), ['cyd', 'bob', 'eve', 'ada'])
+    },
+  },
+  {
+    name: 'pages by position are those by offset, and the last has none behind it',
+    async run(fixture) {
+      const target = await peopled(fixture)
+      const [mail, name] = fixture.attributes
+      const queries: Omit<SearchQuery, 'offset' | 'limit'>[] = [
+        {},
+        { filter: { kind: 'present', attribute: name } },
+        { sort: { attribute: mail, descending: false, caseExact: false } },
+        { sort: { attribute: name, descending: true, caseExact: true } },
+        {
+          filter: { kind: 'present', attribute: mail },
+          sort: { attribute: name, descending: false, caseExact: false },
+        },
+      ]
+      for (const query of queries) {
+        const logins = async (more: Pick<SearchQuery, 'offset' | 'limit'>) =>
+          (await target.searchUsers({ ...query, ...more })).items.map(({ userID }) => userID)
+        const all = await logins({ offset: 0, limit: 10 })
+        const followed: string[] = []
+        let after: string | undefined
+        let pages = 0
+        do {
+          const page = await target.searchUsers({
+            ...query,
+            offset: 0,
+            limit: 2,
+            ...(after === undefined ? {} : { after }),
+          })
+          const found = page.items.map(({ userID }) => userID)
+          assert.deepEqual(found, await logins({ offset: pages * 2, limit: 2 }))
+          assert.equal(page.total, all.length)
+          followed.push(...found)
+          after = page.next
+          pages++
+        } while (after !== undefined && pages < 10)
+        assert.deepEqual(followed, all)
+        assert.equal(pages, Math.ceil(all.length / 2))
+      }
+    },
+  },
+  {
+    name: 'a position that this search did not give is refused',
+    async run(fixture) {
+      const target = await peopled(fixture)
+      const sort = { attribute: fixture.attributes[0], descending: false, caseExact: false }
+      const { next = '' } = await target.searchUsers({ offset: 0, limit: 2, sort })
+      assert.notEqual(next, '')
+      const wrong: Partial<SearchQuery>[] = [
+        { after: '' },
+        { after: 'nonsense' },
+        { after: 'x'.repeat(20_000) },
+        { after: next },
+        { after: next, sort: { ...sort, descending: true } },
+      ]
+      for (const query of wrong) {
+        await assert.rejects(target.searchUsers({ offset: 0, limit: 2, ...query }), { code: 'BAD_REQUEST' })
+      }
+      await assert.rejects(target.searchGroups({ offset: 0, limit: 2, sort, after: next }), { code: 'BAD_REQUEST' })
+    },
+  },
+]
+
+async function peopled({ target, attributes, groups, request }: TargetFixture): Promise<LookupTarget> {
+  assert.ok(hasLookups(target), 'the target has no look-ups')
+  const [mail, name] = attributes
+  const people = [
+    userOf('ada', { [mail]: ['d@x.test'], [name]: ['zoe'] }, [groups[0]]),
+    userOf('bob', { [mail]: ['c@x.test', 'a@x.test'], [name]: ['B'] }),
+    userOf('cyd', { [mail]: ['b@x.test'], [name]: ['a'] }),
+    userOf('dan', { [mail]: ['A@x.test'] }),
+    userOf('eve', { [name]: ['C'] }),
+  ]
+  for (const user of people) await target.createUser(user, attributes, request)
+  return target
+}

@@ -1,0 +1,47 @@
+import { isJsonObject, type JsonValue } from '#kernel/json.ts'
+import type { StoredJournalRow } from '#storage/journal-store.ts'
+
+/** Below this, a line says nothing any more. */
+const leastWidth = 40
+const maxRuns = 3
+
+/** A call for a person: one line, and for what it changed or why it failed one more each, none longer than the terminal. */
+export function journalLines(row: StoredJournalRow, width: number): string[] {
+  const { time, status, method, path, millis, journal, caller, requestId, keyword, error, workflows, operations } = row
+  const failed = error === undefined ? [] : [keyword === undefined ? error : `${keyword}: ${error}`]
+  const changed = operations === undefined ? [] : [describeOperations(operations)]
+  const runs = workflows.length > maxRuns ? `${workflows.length} runs` : workflows.map((run) => `run ${run}`).join(', ')
+  const detailed = failed.length > 0 || changed.length > 0
+  const origin = [journal, caller, `request ${requestId}`, runs].filter((text) => text !== '').join(', ')
+  const lines = [
+    `${time.toISOString()} ${status} ${method.padEnd(6)} ${path} (${millis} ms)`,
+    ...[...failed, ...changed.filter((text) => text !== ''), ...(detailed ? [origin] : [])].map(
+      (text) => `    ${text}`,
+    ),
+  ]
+  return lines.map((line) => fitted(line, Math.max(width, leastWidth)))
+}
+
+/** A call for a program: one line. */
+export function journalJson({ journal, ...row }: StoredJournalRow): string[] {
+  return [JSON.stringify({ gateway: journal, ...row })]
+}
+
+function describeOperations(operations: JsonValue): string {
+  const list = Array.isArray(operations) ? operations : [operations]
+  return list.map(describeOperation).join('; ')
+}
+
+function describeOperation(operation: JsonValue): string {
+  if (!isJsonObject(operation)) return ''
+  const { op, method, path, count, more } = operation
+  if (typeof more === 'number') return `${more} more`
+  const words = [op, method, path].filter((word) => typeof word === 'string')
+  return `${words.join(' ')}${typeof count === 'number' ? ` (${count})` : ''}`
+}
+
+/** What clients sent must not move a terminal's cursor or change its colours. */
+function fitted(line: string, width: number): string {
+  const safe = line.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '\ufffd')
+  return safe.length <= width ? safe : `${safe.slice(0, width - 1)}…`
+}

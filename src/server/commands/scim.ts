@@ -1,0 +1,156 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import process from 'node:process'
+import { setTimeout as delay } from 'node:timers/promises'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { parseMoment } from '#kernel/moment.ts'
+import { Scope } from '#kernel/scope.ts'
+import { readArguments } from '#server/commands/arguments.ts'
+import type { RunCommand } from '#server/commands/commands.ts'
+import { journalJson, journalLines } from '#server/commands/journal-lines.ts'
+import type { JournalPage, JournalQuery, JournalStore, StoredJournalRow } from '#storage/journal-store.ts'
+import { openStorage } from '#storage/open.ts'
+
+const usage = `Usage: gatehouse scim log [--data DIR | --database URL] [OPTIONS]
+
+Tells the latest calls to SCIM gateways, oldest first, while the gateway runs or after.
+
+  --data DIR        the data folder of the gateway (.gatehouse)
+  --database URL    postgres://... instead; also GATEHOUSE_DATABASE
+  --gateway NAME    only calls to the gateways of this Application; may repeat
+  --failed          only calls that were answered with 400 or above
+  --status N        only calls that were answered with this status
+  --since WHEN      only calls from then on: 90s, 15m, 1h, 7d ago, or an ISO 8601 date
+  --limit N         at most this many of the latest calls (50)
+  --json            one JSON object per line
+  --follow          goes on as calls come in, until Ctrl-C`
+
+const options = {
+  data: { type: 'string', default: '.gatehouse' },
+  database: { type: 'string' },
+  gateway: { type: 'string', multiple: true },
+  failed: { type: 'boolean' },
+  status: { type: 'string' },
+  since: { type: 'string' },
+  limit: { type: 'string', default: '50' },
+  json: { type: 'boolean' },
+  follow: { type: 'boolean' },
+} as const
+
+const maxLimit = 100_000
+const pageSize = 500
+const followEveryMillis = 1000
+/** Where the output is no terminal. */
+const defaultWidth = 160
+
+type Filters = Omit<JournalQuery, 'limit' | 'after'>
+
+/** `gatehouse scim log`. */
+export const scimCommand: RunCommand = async (args, io) => {
+  const read = readArguments(args, { usage, options, positionals: 1 }, io)
+  if ('exit' in read) return read.exit
+  const { values, positionals } = read
+  const wrong = (message: string): number => {
+    io.stderr(`gatehouse scim: ${message}`)
+    io.stderr(usage)
+    return 2
+  }
+  if (positionals[0] !== 'log') return wrong(`unknown action "${positionals[0]}"`)
+  const limit = wholeNumber(values.limit, 1, maxLimit)
+  if (limit === undefined) return wrong(`--limit must be a whole number from 1 to ${maxLimit}`)
+  const filters = readFilters(values)
+  if (typeof filters === 'string') return wrong(filters)
+  const url = values.database ?? process.env['GATEHOUSE_DATABASE']
+  if (url === undefined && !existsSync(join(values.data, 'gatehouse.db'))) {
+    io.stderr(`gatehouse scim: there is no database in ${values.data}; give the gateway's --data or --database`)
+    return 1
+  }
+  const width = process.stdout.columns ?? defaultWidth
+  const show = values.json === true ? journalJson : (row: StoredJournalRow) => journalLines(row, width)
+  const scope = new Scope()
+  try {
+    const place = url === undefined ? { dataFolder: values.data } : { url }
+    const storage = scope.own(openStorage({ ...place, clock: systemClock, log: silentLogger }))
+    await tell(storage.journal, filters, limit, values.follow === true, (row) => {
+      for (const line of show(row)) io.stdout(line)
+    })
+    return 0
+  } catch (error) {
+    io.stderr(`gatehouse scim: ${error instanceof Error ? error.message : String(error)}`)
+    return 1
+  } finally {
+    await scope.close()
+  }
+}
+
+interface FilterValues {
+  readonly gateway?: string[] | undefined
+  readonly failed?: boolean | undefined
+  readonly status?: string | undefined
+  readonly since?: string | undefined
+}
+
+/** The filters, or what is wrong with them. */
+function readFilters(values: FilterValues): Filters | string {
+  const status = values.status === undefined ? undefined : wholeNumber(values.status, 100, 599)
+  if (values.status !== undefined && status === undefined) return '--status must be an HTTP status'
+  const since = values.since === undefined ? undefined : parseMoment(values.since, systemClock())
+  if (values.since !== undefined && since === undefined) {
+    return '--since must be such as 90s, 15m, 1h or 7d, or an ISO 8601 date'
+  }
+  return {
+    ...(values.gateway === undefined ? {} : { journals: values.gateway }),
+    ...(values.failed === undefined ? {} : { failed: values.failed }),
+    ...(status === undefined ? {} : { status }),
+    ...(since === undefined ? {} : { since }),
+  }
+}
+
+function wholeNumber(text: string, min: number, max: number): number | undefined {
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+  return number >= min && number <= max ? number : undefined
+}
+
+async function tell(
+  store: JournalStore,
+  filters: Filters,
+  limit: number,
+  follow: boolean,
+  print: (row: StoredJournalRow) => void,
+): Promise<void> {
+  let newest = 0
+  const tellLatest = async (most: number): Promise<void> => {
+    for (const row of await latest(store, filters, most, newest)) {
+      print(row)
+      newest = row.id
+    }
+  }
+  await tellLatest(limit)
+  while (follow) {
+    await delay(followEveryMillis)
+    await tellLatest(maxLimit)
+  }
+}
+
+/** The latest rows behind `newest`, oldest first. */
+async function latest(
+  store: JournalStore,
+  filters: Filters,
+  limit: number,
+  newest: number,
+): Promise<readonly StoredJournalRow[]> {
+  const rows: StoredJournalRow[] = []
+  let after: string | undefined
+  do {
+    const page: JournalPage = await store.list({
+      ...filters,
+      limit: Math.min(pageSize, limit - rows.length),
+      ...(after === undefined ? {} : { after }),
+    })
+    const fresh = page.entries.filter(({ id }) => id > newest)
+    rows.push(...fresh)
+    after = fresh.length === page.entries.length ? page.next : undefined
+  } while (after !== undefined && rows.length < limit)
+  return rows.reverse()
+}
