@@ -23,7 +23,7 @@ export default defineConfig({
         test: {
           name: 'stories',
           include: ['test/stories/**/*.test.ts'],
-          globalSetup: ['test/support/postgres-setup.ts'],
+          globalSetup: ['test/support/postgres-setup.ts', 'test/support/python-setup.ts'],
           testTimeout: 120_000,
           fileParallelism: false,
         },

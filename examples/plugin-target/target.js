@@ -37,6 +37,13 @@ export function syncUser(user, addOnly, attributes, request) {
   stored.groups = new Set(addOnly ? [...stored.groups, ...user.groups] : user.groups)
 }
 
+/** Optional: with it, logins can be changed. Only called for a user that is there, and a new login that is free. */
+export function renameUser(userID, newUserID, request) {
+  const stored = users.get(userID)
+  users.delete(userID)
+  users.set(newUserID, { ...stored, userID: newUserID })
+}
+
 /** Only called for a user that findUser found. */
 export function deleteUser(user, request) {
   users.delete(user.userID)

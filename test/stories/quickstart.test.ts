@@ -26,7 +26,7 @@ test('the printed lines work when pasted one after the other', async () => {
     Resources: [{ userName: 'ada', name: { givenName: 'Ada', familyName: 'Lovelace' }, active: true }],
   })
   expect(JSON.parse(answers[2] ?? '')).toMatchObject({ userName: 'mary', displayName: 'Mary Jackson' })
-  expect(answers[3]).toBe('')
+  expect(JSON.parse(answers[3] ?? '')).toMatchObject({ displayName: 'sales' })
   expect(JSON.parse(answers[4] ?? '')).toMatchObject({ userName: 'mary', groups: [{ value: 'sales' }] })
   expect(answers[5]).toBe('204\n')
   expect(answers[6]).toContain('decision     allowed')

@@ -3,7 +3,9 @@ import type { DirectoryEntry, DirectorySearch } from '#identity/directory.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { Subject } from '#identity/subject.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import type { EventStreamOptions, PollEvents, SecurityEvent } from '#sdk/event-stream.ts'
 import type { ModuleHost } from '#sdk/host.ts'
+import type { JournalEntry, ReadJournal } from '#sdk/journal.ts'
 import type { Rule, RuleDecision } from '#sdk/rule.ts'
 import type { Target } from '#sdk/target.ts'
 
@@ -15,10 +17,18 @@ export interface FakeHostOptions {
   readonly publicKeys?: Readonly<Record<string, KeyObject>>
   readonly signingKey?: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }
   readonly authorize?: (subject: Subject, rules: readonly Rule[]) => RuleDecision
+  readonly readJournal?: ReadJournal
+  readonly pollEvents?: PollEvents
 }
 
 export interface FakeModuleHost extends ModuleHost {
   readonly searches: DirectorySearch[]
+  /** What was written into journals, by name. */
+  readonly journals: ReadonlyMap<string, JournalEntry[]>
+  /** What was put into streams, in order. */
+  readonly events: (SecurityEvent & { readonly stream: EventStreamOptions })[]
+  /** Where given, appending an event fails with it. */
+  eventFailure?: Error
 }
 
 const missing = (what: string): never => {
@@ -28,8 +38,12 @@ const missing = (what: string): never => {
 /** A host that holds what the test gives it, and remembers the directory searches. */
 export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
   const searches: DirectorySearch[] = []
-  return {
+  const journals = new Map<string, JournalEntry[]>()
+  const events: (SecurityEvent & { readonly stream: EventStreamOptions })[] = []
+  const host: FakeModuleHost = {
     searches,
+    journals,
+    events,
     name: 'test',
     javaScript: () => undefined,
     log: silentLogger,
@@ -52,5 +66,20 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     },
     authorize: async (subject, rules) => options.authorize?.(subject, rules) ?? { allowed: false, verdicts: [] },
     openUserDirectory: async () => missing('user directory'),
+    openJournal: ({ name }) => {
+      const entries = journals.get(name) ?? []
+      journals.set(name, entries)
+      return { add: (entry) => void entries.push(entry), close: async () => {} }
+    },
+    readJournal: options.readJournal ?? (async () => missing('journal to read')),
+    openEventStream: (stream) => ({
+      append: async (appended) => {
+        if (host.eventFailure !== undefined) throw host.eventFailure
+        events.push(...appended.map((event) => ({ ...event, stream })))
+      },
+      close: async () => {},
+    }),
+    pollEvents: options.pollEvents ?? (async () => missing('events to poll')),
   }
+  return host
 }

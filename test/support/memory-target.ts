@@ -22,6 +22,8 @@ interface Stored {
  * to the audit; `before` runs ahead of each call and may wait or throw.
  */
 export class MemoryTarget implements PasswordTarget {
+  readonly renamesUsers: boolean = true
+  readonly keepsVersions = true
   readonly calls: TargetCall[] = []
   readonly passwords = new Map<string, string>()
   readonly #users = new Map<string, Stored>()
@@ -81,10 +83,15 @@ export class MemoryTarget implements PasswordTarget {
   async createUser(user: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
     await this.#called('createUser', user.userID, request)
     const key = user.userID.toLowerCase()
-    if (this.#users.has(key)) throw new GatewayError('CONFLICT', `${user.userID} is there`)
+    const present = this.#users.get(key)
+    const wanted = user.attributes.pick(attributes)
+    if (present !== undefined) {
+      if (isSame(present, { attributes: wanted, groups: user.groups })) return
+      throw new GatewayError('CONFLICT', `${user.userID} is there`)
+    }
     const stored = {
       userID: user.userID,
-      attributes: user.attributes.pick(attributes),
+      attributes: wanted,
       groups: [...user.groups],
       version: 1,
     }
@@ -103,6 +110,17 @@ export class MemoryTarget implements PasswordTarget {
     if (stored === undefined) throw new GatewayError('NOT_FOUND', `${user.userID} is gone`)
     if (options.expectedVersion !== undefined && options.expectedVersion !== String(stored.version)) {
       throw new GatewayError('VERSION_MISMATCH', 'changed meanwhile')
+    }
+    const { newUserID } = options
+    if (newUserID !== undefined && newUserID !== stored.userID) {
+      const key = newUserID.toLowerCase()
+      if (key !== user.userID.toLowerCase() && this.#users.has(key)) {
+        throw new GatewayError('CONFLICT', `${newUserID} is there`)
+      }
+      this.#users.delete(user.userID.toLowerCase())
+      stored.userID = newUserID
+      this.#users.set(key, stored)
+      if (this.#reports) request.audit({ subject: 'entry', action: 'replace', attribute: 'userID', value: newUserID })
     }
     stored.version++
     for (const attribute of options.attributes) {
@@ -129,8 +147,17 @@ export class MemoryTarget implements PasswordTarget {
     stored.groups = groups
   }
 
-  async deleteUser(user: User, request: TargetRequest): Promise<void> {
+  async deleteUser(
+    user: User,
+    request: TargetRequest,
+    options: { readonly expectedVersion?: string } = {},
+  ): Promise<void> {
     await this.#called('deleteUser', user.userID, request)
+    const { expectedVersion } = options
+    const stored = this.#users.get(user.userID.toLowerCase())
+    if (stored !== undefined && expectedVersion !== undefined && expectedVersion !== String(stored.version)) {
+      throw new GatewayError('VERSION_MISMATCH', 'changed meanwhile')
+    }
     if (!this.#users.delete(user.userID.toLowerCase()) || !this.#reports) return
     request.audit({ subject: 'entry', action: 'delete', attribute: 'userID', value: user.userID })
   }
@@ -148,3 +175,7 @@ export class MemoryTarget implements PasswordTarget {
     await this.before(call)
   }
 }
+
+const isSame = (present: Pick<User, 'attributes' | 'groups'>, wanted: Pick<User, 'attributes' | 'groups'>): boolean =>
+  JSON.stringify([present.attributes.toObject(), present.groups]) ===
+  JSON.stringify([wanted.attributes.toObject(), wanted.groups])

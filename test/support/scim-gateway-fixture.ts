@@ -5,37 +5,50 @@ import type { User } from '#identity/user.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { Issues } from '#kernel/issues.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { Exchange } from '#sdk/exchange.ts'
 import type { FilterModule } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
 import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target.ts'
-import type { WorkflowCall } from '#sdk/workflow.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, type ParamValues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
+import { FakeScimWorkflows } from '#testing/fake-scim-workflows.ts'
 import { subject } from '#testing/subjects.ts'
 
 interface Person {
   readonly id: string
   readonly login: string
   attributes: Attributes
+  version: number
 }
 
-/** People and groups in memory, with the look-ups of a target. It is written by FakeWorkflows only. */
+interface GroupFacts {
+  readonly id: string
+  attributes: Attributes
+  version: number
+}
+
+/** People and groups in memory, with the look-ups of a target. It is written by FakeScimWorkflows only. */
 export class People implements LookupTarget {
   readonly groupMembersAreIds = false
   readonly userIdIsLogin: boolean
   readonly groupHasOwnId: boolean
   readonly people = new Map<string, Person>()
   readonly memberships = new Map<string, Set<string>>()
+  /** Beside the members, by name. */
+  readonly groupFacts = new Map<string, GroupFacts>()
+  readonly keepsVersions: boolean
   readonly searches: SearchQuery[] = []
+  givesPositions = true
   /** How often members of a group were read. */
   memberReads = 0
   #next = 1
 
-  constructor(options: { ownIds: boolean } = { ownIds: false }) {
+  constructor(options: { ownIds: boolean; versions?: boolean } = { ownIds: false }) {
     this.userIdIsLogin = !options.ownIds
     this.groupHasOwnId = options.ownIds
+    this.keepsVersions = options.versions ?? false
   }
 
   add(login: string, attributes: Readonly<Record<string, readonly string[]>> = {}): void {
@@ -43,17 +56,33 @@ export class People implements LookupTarget {
       id: `id-${this.#next++}`,
       login,
       attributes: Attributes.from({ userName: [login], ...attributes }),
+      version: 7,
     }
     this.people.set(login.toLowerCase(), person)
   }
 
   addGroup(name: string, ...members: string[]): void {
     this.memberships.set(name, new Set(members))
+    this.groupFacts.set(name, { id: `gid-${name}`, attributes: new Attributes(), version: 1 })
+  }
+
+  /** The spelling that the group has. */
+  groupNamed(name: string): string | undefined {
+    return [...this.memberships.keys()].find((known) => known.toLowerCase() === name.toLowerCase())
+  }
+
+  renameGroup(name: string, newName: string): void {
+    if (name === newName) return
+    for (const map of [this.memberships, this.groupFacts] as Map<string, unknown>[]) {
+      const value = map.get(name)
+      map.delete(name)
+      map.set(newName, value)
+    }
   }
 
   #user(person: Person | undefined): User | undefined {
     if (person === undefined) return undefined
-    const { id, login, attributes } = person
+    const { id, login, attributes, version } = person
     const groups = [...this.memberships].filter(([, members]) => members.has(login)).map(([name]) => name)
     const created = new Date('2026-01-02T03:04:05Z')
     return {
@@ -61,7 +90,7 @@ export class People implements LookupTarget {
       attributes: attributes.clone(),
       groups,
       created,
-      version: '7',
+      version: String(version),
       ...(this.userIdIsLogin ? {} : { id }),
     }
   }
@@ -70,7 +99,14 @@ export class People implements LookupTarget {
     const held = name === undefined ? undefined : this.memberships.get(name)
     if (name === undefined || held === undefined) return undefined
     if (members) this.memberReads++
-    return { id: this.groupHasOwnId ? `gid-${name}` : name, name, members: members ? [...held] : [] }
+    const facts = this.groupFacts.get(name)
+    return {
+      id: this.groupHasOwnId ? (facts?.id ?? '') : name,
+      name,
+      members: members ? [...held] : [],
+      attributes: facts?.attributes.clone() ?? new Attributes(),
+      ...(this.keepsVersions ? { version: String(facts?.version), created: new Date('2026-01-02T03:04:05Z') } : {}),
+    }
   }
 
   async lookupUserByLogin(login: string) {
@@ -93,27 +129,37 @@ export class People implements LookupTarget {
   }
 
   async lookupGroupByName(name: string, options = { members: true }) {
-    return this.#group(name, options.members)
+    return this.#group(this.groupNamed(name), options.members)
   }
 
   async lookupGroupById(id: string, options = { members: true }) {
-    return this.#group(this.groupHasOwnId ? id.replace(/^gid-/, '') : id, options.members)
+    const byId = [...this.groupFacts].find(([, facts]) => facts.id === id)?.[0]
+    return this.#group(this.groupHasOwnId ? byId : this.groupNamed(id), options.members)
   }
 
   async searchGroups(query: SearchQuery) {
     const groups = [...this.memberships.keys()].flatMap((name) => this.#group(name, false) ?? [])
     return this.#page(groups, query, (group, name) =>
-      name === 'name' ? [group.name] : name === 'id' ? [group.id] : [],
+      name === 'name' ? [group.name] : name === 'id' ? [group.id] : (group.attributes?.values(name) ?? []),
     )
   }
 
   #page<T>(all: readonly T[], query: SearchQuery, read: (item: T, name: string) => readonly string[]): SearchPage<T> {
     this.searches.push(query)
-    const { filter, offset, limit } = query
+    const { filter, offset, limit, sort, after } = query
     const matching = all.filter(
       (item) => filter === undefined || evaluate(filter, { values: (name) => read(item, name.toLowerCase()) }) === true,
     )
-    return { items: matching.slice(offset, offset + limit), total: matching.length }
+    if (sort !== undefined) {
+      const sign = sort.descending ? -1 : 1
+      const key = (item: T) => read(item, sort.attribute.toLowerCase())[0]?.toLowerCase() ?? '\uffff'
+      matching.sort((a, b) => (key(a) < key(b) ? -sign : key(a) > key(b) ? sign : 0))
+    }
+    if (after !== undefined && !/^p\d+$/.test(after)) throw new GatewayError('BAD_REQUEST', 'no such position')
+    const start = after === undefined ? offset : Number(after.slice(1))
+    const end = start + limit
+    const next = this.givesPositions && end < matching.length ? { next: `p${end}` } : {}
+    return { items: matching.slice(start, end), total: matching.length, ...next }
   }
 
   findUser = never
@@ -124,45 +170,6 @@ export class People implements LookupTarget {
 
 const never = (): never => {
   throw new Error('the gateway must not write to a target')
-}
-
-/** Does what the workflows of a SCIM tutorial do, and remembers every call. */
-export class FakeWorkflows {
-  readonly calls: WorkflowCall[] = []
-  readonly #people: People
-  /** Where given, runs instead of the effect. */
-  override: ((call: WorkflowCall) => Promise<void>) | undefined
-
-  constructor(people: People) {
-    this.#people = people
-  }
-
-  async run(call: WorkflowCall) {
-    this.calls.push(call)
-    await new Promise((resolve) => setImmediate(resolve))
-    if (this.override === undefined) this.#effect(call)
-    else await this.override(call)
-    return { id: 'run', changes: 1 }
-  }
-
-  #effect({ name, user, params }: WorkflowCall): void {
-    const { people, memberships } = this.#people
-    const known = people.get(user.userID.toLowerCase())
-    if (name === 'sync-user') {
-      if (known === undefined) this.#people.add(user.userID, user.attributes.toObject())
-      else known.attributes = user.attributes.clone()
-    } else if (name === 'delete-user') {
-      people.delete(user.userID.toLowerCase())
-    } else if (name === 'change-members') {
-      const members = memberships.get(params['groupname'] ?? '')
-      if (params['removegroup'] === 'true') members?.delete(user.userID)
-      else members?.add(user.userID)
-    } else if (name === 'delete-group') {
-      memberships.delete(params['groupname'] ?? '')
-    } else {
-      throw new GatewayError('NOT_SUPPORTED', `there is no workflow "${name}"`)
-    }
-  }
 }
 
 /** `part|attribute,name` reads one part of a complex attribute, as a JSON path would; `list|attribute` its values. */
@@ -245,10 +252,11 @@ export async function openGateway(
   options: { params?: ParamValues; people?: People; host?: Partial<ModuleHost> } = {},
 ) {
   const people = options.people ?? new People()
-  const workflows = new FakeWorkflows(people)
+  const workflows = new FakeScimWorkflows(people)
   const { prepared, issues } = prepareGateway(module, options.params)
   if (issues.length > 0) throw new Error(issues.join('\n'))
   const filter = await prepared.create({ ...fakeModuleHost({ targets: { people } }), workflows, ...options.host })
+  const exchanges: Exchange[] = []
   const send: Send = async (method, path, body, headers = {}) => {
     const content: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/scim+json' }
     const request = fakeRequest({
@@ -264,6 +272,7 @@ export async function openGateway(
       pathInfo: request.path.slice('/api/scim'.length),
       subject: subject('uid=idp,o=test'),
     }
+    exchanges.push(exchange)
     try {
       const response = await filter.handle(exchange, async () => never())
       return { ...response, body: JSON.parse(String(response.body ?? '{}')) }
@@ -273,5 +282,5 @@ export async function openGateway(
       return { status: error.status, headers: { ...error.headers, ...format }, body: JSON.parse(String(text)) }
     }
   }
-  return { send, people, workflows }
+  return { send, people, workflows, exchanges }
 }

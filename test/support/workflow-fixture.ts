@@ -120,6 +120,7 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
         await options.append?.(rows)
         audit.rows.push(...rows)
       },
+      appendWithin: async () => false,
     },
   })
   return {
@@ -151,6 +152,10 @@ function fakeHost({ targets = {}, directory, log = silentLogger }: FixtureOption
     javaScript: () => undefined,
     authorize: absent('rules'),
     openUserDirectory: absent('user directory'),
+    openJournal: absent('journals'),
+    readJournal: absent('journals'),
+    openEventStream: absent('event streams'),
+    pollEvents: absent('event streams'),
   }
 }
 

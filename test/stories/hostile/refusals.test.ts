@@ -189,7 +189,7 @@ describe('SCIM', () => {
 
   test.each([
     'userName eq "',
-    'userName eq a',
+    'userName eq a b',
     '('.repeat(2000),
     `${'not ('.repeat(500)}userName pr${')'.repeat(500)}`,
     Array(200).fill('userName pr').join(' or '),
@@ -218,7 +218,6 @@ describe('SCIM', () => {
     [{ op: 'remove' }, 'noTarget'],
     [{ op: 'remove', path: 'userName' }, 'mutability'],
     [{ op: 'replace', path: 'id', value: 'x' }, 'mutability'],
-    [{ op: 'replace', path: 'userName', value: 'other' }, 'mutability'],
     [{ op: 'remove', path: 'emails[' }, 'invalidPath'],
     [{ op: 'remove', path: `emails[${'('.repeat(5000)}` }, 'invalidPath'],
     [{ op: 'replace', path: 'active', value: 'perhaps' }, 'invalidValue'],

@@ -1,0 +1,205 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { coreGroup, coreUser, type ScimClient, type ScimServer, startScimServer } from '#testing/scim-client.ts'
+import { fresh } from '#testing/scim-story.ts'
+
+const parallel = 50
+
+/** Every case is told by clients that take turns; with two of them, through two processes on one database. */
+function clientsAtTheSameTime(clients: () => readonly ScimClient[]): void {
+  const nth = (n: number): ScimClient => {
+    const all = clients()
+    const client = all[n % all.length]
+    if (client === undefined) throw new Error('no client')
+    return client
+  }
+  const createUsers = (count: number): Promise<string[]> =>
+    Promise.all(
+      Array.from({ length: count }, async (_, n) => {
+        const { status, body } = await nth(n).post('/Users', { schemas: [coreUser], userName: fresh('user') })
+        expect(status).toBe(201)
+        return body.id as string
+      }),
+    )
+  const createGroup = async (members: readonly string[] = []) => {
+    const body = { schemas: [coreGroup], displayName: fresh('group'), members: members.map((value) => ({ value })) }
+    const created = await nth(0).post('/Groups', body)
+    expect(created.status).toBe(201)
+    return created.body as { id: string; meta: { version: string } }
+  }
+
+  test(`${parallel} PATCHes that add and remove different members of one group lose nothing`, async () => {
+    const users = await createUsers(parallel)
+    const leaving = users.filter((_, n) => n % 2 === 0)
+    const joining = users.filter((_, n) => n % 2 === 1)
+    const { id } = await createGroup(leaving)
+    const answers = await Promise.all(
+      users.map((user, n) =>
+        nth(Math.floor(n / 2)).patch(`/Groups/${id}`, [
+          n % 2 === 0
+            ? { op: 'remove', path: `members[value eq "${user}"]` }
+            : { op: 'add', path: 'members', value: [{ value: user }] },
+        ]),
+      ),
+    )
+    expect(answers.map(({ status }) => status).filter((status) => status !== 200)).toEqual([])
+    for (const client of clients()) expect(await client.members(id)).toEqual([...joining].sort())
+    const groups = await Promise.all(
+      users.map(async (user, n) => (await nth(n).get(`/Users/${user}`)).body.groups ?? []),
+    )
+    expect(groups.map((list) => list.length)).toEqual(users.map((_, n) => n % 2))
+  })
+
+  test('one user joins many groups at the same time and is in all of them', async () => {
+    const [user = ''] = await createUsers(1)
+    const groups = await Promise.all(Array.from({ length: 10 }, () => createGroup()))
+    const answers = await Promise.all(
+      groups.map(({ id }, n) =>
+        nth(n).patch(`/Groups/${id}`, [{ op: 'add', path: 'members', value: [{ value: user }] }]),
+      ),
+    )
+    expect(answers.map(({ status }) => status).filter((status) => status !== 200)).toEqual([])
+    const { body } = await nth(0).get(`/Users/${user}`)
+    expect(body.groups.map(({ value }: { value: string }) => value).sort()).toEqual(groups.map(({ id }) => id).sort())
+  })
+
+  test('of 20 PATCHes of a user with the same If-Match exactly one wins', async () => {
+    const [id = ''] = await createUsers(1)
+    const version = (await nth(0).get(`/Users/${id}`)).headers.get('etag') ?? ''
+    expect(version).not.toBe('')
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        nth(n).patch(`/Users/${id}`, [{ op: 'replace', path: 'displayName', value: `${n}` }], { 'if-match': version }),
+      ),
+    )
+    const statuses = answers.map(({ status }) => status)
+    expect(statuses.toSorted()).toEqual([200, ...Array(19).fill(412)])
+    const { body } = await nth(0).get(`/Users/${id}`)
+    expect(body.displayName).toBe(String(statuses.indexOf(200)))
+    expect(body.meta.version).not.toBe(version)
+  })
+
+  test('of 20 PATCHes of a group with the same If-Match exactly one wins', async () => {
+    const users = await createUsers(20)
+    const { id } = await createGroup()
+    const version = (await nth(0).get(`/Groups/${id}`)).headers.get('etag') ?? ''
+    expect(version).not.toBe('')
+    const answers = await Promise.all(
+      users.map((value, n) =>
+        nth(n).patch(`/Groups/${id}`, [{ op: 'add', path: 'members', value: [{ value }] }], { 'if-match': version }),
+      ),
+    )
+    const statuses = answers.map(({ status }) => status)
+    expect(statuses.toSorted()).toEqual([200, ...Array(19).fill(412)])
+    expect(await nth(0).members(id)).toEqual([users[statuses.indexOf(200)]])
+  })
+
+  test('a stale If-Match always loses, and nothing is changed: PATCH, PUT and DELETE of users', async () => {
+    const [id = ''] = await createUsers(1)
+    const path = `/Users/${id}`
+    const stale = (await nth(0).get(path)).headers.get('etag') ?? ''
+    await nth(1).patch(path, [{ op: 'replace', path: 'displayName', value: 'Newer' }])
+    const before = (await nth(0).get(path)).body
+    const headers = { 'if-match': stale }
+    const answers = [
+      await nth(0).patch(path, [{ op: 'replace', path: 'displayName', value: 'Stale' }], headers),
+      await nth(1).patch(path, [{ op: 'replace', path: 'active', value: false }], headers),
+      await nth(0).put(path, { ...before, displayName: 'Stale' }, headers),
+      await nth(1).delete(path, headers),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([412, 412, 412, 412])
+    expect((await nth(0).get(path)).body).toEqual(before)
+    expect((await nth(0).delete(path, { 'if-match': before.meta.version })).status).toBe(204)
+  })
+
+  test('a stale If-Match always loses, and nothing is changed: PATCH, PUT and DELETE of groups', async () => {
+    const [first = '', second = ''] = await createUsers(2)
+    const { id } = await createGroup()
+    const path = `/Groups/${id}`
+    const stale = (await nth(0).get(path)).headers.get('etag') ?? ''
+    await nth(1).patch(path, [{ op: 'add', path: 'members', value: [{ value: first }] }])
+    const before = (await nth(0).get(path)).body
+    const headers = { 'if-match': stale }
+    const answers = [
+      await nth(0).patch(path, [{ op: 'add', path: 'members', value: [{ value: second }] }], headers),
+      await nth(1).patch(path, [{ op: 'replace', path: 'displayName', value: fresh('stale') }], headers),
+      await nth(0).put(path, { ...before, members: [] }, headers),
+      await nth(1).delete(path, headers),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([412, 412, 412, 412])
+    expect((await nth(0).get(path)).body).toEqual(before)
+    expect((await nth(0).delete(path, { 'if-match': before.meta.version })).status).toBe(204)
+  })
+
+  test('of 20 POSTs for one name, each of another person, one creates the user and the others are told', async () => {
+    const userName = fresh('same')
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        nth(n).post('/Users', { schemas: [coreUser], userName, externalId: `${n}` }),
+      ),
+    )
+    const statuses = answers.map(({ status }) => status)
+    expect(statuses.toSorted()).toEqual([201, ...Array(19).fill(409)])
+    const { body } = await nth(0).filter('/Users', `userName eq "${userName}"`)
+    expect(body).toMatchObject({ totalResults: 1, Resources: [{ externalId: String(statuses.indexOf(201)) }] })
+  })
+
+  test('of 20 POSTs for one group name, each of another group, one creates it and the others are told', async () => {
+    const displayName = fresh('same')
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        nth(n).post('/Groups', { schemas: [coreGroup], displayName, externalId: `${n}` }),
+      ),
+    )
+    const statuses = answers.map(({ status }) => status)
+    expect(statuses.toSorted()).toEqual([201, ...Array(19).fill(409)])
+    const { body } = await nth(0).filter('/Groups', `displayName eq "${displayName}"`)
+    expect(body).toMatchObject({ totalResults: 1, Resources: [{ externalId: String(statuses.indexOf(201)) }] })
+  })
+
+  test('of 10 users who want the same new name one gets it, the others are told and keep theirs', async () => {
+    const users = await createUsers(10)
+    const value = fresh('wanted')
+    const answers = await Promise.all(
+      users.map((id, n) => nth(n).patch(`/Users/${id}`, [{ op: 'replace', path: 'userName', value }])),
+    )
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, ...Array(9).fill(409)])
+    const names = await Promise.all(users.map(async (id, n) => (await nth(n).get(`/Users/${id}`)).body.userName))
+    expect(names.filter((name) => name === value)).toHaveLength(1)
+  })
+
+  test('what one has answered, the other knows', async () => {
+    const [id = ''] = await createUsers(1)
+    for (let n = 0; n < 10; n++) {
+      await nth(n).patch(`/Users/${id}`, [{ op: 'replace', path: 'displayName', value: `${n}` }])
+      expect((await nth(n + 1).get(`/Users/${id}`)).body.displayName).toBe(`${n}`)
+    }
+  })
+}
+
+function onServers(count: number, databaseUrl: () => Promise<string | undefined>): void {
+  const servers: ScimServer[] = []
+  let folder: string
+  beforeAll(async () => {
+    // One folder, since its keys sign the tokens that all of them believe.
+    folder = mkdtempSync(join(tmpdir(), 'gatehouse-story-'))
+    const url = await databaseUrl()
+    for (let n = 0; n < count; n++) servers.push(await startScimServer(url, folder))
+  })
+  afterAll(async () => {
+    for (const server of servers) await server.process.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  clientsAtTheSameTime(() => servers.map((server) => server.client('/scim/v2')))
+}
+
+describe('at the same time, on SQLite', () => onServers(1, async () => undefined))
+
+describe.skipIf(postgresUrl() === '')('at the same time, on PostgreSQL', () => onServers(1, freshSchema))
+
+describe.skipIf(postgresUrl() === '')('at the same time, through two processes on one PostgreSQL', () =>
+  onServers(2, freshSchema),
+)

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest'
+import { coreUser } from '#testing/scim-client.ts'
+import { fresh, scimStory } from '#testing/scim-story.ts'
+
+// OneLogin's habits, told over the wire as its provisioning connector does.
+scimStory('OneLogin', '/scim/onelogin', (onelogin) => {
+  /** What its template of the body makes, wrong schema and all. */
+  const newUser = (more: object = {}) => ({
+    schemas: ['urn:scim:schemas:core:1.0'],
+    userName: fresh('user'),
+    externalId: '12345',
+    name: { givenName: 'One', familyName: 'Login', formatted: 'One Login' },
+    emails: [{ value: 'one@example.com', type: 'work', primary: true }],
+    phoneNumbers: [],
+    ...more,
+  })
+  const create = async (): Promise<string> => {
+    const { status, body } = await onelogin().post('/Users', newUser())
+    expect(status).toBe(201)
+    return body.id
+  }
+  const createGroup = async (members: readonly string[]): Promise<string> => {
+    const body = { schemas: ['urn:scim:schemas:core:1.0'], displayName: fresh('group') }
+    const created = await onelogin().post('/Groups', body)
+    expect(created.status).toBe(201)
+    const value = members.map((member) => ({ value: member }))
+    await onelogin().patch(`/Groups/${created.body.id}`, [{ op: 'add', path: 'members', value }])
+    return created.body.id
+  }
+
+  test('the schema of the template is of no matter, the answer names the right one', async () => {
+    const { status, body } = await onelogin().post('/Users', newUser())
+    expect(status).toBe(201)
+    expect(body).toMatchObject({ schemas: [coreUser], externalId: '12345', name: { formatted: 'One Login' } })
+    expect(
+      await onelogin().put(`/Users/${body.id}`, { ...newUser(), userName: body.userName, title: 'T' }),
+    ).toMatchObject({
+      status: 200,
+      body: { schemas: [coreUser], title: 'T' },
+    })
+  })
+
+  test('a member is removed by value, and nobody else with them', async () => {
+    const users = [await create(), await create(), await create()]
+    const group = await createGroup(users)
+    const [first = '', ...rest] = users
+    const removed = await onelogin().patch(`/Groups/${group}`, [
+      { op: 'remove', path: 'members', value: [{ value: first }] },
+    ])
+    expect(removed.status).toBe(200)
+    expect(await onelogin().members(group)).toEqual(rest.sort())
+  })
+
+  test('a removal that names nobody is refused, since it would empty the group', async () => {
+    const users = [await create(), await create()]
+    const group = await createGroup(users)
+    expect((await onelogin().patch(`/Groups/${group}`, [{ op: 'remove', path: 'members' }])).status).toBe(400)
+    expect(await onelogin().members(group)).toEqual(users.sort())
+  })
+
+  test('the action for a leaver is DELETE, or active off, or nothing', async () => {
+    const [deleted, suspended] = [await create(), await create()]
+    expect((await onelogin().delete(`/Users/${deleted}`)).status).toBe(204)
+    expect((await onelogin().get(`/Users/${deleted}`)).status).toBe(404)
+    const off = await onelogin().patch(`/Users/${suspended}`, [{ op: 'replace', path: 'active', value: false }])
+    expect(off).toMatchObject({ status: 200, body: { active: false } })
+  })
+
+  test('only a bearer token opens the door', async () => {
+    const basic = await fetch(`${onelogin().base}/Users`, { headers: { authorization: 'Basic aWRwOnNlY3JldA==' } })
+    expect(basic.status).toBe(401)
+    expect(basic.headers.get('www-authenticate')).toMatch(/^Bearer/)
+  })
+})

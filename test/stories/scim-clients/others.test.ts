@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'vitest'
+import { coreGroup, coreUser, enterpriseUser } from '#testing/scim-client.ts'
+import { fresh, scimServer } from '#testing/scim-story.ts'
+
+const server = scimServer()
+const newUser = (more: object = {}) => ({ schemas: [coreUser], userName: fresh('user'), active: true, ...more })
+
+describe('JumpCloud', () => {
+  const jumpcloud = () => server().client('/scim/jumpcloud')
+
+  test('activation creates a test user and a test group, and deletes both', async () => {
+    const { status, body: user } = await jumpcloud().post('/Users', newUser())
+    const { body: group } = await jumpcloud().post('/Groups', {
+      schemas: [coreGroup],
+      displayName: fresh('test group'),
+    })
+    expect(status).toBe(201)
+    expect((await jumpcloud().patch(`/Users/${user.id}`, [{ op: 'replace', value: { active: false } }])).status).toBe(
+      200,
+    )
+    expect((await jumpcloud().delete(`/Users/${user.id}`)).status).toBe(204)
+    expect((await jumpcloud().delete(`/Groups/${group.id}`)).status).toBe(204)
+    expect((await jumpcloud().get(`/Groups/${group.id}`)).status).toBe(404)
+  })
+
+  test('members come and go as lists of values', async () => {
+    const users = [
+      (await jumpcloud().post('/Users', newUser())).body.id,
+      (await jumpcloud().post('/Users', newUser())).body.id,
+    ]
+    const { body: group } = await jumpcloud().post('/Groups', { schemas: [coreGroup], displayName: fresh('group') })
+    const change = (op: string, ids: string[]) =>
+      jumpcloud().patch(`/Groups/${group.id}`, [{ op, path: 'members', value: ids.map((value) => ({ value })) }])
+    expect((await change('add', users)).status).toBe(200)
+    expect((await change('remove', users.slice(0, 1))).status).toBe(200)
+    expect(await jumpcloud().members(group.id)).toEqual(users.slice(1))
+  })
+})
+
+describe('Google Workspace', () => {
+  const google = () => server().client('/scim/google')
+
+  test('the probe asks for one user', async () => {
+    await google().post('/Users', newUser())
+    expect(await google().list('/Users', { count: '1' })).toMatchObject({ status: 200, body: { itemsPerPage: 1 } })
+  })
+
+  test('someone who is suspended is created inactive, and stays so until PUT says otherwise', async () => {
+    const user = newUser({ active: false, [enterpriseUser]: { organization: 'Org' } })
+    const { status, body } = await google().post('/Users', user)
+    expect(status).toBe(201)
+    expect(body.active).toBe(false)
+    expect((await google().get(`/Users/${body.id}`)).body.active).toBe(false)
+    expect((await google().put(`/Users/${body.id}`, { ...user, active: true })).body.active).toBe(true)
+    expect((await google().put(`/Users/${body.id}`, user)).body.active).toBe(false)
+  })
+})
+
+describe('A client that follows the letter', () => {
+  const strict = () => server().client('/scim/strict')
+
+  test('what others may send is an error here', async () => {
+    const { body } = await strict().post('/Users', newUser())
+    expect(
+      (await strict().patch(`/Users/${body.id}`, [{ op: 'Replace', path: 'active', value: 'False' }])).status,
+    ).toBe(400)
+    expect((await strict().get(`/Users/${body.id}`)).body.active).toBe(true)
+    expect((await strict().post('/Users', newUser({ schemas: ['urn:scim:schemas:core:1.0'] }))).status).toBe(400)
+    expect((await strict().post('/Users', newUser({ shoeSize: 44 }))).status).toBe(400)
+  })
+})
+
+describe('Any client', () => {
+  const any = () => server().client('/scim/v2')
+
+  test("authentik's group PATCH: an id inside the value is ignored, also a wrong one", async () => {
+    const { body: group } = await any().post('/Groups', { schemas: [coreGroup], displayName: fresh('group') })
+    const displayName = fresh('renamed')
+    const answer = await any().patch(`/Groups/${group.id}`, [{ op: 'replace', value: { id: 'other', displayName } }])
+    expect(answer).toMatchObject({ status: 200, body: { id: group.id, displayName } })
+  })
+
+  test('emptying a group, which the default allows', async () => {
+    const { body: user } = await any().post('/Users', newUser())
+    const members = [{ value: user.id }]
+    const { body: group } = await any().post('/Groups', { schemas: [coreGroup], displayName: fresh('group'), members })
+    expect(await any().members(group.id)).toEqual([user.id])
+    expect((await any().patch(`/Groups/${group.id}`, [{ op: 'remove', path: 'members' }])).status).toBe(200)
+    expect(await any().members(group.id)).toEqual([])
+  })
+
+  test('a member that does not exist is refused, and nothing is done', async () => {
+    const { body: user } = await any().post('/Users', newUser())
+    const { body: group } = await any().post('/Groups', { schemas: [coreGroup], displayName: fresh('group') })
+    const value = [{ value: user.id }, { value: 'nobody' }]
+    const answer = await any().patch(`/Groups/${group.id}`, [{ op: 'add', path: 'members', value }])
+    expect(answer).toMatchObject({ status: 400, body: { scimType: 'invalidValue' } })
+    expect(await any().members(group.id)).toEqual([])
+    const displayName = fresh('group')
+    expect((await any().post('/Groups', { schemas: [coreGroup], displayName, members: value })).status).toBe(400)
+    expect((await any().filter('/Groups', `displayName eq "${displayName}"`)).body.totalResults).toBe(0)
+  })
+})
+
+describe('one Application for many tenants, with the tenant in its path', () => {
+  const tenants = () => server().client('/tenants')
+
+  const at = (tenant: string, path: string) => `/${tenant}/scim${path}`
+
+  test('every location carries the tenant that asked', async () => {
+    const created = await tenants().post(at('acme', '/Users'), newUser())
+    const location = `${tenants().base}/acme/scim/Users/${created.body.id}`
+    expect(created).toMatchObject({ status: 201, body: { meta: { location } } })
+    expect(created.headers.get('location')).toBe(location)
+    const members = [{ value: created.body.id }]
+    const body = { schemas: [coreGroup], displayName: fresh('group'), members }
+    const { body: group } = await tenants().post(at('zenith', '/Groups'), body)
+    expect(group).toMatchObject({
+      meta: { location: `${tenants().base}/zenith/scim/Groups/${group.id}` },
+      members: [{ value: created.body.id, $ref: `${tenants().base}/zenith/scim/Users/${created.body.id}` }],
+    })
+    const { body: user } = await tenants().get(at('zenith', `/Users/${created.body.id}`))
+    expect(user.groups).toMatchObject([{ $ref: `${tenants().base}/zenith/scim/Groups/${group.id}` }])
+    const { body: types } = await tenants().get(at('acme', '/ResourceTypes/User'))
+    expect(types.meta.location).toBe(`${tenants().base}/acme/scim/ResourceTypes/User`)
+  })
+
+  test('what is no tenant is no gateway', async () => {
+    for (const path of ['/ACME/scim/Users', '/acme/other/Users', '/a/b/scim/Users', '/acme/scimitar/Users']) {
+      expect((await tenants().get(path)).status).toBe(404)
+    }
+  })
+})

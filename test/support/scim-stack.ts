@@ -1,0 +1,62 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
+import type { FilterModule } from '#sdk/filter.ts'
+import { openStorage } from '#storage/open.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import type { ParamValues } from '#testing/fake-parse.ts'
+import { openGateway } from '#testing/scim-gateway-fixture.ts'
+import { startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
+
+/** The smallest configuration there is. */
+export const builtInParams: ParamValues = {
+  mapping: 'scim',
+  lookupTarget: 'people',
+  workflowName: 'sync-user',
+  deleteUserWorkflowName: 'delete-user',
+  groupWorkflow: 'change-members',
+}
+
+const tasks: Readonly<Record<string, readonly TaskSpec[]>> = {
+  'sync-user': [{ taskType: 'provision', target: 'people', sync: true }],
+  'delete-user': [{ taskType: 'delete', target: 'people' }],
+  'change-members': [
+    { taskType: 'addGroup', name: '$groupname$', remove: '$removegroup$' },
+    { taskType: 'provision', target: 'people', sync: true },
+  ],
+}
+
+/** A gateway, its workflows and a database target as they run together, on a database of their own. */
+export async function openStack(
+  module: FilterModule,
+  options: { params?: ParamValues; workflows?: Readonly<Record<string, readonly TaskSpec[]>> } = {},
+) {
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-scim-'))
+  const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger })
+  const directory = storage.userDirectory({ name: 'people' })
+  const people = new DatabaseTarget(directory)
+  const { workflows, audit } = await startWorkflows({
+    workflows: { ...tasks, ...options.workflows },
+    targets: { people },
+  })
+  const { targets } = fakeModuleHost({ targets: { people } })
+  /** A gateway with locks of its own, as another process has them. */
+  const gateway = (params: ParamValues) => openGateway(module, { params, host: { targets, workflows } })
+  const { send } = await gateway(options.params ?? builtInParams)
+  return {
+    send,
+    gateway,
+    directory,
+    workflows,
+    audit,
+    async close(): Promise<void> {
+      await workflows.close?.()
+      await directory.close()
+      await storage.close()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
