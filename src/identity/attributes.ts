@@ -8,7 +8,9 @@ export interface AttributeSource {
  * they were first set with. An attribute without values is absent. Values keep their order and are not made unique.
  */
 export class Attributes implements AttributeSource {
-  readonly #entries = new Map<string, { name: string; values: readonly string[] }>()
+  /** Given as they are and not yet indexed: much of what is read is only listed. */
+  #adopted: readonly (readonly [string, readonly string[]])[] | undefined
+  #index: Map<string, { name: string; values: readonly string[] }> | undefined
 
   /** From pairs or a plain object; a name that repeats adds its values. */
   static from(
@@ -18,6 +20,22 @@ export class Attributes implements AttributeSource {
     const pairs = Symbol.iterator in source ? source : Object.entries(source)
     for (const [name, values] of pairs as Iterable<readonly [string, readonly string[]]>) attributes.add(name, values)
     return attributes
+  }
+
+  /** Takes the lists over as they are. The names must differ, and no list be empty. */
+  static adopt(pairs: readonly (readonly [string, readonly string[]])[]): Attributes {
+    const attributes = new Attributes()
+    attributes.#adopted = pairs
+    return attributes
+  }
+
+  get #entries(): Map<string, { name: string; values: readonly string[] }> {
+    if (this.#index === undefined) {
+      this.#index = new Map()
+      for (const [name, values] of this.#adopted ?? []) this.#index.set(name.toLowerCase(), { name, values })
+      this.#adopted = undefined
+    }
+    return this.#index
   }
 
   values(name: string): readonly string[] {
@@ -54,11 +72,11 @@ export class Attributes implements AttributeSource {
   }
 
   get size(): number {
-    return this.#entries.size
+    return this.#adopted?.length ?? this.#entries.size
   }
 
-  *[Symbol.iterator](): IterableIterator<readonly [string, readonly string[]]> {
-    for (const entry of this.#entries.values()) yield [entry.name, entry.values]
+  [Symbol.iterator](): Iterator<readonly [string, readonly string[]]> {
+    return (this.#adopted ?? Array.from(this.#entries.values(), ({ name, values }) => [name, values] as const)).values()
   }
 
   clone(): Attributes {

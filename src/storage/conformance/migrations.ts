@@ -4,6 +4,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import { type Migration, migrate, migration, readMigrations } from '#storage/sql/migrate.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
 import type { SqlClient } from '#storage/sql/sql-client.ts'
+import { SqlUserDirectory } from '#storage/sql/sql-user-directory.ts'
 
 const first = migration('0001_first.sql', 'create table first (a bigint); create table second (a bigint);')
 const later = migration('0002_later.sql', 'create table third (a bigint);')
@@ -72,5 +73,40 @@ export function migrationConformance(connect: () => Promise<() => SqlClient>): v
     await run(client, migrations)
     await run(client, migrations)
     expect(await applied(client)).toEqual(migrations.map(({ name }) => name))
+  })
+
+  test('what entries held before they held it in one piece is still there', async () => {
+    const client = (await connect())()
+    const migrations = readMigrations(client.dialect)
+    await run(
+      client,
+      migrations.filter(({ name }) => name < '0005'),
+    )
+    const db = builderFor(client.dialect)
+    const value = (name: string, position: number, text: string) => ({
+      entry: 7,
+      collection: 3,
+      name_key: name.toLowerCase(),
+      position,
+      name,
+      value: text,
+      value_key: text.toLowerCase(),
+      long_key: null,
+      number: null,
+    })
+    await client.transaction(async (tx) => {
+      const named = { pk: 3, directory: 'old', kind: 'users' }
+      await tx.run(dynamic(db.insertInto('collections').values(named)))
+      const times = { version: 4, created: 1, modified: 2 }
+      const old = { pk: 7, collection: 3, id: 'id7', name: 'Ada', key: 'ada', number: null, ...times }
+      await tx.run(dynamic(db.insertInto('entries').values(old)))
+      const rows = [value('Mail', 1, 'b"@x'), value('Mail', 0, 'a@x'), value('sn', 0, 'Lovelace')]
+      await tx.run(dynamic(db.insertInto('attributes').values(rows)))
+    })
+    await run(client, migrations)
+    const directory = new SqlUserDirectory(client, 'old', systemClock, async () => {})
+    const found = await directory.findByLogin('ada')
+    expect(found?.attributes.toObject()).toEqual({ Mail: ['a@x', 'b"@x'], sn: ['Lovelace'] })
+    expect(found?.version).toBe('4')
   })
 }

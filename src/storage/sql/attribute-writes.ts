@@ -1,21 +1,22 @@
 import type { UserChange } from '#identity/user-directory.ts'
 import { type AttributeChange, attributeChange } from '#storage/sql/attribute-changes.ts'
 import { checkAttributes, valueColumns } from '#storage/sql/entry-values.ts'
-import { deleteValues, insertValues, readValues } from '#storage/sql/entry-writes.ts'
+import { deleteValues, holdValues, insertValues, type LockedEntry } from '#storage/sql/entry-writes.ts'
+import { heldByKey, writeHeld } from '#storage/sql/held-values.ts'
 import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 import { foldKey } from '#storage/sql/text-keys.ts'
 
 /** Brings attributes of an entry to the given values; with `addOnly`, none goes away. What changed, for the audit. */
 export async function syncAttributes(
   tx: SqlTransaction,
-  entry: number,
+  entry: LockedEntry,
   collection: number,
   attributes: ReadonlyMap<string, readonly string[]>,
   addOnly: boolean,
 ): Promise<UserChange[]> {
   if (attributes.size === 0) return []
-  const stored = await readValues(tx, entry)
-  const outcome = new Map(Array.from(stored.values(), ({ name, values }) => [name, values as readonly string[]]))
+  const stored = heldByKey(entry.held)
+  const outcome = new Map(Array.from(stored.values(), ({ name, values }) => [name, values]))
   const changed: AttributeChange[] = []
   for (const [key, { name, values }] of byFoldedName(attributes)) {
     const known = stored.get(key)
@@ -23,11 +24,13 @@ export async function syncAttributes(
     if (change === undefined) continue
     changed.push(change)
     outcome.set(change.name, change.values)
-    if (known !== undefined) await deleteValues(tx, entry, name)
+    if (known !== undefined) await deleteValues(tx, entry.pk, name)
   }
+  if (changed.length === 0) return []
   checkAttributes(outcome)
   const rows = changed.flatMap(({ name, values }) => valueColumns(name, values))
-  await insertValues(tx, entry, collection, rows)
+  await insertValues(tx, entry.pk, collection, rows)
+  await holdValues(tx, entry.pk, writeHeld(outcome))
   return changed.flatMap(({ changes }) => changes)
 }
 

@@ -1,5 +1,6 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
-import { Attributes } from '#identity/attributes.ts'
+import type { Attributes } from '#identity/attributes.ts'
+import { readHeld } from '#storage/sql/held-values.ts'
 import { builderFor } from '#storage/sql/queries.ts'
 import type { SqlDialect } from '#storage/sql/sql-client.ts'
 
@@ -19,7 +20,7 @@ export interface Entry {
 /** Which of an entry's memberships are read along. */
 export type Related = 'groups' | 'members' | 'none'
 
-/** An entry with its values and memberships folded into it: few and large cells are read faster than many small ones. */
+/** An entry with its memberships folded into it: few and large cells are read faster than many small ones. */
 export type EntryRow = readonly [
   pk: number,
   id: string,
@@ -27,9 +28,9 @@ export type EntryRow = readonly [
   version: number,
   created: number,
   modified: number,
-  /** JSON: a list of [attribute name, position, value]; null or an empty list when there are none. */
-  values: string | null,
-  /** JSON: a list of [name, id]; likewise. */
+  /** See `held-values.ts`. */
+  held: string,
+  /** JSON: a list of [name, id]; null or an empty list when there are none. */
   related: string | null,
 ]
 
@@ -38,9 +39,6 @@ const jsonRows: Readonly<Record<SqlDialect, (columns: RawBuilder<unknown>) => Ra
   sqlite: (columns) => sql`json_group_array(json_array(${columns}))`,
   postgres: (columns) => sql`json_agg(json_build_array(${columns}))::text`,
 }
-
-const valuesOf = (rows: RawBuilder<string | null>) =>
-  sql<string | null>`(select ${rows} from attributes a where a.entry = e.pk)`
 
 /** The cross join makes SQLite take the memberships of the entry first. */
 const relatedOf = {
@@ -73,7 +71,7 @@ export function readEntries(dialect: SqlDialect, keys: Expression<{ pk: number }
       'e.version as version',
       'e.created as created',
       'e.modified as modified',
-      valuesOf(rows(sql`a.name, a.position, a.value`)).as('held'),
+      'e.held as held',
       relatedOf[related](rows(sql`r.name, r.id`)).as('related'),
     ])
 }
@@ -93,23 +91,10 @@ function toEntry(row: EntryRow): Entry {
     version: String(row[3]),
     created: new Date(row[4]),
     modified: new Date(row[5]),
-    attributes: readValues(readJson(row[6])),
+    attributes: readHeld(row[6]),
     related: related.map((one) => one[0]),
     relatedIds: related.map((one) => one[1]),
   }
-}
-
-/** Values come in any order; their positions tell it. */
-function readValues(held: readonly (readonly [name: string, position: number, value: string])[]): Attributes {
-  const attributes = new Map<string, string[]>()
-  for (let i = 0; i < held.length; i++) {
-    const one = held[i]
-    if (one === undefined) continue
-    const values = attributes.get(one[0]) ?? []
-    if (values.length === 0) attributes.set(one[0], values)
-    values[one[1]] = one[2]
-  }
-  return Attributes.from(attributes)
 }
 
 const readJson = <T>(text: string | null): T[] => (text === null || text === '[]' ? [] : JSON.parse(text))

@@ -14,7 +14,13 @@ interface NewEntry {
   readonly name: string
   readonly key: string
   readonly number: bigint | null
+  readonly held: string
   readonly now: number
+}
+
+/** An entry that nobody else changes until the transaction ends, with what it holds (see `held-values.ts`). */
+export interface LockedEntry extends StoredEntry {
+  readonly held: string
 }
 
 export interface StoredEntry {
@@ -46,6 +52,7 @@ function insertEntry(dialect: SqlDialect, ifAbsent: boolean) {
       name: at('name'),
       key: at('key'),
       number: at('number'),
+      held: at('held'),
       version: 1,
       created: at('now'),
       modified: at('now'),
@@ -62,10 +69,10 @@ const statements = perDialect((dialect) => ({
   insertAttributes: fixedInserts<AttributeRow>(dialect, attributeColumns, (db, rows) =>
     db.insertInto('attributes').values(rows),
   ),
-  lockByKey: fixed<{ collection: number; key: string }, StoredEntry>(dialect, (db, at) => {
+  lockByKey: fixed<{ collection: number; key: string }, LockedEntry>(dialect, (db, at) => {
     const query = db
       .selectFrom('entries')
-      .select(['pk', 'name', 'key', 'version'])
+      .select(['pk', 'name', 'key', 'version', 'held'])
       .where('collection', '=', at('collection'))
       .where('key', '=', at('key'))
     return dialect === 'postgres' ? query.forUpdate() : query
@@ -87,19 +94,17 @@ const statements = perDialect((dialect) => ({
       .set((eb) => ({ version: eb('version', '+', 1), modified: at('now') }))
       .where('pk', 'in', keys),
   ),
+  hold: fixed<{ pk: number; held: string }, unknown>(dialect, (db, at) =>
+    db
+      .updateTable('entries')
+      .set({ held: at('held') })
+      .where('pk', '=', at('pk')),
+  ),
   rename: fixed<{ pk: number; name: string; key: string; number: bigint | null }, unknown>(dialect, (db, at) =>
     db
       .updateTable('entries')
       .set({ name: at('name'), key: at('key'), number: at('number') })
       .where('pk', '=', at('pk')),
-  ),
-  values: fixed<{ entry: number }, { name: string; value: string; name_key: string }>(dialect, (db, at) =>
-    db
-      .selectFrom('attributes')
-      .select(['name', 'value', 'name_key'])
-      .where('entry', '=', at('entry'))
-      .orderBy('name_key')
-      .orderBy('position'),
   ),
   deleteAttribute: fixed<{ entry: number; name_key: string }, unknown>(dialect, (db, at) =>
     db.deleteFrom('attributes').where('entry', '=', at('entry')).where('name_key', '=', at('name_key')),
@@ -126,9 +131,10 @@ export async function insertEntryRow(
   collection: number,
   id: string,
   name: string,
+  held: string,
   now: number,
 ): Promise<number> {
-  const [row] = await tx.query(statements(tx.dialect).insert({ collection, id, now, ...nameColumns(name) }))
+  const [row] = await tx.query(statements(tx.dialect).insert({ collection, id, held, now, ...nameColumns(name) }))
   return row?.pk ?? 0
 }
 
@@ -140,7 +146,9 @@ export async function insertEntryIfAbsent(
   name: string,
   now: number,
 ): Promise<number | undefined> {
-  const [row] = await tx.query(statements(tx.dialect).insertIfAbsent({ collection, id, now, ...nameColumns(name) }))
+  const [row] = await tx.query(
+    statements(tx.dialect).insertIfAbsent({ collection, id, now, held: '[]', ...nameColumns(name) }),
+  )
   return row?.pk
 }
 
@@ -158,18 +166,9 @@ export async function deleteValues(tx: SqlTransaction, entry: number, attribute:
   await tx.run(statements(tx.dialect).deleteAttribute({ entry, name_key: foldKey(attribute) }))
 }
 
-/** An entry's attributes by folded name. */
-export async function readValues(
-  tx: SqlTransaction,
-  entry: number,
-): Promise<Map<string, { readonly name: string; readonly values: string[] }>> {
-  const attributes = new Map<string, { readonly name: string; readonly values: string[] }>()
-  for (const { name, value, name_key } of await tx.query(statements(tx.dialect).values({ entry }))) {
-    const known = attributes.get(name_key)
-    if (known === undefined) attributes.set(name_key, { name, values: [value] })
-    else known.values.push(value)
-  }
-  return attributes
+/** Puts down what the entry holds; its rows of values are for those who search. */
+export async function holdValues(tx: SqlTransaction, entry: number, held: string): Promise<void> {
+  await tx.run(statements(tx.dialect).hold({ pk: entry, held }))
 }
 
 /** The entry, which nobody else changes until the transaction ends. */
@@ -177,7 +176,7 @@ export async function lockEntry(
   tx: SqlTransaction,
   collection: number,
   name: string,
-): Promise<StoredEntry | undefined> {
+): Promise<LockedEntry | undefined> {
   const [entry] = await tx.query(statements(tx.dialect).lockByKey({ collection, key: foldKey(name) }))
   return entry
 }

@@ -20,6 +20,7 @@ import {
   type StoredEntry,
 } from '#storage/sql/entry-writes.ts'
 import { rememberName } from '#storage/sql/former-names.ts'
+import { writeHeld } from '#storage/sql/held-values.ts'
 import { bumpMembers, changeGroupMembers, lockMembers } from '#storage/sql/memberships.ts'
 import type { Transactions } from '#storage/sql/recorded-changes.ts'
 import { foldKey, isStorable } from '#storage/sql/text-keys.ts'
@@ -39,7 +40,7 @@ export async function createGroup(
   const id = newId()
   try {
     await client.transaction(async (tx) => {
-      const entry = await insertEntryRow(tx, groups, id, name, now)
+      const entry = await insertEntryRow(tx, groups, id, name, writeHeld(held), now)
       await insertValues(tx, entry, groups, values)
       await resize(tx, groups, 1)
     })
@@ -82,7 +83,7 @@ export async function updateGroup(
         await rememberName(tx, group.pk, group.key, now)
         changes.push({ subject: 'entry', action: 'replace', attribute: 'name', value: newName })
       }
-      changes.push(...(await syncAttributes(tx, group.pk, groups, attributes, false)))
+      changes.push(...(await syncAttributes(tx, group, groups, attributes, false)))
       if (changes.length > 0 || expectedVersion !== undefined) await bumpEntries(tx, [group.pk], now)
       return changes
     })

@@ -33,6 +33,7 @@ interface EntryTable {
   version: number
   created: number
   modified: number
+  held: Generated<string>
 }
 
 interface AttributeTable {

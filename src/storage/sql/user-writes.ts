@@ -16,6 +16,7 @@ import {
   resize,
 } from '#storage/sql/entry-writes.ts'
 import { formerNames } from '#storage/sql/former-names.ts'
+import { writeHeld } from '#storage/sql/held-values.ts'
 import { groupsOf, type JoinResult, joinGroups, leaveGroups } from '#storage/sql/memberships.ts'
 import type { Transactions } from '#storage/sql/recorded-changes.ts'
 import type { SqlTransaction } from '#storage/sql/sql-client.ts'
@@ -31,13 +32,14 @@ export async function createUser(
   checkAttributes(user.attributes)
   const wantedGroups = checkNames('group name', user.groups)
   const values = Array.from(user.attributes, ([name, list]) => valueColumns(name, list)).flat()
+  const held = writeHeld(user.attributes)
   const added: UserChange[] = [
     { subject: 'entry', action: 'add', attribute: 'userID', value: user.userID },
     ...values.map(({ name, value }): UserChange => ({ subject: 'attribute', action: 'add', attribute: name, value })),
   ]
   try {
     return await client.transaction(async (tx) => {
-      const entry = await insertEntryRow(tx, users, newId(), user.userID, now)
+      const entry = await insertEntryRow(tx, users, newId(), user.userID, held, now)
       await insertValues(tx, entry, users, values)
       const joined = await joinGroups(tx, groups, entry, wantedGroups, now)
       await bumpEntries(tx, joined.groups, now)
@@ -75,7 +77,7 @@ export async function syncUser(
       if (newUserID !== undefined && (await renameEntry(tx, entry, newUserID))) {
         changes.push({ subject: 'entry', action: 'replace', attribute: 'userID', value: newUserID })
       }
-      changes.push(...(await syncAttributes(tx, entry.pk, collections.users, change.attributes, addOnly)))
+      changes.push(...(await syncAttributes(tx, entry, collections.users, change.attributes, addOnly)))
       const memberships = await syncGroups(tx, entry.pk, collections.groups, wantedGroups, change, now)
       changes.push(...memberships.changes)
       if (changes.length > 0) await bumpEntries(tx, [entry.pk, ...memberships.groups], now)
