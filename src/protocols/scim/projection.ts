@@ -12,7 +12,8 @@ type Named = 'all' | Set<SchemaAttribute>
 /** What a client asked to see (RFC 7644 3.9), or everything that is returned by default. */
 export interface Projection {
   readonly wants: (attribute: string) => boolean
-  readonly apply: (resource: JsonObject) => ScimResource
+  /** The resource itself where nothing of it is left out. */
+  readonly apply: (resource: JsonObject) => JsonObject
 }
 
 /**
@@ -67,12 +68,14 @@ function defaultProjection(schema: ResourceSchema): Projection | undefined {
   const projection: Projection = {
     wants: (name) => !names.has(name.toLowerCase()),
     apply: (resource) => {
-      const result: ScimResource = { ...resource }
+      let result: ScimResource | undefined
       for (const [ref, view] of hiding) {
         const value = readAttribute(resource, ref)
-        if (value !== undefined) writeAttribute(result, ref, view?.(value))
+        if (value === undefined) continue
+        result ??= { ...resource }
+        writeAttribute(result, ref, view?.(value))
       }
-      return result
+      return result ?? resource
     },
   }
   defaults.set(schema, hiding.length === 0 ? { none: true } : projection)

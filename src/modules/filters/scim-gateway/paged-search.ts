@@ -20,7 +20,7 @@ const chunk = 1000
 
 export interface Search<T> {
   search(query: Query): Promise<SearchPage<T>>
-  toResource(item: T): Promise<ScimResource>
+  toResource(item: T): ScimResource | Promise<ScimResource>
 }
 
 const everything: Translation = { filter: undefined, exact: true }
@@ -51,7 +51,7 @@ async function storedPage<T>(
   // Not every store knows a page of none.
   const found = await searched(source, { ...stored, ...start, limit: Math.max(1, count) })
   const items = found.items.slice(0, count)
-  const resources = await inParallel(items, lookupWidth, (item) => source.toResource(item))
+  const resources = await resourcesOf(source, items)
   const next = extent.kind === 'cursor' ? nextPosition(found, start) : undefined
   return { resources, total: found.total, ...(next === undefined ? {} : { next }) }
 }
@@ -119,13 +119,28 @@ async function candidates<T>(
     if (found.total > maxCandidates) {
       throw scimError('tooMany', 'The store cannot serve this filter or order, and too many resources would be read.')
     }
-    for (const resource of await inParallel(found.items, lookupWidth, (item) => source.toResource(item))) {
+    for (const resource of await resourcesOf(source, found.items)) {
       if (filter === undefined || evaluateFilter(filter, resource)) matching.push(resource)
     }
     read += found.items.length
     if (found.items.length === 0 || read >= found.total) return matching
     place = found.next === undefined ? { offset: read } : { offset: 0, after: found.next }
   }
+}
+
+/** Those that are made at once cost no turn of the event loop; the others are made a few at a time. */
+async function resourcesOf<T>(source: Search<T>, items: readonly T[]): Promise<ScimResource[]> {
+  const made: ScimResource[] = []
+  for (const item of items) {
+    const resource = source.toResource(item)
+    if (resource instanceof Promise) {
+      const rest = items.slice(made.length + 1)
+      made.push(await resource)
+      return [...made, ...(await inParallel(rest, lookupWidth, async (one) => source.toResource(one)))]
+    }
+    made.push(resource)
+  }
+  return made
 }
 
 const textTypes: ReadonlySet<string> = new Set(['string', 'reference', 'boolean'])

@@ -12,7 +12,10 @@ export function resourceMeta(resourceType: string, location: string, stored: Dat
   const { created, modified, version } = stored
   const meta: Record<string, string> = { resourceType }
   if (created !== undefined) meta['created'] = created.toISOString()
-  if (modified !== undefined) meta['lastModified'] = modified.toISOString()
+  if (modified !== undefined) {
+    const unchanged = modified.getTime() === created?.getTime() ? meta['created'] : undefined
+    meta['lastModified'] = unchanged ?? modified.toISOString()
+  }
   meta['location'] = location
   if (version !== undefined) meta['version'] = entityTag(version)
   return meta

@@ -16,16 +16,23 @@ export function createRouter(parts: GatewayParts): Router {
     const { request, pathInfo } = exchange
     const route = find(pathInfo)
     if (route === undefined) throw new GatewayError('NOT_FOUND', `nothing at ${pathInfo}`)
-    const allow = allowed(route.methods)
-    if (request.method === 'OPTIONS') return { status: 204, headers: { allow } }
+    if (request.method === 'OPTIONS') return { status: 204, headers: { allow: allowed(route.methods) } }
     const head = request.method === 'HEAD'
     const handler = route.methods.get(head ? 'GET' : request.method)
-    if (handler === undefined) throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow } })
+    if (handler === undefined) {
+      throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: allowed(route.methods) } })
+    }
     if (!acceptsJson(header(request, 'accept')))
       throw new GatewayError('NOT_ACCEPTABLE', 'neither JSON type is accepted')
     const response = await handler(callOf(exchange, route.id))
-    return head ? { status: response.status, headers: response.headers } : response
+    return head ? withoutBody(response) : response
   }
+}
+
+/** A length that is told is that of the body that GET would have (RFC 9110 8.6). */
+function withoutBody({ status, headers, body }: GatewayResponse): GatewayResponse {
+  const length = typeof body === 'string' ? { 'content-length': String(Buffer.byteLength(body)) } : {}
+  return { status, headers: { ...headers, ...length } }
 }
 
 const allowed = (methods: Methods): string =>

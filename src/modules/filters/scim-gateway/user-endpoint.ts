@@ -46,7 +46,8 @@ export class UserEndpoint {
   }
 
   async list(call: ScimCall): Promise<GatewayResponse> {
-    const list = parseListRequest(call, this.#parts.config.users.schema)
+    const { users, client } = this.#parts.config
+    const list = parseListRequest(call, users.schema, client)
     return listAnswer(call, list, await this.search(call, list))
   }
 
@@ -60,7 +61,7 @@ export class UserEndpoint {
     const { schema } = this.#parts.config.users
     const operations = parsePatch(schema, await call.body(maxUserBody), this.#options)
     call.notes.operations = operations.map(({ op, target }) => ({ op, path: internalName(target) }))
-    const edit = (before: ScimResource): ScimResource => applyPatch(schema, before, operations).resource
+    const edit = (before: ScimResource): ScimResource => applyPatch(schema, before, operations, this.#options).resource
     return this.#show(call, 200, await this.#writer.change(call, call.id, 'patch', edit))
   }
 
@@ -109,7 +110,7 @@ export class UserEndpoint {
   async search(call: ScimCall, list: ListRequest): Promise<ResourcePage> {
     const { lookups, userView } = this.#parts
     const { filter } = list
-    const toResource = (found: FoundUser): Promise<ScimResource> => userView.resource(found, call.base)
+    const toResource = (found: FoundUser) => userView.resource(found, call.base)
     const id = fixedAttribute(filter, 'id')
     const login = fixedAttribute(filter, 'userName')
     if (filter !== undefined && (id !== undefined || login !== undefined)) {

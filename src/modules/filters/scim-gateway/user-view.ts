@@ -27,22 +27,30 @@ export class UserView {
     this.#groupIdIsName = groupIdIsName
   }
 
-  async resource({ id, user }: FoundUser, base: string): Promise<ScimResource> {
+  /** At once where there are no lines; mappers of lines may take their time. */
+  resource({ id, user }: FoundUser, base: string): ScimResource | Promise<ScimResource> {
     const { schema, mapping } = this.#config.users
-    const schemas = [schema.core.id]
-    const resource: ScimResource = { schemas, id, userName: user.userID }
+    const resource: ScimResource = { schemas: [schema.core.id], id, userName: user.userID }
     if (!mapping.isEmpty) {
       mapping.show(resource, user.attributes, this.#report)
       this.#showGroups(resource, user, base)
     }
-    if (this.#toScim !== undefined) {
-      for (const [name, mapped] of await this.#toScim.apply(this.#source(user))) {
+    const location = `${base}/Users/${encodeURIComponent(id)}`
+    if (this.#toScim === undefined) return this.#complete(resource, user, location)
+    return this.#toScim.apply(this.#source(user)).then((lines) => {
+      for (const [name, mapped] of lines) {
         const path = this.#config.scimPaths.get(name)
         if (path !== undefined) this.#write(resource, path, mapped)
       }
-    }
-    for (const extension of schema.extensions) if (resource[extension.id] !== undefined) schemas.push(extension.id)
-    resource['meta'] = resourceMeta('User', `${base}/Users/${encodeURIComponent(id)}`, user)
+      return this.#complete(resource, user, location)
+    })
+  }
+
+  #complete(resource: ScimResource, user: User, location: string): ScimResource {
+    const { core, extensions } = this.#config.users.schema
+    const held = extensions.filter(({ id }) => resource[id] !== undefined).map(({ id }) => id)
+    if (held.length > 0) resource['schemas'] = [core.id, ...held]
+    resource['meta'] = resourceMeta('User', location, user)
     return resource
   }
 
