@@ -1,4 +1,7 @@
+import { once } from 'node:events'
+import http from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ChainRunner } from '#engine/pipeline/chain.ts'
 import { createPipeline } from '#engine/pipeline/pipeline.ts'
@@ -92,6 +95,16 @@ describe('the public listener', () => {
     expect(await response.json()).toMatchObject({ method: 'POST', pathInfo: '/Users', body: 'hello' })
   })
 
+  test('of an answer to HEAD, tells the length that GET would have, or none', async () => {
+    const known: Filter = { handle: async () => ({ status: 200, headers: { 'content-length': '17' } }) }
+    const unknown: Filter = { handle: async () => ({ status: 200, headers: {} }) }
+    const lengths = [known, unknown, echo].map(async (filter) => {
+      const { url } = await start(filter)
+      return (await fetch(`${url}/api`, { method: 'HEAD' })).headers.get('content-length')
+    })
+    expect(await Promise.all(lengths)).toEqual(['17', null, expect.stringMatching(/^[1-9]\d+$/)])
+  })
+
   test('does not take the request id from the client', async () => {
     const { url } = await start()
     const response = await fetch(`${url}/api`, { headers: { 'x-request-id': 'forged', 'request-id': 'forged' } })
@@ -179,6 +192,26 @@ describe('the public listener', () => {
     const chunk = `${(64 * 1024).toString(16)}\r\n${'x'.repeat(64 * 1024)}\r\n`
     const head = 'POST /api HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n'
     expect(await rawRequest(port, head + chunk.repeat(17))).toMatch(/^HTTP\/1.1 413 [\s\S]*scim 413/)
+  })
+
+  test('a client that sends all of a body that is too large before it reads gets its answer', async () => {
+    const { url } = await start()
+    const request = http.request(`${url}/api`, { method: 'POST', agent: false })
+    request.end(Buffer.alloc(10 * 1024 * 1024))
+    const [response] = await once(request, 'response')
+    expect([response.statusCode, await text(response)]).toEqual([413, 'scim 413'])
+  })
+
+  test('a connection does not remember the requests that it carried', async () => {
+    const { url } = await start({
+      handle: async ({ request }) => ({ status: 200, headers: {}, body: String(request.signal.aborted) }),
+    })
+    const warnings: unknown[] = []
+    const onWarning = (warning: unknown) => warnings.push(warning)
+    process.on('warning', onWarning)
+    for (let i = 0; i < 30; i++) expect(await (await fetch(`${url}/api`)).text()).toBe('false')
+    process.off('warning', onWarning)
+    expect(warnings).toEqual([])
   })
 
   test('a compressed body is 415, and so is a content type that cannot be parsed', async () => {

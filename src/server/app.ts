@@ -89,6 +89,7 @@ async function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: Fa
     return refuse(parts, error, fastifyRequest, reply)
   }
   const result = await parts.running.use((runtime) => inTime(runtime, request))
+  request.answered()
   record(parts, request, result, performance.now() - started)
   return send(reply, request.id, result.response)
 }
@@ -124,7 +125,9 @@ function send(reply: FastifyReply, requestId: string, { status, headers, body }:
     pipeline(body, raw, () => {})
     return reply
   }
-  if (status !== 204 && status !== 304) head['content-length'] = body === undefined ? 0 : Buffer.byteLength(body)
+  // Of an answer to HEAD, a length would be that of the body that GET has.
+  const lacksLength = status === 204 || status === 304 || (body === undefined && reply.request.method === 'HEAD')
+  if (!lacksLength) head['content-length'] = body === undefined ? 0 : Buffer.byteLength(body)
   raw.writeHead(status, head).end(body)
   return reply
 }

@@ -21,6 +21,7 @@ export class HttpRequest implements GatewayRequest {
   readonly #queryText: string
   #query: URLSearchParams | undefined
   #abort: AbortController | undefined
+  #onClose: (() => void) | undefined
   #body: Promise<Buffer> | undefined
 
   constructor(raw: IncomingMessage, id: string, proxies: TrustedProxies) {
@@ -59,9 +60,15 @@ export class HttpRequest implements GatewayRequest {
     if (this.#abort === undefined) {
       const abort = new AbortController()
       this.#abort = abort
-      this.#raw.socket.once('close', () => abort.abort())
+      this.#onClose = () => abort.abort()
+      this.#raw.socket.once('close', this.#onClose)
     }
     return this.#abort.signal
+  }
+
+  /** The answer is there. The connection may carry many more requests, so that it is not to remember this one. */
+  answered(): void {
+    if (this.#onClose !== undefined) this.#raw.socket.off('close', this.#onClose)
   }
 
   /** Fires `signal`: nobody waits for the answer any more. */
@@ -84,16 +91,22 @@ export class HttpRequest implements GatewayRequest {
         publicText: 'Compressed request bodies are not supported.',
       })
     }
-    if (Number(header(this, 'content-length') ?? 0) > limit) throw tooLarge(limit)
+    // A client that sends all of its body before it reads would see a broken connection and no answer. So what is known
+    // to be bearable is received and thrown away.
+    const announced = Number(header(this, 'content-length') ?? 0)
+    if (announced > Math.max(limit, httpLimits.discardedBytes)) throw tooLarge(limit)
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = []
       let size = 0
       raw.on('data', (chunk: Buffer) => {
         size += chunk.length
-        if (size <= limit) chunks.push(chunk)
-        else reject(tooLarge(limit))
+        if (size <= limit && announced <= limit) chunks.push(chunk)
+        else if (announced <= limit) reject(tooLarge(limit))
       })
-      raw.once('end', () => resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)))
+      raw.once('end', () => {
+        if (size > limit) reject(tooLarge(limit))
+        else resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
+      })
       raw.once('aborted', () => reject(new GatewayError('REQUEST_TIMEOUT', 'the client went away')))
       raw.once('error', (cause) => reject(new GatewayError('BAD_REQUEST', 'the body could not be read', { cause })))
     })

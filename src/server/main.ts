@@ -41,4 +41,10 @@ function printOverview(print: (line: string) => void): void {
   print('gatehouse COMMAND --help tells the options of a command.')
 }
 
+// A reader that has seen enough, such as `head`, ends a command; the gateway goes on without its output.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  if (process.argv[2] !== 'serve') process.exit()
+})
+
 process.exitCode = await main(process.argv.slice(2))

@@ -50,12 +50,13 @@ test('no line is longer than the terminal, and none can play tricks on it', () =
 })
 
 test('for programs it is one object on one line', () => {
-  const [line = ''] = journalJson(row({ error: 'a\nb' }))
+  const [line = ''] = journalJson(row({ error: 'a\nb', keyword: 'invalidPath' }))
   expect(line).not.toContain('\n')
   expect(JSON.parse(line)).toMatchObject({
     id: 7,
     gateway: 'scim-people',
     time: '2030-01-02T03:04:05.678Z',
     error: 'a\nb',
+    scimType: 'invalidPath',
   })
 })

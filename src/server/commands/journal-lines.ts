@@ -23,8 +23,8 @@ export function journalLines(row: StoredJournalRow, width: number): string[] {
 }
 
 /** A call for a program: one line. */
-export function journalJson({ journal, ...row }: StoredJournalRow): string[] {
-  return [JSON.stringify({ gateway: journal, ...row })]
+export function journalJson({ journal, keyword: scimType, ...row }: StoredJournalRow): string[] {
+  return [JSON.stringify({ gateway: journal, ...row, scimType })]
 }
 
 function describeOperations(operations: JsonValue): string {

@@ -42,7 +42,7 @@ async function run(...args: string[]) {
 test('the latest calls are told, oldest first, as far as they are asked for', async () => {
   const data = await dataFolder()
   const told = async (...args: string[]) => (await run('log', '--data', data, '--json', ...args)).paths()
-  expect(await told('--gateway', 'people')).toEqual(['/a', '/b', '/c'])
+  expect(await told('--gateway', 'people')).toEqual(['/b', '/a', '/c'])
   expect(await told('--gateway', 'people', '--gateway', 'crm', '--failed')).toEqual(['/b', '/d'])
   expect(await told('--status', '404')).toEqual(['/b'])
   expect(await told('--gateway', 'people', '--since', '1h')).toEqual(['/a', '/c'])

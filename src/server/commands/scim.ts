@@ -123,7 +123,7 @@ async function tell(
   const tellLatest = async (most: number): Promise<void> => {
     for (const row of await latest(store, filters, most, newest)) {
       print(row)
-      newest = row.id
+      newest = Math.max(newest, row.id)
     }
   }
   await tellLatest(limit)
@@ -152,5 +152,6 @@ async function latest(
     rows.push(...fresh)
     after = fresh.length === page.entries.length ? page.next : undefined
   } while (after !== undefined && rows.length < limit)
-  return rows.reverse()
+  // Each gateway writes its rows when it comes to it, so those of several are not in the order of the calls.
+  return rows.sort((a, b) => a.time.getTime() - b.time.getTime() || a.id - b.id)
 }
