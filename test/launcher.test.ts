@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -40,4 +41,11 @@ test('can be called through a link', () => {
 test('says what to do when there is none', () => {
   const { status, stderr } = start(join(checkout(), 'bin/gatehouse'))
   expect([status, stderr]).toEqual([127, expect.stringContaining("run 'npm ci' in ")])
+})
+
+test('a reader that goes away ends a command without a word', async () => {
+  const child = spawn('bin/gatehouse', ['help'], { stdio: ['ignore', 'pipe', 'pipe'], timeout: 10_000 })
+  child.stdout.destroy()
+  const errors = child.stderr.setEncoding('utf8').toArray()
+  expect([(await once(child, 'close'))[0], await errors]).toEqual([0, []])
 })

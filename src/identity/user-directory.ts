@@ -63,8 +63,16 @@ export interface UserSync {
   readonly groups: readonly string[] | undefined
   readonly addOnly: boolean
   readonly expectedVersion?: string
+  /** Where given, the change happens only while this group has this name; else VERSION_MISMATCH. */
+  readonly expectedGroup?: NamedGroup
   /** The login the user is to have from now on. */
   readonly newUserID?: string
+}
+
+/** A group by the name it is known by and the id that it keeps. */
+export interface NamedGroup {
+  readonly name: string
+  readonly id: string
 }
 
 export interface GroupUpdate {

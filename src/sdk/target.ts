@@ -1,7 +1,7 @@
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { ChangeRecorder, SortOrder } from '#identity/user-directory.ts'
+import type { ChangeRecorder, NamedGroup, SortOrder } from '#identity/user-directory.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
@@ -49,6 +49,11 @@ export interface SyncOptions {
   readonly keepGroups: boolean
   /** Where given, the change happens only while the stored version is this one; else VERSION_MISMATCH. */
   readonly expectedVersion?: string
+  /**
+   * The group that the user joins or leaves. A target whose groups keep their ids changes memberships only while this
+   * one has this name, else VERSION_MISMATCH: one that was renamed or deleted meanwhile must not come back to life.
+   */
+  readonly expectedGroup?: NamedGroup
   /** The login the user is to have from now on; only targets that say `renamesUsers` are asked. CONFLICT when taken. */
   readonly newUserID?: string
 }

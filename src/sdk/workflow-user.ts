@@ -102,14 +102,14 @@ export function noteVersion(user: WorkflowUser, target: string, found: User | un
   user.basedOn.set(target, { target, version: found.version, userID: found.userID })
 }
 
-/** The version that the write which follows must find, for the first write to the target; the logins are those there. */
-export function takeVersion(user: WorkflowUser, target: string, logins: readonly string[]): string | undefined {
+/** What the write which follows must find, for the first write to the target; the logins are those there. */
+export function takeVersion(user: WorkflowUser, target: string, logins: readonly string[]): ReadVersion | undefined {
   const read: ReadVersion | undefined = user.basedOn?.get(target)
   if (read === undefined) return undefined
   const { userID } = read
   if (userID !== undefined && !logins.some((login) => sameLogin(login, userID))) return undefined
   user.basedOn?.delete(target)
-  return read.version
+  return read
 }
 
 export const sameLogin = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()

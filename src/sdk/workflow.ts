@@ -1,4 +1,5 @@
 import type { User } from '#identity/user.ts'
+import type { NamedGroup } from '#identity/user-directory.ts'
 
 export interface WorkflowCall {
   readonly name: string
@@ -33,6 +34,8 @@ export interface ReadVersion {
   readonly version: string
   /** Whose version it is there; when absent, that of the user whom the run is about. */
   readonly userID?: string
+  /** The group that the user is to join or leave: it must still have this name then, or VERSION_MISMATCH. */
+  readonly group?: NamedGroup
 }
 
 /** Stands for the version of a user who was not there: the write must make the user, else it is refused with CONFLICT. */

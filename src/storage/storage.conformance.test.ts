@@ -1,8 +1,10 @@
 import { onTestFinished } from 'vitest'
+import type { UserDirectory } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { auditStoreConformance } from '#storage/conformance/audit-store.ts'
 import { eventStoreConformance } from '#storage/conformance/event-store.ts'
+import { expectedGroupConformance } from '#storage/conformance/expected-group.ts'
 import { filterConformance } from '#storage/conformance/filters.ts'
 import { groupConformance } from '#storage/conformance/groups.ts'
 import { journalStoreConformance } from '#storage/conformance/journal-store.ts'
@@ -52,7 +54,7 @@ onEachDatabase('user directory', (freshUrl) => {
   groupConformance(directories)
   filterConformance(directories)
   pageConformance(directories)
-  versionConformance(async () => {
+  const twoOfOne = async (): Promise<readonly [UserDirectory, UserDirectory]> => {
     const url = await freshUrl()
     const [first, second] = [await storageAt(url), await storageAt(url)].map((storage) => {
       const directory = storage.userDirectory({ name: 'people' })
@@ -61,5 +63,7 @@ onEachDatabase('user directory', (freshUrl) => {
     })
     if (first === undefined || second === undefined) throw new Error('two were opened')
     return [first, second]
-  })
+  }
+  versionConformance(twoOfOne)
+  expectedGroupConformance(twoOfOne)
 })

@@ -237,7 +237,7 @@ test('the operator sees why calls failed, by command and by address, also after 
   const journal = (await send(first.url, 'GET', '/journal?failed=true')).body as { entries: Record<string, unknown>[] }
   expect(journal.entries).toMatchObject([
     { gateway: 'scim', method: 'GET', status: 404, path: '/polled/Users/nobody?x=[redacted]' },
-    { gateway: 'scim', method: 'POST', status: 409, keyword: 'uniqueness', caller: expect.any(String) },
+    { gateway: 'scim', method: 'POST', status: 409, scimType: 'uniqueness', caller: expect.any(String) },
   ])
   expect((await send(first.url, 'GET', '/journal?gateway=operator')).body).toEqual({ entries: [] })
   await send(first.url, 'GET', '/polled/Users/last')

@@ -5,6 +5,7 @@ import type { JsonValue } from '#kernel/json.ts'
 import { readResource, requireAttributes } from '#protocols/scim/read-resource.ts'
 import { clientValues } from '#protocols/scim/read-value.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { attribute } from '#protocols/scim/schema.ts'
 import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
 import { userSchema } from '#protocols/scim/schemas/user.ts'
 
@@ -161,4 +162,22 @@ describe('strictly', () => {
   ])('refuses with %s: %j', (keyword, body) => {
     expect(() => readResource(schema, body, strict)).toThrow(expect.objectContaining({ keyword, status: 400 }))
   })
+})
+
+test('a number beyond all numbers is none', () => {
+  const attributes = [attribute('n', 'A number.', { type: 'decimal' })]
+  const numbers = new ResourceSchema(userSchema, [{ id: 'urn:example:N', name: 'N', description: '', attributes }])
+  const read = (text: string) => readResource(numbers, JSON.parse(`{"urn:example:N":{"n":${text}}}`))
+  expect(read('1e300')).toEqual({ 'urn:example:N': { n: 1e300 } })
+  for (const text of ['1e400', '-1e400']) {
+    expect(() => read(text)).toThrow(expect.objectContaining({ keyword: 'invalidValue' }))
+  }
+})
+
+test('what only the service sets is not asked of a client', () => {
+  const attributes = [attribute('serial', 'A number.', { required: true, mutability: 'readOnly' })]
+  const extended = new ResourceSchema(userSchema, [{ id: 'urn:example:S', name: 'S', description: '', attributes }])
+  const sent = readResource(extended, { userName: 'ada', 'urn:example:S': { serial: '7' } })
+  expect(sent).toEqual({ userName: 'ada' })
+  expect(() => requireAttributes(extended, { ...sent, 'urn:example:S': {} })).not.toThrow()
 })

@@ -149,18 +149,16 @@ function readBoolean(attribute: SchemaAttribute, raw: JsonValue, strict: boolean
 function readNumber(attribute: SchemaAttribute, raw: JsonValue, strict: boolean): number {
   const number = typeof raw === 'string' && !strict && /^-?\d{1,15}(\.\d{1,15})?$/.test(raw) ? Number(raw) : raw
   const whole = attribute.type === 'integer'
-  if (typeof number === 'number' && (!whole || Number.isSafeInteger(number))) return number
+  // A number too large for JavaScript comes out of JSON as infinite, and could not go back into it.
+  if (typeof number === 'number' && (whole ? Number.isSafeInteger(number) : Number.isFinite(number))) return number
   throw wrongType(attribute, whole ? 'a whole number' : 'a number')
 }
 
 function readText(attribute: SchemaAttribute, raw: JsonValue): string {
   if (typeof raw !== 'string') throw wrongType(attribute, 'a text')
-  // Neither can be kept by every store as it was sent.
+  // Neither can be kept by every store as it was sent. The value is not told: it may be a password.
   if (!raw.isWellFormed() || raw.includes('\0')) {
-    throw scimError(
-      'invalidValue',
-      `${attribute.name} holds a character that is not allowed: ${quoted(raw.toWellFormed())}.`,
-    )
+    throw scimError('invalidValue', `${attribute.name} holds a NUL character or half a surrogate pair.`)
   }
   return raw
 }

@@ -16,7 +16,7 @@ export function requireAttributes(schema: ResourceSchema, resource: JsonObject):
   }
   for (const ref of schema.attributes()) {
     const value = readAttribute(resource, ref)
-    if (ref.attribute.required && isMissing(value) && isApplied(resource, ref)) throw required(ref.attribute)
+    if (isOwed(ref.attribute) && isMissing(value) && isApplied(resource, ref)) throw required(ref.attribute)
     requireParts(ref.attribute, value, undefined)
   }
 }
@@ -33,29 +33,32 @@ export function requireKept(schema: ResourceSchema, before: JsonObject, after: J
     const present = readAttribute(before, ref)
     const value = readAttribute(after, ref)
     if (present === value) continue
-    if (ref.attribute.required && isMissing(value) && (present !== undefined || value !== undefined)) {
+    if (isOwed(ref.attribute) && isMissing(value) && (present !== undefined || value !== undefined)) {
       if (isApplied(after, ref)) throw removed(ref.attribute.name)
     }
     requireParts(ref.attribute, value, present)
   }
   for (const ref of schema.attributes()) {
     const { extension, attribute } = ref
-    if (extension === undefined || !attribute.required || before[extension] !== undefined) continue
+    if (extension === undefined || !isOwed(attribute) || before[extension] !== undefined) continue
     if (after[extension] !== undefined && isMissing(readAttribute(after, ref))) throw required(attribute)
   }
 }
 
 /** Values that were there before are let be. */
 function requireParts(attribute: SchemaAttribute, value: JsonValue | undefined, before: JsonValue | undefined): void {
-  if (!attribute.subAttributes.some((sub) => sub.required)) return
+  if (!attribute.subAttributes.some(isOwed)) return
   const known = new Set<JsonValue>(listOf(before))
   for (const element of listOf(value)) {
     if (known.has(element) || !isJsonObject(element)) continue
     for (const sub of attribute.subAttributes) {
-      if (sub.required && isMissing(element[sub.name])) throw required(sub)
+      if (isOwed(sub) && isMissing(element[sub.name])) throw required(sub)
     }
   }
 }
+
+/** What only the service sets is no client's to send. */
+const isOwed = ({ required: needed, mutability }: SchemaAttribute): boolean => needed && mutability !== 'readOnly'
 
 const isApplied = (resource: JsonObject, { extension }: AttributeRef): boolean =>
   extension === undefined || resource[extension] !== undefined

@@ -16,6 +16,7 @@ import {
   resize,
 } from '#storage/sql/entry-writes.ts'
 import { formerNames } from '#storage/sql/former-names.ts'
+import { holdGroup } from '#storage/sql/held-group.ts'
 import { writeHeld } from '#storage/sql/held-values.ts'
 import { groupsOf, type JoinResult, joinGroups, leaveGroups } from '#storage/sql/memberships.ts'
 import type { Transactions } from '#storage/sql/recorded-changes.ts'
@@ -96,9 +97,10 @@ async function syncGroups(
   user: number,
   groupCollection: number,
   wanted: ReadonlyMap<string, string> | undefined,
-  { addOnly, expectedVersion }: UserSync,
+  { addOnly, expectedVersion, expectedGroup }: UserSync,
   now: number,
 ): Promise<JoinResult> {
+  if (expectedGroup !== undefined) await holdGroup(tx, groupCollection, expectedGroup)
   if (wanted === undefined) return { changes: [], groups: [], created: 0 }
   const held = await groupsOf(tx, user)
   const heldKeys = new Set(held.map(({ key }) => key))

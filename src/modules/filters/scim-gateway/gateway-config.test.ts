@@ -96,12 +96,17 @@ test.each<[string, string | string[], string]>([
   [
     'an attribute that the core has',
     `{ id: 'urn:ietf:params:scim:schemas:core:2.0:User', attributes: [{ name: USERNAME }] }`,
-    'error params.userSchema.0: "userSchema": the core schema has an attribute "USERNAME" already',
+    'error params.userSchema.0: "userSchema": attributes.0.name: urn:ietf:params:scim:schemas:core:2.0:User already has',
   ],
   [
-    'the same schema twice',
-    [extension({ name: 'a' }), extension({ name: 'b' })],
-    'error params.userSchema.1: "userSchema": there is a schema "urn:example:X" already',
+    'the same attribute twice',
+    [extension({ name: 'a' }), extension({ name: 'A' })],
+    'error params.userSchema.1: "userSchema": attributes.0.name: urn:example:X already has an attribute "A"',
+  ],
+  [
+    'a promise that no target is asked to keep',
+    extension({ name: 'a', uniqueness: 'server' }),
+    'warning params.userSchema.0: "userSchema": values of "a" are not kept unique; its "uniqueness" is told as none',
   ],
   [
     'a name that filters take for the login',

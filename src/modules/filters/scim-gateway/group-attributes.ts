@@ -31,7 +31,8 @@ export class GroupAttributes {
     this.#mapping = groups.mapping
     this.#log = log
     this.#named = Array.from(schema.attributes()).flatMap((ref) => {
-      const internal = ownAttributes.has(ref.attribute.name) ? undefined : groups.filterNames.get(pathKey(ref))
+      const isOwn = ref.extension === undefined && ownAttributes.has(ref.attribute.name)
+      const internal = isOwn ? undefined : groups.filterNames.get(pathKey(ref))
       return internal === undefined || ref.attribute.type === 'complex' ? [] : [{ ref, internal }]
     })
   }

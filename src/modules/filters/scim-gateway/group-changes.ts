@@ -52,7 +52,7 @@ export function changeGroup(
           await runUpdate(parts, call, found, own, version)
           if (own !== undefined) tick()
         }
-        await runMembers(parts, call, name, runs, tick)
+        await runMembers(parts, call, { ...found, group: { ...found.group, name } }, runs, tick)
       })
     } catch (error) {
       if (some) noteChange(call, { ...change, id: found.id })

@@ -98,11 +98,12 @@ export class GroupCreation {
     })
   }
 
-  async #fill(call: ScimCall, { id, group }: FoundGroup, runs: readonly MemberRun[]): Promise<void> {
+  async #fill(call: ScimCall, found: FoundGroup, runs: readonly MemberRun[]): Promise<void> {
+    const { id, group } = found
     try {
       await tellingProgress(this.#parts, call, group.name, 1 + runs.length, async (done) => {
         done()
-        await runMembers(this.#parts, call, group.name, runs, done)
+        await runMembers(this.#parts, call, found, runs, done)
       })
       this.#unfinished.delete(nameKey(group.name))
     } catch (error) {

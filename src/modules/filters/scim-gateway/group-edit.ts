@@ -4,13 +4,16 @@ import type { PatchOperation } from '#protocols/scim/patch/patch-operation.ts'
 import { readResource, requireAttributes } from '#protocols/scim/read-resource.ts'
 import type { ReadOptions } from '#protocols/scim/read-value.ts'
 import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
-import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
+import { isCore } from './core-attribute.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { internalName } from './internal-name.ts'
 
 /** Members in one request; the body's size bounds them first. */
 const maxMembers = 100_000
+
+const isMembers = (path: AttributePath): boolean => isCore(path, 'members')
 
 const readOptions = ({ client }: GatewayConfig): ReadOptions => ({
   readOnly: 'drop',
@@ -45,7 +48,7 @@ function removesAll(schema: ResourceSchema, body: JsonValue): boolean {
     const { op, path, value } = lowerCased(operation)
     if (typeof op !== 'string' || op.toLowerCase() !== 'remove' || typeof path !== 'string') return false
     const target = schema.resolveAttribute(path.trim())
-    return target?.attribute.name === 'members' && target.sub === undefined && (value ?? null) === null
+    return target !== undefined && isMembers(target) && target.sub === undefined && (value ?? null) === null
   })
 }
 
@@ -68,11 +71,11 @@ export function readGroup(config: GatewayConfig, body: JsonValue): ScimResource 
 /** What is left out is cleared; but where groups cannot be changed, it stays, as what cannot be changed does. */
 export function putEdit({ groups, workflows }: GatewayConfig, sent: JsonObject): GroupEdit {
   const operations = Array.from(groups.schema.attributes()).flatMap((target): PatchOperation[] => {
-    const { name, mutability, required, type } = target.attribute
+    const { mutability, required, type } = target.attribute
     const value = readAttribute(sent, target)
     if (mutability === 'readOnly') return []
-    const stays = required || (workflows.updateGroup === undefined && name !== 'members')
-    const whole = value === undefined || (type === 'complex' && name !== 'members')
+    const stays = required || (workflows.updateGroup === undefined && !isMembers(target))
+    const whole = value === undefined || (type === 'complex' && !isMembers(target))
     return [
       ...(whole && !stays ? [{ op: 'remove', target } as const] : []),
       ...(value === undefined ? [] : [{ op: 'replace', target, value } as const]),
@@ -91,7 +94,7 @@ export function createEdit({ groups }: GatewayConfig, sent: JsonObject): GroupEd
 }
 
 function editOf(kind: GroupEdit['kind'], operations: readonly PatchOperation[]): GroupEdit {
-  const onMembers = ({ target }: PatchOperation): boolean => target.attribute.name === 'members'
+  const onMembers = ({ target }: PatchOperation): boolean => isMembers(target)
   return { kind, own: operations.filter((one) => !onMembers(one)), members: operations.filter(onMembers) }
 }
 

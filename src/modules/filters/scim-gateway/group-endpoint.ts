@@ -33,7 +33,8 @@ export class GroupEndpoint {
   }
 
   async list(call: ScimCall): Promise<GatewayResponse> {
-    const list = parseListRequest(call, this.#parts.config.groups.schema)
+    const { groups, client } = this.#parts.config
+    const list = parseListRequest(call, groups.schema, client)
     return listAnswer(call, list, await this.search(call, list))
   }
 

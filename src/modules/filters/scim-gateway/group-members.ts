@@ -78,38 +78,43 @@ async function realChanges(
 export async function runMembers(
   parts: GatewayParts,
   call: ScimCall,
-  groupName: string,
+  group: FoundGroup,
   runs: readonly MemberRun[],
   done: () => void,
 ): Promise<void> {
   await inParallel(runs, width, async (run) => {
     // Under the lock that deleting takes, and asked again: a workflow would bring a user who is gone back to life.
-    await parts.lock.within(userKey(run.member.id), () => runMember(parts, call, groupName, run))
+    await parts.lock.within(userKey(run.member.id), () => runMember(parts, call, group, run))
     done()
   })
 }
 
-/** The run is bound to the version that was read, so that of two processes neither undoes what the other did. */
+/**
+ * The run is bound to the version that was read and to the group, so that of two processes neither undoes what the other
+ * did: a group that was renamed meanwhile is read again, and one that was deleted does not come back.
+ */
 function runMember(
   parts: GatewayParts,
   call: ScimCall,
-  groupName: string,
+  planned: FoundGroup,
   { member: { id }, remove }: MemberRun,
 ): Promise<void> {
   const { lookups, config } = parts
   // A version that the client named is that of the group.
   const unconditional = { ...call, ifMatch: undefined, ifNoneMatch: undefined }
+  let known: FoundGroup | undefined = planned
   return retryWhileChanged(unconditional, async () => {
+    const group = known ?? (await lookups.groupById(planned.id, false))
+    known = undefined
     const member = await lookups.userById(id)
-    if (member === undefined) {
-      if (remove) return
-      throw noSuchMember(id)
-    }
+    if (remove && (group === undefined || member === undefined)) return
+    if (group === undefined) throw notFound('group', planned.id)
+    if (member === undefined) throw noSuchMember(id)
     await runWorkflow(parts, call, {
       name: config.workflows.members ?? '',
       user: bareUser(parts, member.user),
-      params: { groupname: groupName, removegroup: String(remove) },
-      basedOn: lookups.readVersion(member),
+      params: { groupname: group.group.name, removegroup: String(remove) },
+      basedOn: lookups.readVersion(member, group),
     })
   })
 }

@@ -2,6 +2,7 @@ import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import type { ScimResource } from '#protocols/scim/resource.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
+import { isCore } from './core-attribute.ts'
 import type { NameOf } from './filter-translation.ts'
 import { fixedAttribute } from './fixed-attribute.ts'
 import type { GatewayParts } from './gateway-parts.ts'
@@ -27,7 +28,7 @@ export class GroupSearch {
   }
 
   async page(call: ScimCall, list: ListRequest): Promise<ResourcePage> {
-    if (list.sort?.path.attribute.name === 'members') {
+    if (list.sort !== undefined && isCore(list.sort.path, 'members')) {
       throw scimError('invalidValue', 'Groups cannot be sorted by their members.')
     }
     const found = await this.#matching(call, list)
@@ -96,13 +97,12 @@ export class GroupSearch {
 /** An attribute that groups here do not have never has a value. */
 function groupFilterNames({ config, lookups }: GatewayParts): NameOf {
   return (path) => {
-    const { name } = path.attribute
     const internal = config.groups.filterNames.get(pathKey(path))
-    if (name === 'id') return lookups.names.groupId
-    if (name === 'displayName') return internal === undefined ? lookups.names.groupName : [internal]
+    if (isCore(path, 'id')) return lookups.names.groupId
+    if (isCore(path, 'displayName')) return internal === undefined ? lookups.names.groupName : [internal]
     if (internal !== undefined) return [internal]
     const held = config.groups.mapping.held(path)
     if (held !== undefined) return held
-    return name === 'meta' || name === 'schemas' || name === 'members' ? undefined : []
+    return ['meta', 'schemas', 'members'].some((name) => isCore(path, name)) ? undefined : []
   }
 }

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { Send } from '#testing/scim-gateway-fixture.ts'
@@ -41,6 +42,11 @@ const rename = (value: string) => patchOp({ op: 'replace', path: 'displayName', 
 const membersIn = (body: JsonObject) => ((body['members'] ?? []) as JsonObject[]).map(({ value }) => String(value))
 const statuses = (answers: readonly { status: number }[]) => answers.map(({ status }) => status).sort()
 
+async function groupsNamed(displayName: string) {
+  const { body } = await stack.send('GET', `/Groups?filter=${encodeURIComponent(`displayName eq "${displayName}"`)}`)
+  return body['Resources'] ?? []
+}
+
 let next = 1
 async function create(...members: string[]) {
   const displayName = `group${next++}`
@@ -77,6 +83,34 @@ describe('from several processes at once', () => {
       }),
     )
     expect(statuses(answers)).toEqual([200, ...Array<number>(11).fill(412)])
+  })
+
+  test.each([0, 4, 8, 16])('a group that is renamed %i ms into a change of its members keeps them all', async (ms) => {
+    const { address, displayName } = await create(...ids.slice(0, 20))
+    const newName = `renamed ${displayName}`
+    const change = patchOp(
+      { op: 'remove', path: 'members', value: ids.slice(0, 10).map((value) => ({ value })) },
+      { op: 'add', path: 'members', value: ids.slice(20).map((value) => ({ value })) },
+    )
+    const [changed, renamed] = await Promise.all([
+      sendBy(0)('PATCH', address, change),
+      wait(ms).then(() => sendBy(1)('PATCH', address, rename(newName))),
+    ])
+    expect([changed.status, renamed.status]).toEqual([200, 200])
+    const { body } = await stack.send('GET', address)
+    expect([body['displayName'], membersIn(body).sort()]).toEqual([newName, ids.slice(10).sort()])
+    expect(await groupsNamed(displayName)).toEqual([])
+  })
+
+  test.each([0, 4, 8, 16])('a group that is deleted %i ms into a change of its members stays away', async (ms) => {
+    const { address, displayName } = await create()
+    const [changed, deleted] = await Promise.all([
+      sendBy(0)('PATCH', address, add(...ids)),
+      wait(ms).then(() => sendBy(1)('DELETE', address)),
+    ])
+    expect(deleted.status).toBe(204)
+    expect([200, 404]).toContain(changed.status)
+    expect(await groupsNamed(displayName)).toEqual([])
   })
 
   test('of two who create one name, one does', async () => {
@@ -133,4 +167,52 @@ test('100 groups created at once by one client', async () => {
     Array.from({ length: 100 }, () => stack.send('POST', '/Groups', { displayName: `group${next++}` })),
   )
   expect(new Set(statuses(answers))).toEqual(new Set([201]))
+})
+
+test('spaces at the ends of a name are part of it, through its whole life', async () => {
+  const [member = ''] = ids
+  const created = await stack.send('POST', '/Groups', { displayName: ' spaced ', members: [{ value: member }] })
+  expect([created.status, created.body['displayName'], membersIn(created.body)]).toEqual([201, ' spaced ', [member]])
+  const address = `/Groups/${created.body['id']}`
+  const renamed = await stack.send('PATCH', address, rename(' wide '))
+  expect([renamed.body['displayName'], membersIn(renamed.body)]).toEqual([' wide ', [member]])
+  expect(membersIn((await stack.send('PATCH', address, remove(member))).body)).toEqual([])
+  expect((await stack.send('DELETE', address)).status).toBe(204)
+})
+
+test('an attribute of an extension is none of the core that has its name', async () => {
+  const extension = {
+    id: 'urn:example:G',
+    attributes: [
+      { name: 'members', type: 'complex', multiValued: true, subAttributes: [{ name: 'value', type: 'string' }] },
+      { name: 'id', type: 'string' },
+      { name: 'displayName', type: 'string' },
+      { name: 'meta', type: 'string' },
+    ],
+  }
+  const { send } = await stack.gateway({ ...params, groupSchema: JSON.stringify(extension) })
+  const [first = '', second = ''] = ids
+  const displayName = `group${next++}`
+  const own = { members: [{ value: second }], id: 'own', displayName: 'Own', meta: 'm' }
+  const created = await send('POST', '/Groups', { displayName, members: [{ value: first }], 'urn:example:G': own })
+  expect(created).toMatchObject({ status: 201, body: { displayName, 'urn:example:G': own } })
+  expect(membersIn(created.body)).toEqual([first])
+  const address = `/Groups/${created.body['id']}`
+  const cleared = await send('PATCH', address, patchOp({ op: 'remove', path: 'urn:example:G:members' }))
+  expect(cleared.body['urn:example:G']).not.toHaveProperty('members')
+  expect(membersIn(cleared.body)).toEqual([first])
+  await send('PATCH', address, patchOp({ op: 'add', path: 'urn:example:G:members', value: [{ value: second }] }))
+  const total = async (filter: string) =>
+    (await send('GET', `/Groups?filter=${encodeURIComponent(filter)}`)).body['totalResults']
+  for (const [name, value] of [
+    ['members', second],
+    ['id', 'own'],
+    ['displayName', 'Own'],
+    ['meta', 'm'],
+  ]) {
+    expect([name, await total(`urn:example:G:${name} eq "${value}"`)]).toEqual([name, 1])
+  }
+  expect(await total(`urn:example:G:members[value eq "${first}"]`)).toBe(0)
+  expect(await total(`urn:example:G:id eq "${created.body['id']}"`)).toBe(0)
+  expect(membersIn((await stack.send('GET', address)).body)).toEqual([first])
 })

@@ -74,3 +74,19 @@ test('with 0 there is no journal', async () => {
   await send('GET', '/Users/nobody')
   expect([opened, entries]).toEqual([[], []])
 })
+
+test.each([
+  ['POST', '/Users', { userName: 'eve', password: 'hunter2\0' }],
+  ['POST', '/Users', { userName: 'eve', password: ['hunter2'] }],
+  ['PUT', '/Users/ada', { userName: 'ada', password: '\ud800hunter2' }],
+  ['PATCH', '/Users/ada', { Operations: [{ op: 'replace', path: 'password', value: 'hunter2\0' }] }],
+  ['PATCH', '/Users/ada', { Operations: [{ op: 'replace', path: 'emails[value eq "hunter2].type', value: 'x' }] }],
+  ['GET', `/Users?filter=${encodeURIComponent('password eq "hunter2')}`, undefined],
+  ['GET', `/Users?filter=${encodeURIComponent('password eq "hunter2\\q"')}`, undefined],
+])('a secret that is refused in %s %s stands neither in the answer nor in the journal', async (method, path, body) => {
+  const { send, people, entries } = await open()
+  people.add('ada', { first: ['Ada'] })
+  const answer = await send(method, path, body)
+  expect(answer.status).toBe(400)
+  expect(JSON.stringify([answer.body, entries])).not.toContain('hunter2')
+})

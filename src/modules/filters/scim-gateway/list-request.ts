@@ -1,6 +1,6 @@
 import { readCursor, writeCursor } from '#protocols/scim/cursor.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
+import { type FilterOptions, parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { settleFilter } from '#protocols/scim/filter/settle-filter.ts'
 import { parsePage } from '#protocols/scim/list-page.ts'
 import { listResponse } from '#protocols/scim/list-response.ts'
@@ -10,6 +10,7 @@ import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import { parseSort, type Sort } from '#protocols/scim/sort.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
+import { isCore } from './core-attribute.ts'
 import { answer, projectionOf, type ScimCall } from './scim-call.ts'
 
 /** Which part of what matches is wanted. */
@@ -41,11 +42,11 @@ export interface ResourcePage {
 }
 
 /** Throws invalidFilter, invalidValue, invalidCount or invalidCursor. */
-export function parseListRequest(call: ScimCall, schema: ResourceSchema): ListRequest {
+export function parseListRequest(call: ScimCall, schema: ResourceSchema, options: FilterOptions): ListRequest {
   const { name } = schema.core
   return {
     name,
-    filter: parseTypeFilter(call, schema),
+    filter: parseTypeFilter(call, schema, options),
     sort: parseOrder(call, schema),
     extent: parseExtent(call, name),
     projection: projectionOf(call, schema),
@@ -59,13 +60,15 @@ export function parseListRequest(call: ScimCall, schema: ResourceSchema): ListRe
 export function parseTypeFilter(
   { query }: ScimCall,
   schema: ResourceSchema,
+  { strict = false }: FilterOptions,
   known: ResourceSchema = schema,
 ): ScimFilter | undefined {
   const text = query.get('filter')
   if (text === null || text === '') return undefined
   const own = new Set<string | undefined>([undefined, ...schema.extensions.map(({ id }) => id)])
   return settleFilter(
-    parseFilter(text, known),
+    // Of the types of a list none is the one whose names need no URN.
+    parseFilter(text, known, { strict, unqualified: !strict || known !== schema }),
     ({ attribute, extension }, sub) => !own.has(extension) || (attribute.name === 'meta' && sub === 'resourceType'),
     { meta: { resourceType: schema.core.name } },
   )
@@ -74,7 +77,7 @@ export function parseTypeFilter(
 /** Members may be many and are not read to find groups, so nothing is sorted by them. */
 export function parseOrder({ query }: ScimCall, schema: ResourceSchema): Sort | undefined {
   const sort = parseSort(query, schema)
-  if (sort?.path.attribute.name !== 'members') return sort
+  if (sort === undefined || !isCore(sort.path, 'members')) return sort
   throw scimError('invalidValue', 'Groups cannot be sorted by members.')
 }
 

@@ -51,8 +51,11 @@ export interface Lookups {
   readonly keepsVersions: boolean
   /** A user can have another login and stay the same to clients. */
   readonly renamesUsers: boolean
-  /** What a change that was computed from this user, or from there being none, is to be bound to, where the store can do that. */
-  readVersion(found: FoundUser | undefined): ReadVersion | undefined
+  /**
+   * What a change that was computed from this user, or from there being none, is to be bound to, where the store can do
+   * that; for a change of membership, to the group as well.
+   */
+  readVersion(found: FoundUser | undefined, joinedOrLeft?: FoundGroup): ReadVersion | undefined
   /** Attributes that hold the login, the user's id and the group's name and id in filters; the store's own name first. */
   readonly names: {
     readonly login: readonly string[]

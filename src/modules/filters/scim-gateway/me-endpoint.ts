@@ -1,6 +1,7 @@
+import { GatewayError } from '#kernel/errors.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import { notFound, type ScimCall } from './scim-call.ts'
+import type { ScimCall } from './scim-call.ts'
 import type { UserEndpoint } from './user-endpoint.ts'
 
 /** `/Me` (RFC 7644 3.11): the user whose login is the authenticated caller's, under the user's own address. */
@@ -33,7 +34,11 @@ export class MeEndpoint {
   async #own(call: ScimCall): Promise<ScimCall> {
     const { uid } = call.exchange.subject
     const found = uid === '' ? undefined : await this.#parts.lookups.userByLogin(uid)
-    if (found === undefined) throw notFound('user of the caller', uid)
+    if (found === undefined) {
+      throw new GatewayError('NOT_FOUND', `no user ${JSON.stringify(uid)}`, {
+        publicText: 'The caller is none of the users.',
+      })
+    }
     return { ...call, id: found.id }
   }
 }

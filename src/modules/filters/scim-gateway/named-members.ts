@@ -1,4 +1,5 @@
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
+import { isCore } from './core-attribute.ts'
 
 /**
  * The ids that a filter on groups asks about in `members`. With the membership of these alone it can be told whether a
@@ -17,9 +18,9 @@ function collect(filter: ScimFilter, ids: Set<string>): boolean {
     case 'not':
       return collect(filter.filter, ids)
     case 'element':
-      return filter.of.attribute.name !== 'members' || pins(filter.filter, 'value', undefined, ids)
+      return !isCore(filter.of, 'members') || pins(filter.filter, 'value', undefined, ids)
     default:
-      return filter.path.attribute.name !== 'members' || pins(filter, 'members', 'value', ids)
+      return !isCore(filter.path, 'members') || pins(filter, 'members', 'value', ids)
   }
 }
 

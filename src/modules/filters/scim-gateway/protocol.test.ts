@@ -101,6 +101,8 @@ describe('HTTP', () => {
   test('HEAD is GET without its body, OPTIONS tells the methods, a slash at the end does not count', async () => {
     const { send } = await open()
     expect(await send('HEAD', '/Users/ann')).toMatchObject({ status: 200, body: {} })
+    const length = Buffer.byteLength(JSON.stringify((await send('GET', '/Users/ann')).body))
+    expect((await send('HEAD', '/Users/ann')).headers['content-length']).toBe(String(length))
     expect((await send('HEAD', '/Users/none')).status).toBe(404)
     expect(await send('OPTIONS', '/Users')).toMatchObject({
       status: 204,

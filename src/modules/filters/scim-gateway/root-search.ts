@@ -36,10 +36,12 @@ const none = { kind: 'index', offset: 0, count: 0 } as const satisfies Extent
 /** Lists over all types (RFC 7644 3.4.2.1): users, then groups, or in the order that is asked for. */
 export class RootSearch {
   readonly #types: readonly Type[]
+  readonly #client: GatewayConfig['client']
 
-  constructor({ users, groups }: GatewayConfig, userEndpoint: UserEndpoint, groupEndpoint: GroupEndpoint) {
+  constructor({ users, groups, client }: GatewayConfig, userEndpoint: UserEndpoint, groupEndpoint: GroupEndpoint) {
     const widened = (own: ResourceSchema, other: ResourceSchema): ResourceSchema =>
       new ResourceSchema(own.core, [...own.extensions, other.core, ...other.extensions])
+    this.#client = client
     this.#types = [
       {
         schema: users.schema,
@@ -59,7 +61,7 @@ export class RootSearch {
     const extent = parseExtent(call, name)
     const parts = this.#types.map((type): Part => {
       const { schema, known } = type
-      const filter = parseTypeFilter(call, schema, known)
+      const filter = parseTypeFilter(call, schema, this.#client, known)
       const list = { name: schema.core.name, filter, sort: parseOrder(call, known), extent }
       const projection = projectionOf(call, schema)
       return {

@@ -235,6 +235,7 @@ describe('creating a user', () => {
     ['schemas of a wrong type', { ...jjackson, schemas: 'x' }, 'invalidSyntax'],
     ['a login that clients would fold away', { ...jjackson, userName: '..' }, 'invalidValue'],
     ['a login that is another address', { ...jjackson, userName: '.search' }, 'invalidValue'],
+    ['a login of spaces', { ...jjackson, userName: '  ' }, 'invalidValue'],
     ['a login too long for an address', { ...jjackson, userName: '\u65e5'.repeat(1000) }, 'invalidValue'],
   ])('400 for %s', async (_name, sent, scimType) => {
     const { send, workflows } = await open()

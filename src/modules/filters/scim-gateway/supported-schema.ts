@@ -1,6 +1,7 @@
 import { type AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { Schema, SchemaAttribute } from '#protocols/scim/schema.ts'
 import type { PreparedMapping } from '#sdk/mapping.ts'
+import { isCore } from './core-attribute.ts'
 import type { FilterNames } from './filter-names.ts'
 import { pathKey } from './path-key.ts'
 import type { SchemaMapping } from './schema-mapping.ts'
@@ -22,7 +23,7 @@ export function supportedUserSchema(
     if (path !== undefined) writable.add(pathKey(path))
   }
   return cut(full, {
-    whole: ({ attribute }) => attribute.name === 'userName' || (attribute.name === 'groups' && !builtIn.isEmpty),
+    whole: (path) => isCore(path, 'userName') || (isCore(path, 'groups') && !builtIn.isEmpty),
     reads: (path) => readable.has(pathKey(path)),
     writes: (path) => writable.has(pathKey(path)) || (toInternal.opaque && readable.has(pathKey(path))),
   })
@@ -52,28 +53,27 @@ export function supportedGroupSchema(
   const kept = new Set([...builtIn.shown.map(pathKey), ...names.keys()])
   const isKept = (path: AttributePath): boolean => kept.has(pathKey(path))
   const listed = cut(full, {
-    whole: ({ attribute, extension }) =>
-      extension === undefined && (attribute.name === 'displayName' || attribute.name === 'members'),
+    whole: (path) => isCore(path, 'displayName') || isCore(path, 'members'),
     reads: isKept,
     writes: isKept,
   })
-  const mutable = (schema: Schema): Schema => ({
+  const mutable = (attribute: SchemaAttribute, limit: 'readOnly' | 'immutable' | undefined): SchemaAttribute =>
+    limit === undefined || attribute.mutability === 'readOnly' ? attribute : { ...attribute, mutability: limit }
+  const core = listed.core.attributes.map((attribute) =>
+    attribute.name === 'members' ? mutable(byReference(attribute), ofMembers) : mutable(attribute, own),
+  )
+  const extensions = listed.extensions.map((schema) => ({
     ...schema,
-    attributes: schema.attributes.map(membersByReference).map((attribute) => {
-      const limit = attribute.name === 'members' ? ofMembers : own
-      return limit === undefined || attribute.mutability === 'readOnly'
-        ? attribute
-        : { ...attribute, mutability: limit }
-    }),
-  })
-  return new ResourceSchema(mutable(listed.core), listed.extensions.map(mutable))
+    attributes: schema.attributes.map((attribute) => mutable(attribute, own)),
+  }))
+  return new ResourceSchema({ ...listed.core, attributes: core }, extensions)
 }
 
-/** As the schema of RFC 7643 8.7.1 has them; the name that clients send with a member is not kept. */
-const membersByReference = (attribute: SchemaAttribute): SchemaAttribute =>
-  attribute.name === 'members'
-    ? { ...attribute, subAttributes: attribute.subAttributes.filter(({ name }) => name !== 'display') }
-    : attribute
+/** Members as the schema of RFC 7643 8.7.1 has them; the name that clients send with a member is not kept. */
+const byReference = (members: SchemaAttribute): SchemaAttribute => ({
+  ...members,
+  subAttributes: members.subAttributes.filter(({ name }) => name !== 'display'),
+})
 
 interface Support {
   /** The attribute is listed as the schema has it. */

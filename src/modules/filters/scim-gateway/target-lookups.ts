@@ -100,11 +100,13 @@ class TargetLookups implements Lookups {
     return groups.flatMap((group) => (group === undefined ? [] : [this.#foundGroup(group)]))
   }
 
-  readVersion(found: FoundUser | undefined): ReadVersion | undefined {
+  readVersion(found: FoundUser | undefined, joinedOrLeft?: FoundGroup): ReadVersion | undefined {
     const { lookup } = this.#config
     const version = found === undefined ? noVersion : found.user.version
     if (this.#target.keepsVersions !== true || version === undefined || lookup.kind !== 'target') return undefined
-    return { target: lookup.name, version }
+    const group = this.#target.groupHasOwnId ? joinedOrLeft?.group : undefined
+    if (group === undefined) return { target: lookup.name, version }
+    return { target: lookup.name, version, group: { name: group.name, id: group.id } }
   }
 
   #found(user: User): FoundUser {

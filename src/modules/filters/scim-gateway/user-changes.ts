@@ -118,6 +118,7 @@ const maxEncodedLogin = 6000
 
 /** A login can be the user's id, and then it stands in an address, where clients fold `.` and `..` away. */
 function requireAddressable(login: string): void {
+  if (login.trim() === '') throw scimError('invalidValue', 'userName must not be blank.')
   if (!['.', '..', '.search'].includes(login) && encodeURIComponent(login).length <= maxEncodedLogin) return
   throw scimError('invalidValue', 'This userName cannot stand in an address.')
 }

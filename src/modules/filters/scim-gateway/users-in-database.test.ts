@@ -210,3 +210,33 @@ test('attributes and excludedAttributes hold for answers to changes too', async 
   expect(created.body['nickName']).toBeUndefined()
   expect(created.body['meta']).toBeUndefined()
 })
+
+describe('a strict client', () => {
+  test.each([
+    ['/Users', 'externalId eq jyoung'],
+    ['/Users', 'active eq "True"'],
+    ['/Users', 'department eq "x"'],
+    ['/Groups', 'externalId eq jyoung'],
+    ['', 'externalId eq jyoung'],
+  ])('is held to the grammar: %s %s', async (path, filter) => {
+    const { send } = await stack.gateway({ ...builtInParams, client: 'strict' })
+    const query = `${path}?filter=${encodeURIComponent(filter)}`
+    expect((await send('GET', query)).body['scimType']).toBe('invalidFilter')
+    expect((await stack.send('GET', query)).status).toBe(200)
+  })
+
+  test('asks for users and groups in one filter', async () => {
+    const { send } = await stack.gateway({ ...builtInParams, client: 'strict' })
+    const filter = encodeURIComponent('userName eq "nobody" or displayName eq "nothing"')
+    expect((await send('GET', `?filter=${filter}`)).body['totalResults']).toBe(0)
+  })
+
+  test('replaces what is there, or gets noTarget', async () => {
+    const { send } = await stack.gateway({ ...builtInParams, client: 'strict' })
+    const { address } = await create()
+    const first = replace('emails[type eq "work"].value', 'a@example.com')
+    expect((await send('PATCH', address, first)).body['scimType']).toBe('noTarget')
+    expect((await stack.send('PATCH', address, first)).status).toBe(200)
+    expect((await send('PATCH', address, first)).status).toBe(200)
+  })
+})

@@ -17,6 +17,7 @@ const line: JournalLine = {
   path: '/scim/Users/1',
   status: 404,
   error: 'There is no such user.',
+  keyword: 'noTarget',
   millis: 2,
   workflows: [],
 }
@@ -47,9 +48,9 @@ async function ask(query: string, params: ParamValues = {}, method = 'GET', path
 test('a page is told as JSON, with where the next one starts', async () => {
   const { response } = await ask('')
   expect(response.headers).toEqual({ 'content-type': 'application/json; charset=utf-8' })
-  const { journal: gateway, ...rest } = line
+  const { journal: gateway, keyword: scimType, ...rest } = line
   expect(JSON.parse(String(response.body))).toEqual({
-    entries: [{ gateway, ...rest, time: '2030-01-02T00:00:00.000Z' }],
+    entries: [{ gateway, scimType, ...rest, time: '2030-01-02T00:00:00.000Z' }],
     next: '7',
   })
   expect((await ask('', {}, 'HEAD')).response.body).toBeUndefined()

@@ -26,7 +26,11 @@ export default defineFilter({
         throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
       }
       const { entries, next } = await host.readJournal(readQuery(request.query, shown, host.clock()))
-      const lines = entries.map(({ journal, ...entry }) => ({ gateway: journal, ...entry }))
+      const lines = entries.map(({ journal, keyword: scimType, ...entry }) => ({
+        gateway: journal,
+        ...entry,
+        scimType,
+      }))
       const headers = { 'content-type': 'application/json; charset=utf-8' }
       if (request.method === 'HEAD') return { status: 200, headers }
       return { status: 200, headers, body: JSON.stringify({ entries: lines, ...(next === undefined ? {} : { next }) }) }

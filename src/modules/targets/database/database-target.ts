@@ -42,13 +42,14 @@ export class DatabaseTarget implements LookupTarget, GroupTarget {
   }
 
   async syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void> {
-    const { addOnly, attributes, keepGroups, expectedVersion, newUserID } = options
+    const { addOnly, attributes, keepGroups, expectedVersion, expectedGroup, newUserID } = options
     const change: UserSync = {
       userID: user.userID,
       attributes: new Map(attributes.map((name) => [name, user.attributes.values(name)])),
       groups: keepGroups ? undefined : user.groups,
       addOnly,
       ...(expectedVersion === undefined ? {} : { expectedVersion }),
+      ...(expectedGroup === undefined ? {} : { expectedGroup }),
       ...(newUserID === undefined ? {} : { newUserID }),
     }
     report(await this.#users.sync(change, request.auditWithin), request)

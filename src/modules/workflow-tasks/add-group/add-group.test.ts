@@ -28,6 +28,11 @@ describe('addGroup', () => {
     expect(user?.groups).toEqual(['$groupname$-x'])
   })
 
+  test('spaces belong to the name', async () => {
+    const user = await userAfter([addGroup()], { params: { groupname: ' b ' } })
+    expect(user?.groups).toEqual([' b '])
+  })
+
   test('a dot in a request key is written as an underscore', async () => {
     const user = await userAfter([addGroup({ name: '$a_b$' })], { params: { 'a.b': 'dotted' } })
     expect(user?.groups).toEqual(['dotted'])

@@ -33,8 +33,9 @@ const addGroup: TaskModule = {
       },
       create: async () => ({
         run(context) {
-          const group = renderTask(name, context).trim()
-          if (group === '') throw new GatewayError('WORKFLOW_FAILED', `addGroup: "${name.text}" gave no group name`)
+          const group = renderTask(name, context)
+          if (group.trim() === '')
+            throw new GatewayError('WORKFLOW_FAILED', `addGroup: "${name.text}" gave no group name`)
           const answer = renderTask(remove, context)
           const removed = readFlag(answer)
           if (removed === undefined) {

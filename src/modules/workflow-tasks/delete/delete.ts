@@ -30,7 +30,7 @@ const deleteUser: TaskModule = {
             const { userID, attributes, groups } = await targetUser(user, mapping)
             const found = await target.findUser(userID, [], request)
             if (found === undefined) return next
-            const expectedVersion = takeVersion(user, name, [userID])
+            const expectedVersion = takeVersion(user, name, [userID])?.version
             checkVersion(found, expectedVersion)
             const change: TargetChange = { subject: 'entry', action: 'delete', attribute: 'userID', value: userID }
             await auditedCall(

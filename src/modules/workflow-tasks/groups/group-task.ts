@@ -38,10 +38,10 @@ export function readTemplates(params: Params, name: string, fallback: readonly s
   })
 }
 
-/** Throws WORKFLOW_FAILED when a template gives no name. */
+/** The name as it is, spaces included: somebody may know the group by them. Throws WORKFLOW_FAILED when there is none. */
 export function renderName(template: Template, context: TaskContext): string {
-  const name = renderTask(template, context).trim()
-  if (name === '') throw new GatewayError('WORKFLOW_FAILED', `"${template.text}" gave no group name`)
+  const name = renderTask(template, context)
+  if (name.trim() === '') throw new GatewayError('WORKFLOW_FAILED', `"${template.text}" gave no group name`)
   return name
 }
 

@@ -48,10 +48,10 @@ export default defineCustomTask({
         const groups = groupTarget(target, targetName)
         const [name] = names.map((template) => renderName(template, context))
         if (name === undefined) return next
-        const newName = newNames.map((template) => renderTask(template, context).trim())[0] ?? ''
+        const newName = newNames.map((template) => renderTask(template, context))[0] ?? ''
         const change = {
           attributes: groupAttributes(attributes, context),
-          ...(newName === '' || newName === name ? {} : { newName }),
+          ...(newName.trim() === '' || newName === name ? {} : { newName }),
           ...(checkVersion ? takeGroupVersion(context) : {}),
         }
         await update(groups, name, change, context.forTarget(targetName))

@@ -1,4 +1,5 @@
 import type { User } from '#identity/user.ts'
+import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { auditedCall } from '#sdk/audited-call.ts'
 import type { Target, TargetChange, TargetRequest } from '#sdk/target.ts'
@@ -13,6 +14,8 @@ export interface ApplyOptions {
   readonly addOnly: boolean
   /** What the user was read at by whoever computed the change; it holds for that version only. */
   readonly expectedVersion: string | undefined
+  /** The group that the user joins or leaves, as it was read. */
+  readonly expectedGroup: NamedGroup | undefined
   /** The login the user is to have from now on. */
   readonly newUserID: string | undefined
 }
@@ -84,11 +87,12 @@ async function sync(
   options: ApplyOptions,
   request: TargetRequest,
 ): Promise<void> {
-  const { addOnly, attributes } = options
+  const { addOnly, attributes, expectedGroup } = options
   const newUserID = options.newUserID === found.userID ? undefined : options.newUserID
   const renaming = newUserID === undefined ? [] : [rename(newUserID)]
   const changes = [...renaming, ...userChanges(found, wanted, options)]
-  if (changes.length === 0) return
+  // Whoever is not in a group by its old name may be in it by its new one, which only the target can tell.
+  if (changes.length === 0 && expectedGroup === undefined) return
   if (newUserID !== undefined && target.renamesUsers !== true) {
     throw new GatewayError('NOT_SUPPORTED', `"${found.userID}" cannot have another login in its target`)
   }
@@ -106,6 +110,7 @@ async function sync(
           attributes,
           keepGroups: keepGroups && !fromPresent,
           ...(expectedVersion === undefined ? {} : { expectedVersion }),
+          ...(expectedGroup === undefined ? {} : { expectedGroup }),
           ...(newUserID === undefined ? {} : { newUserID }),
         },
         audited,

@@ -80,11 +80,17 @@ function provisionTask(config: Config, target: Target, mapping: Mapping | undefi
       const attributes = config.onlyPassedInAttributes ? listed.filter((name) => mapped.attributes.has(name)) : listed
       const newUserID = await newLogin(user, mapped, mapping)
       const logins = newUserID === undefined ? [mapped.userID] : [mapped.userID, newUserID]
-      const expectedVersion = takeVersion(user, config.target, logins)
+      const read = takeVersion(user, config.target, logins)
       const login = await applyUser(
         target,
         mapped,
-        { attributes, addOnly: !config.sync, expectedVersion, newUserID },
+        {
+          attributes,
+          addOnly: !config.sync,
+          expectedVersion: read?.version,
+          expectedGroup: read?.group,
+          newUserID,
+        },
         request,
       )
       if (config.setPassword) await setPassword(target, config.target, user, login, request)

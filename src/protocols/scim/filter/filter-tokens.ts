@@ -1,11 +1,11 @@
-import { quoted, type ScimErrorType, scimError } from '#protocols/scim/scim-error.ts'
+import { type ScimErrorType, scimError } from '#protocols/scim/scim-error.ts'
 
 export type Token =
   | { readonly kind: '(' | ')' | '[' | ']' }
   | { readonly kind: 'word'; readonly text: string }
   | { readonly kind: 'string'; readonly value: string }
 
-/** The text in parts. Throws when a string is not closed or not JSON. */
+/** The text in parts. Throws when a string is not closed or not JSON, and tells where, since what it holds may be secret. */
 export function tokenize(text: string, errorType: ScimErrorType): Token[] {
   const tokens: Token[] = []
   let at = 0
@@ -18,8 +18,8 @@ export function tokenize(text: string, errorType: ScimErrorType): Token[] {
       at++
     } else if (char === '"') {
       const end = stringEnd(text, at)
-      if (end < 0) throw scimError(errorType, `A string is not closed: ${quoted(text.slice(at))}.`)
-      tokens.push({ kind: 'string', value: readString(text.slice(at, end), errorType) })
+      if (end < 0) throw scimError(errorType, `The string at character ${at + 1} is not closed.`)
+      tokens.push({ kind: 'string', value: readString(text, at, end, errorType) })
       at = end
     } else {
       const start = at
@@ -41,10 +41,10 @@ function stringEnd(text: string, start: number): number {
   return -1
 }
 
-function readString(literal: string, errorType: ScimErrorType): string {
+function readString(text: string, start: number, end: number, errorType: ScimErrorType): string {
   try {
-    return String(JSON.parse(literal))
+    return String(JSON.parse(text.slice(start, end)))
   } catch (cause) {
-    throw scimError(errorType, `Not a JSON string: ${quoted(literal)}.`, { cause })
+    throw scimError(errorType, `The string at character ${start + 1} is not a JSON string.`, { cause })
   }
 }

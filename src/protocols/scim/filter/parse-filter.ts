@@ -20,15 +20,21 @@ type Scope = (name: string) => AttributePath | undefined
 export interface FilterOptions {
   /** RFC 7644's grammar to the letter: texts in quotes, booleans without, extensions' attributes with their URN. */
   readonly strict?: boolean
+  /** Extensions' attributes without their URN even then. */
+  readonly unqualified?: boolean
 }
 
 /** Throws invalidFilter for anything outside the grammar, unknown attributes, and comparisons that make no sense. */
-export function parseFilter(text: string, schema: ResourceSchema, { strict = false }: FilterOptions = {}): ScimFilter {
+export function parseFilter(
+  text: string,
+  schema: ResourceSchema,
+  { strict = false, unqualified = !strict }: FilterOptions = {},
+): ScimFilter {
   if (text.length > maxFilterLength) {
     throw scimError('invalidFilter', `The filter is longer than ${maxFilterLength} characters.`)
   }
   return new FilterParser(tokenize(text, 'invalidFilter'), schema, strict).whole((name) =>
-    schema.resolveAttribute(name, strict),
+    schema.resolveAttribute(name, !unqualified),
   )
 }
 
