@@ -13,6 +13,8 @@ export interface NewMail {
   readonly subject: string
   readonly text: string
   readonly html?: string
+  /** The Notifier that sends it; the default one when absent. */
+  readonly notifier?: string
 }
 
 export interface MailClaim {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { minute, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { auditRow, minute, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 import type { Delegation } from '#storage/delegation-store.ts'
 
 const inMinutes = (minutes: number): Date => new Date(Date.now() + minutes * minute)
@@ -27,6 +27,15 @@ export function delegationStoreConformance(open: () => Promise<WorkflowStores>):
     expect(await two.delegations.representedBy('earlier')).toEqual([])
     expect(await two.delegations.listOf('boss')).toEqual([present, future])
     expect(await two.delegations.deputiesOf('\0')).toEqual([])
+  })
+
+  test('a delegation and its audit are one transaction', async () => {
+    const { one } = await open()
+    await one.delegations.add(delegation('a'), [auditRow('added')])
+    await expect(one.delegations.add(delegation('a'), [auditRow('twice')])).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect(await one.delegations.remove('deputy', 'a', [auditRow('not mine')])).toBe(false)
+    expect(await one.delegations.remove('boss', 'a', [auditRow('removed')])).toBe(true)
+    expect((await one.audit.list({ limit: 9 })).rows.map(({ id }) => id).sort()).toEqual(['added', 'removed'])
   })
 
   test('only its owner removes a delegation', async () => {

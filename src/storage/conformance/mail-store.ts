@@ -20,9 +20,13 @@ async function claimOne(mails: MailStore, leaseMillis = minute): Promise<Claimed
 export function mailStoreConformance(open: () => Promise<WorkflowStores>): void {
   test('a mail is claimed as it was added, whatever characters it holds', async () => {
     const { one, two } = await open()
-    await one.mails.add([mail('a', { run: 'r', step: 3, html: '<p>é\0</p>', subject: '\ud800' })])
+    await one.mails.add([mail('a', { run: 'r', step: 3, html: '<p>é\0</p>', subject: '\ud800', notifier: 'n' })])
     expect(await two.mails.claim(5, minute)).toEqual([
-      { ...mail('a', { run: 'r', step: 3, html: '<p>é\ufffd</p>', subject: '\ufffd' }), fence: 1, attempt: 1 },
+      {
+        ...mail('a', { run: 'r', step: 3, html: '<p>é\ufffd</p>', subject: '\ufffd', notifier: 'n' }),
+        fence: 1,
+        attempt: 1,
+      },
     ])
     await one.mails.add([])
   })

@@ -1,5 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
 import type { Delegation, DelegationStore } from '#storage/delegation-store.ts'
+import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
@@ -79,7 +81,7 @@ export class SqlDelegationStore implements DelegationStore {
     return statements(this.#client.dialect)
   }
 
-  async add({ id, login, deputy, starts, ends }: Delegation): Promise<void> {
+  async add({ id, login, deputy, starts, ends }: Delegation, audit: readonly AuditRow[] = []): Promise<void> {
     assertStorable('id', id)
     assertStorable('login', login)
     assertStorable('deputy', deputy)
@@ -93,13 +95,20 @@ export class SqlDelegationStore implements DelegationStore {
       starts: starts.getTime(),
       ends: ends.getTime(),
     })
-    await this.#client.transaction((tx) => tx.run(query))
+    await this.#client.transaction(async (tx) => {
+      await tx.run(query)
+      if (audit.length > 0) await appendToChain(tx, audit)
+    })
   }
 
-  async remove(login: string, id: string): Promise<boolean> {
+  async remove(login: string, id: string, audit: readonly AuditRow[] = []): Promise<boolean> {
     if (!isStorable(login) || !isStorable(id)) return false
     const query = this.#statements.remove({ login_key: lookupKey(login), id })
-    return (await this.#client.transaction((tx) => tx.run(query))) > 0
+    return await this.#client.transaction(async (tx) => {
+      const removed = (await tx.run(query)) > 0
+      if (removed && audit.length > 0) await appendToChain(tx, audit)
+      return removed
+    })
   }
 
   async listOf(login: string): Promise<readonly Delegation[]> {

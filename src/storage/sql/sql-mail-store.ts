@@ -9,14 +9,14 @@ import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
 import { assertStorable, storable } from '#storage/sql/text-keys.ts'
 import type { When } from '#storage/timer-store.ts'
 
-const newColumns = ['id', 'run', 'step', 'recipient', 'subject', 'body', 'html', 'due', 'updated'] as const
+const newColumns = ['id', 'run', 'step', 'recipient', 'subject', 'body', 'html', 'notifier', 'due', 'updated'] as const
 
 type NewRow = {
   readonly [K in (typeof newColumns)[number]]: K extends 'due' | 'updated'
     ? number
     : K extends 'step'
       ? number | null
-      : K extends 'run' | 'html'
+      : K extends 'run' | 'html' | 'notifier'
         ? string | null
         : string
 }
@@ -106,7 +106,7 @@ const statements = perDialect((dialect) => {
 })
 
 export async function insertMails(tx: SqlTransaction, mails: readonly NewMail[], now: number): Promise<void> {
-  const rows = mails.map(({ id, run, step, recipient, subject, text, html }): NewRow => {
+  const rows = mails.map(({ id, run, step, recipient, subject, text, html, notifier }): NewRow => {
     assertStorable('id of the mail', id)
     return {
       id,
@@ -116,6 +116,7 @@ export async function insertMails(tx: SqlTransaction, mails: readonly NewMail[],
       subject: storable(subject),
       body: storable(text),
       html: optionalText(html),
+      notifier: optionalText(notifier),
       due: now,
       updated: now,
     }
@@ -168,7 +169,18 @@ export class SqlMailStore implements MailStore {
   }
 }
 
-const toClaimed = ({ id, run, step, recipient, subject, body, html, attempt, fence }: ClaimedRow): ClaimedMail => ({
+const toClaimed = ({
+  id,
+  run,
+  step,
+  recipient,
+  subject,
+  body,
+  html,
+  notifier,
+  attempt,
+  fence,
+}: ClaimedRow): ClaimedMail => ({
   id,
   fence,
   attempt,
@@ -178,4 +190,5 @@ const toClaimed = ({ id, run, step, recipient, subject, body, html, attempt, fen
   ...(run === null ? {} : { run }),
   ...(step === null ? {} : { step }),
   ...(html === null ? {} : { html }),
+  ...(notifier === null ? {} : { notifier }),
 })

@@ -101,6 +101,7 @@ interface MailTable {
   subject: string
   body: string
   html: string | null
+  notifier: string | null
   state: 'queued' | 'sent' | 'failed'
   attempt: number
   due: number

@@ -1,0 +1,70 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { newRun } from '#storage/conformance/workflow-stores.ts'
+import { openStorage } from '#storage/open.ts'
+import { PgBossWakeUp } from '#storage/sql/pg-boss-wake-up.ts'
+import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
+import { recordingLogger } from '#testing/workflow-fixture.ts'
+
+describe.skipIf(postgresUrl() === '')('waking by pg-boss', () => {
+  const open = async (schema: string, log = recordingLogger()) => {
+    const url = await freshSchema()
+    const wake = new PgBossWakeUp(url, log, schema)
+    const storage = openStorage({ url, clock: systemClock, log: silentLogger, wake })
+    onTestFinished(async () => {
+      await wake.close()
+      await storage.close()
+      await runSql(url, `drop schema if exists ${schema} cascade`)
+    })
+    await storage.ready()
+    return { url, wake, storage, log }
+  }
+
+  test('before it is started, and after it is closed, runs are stored all the same', async () => {
+    const { wake, storage } = await open('boss_test_closed')
+    await storage.runs.start(newRun('early'))
+    await wake.start(() => {})
+    await storage.runs.start(newRun('in time'))
+    await wake.close()
+    await storage.runs.start(newRun('late'))
+    expect((await storage.runs.list({ limit: 10 })).runs.length).toBe(3)
+  })
+
+  test('when it is gone, one commit fails as one to be tried again, and those behind it do without', async () => {
+    const { url, wake, storage, log } = await open('boss_test_gone')
+    await wake.start(() => {})
+    await runSql(url, 'drop schema boss_test_gone cascade')
+    await expect(storage.runs.start(newRun('one'))).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    expect(await storage.runs.get('one')).toBeUndefined()
+    await storage.runs.start(newRun('one'))
+    expect(await storage.runs.get('one')).toBeDefined()
+    expect(log.lines.filter(({ level }) => level === 'warn').length).toBe(1)
+  })
+
+  test('two processes that start it at one time both hear', async () => {
+    const { url, wake, storage } = await open('boss_test_two')
+    const other = new PgBossWakeUp(url, silentLogger, 'boss_test_two')
+    onTestFinished(() => other.close())
+    let heard = 0
+    await Promise.all([
+      wake.start(() => {}),
+      other.start(() => {
+        heard++
+      }),
+    ])
+    // Whoever looks first gets the call, so it takes some until both have heard one.
+    for (let i = 0; i < 100 && heard === 0; i++) {
+      await storage.runs.start(newRun(`run-${i}`))
+      await delay(100)
+    }
+    expect(heard).toBeGreaterThan(0)
+  })
+
+  test('a database that cannot be reached is told, and nothing is left open', async () => {
+    const wake = new PgBossWakeUp('postgres://nobody@127.0.0.1:1/none', silentLogger)
+    await expect(wake.start(() => {})).rejects.toThrow()
+    await wake.close()
+  })
+})
