@@ -2,10 +2,22 @@ import { authMechanisms } from '#catalog/auth-mechanisms.ts'
 import { authorizations } from '#catalog/authorizations.ts'
 import { customTasks } from '#catalog/custom-tasks.ts'
 import { filters } from '#catalog/filters.ts'
+import { jobs } from '#catalog/jobs.ts'
 import { mappers } from '#catalog/mappers.ts'
+import { notifiers } from '#catalog/notifiers.ts'
 import { targets } from '#catalog/targets.ts'
 import { tasks } from '#catalog/workflow-tasks.ts'
 import type { Catalog } from '#sdk/catalog.ts'
 
 /** Everything this build of Gatehouse can be configured with. */
-export const catalog: Catalog = { authMechanisms, authorizations, customTasks, filters, mappers, targets, tasks }
+export const catalog: Catalog = {
+  authMechanisms,
+  authorizations,
+  customTasks,
+  filters,
+  jobs,
+  mappers,
+  notifiers,
+  targets,
+  tasks,
+}

@@ -1,8 +1,6 @@
 import type { ConfigDocument } from '#config/config-document.ts'
 import type { Path } from '#kernel/issues.ts'
-import type { NotifierSpec } from '#model/notifier.ts'
 import type { OrgSpec } from '#model/org.ts'
-import type { OUJobSpec } from '#model/ou-job.ts'
 import type { PortalUrlSpec } from '#model/portal-url.ts'
 import type { ReportSpec } from '#model/report.ts'
 import type { TrustSpec } from '#model/trust.ts'
@@ -12,6 +10,8 @@ import type {
   AuthorizationConfig,
   ChainConfig,
   Described,
+  JobConfig,
+  NotifierConfig,
   ResultGroupConfig,
   StsEndpointConfig,
   TargetConfig,
@@ -63,8 +63,8 @@ export class Draft {
   readonly orgs = new Map<string, Built<Described<OrgSpec>>>()
   readonly portalUrls = new Map<string, Described<PortalUrlSpec>>()
   readonly reports = new Map<string, Described<ReportSpec>>()
-  readonly jobs = new Map<string, Described<OUJobSpec>>()
-  readonly notifiers = new Map<string, Described<NotifierSpec>>()
+  readonly jobs = new Map<string, JobConfig>()
+  readonly notifiers = new Map<string, NotifierConfig>()
   readonly stsEndpoints: StsEndpointConfig[] = []
   readonly gateways: Gateway[] = []
   readonly claims: UrlClaim[] = []

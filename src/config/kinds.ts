@@ -1,15 +1,9 @@
 import * as z from 'zod'
 import { buildApplication } from '#config/build/application.ts'
 import { buildChain, buildMechanism } from '#config/build/authentication.ts'
-import {
-  buildJavaScriptMapping,
-  buildJob,
-  buildNotifier,
-  buildOrg,
-  buildPortalUrl,
-  buildReport,
-  buildTrust,
-} from '#config/build/described.ts'
+import { buildJavaScriptMapping, buildOrg, buildPortalUrl, buildReport, buildTrust } from '#config/build/described.ts'
+import { buildJob } from '#config/build/job.ts'
+import { buildNotifier } from '#config/build/notifier.ts'
 import { buildCustomAuthorization, buildTarget, buildWorkflow } from '#config/build/provisioning.ts'
 import { buildResultGroup } from '#config/build/results.ts'
 import { BuildContext, type LoadState } from '#config/build-context.ts'
@@ -113,8 +107,8 @@ export const kinds: readonly Kind[] = [
   kind('Trust', trustSchema, buildTrust, { referredAs: 'trust', served: false }),
   kind('PortalUrl', portalUrlSchema, buildPortalUrl, { served: false }),
   kind('Report', reportSchema, buildReport, { served: false }),
-  kind('OUJob', ouJobSchema, buildJob, { served: false }),
-  kind('Notifier', notifierSchema, buildNotifier, { referredAs: 'notifier', served: false }),
+  kind('OUJob', ouJobSchema, buildJob),
+  kind('Notifier', notifierSchema, buildNotifier, { referredAs: 'notifier' }),
 ]
 
 /** The predecessor's group and ours; they mean the same. */

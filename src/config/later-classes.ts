@@ -103,16 +103,27 @@ const known = new Set(
   ),
 )
 
-/** Task words of the predecessor's workflows that no module of this version stands for. */
-const knownTaskTypes = new Set(['approval', 'notifyUser', 'resync'])
+/** Classes whose work is done otherwise here, and how. */
+const otherwise = new Map([
+  [
+    'com.tremolosecurity.provisioning.scheduler.jobs.UpdateApprovalAz',
+    'is not needed: who may decide is checked by the rules when somebody decides',
+  ],
+  [
+    'com.tremolosecurity.provisioning.scheduler.jobs.AutoFail',
+    "is not needed: an approval's escalationPolicy says what happens when nobody decides",
+  ],
+])
 
-/** Why there is no module of that name: it was mistyped, or it comes with a later version. */
+/** Why there is no module of that name: it was mistyped, is not needed, or comes with a later version. */
 export function unknownClass(registry: Pick<Registry<Named>, 'unknown'>, name: string): string {
+  const instead = otherwise.get(name)
+  if (instead !== undefined) return `"${name}" ${instead}`
   return known.has(name) ? notYet(name) : registry.unknown(name)
 }
 
 export function unknownTaskType(name: string, taskTypes: Iterable<string>): string {
-  return knownTaskTypes.has(name) ? notYet(name) : `no task type "${name}"${suggestion(name, taskTypes)}`
+  return `no task type "${name}"${suggestion(name, taskTypes)}`
 }
 
 const notYet = (name: string): string => `"${name}" is known but not supported by this version`

@@ -12,11 +12,13 @@ import { type ParsedFiles, parseFiles } from '#config/parse.ts'
 import { checkReferences } from '#config/references.ts'
 import { certificateIn, SecretSource } from '#config/secrets.ts'
 import { readDirectory, type Sources } from '#config/sources/directory-source.ts'
+import { type KnownNames, restoreWorkflow } from '#config/stored-workflow.ts'
 import { type Environment, Substitution } from '#config/substitute.ts'
 import { buildSts, collectValues } from '#config/values.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
 import type { Catalog } from '#sdk/catalog.ts'
 import type { Configuration } from '#sdk/configuration.ts'
+import { defaultNotifier, standsForDefault } from '#sdk/notifier.ts'
 import type { ReferenceKind } from '#sdk/parse-context.ts'
 
 export interface LoadOptions {
@@ -80,7 +82,8 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   )
   const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
   const located = locateIssues(told)
-  return issues.ok ? { configuration: finish(state, hash), issues: located, hash } : { issues: located, hash }
+  const known: KnownNames = (references) => knownNames(files, { ...state, references: [...references] }, sources)
+  return issues.ok ? { configuration: finish(state, hash, known), issues: located, hash } : { issues: located, hash }
 }
 
 function buildObjects(files: ParsedFiles, substitution: Substitution, state: LoadState): void {
@@ -117,6 +120,8 @@ function knownNames(files: ParsedFiles, state: LoadState, sources: Sources): Map
     const names = known.get(kind.referredAs) ?? new Set()
     known.set(kind.referredAs, names.add(name))
   }
+  const notifiers = [...(known.get('notifier') ?? [])]
+  if (notifiers.some((name) => standsForDefault(name, notifiers))) known.get('notifier')?.add(defaultNotifier)
   known.set('org', new Set([...state.draft.orgs.values()].map(({ config }) => config.spec.uuid)))
   const named = state.references.flatMap(({ kind, name }) => (kind === 'key' ? [name] : []))
   const inSecrets = named.filter((name) => certificateIn(state.secrets, name) !== undefined)
@@ -124,7 +129,8 @@ function knownNames(files: ParsedFiles, state: LoadState, sources: Sources): Map
   return known
 }
 
-function finish({ draft, folder }: LoadState, hash: string): Configuration {
+function finish(state: LoadState, hash: string, known: KnownNames): Configuration {
+  const { draft, folder } = state
   const configs = <T>(built: ReadonlyMap<string, { readonly config: T }>): Map<string, T> =>
     new Map(Array.from(built, ([name, { config }]) => [name, config]))
   return {
@@ -144,6 +150,7 @@ function finish({ draft, folder }: LoadState, hash: string): Configuration {
     jobs: draft.jobs,
     notifiers: draft.notifiers,
     stsEndpoints: draft.stsEndpoints,
+    restoreWorkflow: (stored) => restoreWorkflow(stored, state, known),
   }
 }
 

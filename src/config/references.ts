@@ -31,6 +31,8 @@ export function checkReferences(references: readonly Reference[], known: KnownNa
 function absence(kind: ReferenceKind, name: string): string {
   if (kind === 'key')
     return `no key "${name}": no keys/${name}.pem, .crt or .key in the configuration folder, no secret ${name} with a tls.crt`
+  if (kind === 'notifier' && name === '')
+    return 'no Notifier is the default one, so its mails stay queued: configure one, or call one of several "default"'
   if (kind === 'org') return `no org with the uuid "${name}"`
   return `no ${kind} named "${name}"`
 }

@@ -1,39 +1,32 @@
 import { TargetDirectory } from '#engine/directory/target-directory.ts'
 import type { EventStreams } from '#engine/events/event-streams.ts'
+import { createGrantAccess } from '#engine/grants/grant-access.ts'
 import type { Journals } from '#engine/journal/journals.ts'
+import { createNotifiers, type Notifiers } from '#engine/mail/notifiers.ts'
 import { type Chain, ChainRunner } from '#engine/pipeline/chain.ts'
 import { createPipeline, type Pipeline } from '#engine/pipeline/pipeline.ts'
 import { type Application, Routes, type Url } from '#engine/pipeline/routes.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
-import type { SubjectQueue } from '#engine/workflow/subject-queue.ts'
-import { createWorkflows } from '#engine/workflow/workflows.ts'
-import type { Directory } from '#identity/directory.ts'
+import { workflowParameters } from '#engine/workflow/workflow-parameters.ts'
+import { WorkflowRuntime, type WorkflowRuntimeServices } from '#engine/workflow-runtime.ts'
+import type { MemberDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
-import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Logger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import type { Authorization } from '#sdk/authorization.ts'
 import type { ApplicationConfig, Configuration, UrlConfig } from '#sdk/configuration.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
-import type { KeySource, ModuleHost, WorkflowStarter } from '#sdk/host.ts'
+import type { ModuleHost } from '#sdk/host.ts'
 import type { Target } from '#sdk/target.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
 
 /** The root of the virtual directory, as in every configuration of the predecessor. */
 export const directoryRoot = Dn.parse('o=Tremolo')
 
 /** What outlives a configuration: the database, the clock, the log, the keys of the installation. */
-export interface RuntimeServices {
-  readonly log: Logger
-  readonly clock: Clock
+export interface RuntimeServices extends WorkflowRuntimeServices {
   readonly sessions: Sessions
-  readonly audit: AuditStore
-  readonly keys: KeySource
-  /** Keeps the order of changes per user, across configurations. */
-  readonly subjects: SubjectQueue
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
   readonly journals: Journals
   readonly events: EventStreams
@@ -45,6 +38,8 @@ export interface Runtime {
   readonly handle: Pipeline
   readonly routes: Routes
   readonly rules: RuleEvaluator
+  readonly notifiers: Notifiers
+  readonly workflows: WorkflowRuntime
   close(): Promise<void>
 }
 
@@ -57,14 +52,16 @@ export async function createRuntime(configuration: Configuration, services: Runt
 async function build(configuration: Configuration, services: RuntimeServices, scope: Scope) {
   const targets = new Map<string, Target>()
   const authorizations = new Map<string, Authorization>()
-  let workflows: WorkflowStarter | undefined
   // Targets may hold on to the directory before all of them, and so its branches, are there.
   let tree = new TargetDirectory(directoryRoot, targets)
-  const directory: Directory = {
+  const directory: MemberDirectory = {
     search: (search) => tree.search(search),
     isMember: (group, member) => tree.isMember(group, member),
+    members: (group, limit) => tree.members(group, limit),
   }
   const rules = new RuleEvaluator(directory, authorizations, services.log)
+  const parts = { configuration, services, directory, root: directoryRoot, rules, authorizations }
+  const workflows = new WorkflowRuntime(parts)
   const host = (name: string, className: string, at: string): ModuleHost => ({
     name,
     log: services.log.with({ module: className, at }),
@@ -78,12 +75,11 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
         return target
       },
     },
-    workflows: {
-      run: (call) => {
-        if (workflows === undefined) throw new GatewayError('INTERNAL', 'workflows are not ready yet')
-        return workflows.run(call)
-      },
-    },
+    workflows: { run: async (call) => await workflows.runs.run(call) },
+    runs: workflows.runs,
+    approvals: workflows.approvals,
+    grants: createGrantAccess(services.grants),
+    workflowParameters: (wanted) => workflowParameters(configuration, wanted),
     directory,
     authorize: (subject, wanted) => rules.decide(subject, wanted),
     openUserDirectory: services.openUserDirectory,
@@ -101,12 +97,13 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
       scope.own(await named(at, () => authorization.create(host(name, authorization.className, at)))),
     )
   }
-  workflows = scope.own(await createWorkflows(configuration, (name, at) => host(name, 'workflow', at), services))
+  await workflows.start(host, scope)
   const chains = await createChains(configuration, host, scope)
   const applications: Application[] = []
   for (const application of configuration.applications) {
     applications.push(await createApplication(application, configuration, chains, host, scope))
   }
+  const notifiers = await createNotifiers(configuration, host, scope)
   const routes = new Routes(applications)
   const handle = createPipeline({
     routes,
@@ -115,7 +112,8 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     sessions: services.sessions,
     clock: services.clock,
   })
-  return { handle, routes, rules }
+  await workflows.startJobs(host, scope)
+  return { handle, routes, rules, notifiers, workflows }
 }
 
 type HostFor = (name: string, className: string, at: string) => ModuleHost
@@ -180,6 +178,7 @@ async function createUrl(
   }
   const chain = config.chain === undefined ? undefined : chains.get(config.chain)
   if (config.chain !== undefined && chain === undefined) throw new Error(`${config.at}: no chain "${config.chain}"`)
+  const answering = config.filters.find((filter) => filter.answers)
   const results = (name: string | undefined) =>
     name === undefined ? undefined : configuration.resultGroups.get(name)?.results
   return {
@@ -190,7 +189,8 @@ async function createUrl(
     chain,
     rules: config.rules,
     filters,
-    errors: config.filters.find((filter) => filter.answers)?.errors ?? jsonErrors,
+    errors: answering?.errors ?? jsonErrors,
+    takesForms: answering?.takesForms ?? false,
     results: {
       auSuccess: results(config.results.auSuccess),
       auFail: results(config.results.auFail),

@@ -21,3 +21,8 @@ export interface Directory {
   /** Whether the entry is a member of the static group. False when there is no such group. */
   isMember(group: Dn, member: Dn): Promise<boolean>
 }
+
+export interface MemberDirectory extends Directory {
+  /** The people in the static group, at most this many. None when there is no such group. */
+  members(group: Dn, limit: number): Promise<readonly DirectoryEntry[]>
+}

@@ -17,9 +17,11 @@ export const errorCodes = {
   BODY_TOO_LARGE: { status: 413, text: 'The request body is too large.' },
   URI_TOO_LONG: { status: 414, text: 'The address is too long.' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, text: 'This media type is not supported here.' },
+  UNPROCESSABLE: { status: 422, text: 'What is asked for cannot be done as it stands.' },
   TOO_MANY_REQUESTS: { status: 429, text: 'Too many requests.' },
   HEADERS_TOO_LARGE: { status: 431, text: 'The request headers are too large.' },
   INTERNAL: { status: 500, text: 'An internal error occurred.' },
+  NO_APPROVERS: { status: 500, text: 'There is nobody who may decide about the request.' },
   WORKFLOW_FAILED: { status: 500, text: 'The workflow could not be completed.' },
   NOT_SUPPORTED: { status: 501, text: 'This operation is not supported here.' },
   TARGET_FAILED: { status: 502, text: 'A downstream system refused the change.' },
@@ -40,6 +42,14 @@ export interface GatewayErrorOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** A protocol's own keyword for the error, such as SCIM's scimType. */
   readonly keyword?: string
+  /** What is wrong with the parts of what the client sent. It reaches the client. */
+  readonly problems?: readonly FieldProblem[]
+}
+
+export interface FieldProblem {
+  /** A JSON Pointer (RFC 6901) into the body; empty for the whole of it. */
+  readonly pointer: string
+  readonly detail: string
 }
 
 /** `message` is for the log and never sent; `publicText` and `status` are what the client sees. */
@@ -50,6 +60,7 @@ export class GatewayError extends Error {
   readonly retryAfter: number | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly keyword: string | undefined
+  readonly problems: readonly FieldProblem[]
 
   constructor(code: ErrorCode, detail: string, options: GatewayErrorOptions = {}) {
     super(detail, options.cause === undefined ? undefined : { cause: options.cause })
@@ -60,6 +71,7 @@ export class GatewayError extends Error {
     this.retryAfter = options.retryAfter
     this.headers = options.headers ?? {}
     this.keyword = options.keyword
+    this.problems = options.problems ?? []
   }
 
   /** The caller asked for something it cannot have; nothing here is out of order. Decides how loudly it is logged. */

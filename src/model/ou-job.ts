@@ -15,6 +15,10 @@ export const ouJobSchema = z.strictObject({
     dayOfWeek: field,
     year: field,
   }),
+  /** Of the schedule. UTC when absent, so that all processes mean the same. */
+  timeZone: z.string().min(1).optional(),
+  /** How long one run may take. */
+  timeoutSeconds: z.int().min(1).max(86_400).optional(),
   params: paramsSchema.optional(),
   secretParams: secretParamsSchema.optional(),
 })

@@ -17,6 +17,8 @@ export const workflowSchema = z.strictObject({
         .optional(),
     })
     .optional(),
+  /** Request parameters that tasks read otherwise than as `$name$`. */
+  parameters: z.array(z.string()).optional(),
   /** A list, or the YAML text of one. */
   tasks: z.union([z.string(), z.array(z.unknown())]),
 })

@@ -2,7 +2,7 @@ import type { TargetChange, TargetRequest } from '#sdk/target.ts'
 
 /**
  * Calls a target so that its change is in the audit even when the target does not report what it did: then `expected`,
- * what was asked of it, is recorded. Nothing is recorded when the call fails without having reported anything.
+ * what was asked of it, is recorded. Where the run is stored, that is written down before the call. Nothing is recorded when the call fails without having reported anything.
  */
 export async function auditedCall(
   request: TargetRequest,
@@ -14,6 +14,7 @@ export async function auditedCall(
     reported = true
     request.audit(change)
   }
+  await request.intend?.(expected())
   await call({ ...request, audit })
   if (reported) return
   for (const change of expected()) request.audit(change)

@@ -10,6 +10,11 @@ import type { ParseContext } from '#sdk/parse-context.ts'
 export interface Authorization extends Closable {
   /** `params` are the texts behind `!` in the constraint. */
   isAuthorized(subject: Subject, params: readonly string[]): Promise<boolean> | boolean
+  /**
+   * Whom it may let pass, as logins or names of entries. Approvals ask it for whom to tell; without it, such a rule finds
+   * no approvers. Whoever decides is asked about by `isAuthorized` all the same.
+   */
+  listPossibleApprovers?(params: readonly string[]): Promise<readonly string[]>
 }
 
 export interface PreparedAuthorization {

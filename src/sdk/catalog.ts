@@ -2,7 +2,9 @@ import type { Registry } from '#kernel/registry.ts'
 import type { AuthMechanismModule } from '#sdk/auth-mechanism.ts'
 import type { AuthorizationModule } from '#sdk/authorization.ts'
 import type { FilterModule } from '#sdk/filter.ts'
+import type { JobModule } from '#sdk/job.ts'
 import type { MapperModule } from '#sdk/mapper.ts'
+import type { NotifierModule } from '#sdk/notifier.ts'
 import type { TargetModule } from '#sdk/target.ts'
 import type { CustomTaskModule, TaskModule } from '#sdk/workflow-task.ts'
 
@@ -11,7 +13,9 @@ export interface Catalog {
   readonly authMechanisms: Registry<AuthMechanismModule>
   readonly authorizations: Registry<AuthorizationModule>
   readonly filters: Registry<FilterModule>
+  readonly jobs: Registry<JobModule>
   readonly mappers: Registry<MapperModule>
+  readonly notifiers: Registry<NotifierModule>
   readonly targets: Registry<TargetModule>
   readonly customTasks: Registry<CustomTaskModule>
   readonly tasks: ReadonlyMap<string, TaskModule>

@@ -1,7 +1,6 @@
 import type { SafePattern } from '#kernel/safe-pattern.ts'
-import type { NotifierSpec } from '#model/notifier.ts'
+import type { Schedule } from '#kernel/schedule.ts'
 import type { OrgSpec } from '#model/org.ts'
-import type { OUJobSpec } from '#model/ou-job.ts'
 import type { PortalUrlSpec } from '#model/portal-url.ts'
 import type { ReportSpec } from '#model/report.ts'
 import type { StsEndpointSpec } from '#model/sts.ts'
@@ -9,7 +8,9 @@ import type { TrustSpec } from '#model/trust.ts'
 import type { PreparedMechanism } from '#sdk/auth-mechanism.ts'
 import type { PreparedAuthorization } from '#sdk/authorization.ts'
 import type { PreparedFilter } from '#sdk/filter.ts'
+import type { PreparedJob } from '#sdk/job.ts'
 import type { PreparedMapping } from '#sdk/mapping.ts'
+import type { PreparedNotifier } from '#sdk/notifier.ts'
 import type { Rule } from '#sdk/rule.ts'
 import type { PreparedTarget } from '#sdk/target.ts'
 import type { PreparedTask } from '#sdk/workflow-task.ts'
@@ -37,9 +38,11 @@ export interface Configuration {
   readonly orgs: ReadonlyMap<string, Described<OrgSpec>>
   readonly portalUrls: ReadonlyMap<string, Described<PortalUrlSpec>>
   readonly reports: ReadonlyMap<string, Described<ReportSpec>>
-  readonly jobs: ReadonlyMap<string, Described<OUJobSpec>>
-  readonly notifiers: ReadonlyMap<string, Described<NotifierSpec>>
+  readonly jobs: ReadonlyMap<string, JobConfig>
+  readonly notifiers: ReadonlyMap<string, NotifierConfig>
   readonly stsEndpoints: readonly StsEndpointConfig[]
+  /** Reads a definition of an earlier configuration against this one. Pure, but for files that its tasks name. */
+  restoreWorkflow(stored: StoredWorkflow): RestoredWorkflow
 }
 
 /** An object that is read and checked as it is written, for features that take it from here. */
@@ -117,10 +120,36 @@ export interface WorkflowConfig extends Placed {
   /** Of the definition as it was read, so that a run can be pinned to it. */
   readonly hash: string
   readonly tasks: readonly PreparedTask[]
+  /** Request parameters that it declares, and those that its tasks use as `$name$`. */
+  readonly parameters: readonly string[]
+  /** The definition as text, from which it can be read again when the configuration has another by then. */
+  readonly source: string
+}
+
+/** A definition that a run was started with. */
+export interface StoredWorkflow {
+  readonly name: string
+  readonly hash: string
+  readonly source: string
+}
+
+/** `problems` where it cannot be read any more, such as when it names a target that is gone. */
+export type RestoredWorkflow = { readonly config: WorkflowConfig } | { readonly problems: readonly string[] }
+
+export interface NotifierConfig extends Placed {
+  readonly notifier: PreparedNotifier
 }
 
 export interface AuthorizationConfig extends Placed {
   readonly authorization: PreparedAuthorization
+}
+
+export interface JobConfig extends Placed {
+  readonly group: string | undefined
+  readonly schedule: Schedule
+  /** How long one run may take. */
+  readonly timeoutMillis: number
+  readonly job: PreparedJob
 }
 
 export interface ResultGroupConfig extends Placed {

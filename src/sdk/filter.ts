@@ -1,5 +1,6 @@
 import type { Issues } from '#kernel/issues.ts'
 import type { Closable } from '#kernel/scope.ts'
+import type { ApprovalLinkPage } from '#sdk/approval-link.ts'
 import { type ErrorFormat, jsonErrors } from '#sdk/error-format.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { AttributeFlow } from '#sdk/flow.ts'
@@ -21,6 +22,10 @@ export interface PreparedFilter {
   /** The filter answers every request itself, so nothing behind it is reached. */
   readonly answers: boolean
   readonly errors: ErrorFormat
+  /** Changes may come as HTML forms, since each brings a proof of its own that no other site can have. */
+  readonly takesForms: boolean
+  /** Where the links of approval mails are to lead, if this filter answers them. */
+  readonly approvalLinks: ApprovalLinkPage | undefined
   /** What `explain` prints about it: workflows, targets. */
   readonly summary: readonly { readonly label: string; readonly value: string }[]
   /** How attributes travel through it, for the data-flow check. */
@@ -41,9 +46,12 @@ export interface FilterDefinition<C> {
   readonly parameters: ParameterTable
   readonly answers: boolean
   readonly errors?: ErrorFormat
+  /** See PreparedFilter; no form is taken when absent. */
+  readonly takesForms?: boolean
   /** Pure: no I/O, no clock. Reports every problem into `issues`. */
   parse(params: Params, issues: Issues, context: ParseContext): C
   create(config: C, host: ModuleHost): Filter | Promise<Filter>
+  approvalLinks?(config: C): ApprovalLinkPage
   summarize?(config: C): PreparedFilter['summary']
   flow?(config: C): AttributeFlow
 }
@@ -60,6 +68,8 @@ export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
         className,
         answers,
         errors: definition.errors ?? jsonErrors,
+        takesForms: definition.takesForms ?? false,
+        approvalLinks: definition.approvalLinks?.(config),
         summary: definition.summarize?.(config) ?? [],
         flow: definition.flow?.(config),
         create: async (host) => definition.create(config, host),

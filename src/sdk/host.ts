@@ -4,10 +4,13 @@ import type { Subject } from '#identity/subject.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { ApprovalAccess } from '#sdk/approvals.ts'
 import type { EventStream, EventStreamOptions, PollEvents } from '#sdk/event-stream.ts'
+import type { GrantAccess } from '#sdk/grants.ts'
 import type { Journal, JournalOptions, ReadJournal } from '#sdk/journal.ts'
 import type { Mapping } from '#sdk/mapping.ts'
 import type { Rule, RuleDecision } from '#sdk/rule.ts'
+import type { RunAccess } from '#sdk/runs.ts'
 import type { Target } from '#sdk/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 
@@ -20,6 +23,12 @@ export interface ModuleHost {
   readonly clock: Clock
   readonly targets: TargetSource
   readonly workflows: WorkflowStarter
+  /** Runs that outlive their call. */
+  readonly runs: RunAccess
+  readonly approvals: ApprovalAccess
+  readonly grants: GrantAccess
+  /** The request parameters that a workflow, and those it calls, take; undefined when there is no workflow of that name. */
+  workflowParameters(name: string): ReadonlySet<string> | undefined
   /** The virtual directory. */
   readonly directory: Directory
   readonly keys: KeySource
@@ -57,4 +66,9 @@ export interface KeySource {
   publicKey(name: string): Promise<KeyObject | undefined>
   /** A signing key pair of this installation, made on first use and kept in its data folder. */
   signingKey(name: string): Promise<{ readonly privateKey: KeyObject; readonly publicKey: KeyObject }>
+  /**
+   * Secret keys of 256 bits for one purpose, known to all gateways that share a database: the first signs, all of them
+   * verify, so that they can be replaced. At least one.
+   */
+  secretKeys(purpose: string): Promise<readonly KeyObject[]>
 }

@@ -37,6 +37,11 @@ export interface TargetRequest {
    * same commit. Each of these changes is told to `audit` as well, afterwards.
    */
   readonly auditWithin?: ChangeRecorder
+  /**
+   * Told what is about to be asked of the target, before it is: when nobody learns what came of the call, since the process
+   * died or the answer was lost, the audit still gets its rows once the change is found to be there.
+   */
+  readonly intend?: (changes: readonly TargetChange[]) => Promise<void>
   readonly signal?: AbortSignal
 }
 
@@ -76,6 +81,8 @@ export interface Target extends Closable {
   deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void>
   /** A user's login can be changed. */
   readonly renamesUsers?: boolean
+  /** Its changes are in the audit by the commit that makes them (see `auditWithin`), so none is written down before. */
+  readonly auditsWithin?: boolean
   /** Users and groups carry a version, and changes can be bound to it. */
   readonly keepsVersions?: boolean
 }

@@ -5,11 +5,19 @@ import type { AttributePlace } from '#sdk/flow.ts'
 import type { TaskContext } from '#sdk/workflow-task.ts'
 import { userValues } from '#sdk/workflow-user.ts'
 
-/** Renders `$key$` from the request map and `${attribute}` from the user, in one pass; what is put in is never scanned. */
-export function renderTask(template: Template, { request, user }: Pick<TaskContext, 'request' | 'user'>): string {
+/**
+ * Renders `$key$` from the request map and `${attribute}` from the user, in one pass; what is put in is never scanned.
+ * `safe` makes a value safe for what the text is going to be.
+ */
+export function renderTask(
+  template: Template,
+  { request, user }: Pick<TaskContext, 'request' | 'user'>,
+  safe: (value: string) => string = (value) => value,
+): string {
+  const escaped = (value: string | undefined) => (value === undefined ? undefined : safe(value))
   return template.render({
-    key: (name) => requestText(findTemplateKey(request, name)),
-    attribute: (name) => userValues(user, name)[0],
+    key: (name) => escaped(requestText(findTemplateKey(request, name))),
+    attribute: (name) => escaped(userValues(user, name)[0]),
   })
 }
 

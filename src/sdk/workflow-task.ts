@@ -3,11 +3,14 @@ import type { User } from '#identity/user.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
+import type { ApprovalDecision, ApprovalRequest } from '#sdk/approval.ts'
+import type { Expiry } from '#sdk/expiry.ts'
 import type { TaskFlow } from '#sdk/flow.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { ParameterTable } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
+import type { StepEffects } from '#sdk/step-effects.ts'
 import type { TargetRequest } from '#sdk/target.ts'
 import type { ReadVersion } from '#sdk/workflow.ts'
 
@@ -22,6 +25,8 @@ export interface WorkflowUser extends User {
   keepGroups: boolean
   /** While `keepGroups` is true: memberships to add to and take from those the target holds. */
   groupChanges?: GroupChanges
+  /** Memberships that a provision task gives for a time only. */
+  timedGroups?: readonly TimedGroup[]
   /** Set by the caller, used once by a task that sets it at a target, and never logged. */
   password?: string
   requestReason?: string
@@ -32,6 +37,12 @@ export interface WorkflowUser extends User {
    * ends it. All copies of the user in a run share it.
    */
   basedOn?: Map<string, ReadVersion>
+}
+
+/** A membership that is to end by itself, from when it is written to a target. */
+export interface TimedGroup {
+  readonly name: string
+  readonly expiry: Expiry
 }
 
 export interface GroupChanges {
@@ -48,6 +59,9 @@ export interface TaskContext {
   readonly workflow: { readonly id: string; readonly name: string }
   readonly requestor: string
   readonly log: Logger
+  /** What the task waited for; absent when it is run for the first time. */
+  readonly signal?: TaskSignal
+  readonly effects: StepEffects
   /** What a target call of this step is made with; the audit rows name this target. */
   forTarget(name: string): TargetRequest
 }
@@ -58,9 +72,21 @@ export type TaskOutcome =
   /** Nothing more of this workflow runs. */
   | { readonly kind: 'stop' }
   /** Subtasks, on the same user, or on a copy that is dropped afterwards. */
-  | { readonly kind: 'branch'; readonly branch: 'onSuccess' | 'onFailure'; readonly user?: WorkflowUser }
+  | {
+      readonly kind: 'branch'
+      readonly branch: 'onSuccess' | 'onFailure'
+      readonly user?: WorkflowUser
+      /** Nothing runs after the subtasks, neither of this workflow nor of those that called it. */
+      readonly last?: boolean
+    }
   /** Another workflow's tasks, on the same user and request. */
   | { readonly kind: 'call'; readonly workflow: string }
+  /** The run is put down. The same task is run again when the decision, or the time, has come, with `signal`. */
+  | { readonly kind: 'wait'; readonly approval: ApprovalRequest }
+  | { readonly kind: 'wait'; readonly until: Date }
+
+/** What a task waited for. */
+export type TaskSignal = ApprovalDecision | { readonly kind: 'time' }
 
 export const next: TaskOutcome = { kind: 'next' }
 export const stop: TaskOutcome = { kind: 'stop' }

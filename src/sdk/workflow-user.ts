@@ -1,5 +1,6 @@
 import { type MappedValue, toTexts, userIdName } from '#identity/mapping/mapped-value.ts'
 import type { User } from '#identity/user.ts'
+import type { Expiry } from '#sdk/expiry.ts'
 import type { ReadVersion } from '#sdk/workflow.ts'
 import type { WorkflowUser } from '#sdk/workflow-task.ts'
 
@@ -43,6 +44,12 @@ export function unionOfGroups(first: readonly string[], second: readonly string[
 export function withoutGroups(first: readonly string[], second: readonly string[]): string[] {
   const dropped = new Set(second.map((name) => name.toLowerCase()))
   return first.filter((name) => !dropped.has(name.toLowerCase()))
+}
+
+/** The membership is to end by itself; without an expiry, one that was noted before is forgotten. */
+export function timeGroup(user: WorkflowUser, name: string, expiry: Expiry | undefined): void {
+  const others = (user.timedGroups ?? []).filter((timed) => timed.name.toLowerCase() !== name.toLowerCase())
+  user.timedGroups = expiry === undefined ? others : [...others, { name, expiry }]
 }
 
 /** While the memberships are unknown, only the change is noted, so that provisioning applies it to those of the target. */
@@ -89,7 +96,12 @@ export function takeLoadedGroups(user: WorkflowUser, loaded: readonly string[], 
 /** Renames or drops groups. While the memberships are unknown, this reaches the noted changes only. */
 export function rewriteGroups(user: WorkflowUser, rewrite: (groups: readonly string[]) => string[]): void {
   user.groups = rewrite(user.groups)
-  const { groupChanges } = user
+  const { groupChanges, timedGroups } = user
+  if (timedGroups !== undefined) {
+    user.timedGroups = timedGroups.flatMap(({ name, expiry }) =>
+      rewrite([name]).map((other) => ({ name: other, expiry })),
+    )
+  }
   if (groupChanges === undefined) return
   user.groupChanges = { add: rewrite(groupChanges.add), remove: rewrite(groupChanges.remove) }
 }

@@ -13,6 +13,12 @@ export interface WorkflowCall {
   /** The user's groups are not known here, so memberships stay as they are unless a task loads or changes them. */
   readonly keepGroups?: boolean
   readonly reason?: string
+  /** Answered once the run is stored; otherwise once it ended, or had to wait. */
+  readonly asynchronous?: boolean
+  /** A run that is stored and has not ended by then fails, before its next task. */
+  readonly deadline?: Date
+  /** On whose behalf the requestor acts, or who called in the requestor's name; stands in the audit beside the requestor. */
+  readonly caller?: string
   /** The login the user is to have from now on; every provision task of the run asks its target for it. */
   readonly newUserID?: string
   /**
@@ -41,8 +47,12 @@ export interface ReadVersion {
 /** Stands for the version of a user who was not there: the write must make the user, else it is refused with CONFLICT. */
 export const noVersion = ''
 
+export type RunStatus = 'completed' | 'waiting' | 'accepted'
+
 export interface WorkflowResult {
   readonly id: string
+  /** `accepted`: stored and to be executed; `waiting`: stored, since it met an approval or a time. */
+  readonly status: RunStatus
   /** How many changes the run made to targets. */
   readonly changes: number
 }

@@ -52,13 +52,22 @@ function runtime(filter: Filter, closed: () => void = () => {}): Runtime {
       name: 'app',
       azTimeoutMillis: 0,
       cookies: undefined,
-      urls: [{ ...url, rules: [everyone], filters: [filter], errors, results }],
+      urls: [{ ...url, rules: [everyone], filters: [filter], errors, takesForms: false, results }],
     },
   ])
   const rules = new RuleEvaluator({ search: async () => [], isMember: async () => false }, new Map(), silentLogger)
   const sessions = new Sessions({} as SessionStore, systemClock)
   const handle = createPipeline({ routes, rules, chains: new ChainRunner(new Map()), sessions, clock: systemClock })
-  return { routes, rules, handle, configuration: {} as Runtime['configuration'], close: async () => closed() }
+  const notifiers = { isEmpty: true, find: () => undefined }
+  return {
+    routes,
+    rules,
+    handle,
+    notifiers,
+    workflows: {} as Runtime['workflows'],
+    configuration: {} as Runtime['configuration'],
+    close: async () => closed(),
+  }
 }
 
 const closers: (() => Promise<unknown>)[] = []

@@ -6,7 +6,10 @@ import { type LoadResult, loadConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import { SecretSource } from '#config/secrets.ts'
 import { watchConfiguration } from '#config/watch.ts'
+import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
+import { MailWorker } from '#engine/mail/mail-worker.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
+import { chaosLease } from '#engine/workflow/crash-point.ts'
 import { systemClock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
@@ -14,6 +17,7 @@ import type { Configuration } from '#sdk/configuration.ts'
 import type { AccessLog } from '#server/access-log.ts'
 import { createApp } from '#server/app.ts'
 import { ConfigurationRefused } from '#server/configuration-refused.ts'
+import { DurableWork } from '#server/durable-work.ts'
 import { parseHostPort } from '#server/host-port.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { createOperationsApp } from '#server/operations-app.ts'
@@ -21,6 +25,7 @@ import { RunningConfiguration } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
 import { openStorage } from '#storage/open.ts'
+import { openRunWakeUp } from '#storage/run-wake-up.ts'
 
 export interface GatewayOptions {
   readonly configFolder: string
@@ -48,6 +53,8 @@ export interface Gateway {
 }
 
 const expiredSessionsEveryMs = 60_000
+/** A mail is held without a renewal, so for longer than a step. */
+const mailLeases = 4
 
 /** Starts everything, or throws with nothing left open: ConfigurationRefused when the configuration is at fault. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
@@ -67,13 +74,16 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   }
   const first = await loadConfiguration(loadOptions)
   const configuration = usable(first, log)
+  checkSecretKeys(options.environment)
   mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 })
+  const dispatcher = await openRunWakeUp(options.databaseUrl, log)
   const storage = scope.own(
     openStorage({
       dataFolder: options.dataFolder,
       ...(options.databaseUrl === undefined ? {} : { url: options.databaseUrl }),
       clock,
       log,
+      wake: dispatcher,
     }),
   )
   await storage.ready()
@@ -88,10 +98,24 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     clock,
     log,
     eventMeter: metrics.events,
+    workflowMetrics: metrics.workflows,
+    environment: options.environment,
   })
   scope.own(services.journals)
   scope.own(services.events)
   const running = scope.own(new RunningConfiguration(await createRuntime(configuration, services), log))
+  const lease = chaosLease(options.environment)
+  const mails = {
+    store: storage.mails,
+    clock,
+    log,
+    meter: metrics.mails,
+    use: <T>(work: (notifiers: Runtime['notifiers']) => Promise<T>) => running.use(({ notifiers }) => work(notifiers)),
+  }
+  scope.own(new MailWorker(mails, chaosLease(options.environment, mailLeases)))
+  const durable = scope.own(new DurableWork({ services, running, timers: storage.timers, dispatcher, lease }))
+  await durable.start()
+  metrics.workflows.watch(storage, log)
   metrics.configurationOk.set(1)
 
   let draining = false

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { createWorkflowMetrics } from '#server/workflow-metrics.ts'
 
 /** The process's numbers, in a registry of their own so that two servers in one process do not mix. */
 export function createMetrics() {
@@ -30,6 +31,12 @@ export function createMetrics() {
     labelNames: ['stream'],
     registers,
   })
+  const mails = new Counter({
+    name: 'gatehouse_mails_total',
+    help: 'Attempts to send a mail, by outcome: sent, retried later, or failed for good.',
+    labelNames: ['outcome'],
+    registers,
+  })
   // Labels are resolved once per combination: applications are configured, methods and statuses are HTTP's own.
   const counters = new Map<string, ReturnType<typeof requests.labels>>()
   const timers = new Map<string, ReturnType<typeof seconds.labels>>()
@@ -59,6 +66,12 @@ export function createMetrics() {
         oldestEvent.set({ stream }, seconds)
       },
     },
+    mails: {
+      counted(outcome: string): void {
+        mails.inc({ outcome })
+      },
+    },
+    workflows: createWorkflowMetrics(registry),
     reloads: new Counter({
       name: 'gatehouse_configuration_reloads_total',
       help: 'Configuration changes, by outcome: applied or refused.',

@@ -3,11 +3,17 @@ import { type EventMeter, noMeter } from '#engine/events/event-meter.ts'
 import { EventStreams } from '#engine/events/event-streams.ts'
 import { Journals } from '#engine/journal/journals.ts'
 import { createKeySource } from '#engine/keys/key-source.ts'
+import { loadSecretKeys } from '#engine/keys/secret-keys.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
 import { Sessions } from '#engine/session/sessions.ts'
+import { crashHook } from '#engine/workflow/crash-point.ts'
+import { processName } from '#engine/workflow/process-name.ts'
+import { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import { noStepObserver } from '#engine/workflow/step-observer.ts'
 import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { WorkflowMetrics } from '#server/workflow-metrics.ts'
 import type { Storage } from '#storage/open.ts'
 
 export interface ServiceParts {
@@ -20,14 +26,18 @@ export interface ServiceParts {
   readonly log: Logger
   /** Present where this process delivers events. */
   readonly eventMeter?: EventMeter
+  /** Present where this process executes stored runs and jobs. */
+  readonly workflowMetrics?: WorkflowMetrics
+  readonly environment: Readonly<Record<string, string | undefined>>
 }
 
 /** What every configuration of this process shares. */
 export function createServices(parts: ServiceParts): RuntimeServices {
-  const { storage, configFolder, dataFolder, secrets, clock, log, eventMeter } = parts
+  const { storage, configFolder, dataFolder, secrets, clock, log, eventMeter, workflowMetrics, environment } = parts
   const keys = createKeySource({
     configuration: configFolder,
     data: dataFolder,
+    environment,
     certificate: (name) => (secrets === undefined ? undefined : certificateIn(secrets, name)),
   })
   return {
@@ -37,6 +47,19 @@ export function createServices(parts: ServiceParts): RuntimeServices {
     sessions: new Sessions(storage.sessions, clock),
     audit: storage.audit,
     subjects: new SubjectQueue(),
+    runs: storage.runs,
+    idempotency: storage.idempotency,
+    approvals: storage.approvals,
+    delegations: storage.delegations,
+    mails: storage.mails,
+    grants: storage.grants,
+    sessionStore: storage.sessions,
+    secrets: new SecretBox(() => loadSecretKeys({ environment, dataFolder })),
+    observer: workflowMetrics?.observer ?? noStepObserver,
+    crash: crashHook(environment),
+    ...(workflowMetrics === undefined
+      ? {}
+      : { jobs: { store: storage.jobRuns, worker: processName(), meter: workflowMetrics.jobs } }),
     openUserDirectory: async (options) => storage.userDirectory(options),
     journals: new Journals(storage.journal, log),
     events: new EventStreams({

@@ -1,9 +1,7 @@
 import type { BuildContext } from '#config/build-context.ts'
 import { checkJavaScript } from '#kernel/javascript-source.ts'
 import type { JavaScriptMappingSpec } from '#model/javascript-mapping.ts'
-import type { NotifierSpec } from '#model/notifier.ts'
 import type { OrgSpec } from '#model/org.ts'
-import type { OUJobSpec } from '#model/ou-job.ts'
 import type { PortalUrlSpec } from '#model/portal-url.ts'
 import type { ReportSpec } from '#model/report.ts'
 import type { TrustSpec } from '#model/trust.ts'
@@ -55,16 +53,4 @@ export function buildReport(spec: ReportSpec, context: BuildContext): void {
     issues.error(['spec', 'groupBy'], 'is required where groupings is true')
   }
   state.draft.reports.set(placed.name, { ...placed, spec })
-}
-
-export function buildJob(spec: OUJobSpec, context: BuildContext): void {
-  const { state, placed } = context
-  context.params(spec.params, ['spec', 'params'], spec.secretParams, ['spec', 'secretParams'])
-  state.draft.jobs.set(placed.name, { ...placed, spec })
-}
-
-export function buildNotifier(spec: NotifierSpec, context: BuildContext): void {
-  const { state, placed } = context
-  context.params(spec.params, ['spec', 'params'], spec.secretParams, ['spec', 'secretParams'])
-  state.draft.notifiers.set(placed.name, { ...placed, spec })
 }

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { BuildContext } from '#config/build-context.ts'
 import { parseTasks } from '#config/parse-tasks.ts'
+import { templateKeysIn } from '#config/template-keys.ts'
+import { workflowSource } from '#config/workflow-source.ts'
 import type { CustomAuthorizationSpec } from '#model/custom-authorization.ts'
 import type { TargetSpec } from '#model/target.ts'
 import type { WorkflowSpec } from '#model/workflow.ts'
+import { isEngineKey } from '#sdk/engine-keys.ts'
 import { prepareMapping } from '#sdk/mapping.ts'
 
 export function buildTarget(spec: TargetSpec, context: BuildContext): void {
@@ -47,8 +50,21 @@ export function buildWorkflow(spec: WorkflowSpec, context: BuildContext): void {
     orgId,
     hash: createHash('sha256').update(JSON.stringify(spec, sortedKeys)).digest('base64url'),
     tasks,
+    parameters: readParameterNames(spec, context),
+    source: workflowSource(spec, context.document),
   }
   state.draft.workflows.set(placed.name, { config, document: context.document })
+}
+
+/** What a caller may pass: declared names, and those that templates use, keys of the engine excepted. */
+function readParameterNames(spec: WorkflowSpec, { issues }: BuildContext): string[] {
+  const declared = spec.parameters ?? []
+  for (const [i, name] of declared.entries()) {
+    const at = ['spec', 'parameters', i]
+    if (name === '') issues.error(at, 'a request parameter needs a name')
+    else if (isEngineKey(name)) issues.error(at, `"${name}" is a key of the engine, which no caller may set`)
+  }
+  return [...new Set([...declared, ...templateKeysIn(spec.tasks)])].filter((name) => !isEngineKey(name))
 }
 
 /** Two definitions that differ only in the order of their keys are the same. */

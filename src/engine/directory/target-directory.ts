@@ -1,6 +1,6 @@
 import { withObjectClass } from '#engine/directory/object-class.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { Directory, DirectoryEntry, DirectorySearch } from '#identity/directory.ts'
+import type { DirectoryEntry, DirectorySearch, MemberDirectory } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { Group } from '#identity/group.ts'
@@ -20,7 +20,7 @@ interface Branch {
  * The virtual directory over the configured targets. Each target with look-ups is a branch: people are
  * `uid=<login>,ou=<target>,<root>`, groups `cn=<name>,ou=groups,ou=<target>,<root>`.
  */
-export class TargetDirectory implements Directory {
+export class TargetDirectory implements MemberDirectory {
   readonly #branches: readonly Branch[]
 
   constructor(root: Dn, targets: ReadonlyMap<string, Target>) {
@@ -50,6 +50,24 @@ export class TargetDirectory implements Directory {
       return user?.groups.some((held) => held.toLowerCase() === name.toLowerCase()) ?? false
     }
     return false
+  }
+
+  async members(group: Dn, limit: number): Promise<readonly DirectoryEntry[]> {
+    for (const branch of this.#branches) {
+      const name = leafBelow(branch.groups, group, 'cn')
+      if (name === undefined) continue
+      const { target } = branch
+      const found = await target.lookupGroupByName(name)
+      const members: DirectoryEntry[] = []
+      for (const member of found?.members.slice(0, limit) ?? []) {
+        const user = await (target.groupMembersAreIds
+          ? target.lookupUserById(member)
+          : target.lookupUserByLogin(member))
+        if (user !== undefined) members.push(userEntry(user, branch))
+      }
+      return members
+    }
+    return []
   }
 
   async #searchBranch(branch: Branch, search: DirectorySearch, limit: number): Promise<DirectoryEntry[]> {

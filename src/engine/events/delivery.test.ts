@@ -10,7 +10,7 @@ import type { StoredEvent } from '#storage/event-store.ts'
 import { type MemoryEventStore, memoryEventStore } from '#testing/memory-event-store.ts'
 
 const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 })
-const keys = { publicKey: async () => undefined, signingKey: async () => signingKey }
+const keys = { publicKey: async () => undefined, signingKey: async () => signingKey, secretKeys: async () => [] }
 const accepted: PushOutcome = { kind: 'accepted' }
 
 const events = (...ids: string[]): StoredEvent[] =>

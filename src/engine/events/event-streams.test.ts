@@ -10,7 +10,7 @@ import { freePort } from '#testing/free-port.ts'
 import { memoryEventStore } from '#testing/memory-event-store.ts'
 
 const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 })
-const keys = { publicKey: async () => undefined, signingKey: async () => signingKey }
+const keys = { publicKey: async () => undefined, signingKey: async () => signingKey, secretKeys: async () => [] }
 const stream = { name: 's', issuer: 'https://gw', audience: 'https://receiver', key: 'k' }
 
 function open(delivers = true) {

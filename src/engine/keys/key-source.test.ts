@@ -95,3 +95,29 @@ describe('a signing key', () => {
     await expect(source.signingKey('issuer')).rejects.toThrow(/--data/)
   })
 })
+
+describe('secret keys', () => {
+  const bytes = (key: KeyObject | undefined) => key?.export().toString('hex')
+
+  test('are made once, for one purpose each, and are the same for whoever has the same folder', async () => {
+    const [first, ...others] = await keys().secretKeys('links')
+    expect(others).toEqual([])
+    expect(first?.symmetricKeySize).toBe(32)
+    expect(bytes((await keys().secretKeys('links'))[0])).toBe(bytes(first))
+    expect(bytes((await keys().secretKeys('other'))[0])).not.toBe(bytes(first))
+  })
+
+  test('come from the environment where it has them, the newest first', async () => {
+    const [one, two] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'))
+    const made = (text: string) =>
+      createKeySource({ configuration, data, environment: { GATEHOUSE_SECRET_KEY: text } }).secretKeys('links')
+    const [newest, older] = await made(`${two},${one}`)
+    expect(bytes(older)).toBe(bytes((await made(`${one}`))[0]))
+    expect(bytes(newest)).toBe(bytes((await made(`${two}`))[0]))
+    await expect(made('short')).rejects.toThrow(/32 bytes/)
+  })
+
+  test('need a data folder', async () => {
+    await expect(createKeySource({ configuration, data: undefined }).secretKeys('links')).rejects.toThrow(/--data/)
+  })
+})

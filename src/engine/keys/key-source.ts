@@ -1,5 +1,7 @@
+import { createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
 import { readPublicKey, readPublicKeyFile } from '#engine/keys/public-key-file.ts'
+import { loadSecretKeys, type SecretKey } from '#engine/keys/secret-keys.ts'
 import { openSigningKey } from '#engine/keys/signing-key-file.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { KeySource } from '#sdk/host.ts'
@@ -9,13 +11,16 @@ export interface KeyFolders {
   readonly configuration: string
   /** The data folder; its `keys/` holds the signing keys of this installation. Absent where there is none. */
   readonly data: string | undefined
+  /** Where secret keys are looked for before the data folder. */
+  readonly environment?: Readonly<Record<string, string | undefined>>
   /** The certificate in the secret of that name, where there is one. */
   certificate?(secretName: string): string | undefined
 }
 
-/** Keys in files and secrets. Public keys are read anew each time, signing keys once. */
+/** Keys in files and secrets. Public keys are read anew each time, all others once. */
 export function createKeySource(folders: KeyFolders): KeySource {
   const signing = new Map<string, ReturnType<KeySource['signingKey']>>()
+  let secret: Promise<readonly SecretKey[]> | undefined
   return {
     async publicKey(name) {
       const inFile = await readPublicKeyFile(join(folders.configuration, 'keys'), name)
@@ -35,5 +40,18 @@ export function createKeySource(folders: KeyFolders): KeySource {
       }
       return opened
     },
+    async secretKeys(purpose) {
+      const { data: dataFolder, environment = {} } = folders
+      if (dataFolder === undefined) throw new GatewayError('INTERNAL', 'secret keys need a data folder (--data)')
+      secret ??= loadSecretKeys({ environment, dataFolder })
+      secret.catch(() => {
+        secret = undefined
+      })
+      return (await secret).map(({ key }) => derived(key, purpose))
+    },
   }
 }
+
+/** Nothing can be told of the key, or of one for another purpose, from this one. */
+const derived = (key: KeyObject, purpose: string): KeyObject =>
+  createSecretKey(Buffer.from(hkdfSync('sha256', key, '', purpose, 32)))

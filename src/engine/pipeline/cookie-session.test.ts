@@ -26,7 +26,7 @@ const cookies: CookieConfig = {
 }
 
 /** `/portal` at level 10, `/portal/high` at 20, `/portal/open` at 0; `/other` and `/api` are other applications. */
-function setUp() {
+function setUp({ takesForms = false } = {}) {
   let now = 0
   const begun: string[] = []
   const mechanism: AuthMechanism = {
@@ -55,6 +55,7 @@ function setUp() {
     rules: [{ scope: 'dn', constraint: 'o=Tremolo', dn: Dn.parse('o=Tremolo') }],
     filters: [who],
     errors: jsonErrors,
+    takesForms,
     results: { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined },
   })
   const application = (name: string, kept: CookieConfig | undefined, urls: Url[]): Application => ({
@@ -178,6 +179,18 @@ describe('a change by cookie', () => {
       expect(await change({ ...headers, 'content-type': 'application/x-www-form-urlencoded' })).toBe(415)
     },
   )
+
+  test.each([
+    ['application/x-www-form-urlencoded', 200],
+    ['multipart/form-data; boundary=x', 415],
+    ['text/plain', 415],
+  ])('of a URL that is made for forms may be %s: %i', async (type, status) => {
+    const { call } = setUp({ takesForms: true })
+    const { cookie } = await call('/portal', bearer)
+    const form = { cookie, 'content-type': type }
+    expect((await call('/portal', { ...form, 'sec-fetch-site': 'same-origin' }, 'POST')).status).toBe(status)
+    expect((await call('/portal', { ...form, 'sec-fetch-site': 'cross-site' }, 'POST')).status).toBe(403)
+  })
 
   test('a caller with a credential of its own in the request needs no such proof', async () => {
     const { call } = setUp()

@@ -68,6 +68,7 @@ function setUp({ rules = [everyone], outcome, filters = [hello], results = {} }:
     rules,
     filters: counted,
     errors: upperErrors,
+    takesForms: false,
     results: { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined, ...results },
   }
   const directory = {

@@ -6,7 +6,8 @@ import { jsonErrors } from '#sdk/error-format.ts'
 function url(at: string, hosts: string[], uri: string, regex = false): Url {
   const results = { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined }
   const pattern = regex ? compilePattern(uri) : undefined
-  return { at, hosts, uri, pattern, chain: undefined, rules: [], filters: [], errors: jsonErrors, results }
+  const rest = { chain: undefined, rules: [], filters: [], errors: jsonErrors, takesForms: false, results }
+  return { at, hosts, uri, pattern, ...rest }
 }
 
 const application = (name: string, ...urls: Url[]): Application => ({

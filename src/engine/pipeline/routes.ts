@@ -25,6 +25,8 @@ export interface Url {
   readonly rules: readonly Rule[]
   readonly filters: readonly Filter[]
   readonly errors: ErrorFormat
+  /** Changes by cookie may be HTML forms. */
+  readonly takesForms: boolean
   readonly results: {
     readonly auSuccess: ResultActions | undefined
     readonly auFail: ResultActions | undefined

@@ -1,5 +1,6 @@
+import { parseMemberUrl } from '#engine/directory/member-url.ts'
 import type { Directory } from '#identity/directory.ts'
-import { Dn } from '#identity/dn.ts'
+import type { Dn } from '#identity/dn.ts'
 import { evaluate } from '#identity/filter/evaluate.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -101,15 +102,3 @@ export class RuleEvaluator {
 }
 
 const namesOf = (subject: Subject): readonly Dn[] => [subject.dn, ...(subject.otherNames ?? [])]
-
-/** `ldap:///base??scope?filter` (RFC 4516); attributes and host are ignored. */
-function parseMemberUrl(url: string): { base: Dn; scope: string; filter: ReturnType<typeof parseFilter> } {
-  const match = /^ldap:\/\/[^/]*\/([^?]*)(?:\?([^?]*))?(?:\?([^?]*))?(?:\?([^?]*))?$/i.exec(url)
-  if (match === null) throw new Error(`memberURL is not an LDAP URL: ${url}`)
-  const [, base = '', , scope = '', filter = ''] = match
-  return {
-    base: Dn.parse(decodeURIComponent(base)),
-    scope: scope || 'base',
-    filter: filter === '' ? presentOnly : parseFilter(decodeURIComponent(filter)),
-  }
-}

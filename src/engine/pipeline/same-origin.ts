@@ -4,12 +4,13 @@ import { type GatewayRequest, header } from '#sdk/http.ts'
 
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 const jsonContent = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
+const formContent = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 
 /**
  * Browsers send a session's cookie whoever made the page. So a change that only the cookie speaks for must come from a
- * page of this very origin, and be JSON, which no form can send.
+ * page of this very origin, and be JSON, which no form can send, unless the URL is made for forms.
  */
-export const requireSameOrigin: Step = ({ request, session, subject }) => {
+export const requireSameOrigin: Step = ({ request, session, subject, url }) => {
   if (session === undefined || subject !== session.subject || readingMethods.has(request.method)) return undefined
   if (!isSameOrigin(request)) {
     throw new GatewayError('ACCESS_DENIED', 'a change by cookie without proof of the same origin', {
@@ -17,7 +18,8 @@ export const requireSameOrigin: Step = ({ request, session, subject }) => {
     })
   }
   const contentType = header(request, 'content-type')
-  if (contentType !== undefined && !jsonContent.test(contentType)) {
+  const isForm = url?.url.takesForms === true && formContent.test(contentType ?? '')
+  if (contentType !== undefined && !isForm && !jsonContent.test(contentType)) {
     throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `a change by cookie with content type "${contentType}"`)
   }
   return undefined

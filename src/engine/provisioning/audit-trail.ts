@@ -6,7 +6,7 @@ import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
 /** When and where a change was made; `subject` is the login of the user who was changed. */
 export type AuditPlace = Pick<AuditRow, 'time' | 'subject' | 'target'>
 
-type RunFields = Pick<AuditRow, 'workflow' | 'requestor' | 'requestId'>
+type RunFields = Pick<AuditRow, 'workflow' | 'requestor' | 'caller' | 'requestId' | 'approval' | 'reason'>
 
 /**
  * Collects what a run did, to be written in one go, except for what was written by the transaction that did it. Values of
@@ -37,9 +37,14 @@ export class AuditTrail {
 
   /** Writes as part of the transaction, where it is one of the audit's own database. */
   async appendWithin(transaction: object, place: AuditPlace, changes: readonly TargetChange[]): Promise<void> {
-    const rows = changes.map((change) => this.#row(place, change))
+    const rows = this.rowsOf(place, changes)
     if (!(await this.#store.appendWithin(transaction, rows))) return
     for (const change of changes) this.#written.add(change)
+  }
+
+  /** The rows of these changes, which are not added. */
+  rowsOf(place: AuditPlace, changes: readonly TargetChange[]): AuditRow[] {
+    return changes.map((change) => this.#row(place, change))
   }
 
   #row({ time, subject, target }: AuditPlace, change: TargetChange): AuditRow {

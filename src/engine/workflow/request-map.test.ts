@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createRequestMap } from '#engine/workflow/request-map.ts'
+import { createRequestMap, isAsynchronous } from '#engine/workflow/request-map.ts'
 
 describe('createRequestMap', () => {
   test('keeps what the caller passed', () => {
@@ -14,7 +14,7 @@ describe('createRequestMap', () => {
     'APPROVAL.ID',
     'approval_reason',
     'UNISON.PROV.ATTRS',
-    'unison.sendToSubject',
+    'unison.sendToAll',
     'UNISON_EXEC_TYPE',
     'WORKFLOW',
     'WORKFLOW_ID',
@@ -31,14 +31,20 @@ describe('createRequestMap', () => {
     expect(() => createRequestMap(params)).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
   })
 
-  test('a run may say that it is synchronous, and nothing else', () => {
+  test('a run may say how it is executed, and nothing else', () => {
     expect(createRequestMap({ 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' }).size).toBe(1)
-    expect(() => createRequestMap({ 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' })).toThrow(
-      expect.objectContaining({ code: 'NOT_SUPPORTED' }),
-    )
+    expect(createRequestMap({ 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' }).size).toBe(1)
     expect(() => createRequestMap({ 'UNISON.EXEC.TYPE': 'later' })).toThrow(
       expect.objectContaining({ code: 'BAD_REQUEST' }),
     )
+  })
+
+  test('the call itself says whether it is asynchronous, or else its parameter', () => {
+    const params = { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' }
+    expect(isAsynchronous({ params: {} })).toBe(false)
+    expect(isAsynchronous({ params })).toBe(true)
+    expect(isAsynchronous({ params, asynchronous: false })).toBe(false)
+    expect(isAsynchronous({ params: {}, asynchronous: true })).toBe(true)
   })
 
   test('the number of keys is limited, and values are text', () => {

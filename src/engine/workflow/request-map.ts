@@ -1,5 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { isEngineKey } from '#sdk/engine-keys.ts'
+import type { WorkflowCall } from '#sdk/workflow.ts'
 import type { RequestMap } from '#sdk/workflow-task.ts'
 
 const maxKeys = 256
@@ -8,10 +9,10 @@ const maxKeyLength = 256
 /** How a run is executed; the one engine key that a caller may set. */
 const execType = 'UNISON.EXEC.TYPE'
 const synchronous = 'UNISON.EXEC.SYNC'
+const asynchronous = 'UNISON.EXEC.ASYNC'
 
 /**
- * The request map of a run from what the caller passed. Throws BAD_REQUEST for engine keys and for more keys than fit,
- * NOT_SUPPORTED for a run that is to be asynchronous.
+ * The request map of a run from what the caller passed. Throws BAD_REQUEST for engine keys and for more keys than fit.
  */
 export function createRequestMap(params: Readonly<Record<string, string>>): RequestMap {
   const map: RequestMap = new Map()
@@ -20,19 +21,20 @@ export function createRequestMap(params: Readonly<Record<string, string>>): Requ
     if (key.length === 0 || key.length > maxKeyLength) throw refused('a request parameter without a usable name')
     const value = params[key]
     if (typeof value !== 'string') throw refused(`request parameter "${key}" is not text`)
-    if (key === execType) requireSynchronous(value)
+    if (key === execType) requireExecType(value)
     else if (isEngineKey(key)) throw refused(`request parameter "${key}" is a key of the engine`)
     map.set(key, value)
   }
   return map
 }
 
-function requireSynchronous(value: string): void {
-  if (value === synchronous) return
-  if (value !== 'UNISON.EXEC.ASYNC') throw refused(`"${value}" is no execution type`)
-  throw new GatewayError('NOT_SUPPORTED', 'an asynchronous run was asked for', {
-    publicText: 'Workflows run synchronously here.',
-  })
+/** What the call says, or else its request parameter; synchronous when neither says anything. */
+export function isAsynchronous({ asynchronous: said, params }: Pick<WorkflowCall, 'asynchronous' | 'params'>): boolean {
+  return said ?? (Object.hasOwn(params, execType) && params[execType] === asynchronous)
+}
+
+function requireExecType(value: string): void {
+  if (value !== synchronous && value !== asynchronous) throw refused(`"${value}" is no execution type`)
 }
 
 const refused = (detail: string): GatewayError =>

@@ -1,4 +1,5 @@
-import type { RequestMap, WorkflowUser } from '#sdk/workflow-task.ts'
+import type { Intent } from '#engine/workflow/intents.ts'
+import type { RequestMap, TaskSignal, WorkflowUser } from '#sdk/workflow-task.ts'
 
 /** Where a run stands in one list of tasks. Plain data, so that a run can be put down and taken up again. */
 export interface Frame {
@@ -16,13 +17,26 @@ export interface Frame {
 export interface RunState {
   readonly id: string
   readonly workflow: string
+  /** The login of the user whom it is about, by which runs are kept in order. */
+  readonly subject: string
   readonly requestor: string
+  readonly caller?: string
+  readonly reason?: string
+  readonly requestId?: string
   readonly user: WorkflowUser
   readonly request: RequestMap
   /** The innermost list last; empty when the run has ended. */
   readonly frames: Frame[]
+  /** Definitions that the run and what it calls were when it started: hash by name. */
+  readonly pins: ReadonlyMap<string, string>
   /** Steps begun so far. The number of a step is the same in every attempt of it. */
   steps: number
+  /** What the next step waited for. */
+  signal?: TaskSignal
+  /** What earlier attempts of the next step were about to change, and nobody knows whether they did. */
+  intents?: readonly Intent[]
+  /** The approval that allowed what comes from now on. */
+  approval?: string
 }
 
 /** The user that the innermost frame works on. */

@@ -3,13 +3,21 @@ import { currentUser, type RunState } from '#engine/workflow/run-state.ts'
 import { type Position, positionText } from '#engine/workflow/walk.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
-import type { TargetRequest } from '#sdk/target.ts'
+import type { StepEffects } from '#sdk/step-effects.ts'
+import type { TargetChange, TargetRequest } from '#sdk/target.ts'
 import type { RequestMap, TaskContext } from '#sdk/workflow-task.ts'
 
 export interface RunServices {
   readonly log: Logger
   readonly clock: Clock
   readonly trail: AuditTrail
+  readonly effects: StepEffects
+  /** Told when the step is about to call a target. */
+  readonly onTarget?: () => void
+  /** Told what is about to be asked of the target, where that is to be written down before. */
+  readonly intend?: (place: AuditPlace, changes: readonly TargetChange[]) => Promise<void>
+  /** Aborted when whoever executes the step may not any more, or when it takes too long. */
+  readonly abort?: AbortSignal
 }
 
 /** What one step is given. Plain objects without getters: they are made for every step, and targets may copy them. */
@@ -19,7 +27,12 @@ export function stepContext(state: RunState, position: Position, services: RunSe
   const workflow = { id, name: state.workflow }
   const log = new StepLogger(services.log, workflow, position)
   const place = (target: string): AuditPlace => ({ time: services.clock(), subject: user.userID, target })
-  const forTarget = (target: string): TargetRequest => ({
+  const { intend } = services
+  const forTarget = (target: string): TargetRequest => {
+    services.onTarget?.()
+    return targetRequest(target)
+  }
+  const targetRequest = (target: string): TargetRequest => ({
     workflow,
     idempotencyKey: `${id}/${state.steps}`,
     requestor,
@@ -27,8 +40,12 @@ export function stepContext(state: RunState, position: Position, services: RunSe
     log,
     audit: (change) => services.trail.add(place(target), change),
     auditWithin: (transaction, changes) => services.trail.appendWithin(transaction, place(target), changes),
+    ...(intend === undefined ? {} : { intend: (changes) => intend(place(target), changes) }),
+    ...(services.abort === undefined ? {} : { signal: services.abort }),
   })
-  return { user, request, workflow, requestor, log, forTarget }
+  const { signal } = state
+  const { effects } = services
+  return { user, request, workflow, requestor, log, effects, forTarget, ...(signal === undefined ? {} : { signal }) }
 }
 
 /** Without a prototype, so that no key can reach JavaScript's own properties. */

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createDefinition, type Definition } from '#engine/workflow/definition.ts'
 import { currentUser, type RunState } from '#engine/workflow/run-state.ts'
-import { positionText, rootFrame, walk } from '#engine/workflow/walk.ts'
+import { restoreRun, type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
+import { type Position, positionText, rootFrame, walk } from '#engine/workflow/walk.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
@@ -10,10 +11,11 @@ import { noFlow } from '#sdk/flow.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { PreparedTask, TaskContext, TaskOutcome, WorkflowUser } from '#sdk/workflow-task.ts'
 import { copyUser } from '#sdk/workflow-user.ts'
+import { noEffects } from '#testing/no-effects.ts'
 
 /** A task of a generated tree: what it does, and what is in its branches. */
 interface Node {
-  readonly does: 'next' | 'stop' | 'onSuccess' | 'onFailure' | 'copy' | 'call'
+  readonly does: 'next' | 'stop' | 'onSuccess' | 'onFailure' | 'copy' | 'call' | 'last'
   readonly async: boolean
   readonly onSuccess: readonly Node[]
   readonly onFailure: readonly Node[]
@@ -24,7 +26,7 @@ const listOf = (depth: number): fc.Arbitrary<Node[]> =>
     ? fc.constant([])
     : fc.array(
         fc.record<Node>({
-          does: fc.constantFrom('next', 'next', 'stop', 'onSuccess', 'onFailure', 'copy', 'call'),
+          does: fc.constantFrom('next', 'next', 'stop', 'onSuccess', 'onFailure', 'copy', 'call', 'last'),
           async: fc.boolean(),
           onSuccess: listOf(depth - 1),
           onFailure: listOf(depth - 1),
@@ -47,6 +49,8 @@ function prepare(nodes: readonly Node[], place: string, trace: string[]): Prepar
         case 'onSuccess':
         case 'onFailure':
           return { kind: 'branch', branch: node.does }
+        case 'last':
+          return { kind: 'branch', branch: 'onFailure', last: true }
         case 'call':
           return { kind: 'call', workflow: 'called' }
         default:
@@ -83,6 +87,10 @@ function recurse(
     user.attributes.add('seen', [here])
     trace.push(`${here}:${user.attributes.values('seen').length}`)
     if (node.does === 'stop') return false
+    if (node.does === 'last') {
+      recurse(node.onFailure, called, `${here}/f`, user, trace)
+      return false
+    }
     const goesOn =
       node.does === 'next' ||
       (node.does === 'call' && recurse(called, [], 'called', user, trace)) ||
@@ -104,16 +112,27 @@ const withoutCalls = (nodes: readonly Node[]): Node[] =>
 
 async function define(name: string, nodes: readonly Node[], trace: string[]): Promise<Definition> {
   const tasks = prepare(nodes, name, trace)
-  const config = { name, namespace: undefined, at: '', label: '', description: '', inList: false, orgId: undefined }
-  return createDefinition({ ...config, hash: `${name}#1`, tasks }, {} as ModuleHost, new Scope())
+  const config = {
+    name,
+    namespace: undefined,
+    at: '',
+    label: '',
+    description: '',
+    inList: false,
+    orgId: undefined,
+    parameters: [],
+  }
+  return createDefinition({ ...config, hash: `${name}#1`, source: '', tasks }, {} as ModuleHost, new Scope())
 }
 
 const start = (definition: Definition): RunState => ({
   id: 'run',
   workflow: definition.name,
+  subject: 'u',
   requestor: 'caller',
   user: newUser(),
   request: new Map(),
+  pins: new Map(),
   frames: [rootFrame(definition)],
   steps: 0,
 })
@@ -124,10 +143,16 @@ const contextFor = (state: RunState): TaskContext => ({
   workflow: { id: state.id, name: state.workflow },
   requestor: state.requestor,
   log: silentLogger,
+  effects: noEffects,
   forTarget: () => {
     throw new Error('no targets here')
   },
 })
+
+const runTask =
+  (state: RunState) =>
+  ({ step }: Position) =>
+    step.task.run(contextFor(state))
 
 describe('walk', () => {
   test('runs the tasks that recursion would run, in its order, on the same users', async () => {
@@ -140,7 +165,7 @@ describe('walk', () => {
           ['called', await define('called', called, trace)],
         ])
         const state = start(definitions.get('main') as Definition)
-        await walk(state, (name) => definitions.get(name) as Definition, contextFor)
+        await walk(state, (name) => definitions.get(name) as Definition, runTask(state))
         const expected: string[] = []
         const user = newUser()
         recurse(nodes, called, 'main', user, expected)
@@ -163,9 +188,9 @@ describe('walk', () => {
         const interrupted = walk(
           state,
           () => definition,
-          (current) => {
-            if (current.steps > cut) throw new Error('killed')
-            return contextFor(current)
+          (position) => {
+            if (state.steps > cut) throw new Error('killed')
+            return runTask(state)(position)
           },
         )
         const finished = await interrupted.then(
@@ -173,9 +198,10 @@ describe('walk', () => {
           () => false,
         )
         if (!finished) {
-          const resumed = revive(JSON.parse(JSON.stringify(state, saved)) as RunState)
-          resumed.steps--
-          await walk(resumed, () => definition, contextFor)
+          state.steps--
+          const stored = JSON.parse(JSON.stringify(saveRun(state))) as SavedRun
+          const resumed = restoreRun(state, stored)
+          await walk(resumed, () => definition, runTask(resumed))
         }
         expect(trace).toEqual(whole)
       }),
@@ -185,7 +211,8 @@ describe('walk', () => {
   test('a workflow that calls itself is ended', async () => {
     const trace: string[] = []
     const definition = await define('main', [{ does: 'call', async: false, onSuccess: [], onFailure: [] }], trace)
-    const run = walk(start(definition), () => definition, contextFor)
+    const state = start(definition)
+    const run = walk(state, () => definition, runTask(state))
     await expect(run).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
     expect(trace.length).toBe(16)
   })
@@ -194,7 +221,8 @@ describe('walk', () => {
     const node: Node = { does: 'next', async: false, onSuccess: [], onFailure: [] }
     const trace: string[] = []
     const definition = await define('main', Array<Node>(6).fill(node), trace)
-    const run = walk(start(definition), () => definition, contextFor, { steps: 5, calls: 16 })
+    const state = start(definition)
+    const run = walk(state, () => definition, runTask(state), { steps: 5, calls: 16 })
     await expect(run).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
     expect(trace.length).toBe(5)
   })
@@ -204,7 +232,7 @@ describe('walk', () => {
     for (let i = 0; i < 2000; i++) nodes = [{ does: 'onSuccess', async: false, onSuccess: nodes, onFailure: [] }]
     const definition = await define('main', nodes, [])
     const state = start(definition)
-    await walk(state, () => definition, contextFor)
+    await walk(state, () => definition, runTask(state))
     expect(state.steps).toBe(2000)
   })
 
@@ -214,22 +242,3 @@ describe('walk', () => {
     expect(positionText({ frame: { ...frame, place: '' }, index: 0 })).toBe('w:0')
   })
 })
-
-function saved(_name: string, value: unknown): unknown {
-  if (value instanceof Attributes) return value.toObject()
-  return value instanceof Map ? Object.fromEntries(value) : value
-}
-
-/** A state read back from JSON. */
-function revive(state: RunState): RunState {
-  const user = (plain: WorkflowUser): WorkflowUser => ({
-    ...plain,
-    attributes: Attributes.from(plain.attributes as unknown as Record<string, string[]>),
-  })
-  return {
-    ...state,
-    user: user(state.user),
-    request: new Map(Object.entries(state.request)),
-    frames: state.frames.map((frame) => (frame.user === undefined ? frame : { ...frame, user: user(frame.user) })),
-  }
-}

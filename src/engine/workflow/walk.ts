@@ -1,7 +1,7 @@
 import { branchPlace, type Definition, type Step } from '#engine/workflow/definition.ts'
-import type { Frame, RunState } from '#engine/workflow/run-state.ts'
+import { currentUser, type Frame, type RunState } from '#engine/workflow/run-state.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { TaskContext, TaskOutcome } from '#sdk/workflow-task.ts'
+import type { TaskOutcome, WorkflowUser } from '#sdk/workflow-task.ts'
 
 export interface WalkLimits {
   /** Tasks that one run may execute. */
@@ -19,33 +19,65 @@ export interface Position {
   readonly index: number
 }
 
-export type ContextFor = (state: RunState, position: Position) => TaskContext
-
-/** Throws when the definition is not the one the frame was made for. */
+/** Throws when there is no such definition; without a hash, whichever is in force. */
 export type DefinitionOf = (workflow: string, hash?: string) => Definition
 
+export type WaitOutcome = Extract<TaskOutcome, { kind: 'wait' }>
+
+/** The task that is next, with lists that are at their end left behind; undefined at the end of the run. */
+export function nextPosition(state: RunState, definitions: DefinitionOf): Position | undefined {
+  for (let frame = state.frames.at(-1); frame !== undefined; frame = state.frames.at(-1)) {
+    const index = frame.next
+    const step = definitions(frame.workflow, frame.hash).lists.get(frame.place)?.[index]
+    if (step !== undefined) return { step, frame, index }
+    state.frames.pop()
+  }
+  return undefined
+}
+
+/** Counts a step that begins. Throws WORKFLOW_FAILED when there were too many. */
+export function beginStep(state: RunState, limits: WalkLimits = defaultLimits): void {
+  if (state.steps >= limits.steps) throw exceeded(state, `more than ${limits.steps} steps`)
+  state.steps++
+}
+
 /**
- * Runs a workflow from where its state stands to its end. Tasks say what comes next; this loop alone moves the frames,
- * so the state is complete between any two steps. What a task throws goes through unchanged.
+ * Moves the state behind a step that ended so. A step that waits is not behind it: the same one comes again, by the same
+ * number, when its time has come.
+ */
+export function endStep(
+  state: RunState,
+  { frame }: Position,
+  outcome: TaskOutcome,
+  definitions: DefinitionOf,
+  limits: WalkLimits = defaultLimits,
+): WaitOutcome | undefined {
+  delete state.signal
+  if (outcome.kind !== 'wait') {
+    advance(state, frame, outcome, definitions, limits)
+    return undefined
+  }
+  state.steps--
+  return outcome
+}
+
+/**
+ * Runs a workflow from where its state stands to its end, or until it has to wait. Tasks say what comes next; this loop
+ * alone moves the frames, so the state is complete between any two steps. What a task throws goes through unchanged.
  */
 export async function walk(
   state: RunState,
   definitions: DefinitionOf,
-  contextFor: ContextFor,
+  runTask: (position: Position) => TaskOutcome | Promise<TaskOutcome>,
   limits: WalkLimits = defaultLimits,
-): Promise<void> {
-  for (let frame = state.frames.at(-1); frame !== undefined; frame = state.frames.at(-1)) {
-    const index = frame.next
-    const step = definitions(frame.workflow, frame.hash).lists.get(frame.place)?.[index]
-    if (step === undefined) {
-      state.frames.pop()
-      continue
-    }
-    if (state.steps >= limits.steps) throw exceeded(state, `more than ${limits.steps} steps`)
-    state.steps++
-    const outcome = step.task.run(contextFor(state, { step, frame, index }))
-    advance(state, frame, 'kind' in outcome ? outcome : await outcome, definitions, limits)
+): Promise<WaitOutcome | undefined> {
+  for (let at = nextPosition(state, definitions); at !== undefined; at = nextPosition(state, definitions)) {
+    beginStep(state, limits)
+    const outcome = runTask(at)
+    const wait = endStep(state, at, 'kind' in outcome ? outcome : await outcome, definitions, limits)
+    if (wait !== undefined) return wait
   }
+  return undefined
 }
 
 /** The frame of a workflow's own list. */
@@ -54,7 +86,7 @@ export const rootFrame = ({ name, hash }: Definition): Frame => ({ workflow: nam
 function advance(
   state: RunState,
   frame: Frame,
-  outcome: TaskOutcome,
+  outcome: Exclude<TaskOutcome, WaitOutcome>,
   definitions: DefinitionOf,
   limits: WalkLimits,
 ): void {
@@ -68,21 +100,23 @@ function advance(
     case 'branch': {
       const { workflow, hash } = frame
       const place = branchPlace(frame.place, index, outcome.branch)
-      state.frames.push({
-        workflow,
-        hash,
-        place,
-        next: 0,
-        ...(outcome.user === undefined ? {} : { user: outcome.user }),
-      })
+      const user = outcome.user ?? (outcome.last === true ? copyInUse(state) : undefined)
+      if (outcome.last === true) state.frames.length = 0
+      state.frames.push({ workflow, hash, place, next: 0, ...(user === undefined ? {} : { user }) })
       return
     }
     case 'call':
       if (state.frames.filter(({ place }) => place === '').length >= limits.calls) {
         throw exceeded(state, `more than ${limits.calls} workflows call one another`)
       }
-      state.frames.push(rootFrame(definitions(outcome.workflow)))
+      state.frames.push(rootFrame(definitions(outcome.workflow, state.pins.get(outcome.workflow))))
   }
+}
+
+/** The copy that the innermost frames work on, where it is one. */
+function copyInUse(state: RunState): WorkflowUser | undefined {
+  const user = currentUser(state)
+  return user === state.user ? undefined : user
 }
 
 const exceeded = (state: RunState, what: string): GatewayError =>

@@ -1,75 +1,138 @@
-import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { createTargetMappings, withMappings } from '#engine/provisioning/target-mappings.ts'
+import { CallExecution, resultToJson } from '#engine/workflow/call-execution.ts'
 import { createDefinition, type Definition } from '#engine/workflow/definition.ts'
-import { createRequestMap } from '#engine/workflow/request-map.ts'
+import { Definitions } from '#engine/workflow/definitions.ts'
+import { isAsynchronous } from '#engine/workflow/request-map.ts'
+import { runOf } from '#engine/workflow/run-call.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
-import { stepContext } from '#engine/workflow/step-context.ts'
-import type { SubjectQueue } from '#engine/workflow/subject-queue.ts'
-import { positionText, rootFrame, walk } from '#engine/workflow/walk.ts'
-import { Attributes } from '#identity/attributes.ts'
-import type { Clock } from '#kernel/clock.ts'
+import { deadlineTimer } from '#engine/workflow/run-timers.ts'
+import { type BatchControl, executeBatch, type StepBatch } from '#engine/workflow/step-batch.ts'
+import { newRunOf } from '#engine/workflow/stored-form.ts'
+import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { newId } from '#kernel/ids.ts'
-import type { Logger } from '#kernel/logger.ts'
 import { buildScoped, type Closable, type Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { ModuleHost, WorkflowStarter } from '#sdk/host.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
-import type { WorkflowUser } from '#sdk/workflow-task.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { IdempotencyKey } from '#storage/idempotency-store.ts'
+import type { NewRun, RunEffects, StartOutcome } from '#storage/run-store.ts'
 
 /** How long closing waits for runs that are under way. */
 const drainMillis = 30_000
 
-export interface WorkflowServices {
-  readonly log: Logger
-  readonly clock: Clock
-  readonly audit: Pick<AuditStore, 'append' | 'appendWithin'>
-  /** Shared by all configurations of the process, so that order per subject survives a reload. */
-  readonly subjects: SubjectQueue
-}
-
 /** Creates the tasks of every workflow of a configuration, once; when one cannot be created, the others are closed. */
 export async function createWorkflows(
-  configuration: Pick<Configuration, 'workflows' | 'targets'>,
+  configuration: Pick<Configuration, 'workflows' | 'targets' | 'restoreWorkflow'>,
   hostFor: (name: string, at: string) => ModuleHost,
   services: WorkflowServices,
-): Promise<WorkflowStarter & Closable> {
+  approvals: ApprovalOpener,
+): Promise<Workflows> {
   const { value: definitions, scope } = await buildScoped(async (scope) => {
     const mappings = await createTargetMappings(configuration.targets, hostFor, scope)
+    const taskHost = (name: string, at: string): ModuleHost => withMappings(hostFor(name, at), mappings)
     const created = new Map<string, Definition>()
     for (const [name, config] of configuration.workflows) {
-      created.set(name, await createDefinition(config, withMappings(hostFor(name, config.at), mappings), scope))
+      created.set(name, await createDefinition(config, taskHost(name, config.at), scope))
     }
-    return created
+    return scope.own(new Definitions({ configuration, created, hostFor: taskHost, store: services.runs }))
   })
-  return new Workflows(definitions, services, scope)
+  const { targets } = hostFor('', '')
+  const auditsWithin = (target: string): boolean => targets.get(target).auditsWithin ?? false
+  return new Workflows(definitions, services, approvals, auditsWithin, scope)
 }
 
-class Workflows implements WorkflowStarter, Closable {
-  readonly #definitions: ReadonlyMap<string, Definition>
+/** A call that is to be answered as the first time when it comes again. */
+export interface KeyedCall extends IdempotencyKey {
+  readonly bodyHash: string
+}
+
+/** The workflows of one configuration: starts runs, and executes steps of those that are stored. */
+export class Workflows implements WorkflowStarter, Closable {
+  readonly #definitions: Definitions
   readonly #services: WorkflowServices
+  readonly #approvals: ApprovalOpener
+  readonly #auditsWithin: (target: string) => boolean
   readonly #scope: Scope
   #active = 0
   #closing = false
   #drained: (() => void) | undefined
 
-  constructor(definitions: ReadonlyMap<string, Definition>, services: WorkflowServices, scope: Scope) {
+  constructor(
+    definitions: Definitions,
+    services: WorkflowServices,
+    approvals: ApprovalOpener,
+    auditsWithin: (target: string) => boolean,
+    scope: Scope,
+  ) {
     this.#definitions = definitions
     this.#services = services
+    this.#approvals = approvals
+    this.#auditsWithin = auditsWithin
     this.#scope = scope
   }
 
   async run(call: WorkflowCall): Promise<WorkflowResult> {
-    if (this.#closing) throw new GatewayError('SHUTTING_DOWN', `workflow "${call.name}" came too late`)
-    const state = this.#start(call)
-    this.#active++
-    try {
-      return await this.#services.subjects.run(call.subject ?? call.user.userID, () => this.#execute(state, call))
-    } finally {
-      this.#active--
-      if (this.#active === 0) this.#drained?.()
-    }
+    if (!isAsynchronous(call)) return await this.runNow(call, this.begin(call))
+    const state = this.begin(call)
+    await this.store(call, state)
+    return accepted(state)
+  }
+
+  /** The run that is asked for, before its first step. Throws NOT_SUPPORTED and BAD_REQUEST. */
+  begin(call: WorkflowCall): RunState {
+    return runOf(call, this.#definitions.get(call.name), this.#definitions.pinsOf(call.name))
+  }
+
+  /** Executes the run in its place among those of its subject, until it ended or has to wait. */
+  runNow(call: WorkflowCall, state: RunState, key?: KeyedCall): Promise<WorkflowResult> {
+    return this.#counted(call.name, () =>
+      this.#services.subjects.run(state.subject, () =>
+        new CallExecution(state, {
+          services: this.#services,
+          definitions: (name, hash) => this.#definitions.get(name, hash),
+          approvals: this.#approvals,
+          prepare: (started) => this.prepare(started),
+          saveDefinitions: () => this.#definitions.save(state.pins),
+          deadline: call.deadline,
+          answer: (result) => key && { scope: key.scope, key: key.key, run: state.id, response: resultToJson(result) },
+        }).run(),
+      ),
+    )
+  }
+
+  /** Stores the run, to be executed by whoever claims it. */
+  async store(call: WorkflowCall, state: RunState, key?: KeyedCall): Promise<StartOutcome> {
+    const run = await newRunOf(state, this.#services.secrets, call.deadline)
+    await this.#definitions.save(state.pins)
+    const effects: RunEffects = call.deadline === undefined ? {} : { timers: [deadlineTimer(state.id, call.deadline)] }
+    const idempotency = key && { ...key, run: state.id }
+    return await this.#services.runs.start(run, { effects, ...(idempotency === undefined ? {} : { idempotency }) })
+  }
+
+  async prepare(call: WorkflowCall): Promise<NewRun> {
+    const state = this.begin(call)
+    const run = await newRunOf(state, this.#services.secrets, call.deadline)
+    await this.#definitions.save(state.pins)
+    return run
+  }
+
+  /** Makes the definitions ready that a stored run goes on with. Throws WORKFLOW_FAILED when one cannot be had. */
+  async load(state: RunState): Promise<void> {
+    await this.#definitions.load(state.frames.map(({ workflow, hash }) => [workflow, hash]))
+    await this.#definitions.load(state.pins)
+  }
+
+  /** Executes steps of a stored run up to what is to be committed. */
+  step(state: RunState, control: BatchControl): Promise<StepBatch> {
+    return this.#counted(state.workflow, () =>
+      executeBatch(state, {
+        services: this.#services,
+        definitions: (name, hash) => this.#definitions.get(name, hash),
+        approvals: this.#approvals,
+        auditsWithin: this.#auditsWithin,
+        ...control,
+      }),
+    )
   }
 
   /** Waits for the runs under way, then closes the tasks. */
@@ -77,6 +140,17 @@ class Workflows implements WorkflowStarter, Closable {
     this.#closing = true
     if (this.#active > 0) await this.#drain()
     await this.#scope.close()
+  }
+
+  async #counted<T>(name: string, work: () => Promise<T>): Promise<T> {
+    if (this.#closing) throw new GatewayError('SHUTTING_DOWN', `workflow "${name}" came too late`)
+    this.#active++
+    try {
+      return await work()
+    } finally {
+      this.#active--
+      if (this.#active === 0) this.#drained?.()
+    }
   }
 
   #drain(): Promise<void> {
@@ -91,110 +165,6 @@ class Workflows implements WorkflowStarter, Closable {
       }
     })
   }
-
-  #start(call: WorkflowCall): RunState {
-    if (call.user.userID === '')
-      throw new GatewayError('BAD_REQUEST', 'a workflow was called for a user without a login')
-    if (call.newUserID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for an empty new login')
-    const id = newId()
-    const request = createRequestMap(call.params)
-    request.set('WORKFLOW_ID', id)
-    return {
-      id,
-      workflow: call.name,
-      requestor: call.requestor,
-      user: workflowUser(call),
-      request,
-      frames: [rootFrame(this.#definition(call.name))],
-      steps: 0,
-    }
-  }
-
-  async #execute(state: RunState, call: WorkflowCall): Promise<WorkflowResult> {
-    const { log, clock, audit } = this.#services
-    const run = {
-      workflow: { id: state.id, name: state.workflow },
-      requestor: state.requestor,
-      ...(call.requestId === undefined ? {} : { requestId: call.requestId }),
-    }
-    const trail = new AuditTrail(run, audit)
-    const services = { log, clock, trail }
-    let failure: GatewayError | undefined
-    try {
-      await walk(
-        state,
-        (name, hash) => this.#definition(name, hash),
-        (current, position) => stepContext(current, position, services),
-      )
-    } catch (error) {
-      failure = this.#failed(state, error)
-    }
-    if (trail.rows.length > 0) {
-      try {
-        await audit.append(trail.rows)
-      } catch (error) {
-        failure = this.#unaudited(state, error, failure)
-      }
-    }
-    if (failure !== undefined) throw failure
-    return { id: state.id, changes: trail.count }
-  }
-
-  #definition(name: string, hash?: string): Definition {
-    const definition = this.#definitions.get(name)
-    if (definition === undefined) throw new GatewayError('NOT_SUPPORTED', `there is no workflow "${name}"`)
-    if (hash !== undefined && hash !== definition.hash) {
-      throw new GatewayError('WORKFLOW_FAILED', `workflow "${name}" is not the one that the run was started with`)
-    }
-    return definition
-  }
-
-  /** A target's own error keeps its status; anything else is WORKFLOW_FAILED with the original as its cause. */
-  #failed(state: RunState, error: unknown): GatewayError {
-    const frame = state.frames.at(-1)
-    const task = frame === undefined ? 'end' : positionText({ frame, index: frame.next })
-    const failure =
-      error instanceof GatewayError
-        ? error
-        : new GatewayError('WORKFLOW_FAILED', `workflow "${state.workflow}", task ${task}: ${messageOf(error)}`, {
-            cause: error,
-          })
-    const fields = { workflowId: state.id, workflow: state.workflow, task, code: failure.code }
-    if (failure.isRefusal) this.#services.log.info('workflow refused', { ...fields, reason: failure.message })
-    else this.#services.log.error('workflow failed', { ...fields, err: failure })
-    return failure
-  }
-
-  #unaudited(state: RunState, error: unknown, failure: GatewayError | undefined): GatewayError {
-    this.#services.log.error('audit could not be written', {
-      workflowId: state.id,
-      workflow: state.workflow,
-      err: error,
-    })
-    // Asking again is safe, since provisioning writes only what differs; when to, the store's own error says.
-    const unreachable = error instanceof GatewayError && error.code === 'TARGET_UNREACHABLE' ? error : undefined
-    const text = `the audit of workflow "${state.workflow}" could not be written`
-    return new GatewayError(unreachable?.code ?? 'WORKFLOW_FAILED', text, {
-      cause: failure === undefined ? error : new AggregateError([failure, error]),
-      ...(unreachable?.retryAfter === undefined ? {} : { retryAfter: unreachable.retryAfter }),
-    })
-  }
 }
 
-function workflowUser(call: WorkflowCall): WorkflowUser {
-  const { user, reason, password, newUserID, basedOn } = call
-  return {
-    userID: user.userID,
-    attributes: Attributes.from(user.attributes),
-    groups: [...user.groups],
-    keepGroups: call.keepGroups ?? false,
-    ...(user.id === undefined ? {} : { id: user.id }),
-    ...(call.cleared === undefined ? {} : { cleared: call.cleared }),
-    ...(newUserID === undefined ? {} : { newUserID }),
-    ...(basedOn === undefined ? {} : { basedOn: new Map([[basedOn.target, basedOn]]) }),
-    ...(reason === undefined ? {} : { requestReason: reason }),
-    ...(password === undefined ? {} : { password }),
-  }
-}
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+export const accepted = ({ id }: RunState): WorkflowResult => ({ id, status: 'accepted', changes: 0 })

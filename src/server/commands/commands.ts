@@ -34,6 +34,14 @@ export const commands: Readonly<Record<string, Command>> = {
     about: 'tell the latest calls to SCIM gateways, and why they failed',
     load: async () => (await import('#server/commands/scim.ts')).scimCommand,
   },
+  workflow: {
+    about: 'tell the runs of workflows, and retry, skip or cancel what went wrong',
+    load: async () => (await import('#server/commands/workflow.ts')).workflowCommand,
+  },
+  audit: {
+    about: 'verify, read, export and prune the audit',
+    load: async () => (await import('#server/commands/audit.ts')).auditCommand,
+  },
   plugin: {
     about: 'start a plug-in from a working example, and test it',
     load: async () => (await import('#server/commands/plugin.ts')).pluginCommand,

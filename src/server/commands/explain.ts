@@ -107,6 +107,7 @@ async function openRuntime(
     secrets,
     clock: systemClock,
     log: silentLogger,
+    environment: process.env,
   }
   const runtime = await createRuntime(configuration, createServices(parts))
   return scope.own(runtime)

@@ -1,8 +1,7 @@
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
+import { terminalLine } from '#server/commands/terminal-line.ts'
 import type { StoredJournalRow } from '#storage/journal-store.ts'
 
-/** Below this, a line says nothing any more. */
-const leastWidth = 40
 const maxRuns = 3
 
 /** A call for a person: one line, and for what it changed or why it failed one more each, none longer than the terminal. */
@@ -19,7 +18,7 @@ export function journalLines(row: StoredJournalRow, width: number): string[] {
       (text) => `    ${text}`,
     ),
   ]
-  return lines.map((line) => fitted(line, Math.max(width, leastWidth)))
+  return lines.map((line) => terminalLine(line, width))
 }
 
 /** A call for a program: one line. */
@@ -38,10 +37,4 @@ function describeOperation(operation: JsonValue): string {
   if (typeof more === 'number') return `${more} more`
   const words = [op, method, path].filter((word) => typeof word === 'string')
   return `${words.join(' ')}${typeof count === 'number' ? ` (${count})` : ''}`
-}
-
-/** What clients sent must not move a terminal's cursor or change its colours. */
-function fitted(line: string, width: number): string {
-  const safe = line.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '\ufffd')
-  return safe.length <= width ? safe : `${safe.slice(0, width - 1)}…`
 }

@@ -1,23 +1,19 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import process from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { systemClock } from '#kernel/clock.ts'
-import { silentLogger } from '#kernel/logger.ts'
 import { parseMoment } from '#kernel/moment.ts'
-import { Scope } from '#kernel/scope.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { RunCommand } from '#server/commands/commands.ts'
 import { journalJson, journalLines } from '#server/commands/journal-lines.ts'
+import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
+import { terminalWidth } from '#server/commands/terminal-line.ts'
+import { wholeNumber } from '#server/commands/whole-number.ts'
 import type { JournalPage, JournalQuery, JournalStore, StoredJournalRow } from '#storage/journal-store.ts'
-import { openStorage } from '#storage/open.ts'
 
 const usage = `Usage: gatehouse scim log [--data DIR | --database URL] [OPTIONS]
 
 Tells the latest calls to SCIM gateways, oldest first, while the gateway runs or after.
 
-  --data DIR        the data folder of the gateway (.gatehouse)
-  --database URL    postgres://... instead; also GATEHOUSE_DATABASE
+${databaseUsage}
   --gateway NAME    only calls to the gateways of this Application; may repeat
   --failed          only calls that were answered with 400 or above
   --status N        only calls that were answered with this status
@@ -27,8 +23,7 @@ Tells the latest calls to SCIM gateways, oldest first, while the gateway runs or
   --follow          goes on as calls come in, until Ctrl-C`
 
 const options = {
-  data: { type: 'string', default: '.gatehouse' },
-  database: { type: 'string' },
+  ...databaseOptions,
   gateway: { type: 'string', multiple: true },
   failed: { type: 'boolean' },
   status: { type: 'string' },
@@ -41,8 +36,6 @@ const options = {
 const maxLimit = 100_000
 const pageSize = 500
 const followEveryMillis = 1000
-/** Where the output is no terminal. */
-const defaultWidth = 160
 
 type Filters = Omit<JournalQuery, 'limit' | 'after'>
 
@@ -61,26 +54,18 @@ export const scimCommand: RunCommand = async (args, io) => {
   if (limit === undefined) return wrong(`--limit must be a whole number from 1 to ${maxLimit}`)
   const filters = readFilters(values)
   if (typeof filters === 'string') return wrong(filters)
-  const url = values.database ?? process.env['GATEHOUSE_DATABASE']
-  if (url === undefined && !existsSync(join(values.data, 'gatehouse.db'))) {
-    io.stderr(`gatehouse scim: there is no database in ${values.data}; give the gateway's --data or --database`)
-    return 1
-  }
-  const width = process.stdout.columns ?? defaultWidth
+  const width = terminalWidth()
   const show = values.json === true ? journalJson : (row: StoredJournalRow) => journalLines(row, width)
-  const scope = new Scope()
   try {
-    const place = url === undefined ? { dataFolder: values.data } : { url }
-    const storage = scope.own(openStorage({ ...place, clock: systemClock, log: silentLogger }))
-    await tell(storage.journal, filters, limit, values.follow === true, (row) => {
-      for (const line of show(row)) io.stdout(line)
-    })
+    await withDatabase(values, ({ journal }) =>
+      tell(journal, filters, limit, values.follow === true, (row) => {
+        for (const line of show(row)) io.stdout(line)
+      }),
+    )
     return 0
   } catch (error) {
     io.stderr(`gatehouse scim: ${error instanceof Error ? error.message : String(error)}`)
     return 1
-  } finally {
-    await scope.close()
   }
 }
 
@@ -105,11 +90,6 @@ function readFilters(values: FilterValues): Filters | string {
     ...(status === undefined ? {} : { status }),
     ...(since === undefined ? {} : { since }),
   }
-}
-
-function wholeNumber(text: string, min: number, max: number): number | undefined {
-  const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-  return number >= min && number <= max ? number : undefined
 }
 
 async function tell(

@@ -58,3 +58,14 @@ test.each(['return 1', 'return "true"', 'return', 'throw new Error("x")', 'proce
 test('code without the function is refused', async () => {
   await expect(open('function init() {}')).rejects.toThrow(/no function isAuthorized/)
 })
+
+test('it may say whom it would let pass, and need not', async () => {
+  const named = await open(
+    `function isAuthorized() { return true }
+     function listPossibleApprovers(params) { return ['ada', 'uid=' + params[0] + ',ou=people,o=Tremolo'] }`,
+  )
+  expect(await named.listPossibleApprovers?.(['bob'])).toEqual(['ada', 'uid=bob,ou=people,o=Tremolo'])
+  expect((await open('function isAuthorized() { return true }')).listPossibleApprovers).toBeUndefined()
+  const wrong = await open('function isAuthorized() { return true }\nfunction listPossibleApprovers() { return "ada" }')
+  await expect(wrong.listPossibleApprovers?.([])).rejects.toMatchObject({ code: 'TARGET_FAILED' })
+})

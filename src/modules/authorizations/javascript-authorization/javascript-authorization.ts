@@ -4,6 +4,7 @@ import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
 import { loadPluginCode, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin-code.ts'
 
 const functionName = 'isAuthorized'
+const listName = 'listPossibleApprovers'
 
 /** A rule written in JavaScript. Anything but the answer `true` denies; what is not a yes or no is a failure as well. */
 export default defineAuthorization<PluginCode>({
@@ -15,7 +16,7 @@ export default defineAuthorization<PluginCode>({
     const plugin = await PluginHost.open({
       ...(await loadPluginCode(code, host)),
       name: `authorization "${host.name}"`,
-      functions: ['init', functionName, 'shutdown'],
+      functions: ['init', functionName, listName, 'shutdown'],
       globals: { name: host.name },
       timeoutMillis: code.timeoutMillis,
       memoryMegabytes: code.memoryMegabytes,
@@ -32,6 +33,12 @@ export default defineAuthorization<PluginCode>({
         const { value } = await plugin.call({ function: functionName, args: [subject, params] })
         return new PluginAnswerReader(functionName).flag(value)
       },
+      ...(plugin.has(listName) && {
+        async listPossibleApprovers(params: readonly string[]) {
+          const { value } = await plugin.call({ function: listName, args: [params] })
+          return new PluginAnswerReader(listName).texts(value, 'it')
+        },
+      }),
       close: () => plugin.close(),
     }
   },

@@ -9,6 +9,7 @@ import type { GatewayConfig } from './gateway-config.ts'
 import type { GroupView } from './group-view.ts'
 import type { KeyedLock } from './keyed-lock.ts'
 import type { Lookups } from './lookups.ts'
+import { ChangePending } from './pending-change.ts'
 import type { ScimCall } from './scim-call.ts'
 import type { UserView } from './user-view.ts'
 
@@ -39,7 +40,10 @@ export interface WorkflowRequest {
   readonly subject?: string
 }
 
-/** SCIM never rewrites memberships as a list, so a workflow keeps them unless its own tasks change them. */
+/**
+ * Throws ChangePending for a run that has to wait. SCIM never rewrites memberships as a list, so a workflow keeps them
+ * unless its own tasks change them.
+ */
 export async function runWorkflow(
   parts: GatewayParts,
   { exchange, notes }: ScimCall,
@@ -61,6 +65,7 @@ export async function runWorkflow(
   })
   const result = await running.catch(refusedValue)
   notes.workflows.push(result.id)
+  if (result.status !== 'completed') throw new ChangePending(result.id)
   return result
 }
 

@@ -6,6 +6,7 @@ import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
 import { inParallel } from './in-parallel.ts'
 import type { FoundGroup, FoundUser } from './lookups.ts'
+import { orPending } from './pending-change.ts'
 import { retryWhileChanged } from './retry-changed.ts'
 import { notFound, notSupported, type ScimCall } from './scim-call.ts'
 import { bareUser } from './user-changes.ts'
@@ -110,12 +111,13 @@ function runMember(
     if (remove && (group === undefined || member === undefined)) return
     if (group === undefined) throw notFound('group', planned.id)
     if (member === undefined) throw noSuchMember(id)
-    await runWorkflow(parts, call, {
+    const run = runWorkflow(parts, call, {
       name: config.workflows.members ?? '',
       user: bareUser(parts, member.user),
       params: { groupname: group.group.name, removegroup: String(remove) },
       basedOn: lookups.readVersion(member, group),
     })
+    await orPending(call, run)
   })
 }
 

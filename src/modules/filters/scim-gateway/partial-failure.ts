@@ -1,5 +1,6 @@
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import type { GatewayParts } from './gateway-parts.ts'
+import { ChangePending } from './pending-change.ts'
 import type { ScimCall } from './scim-call.ts'
 
 /**
@@ -17,6 +18,7 @@ export async function tellingProgress(
   try {
     await work(() => void done++)
   } catch (thrown) {
+    if (thrown instanceof ChangePending) throw thrown
     const error = asGatewayError(thrown)
     if (wanted < 2) throw error
     // What was done has given the group another version.

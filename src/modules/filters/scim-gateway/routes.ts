@@ -5,9 +5,10 @@ import { DiscoveryEndpoint } from './discovery-endpoint.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { GroupEndpoint } from './group-endpoint.ts'
 import { MeEndpoint } from './me-endpoint.ts'
+import { withPending } from './pending-change.ts'
 import { RootSearch } from './root-search.ts'
 import type { FindRoute, Handler, Methods, Route } from './route.ts'
-import { notSupported, type ScimCall } from './scim-call.ts'
+import { notSupported } from './scim-call.ts'
 import { UserEndpoint } from './user-endpoint.ts'
 
 interface Place {
@@ -80,12 +81,12 @@ const documents = (handler: Handler): Place => {
 }
 
 const resource = (endpoint: UserEndpoint | GroupEndpoint): Place => ({
-  methods: new Map([get((call) => endpoint.list(call)), ['POST', async (call: ScimCall) => endpoint.create(call)]]),
+  methods: new Map([get((call) => endpoint.list(call)), ['POST', withPending((call) => endpoint.create(call))]]),
   item: new Map([
     get((call) => endpoint.get(call)),
-    ['PUT', (call: ScimCall) => endpoint.replace(call)],
-    ['PATCH', (call: ScimCall) => endpoint.patch(call)],
-    ['DELETE', (call: ScimCall) => endpoint.delete(call)],
+    ['PUT', withPending((call) => endpoint.replace(call))],
+    ['PATCH', withPending((call) => endpoint.patch(call))],
+    ['DELETE', withPending((call) => endpoint.delete(call))],
   ]),
 })
 
@@ -95,9 +96,9 @@ const searchOf = (endpoint: UserEndpoint | GroupEndpoint): ReadonlyMap<string, M
 const ownResource = (me: MeEndpoint): Methods =>
   new Map([
     get((call) => me.get(call)),
-    ['PUT', (call: ScimCall) => me.replace(call)],
-    ['PATCH', (call: ScimCall) => me.patch(call)],
-    ['DELETE', (call: ScimCall) => me.delete(call)],
+    ['PUT', withPending((call) => me.replace(call))],
+    ['PATCH', withPending((call) => me.patch(call))],
+    ['DELETE', withPending((call) => me.delete(call))],
     // RFC 7644 3.11: a service that does not let callers create themselves answers 501.
     ['POST', () => Promise.reject(notSupported('This gateway does not create the user of the caller.'))],
   ])

@@ -39,6 +39,8 @@ export interface ScimCall {
 export interface CallNotes {
   /** Ids of the workflow runs that were started. */
   readonly workflows: string[]
+  /** A run that waits, so that what was asked for is not done yet. */
+  pending?: string
   /** The change as it was understood; values are left out by whoever keeps it. */
   operations?: JsonValue
   /** What was really done to resources; added by `addChange`. */

@@ -20,10 +20,13 @@ export class DatabaseTarget implements LookupTarget, GroupTarget {
   readonly groupHasOwnId = true
   readonly renamesUsers = true
   readonly keepsVersions = true
+  readonly auditsWithin: boolean
   readonly #users: UserDirectory
 
-  constructor(users: UserDirectory) {
+  /** `auditsWithin`: the users are in the database that the audit is in. */
+  constructor(users: UserDirectory, auditsWithin = false) {
     this.#users = users
+    this.auditsWithin = auditsWithin
   }
 
   findUser(userID: string): Promise<User | undefined> {

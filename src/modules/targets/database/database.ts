@@ -47,6 +47,6 @@ export default defineTarget({
       await users.close()
       throw error
     }
-    return new DatabaseTarget(users)
+    return new DatabaseTarget(users, url === undefined)
   },
 })

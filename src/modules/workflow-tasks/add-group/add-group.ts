@@ -1,9 +1,10 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { expiryFields, readTaskExpiry } from '#sdk/task-expiry.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { renderTask, templateReads } from '#sdk/task-template.ts'
 import { next, type TaskModule } from '#sdk/workflow-task.ts'
-import { changeGroups } from '#sdk/workflow-user.ts'
+import { changeGroups, timeGroup } from '#sdk/workflow-user.ts'
 
 const fields = {
   name: { about: 'The group; a template.', required: true },
@@ -12,6 +13,7 @@ const fields = {
       '`true` takes the user out of the group; a template that gives `true` or `false`, `false` when absent or empty.',
     required: false,
   },
+  ...expiryFields,
 } as const
 
 const addGroup: TaskModule = {
@@ -22,6 +24,7 @@ const addGroup: TaskModule = {
     const read = new TaskFields(fields, given, path, issues)
     const name = read.template('name')
     const remove = read.template('remove')
+    const expiry = readTaskExpiry(read, issues)
     if (remove.keys.length === 0 && remove.attributes.length === 0 && readFlag(remove.text) === undefined) {
       issues.error(read.pathOf('remove'), '"remove" must be true, false or a template')
     }
@@ -29,7 +32,11 @@ const addGroup: TaskModule = {
       calls: [],
       flow: {
         ...noFlow,
-        reads: [...templateReads(name, read.pathOf('name')), ...templateReads(remove, read.pathOf('remove'))],
+        reads: [
+          ...templateReads(name, read.pathOf('name')),
+          ...templateReads(remove, read.pathOf('remove')),
+          ...expiry.reads,
+        ],
       },
       create: async () => ({
         run(context) {
@@ -41,7 +48,9 @@ const addGroup: TaskModule = {
           if (removed === undefined) {
             throw new GatewayError('WORKFLOW_FAILED', `addGroup: "${remove.text}" gave neither true nor false`)
           }
+          const until = removed ? undefined : expiry.of(context)
           changeGroups(context.user, removed ? [] : [group], removed ? [group] : [])
+          if (until !== undefined || context.user.timedGroups !== undefined) timeGroup(context.user, group, until)
           return next
         },
       }),

@@ -5,6 +5,7 @@ import type { TargetChange } from '#sdk/target.ts'
 import type { TaskContext, WorkflowTask, WorkflowUser } from '#sdk/workflow-task.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
+import { noEffects } from '#testing/no-effects.ts'
 import javaScriptTask from './javascript-task.ts'
 
 const opened: WorkflowTask[] = []
@@ -37,6 +38,7 @@ function contextOf(user: Partial<WorkflowUser> = {}, request: [string, unknown][
     workflow: { id: '1', name: 'onboard' },
     requestor: 'boss',
     log: silentLogger,
+    effects: noEffects,
     forTarget: (name) => ({
       workflow: { id: '1', name: 'onboard' },
       idempotencyKey: '1/1',

@@ -1,9 +1,13 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
+import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { auditedCall } from '#sdk/audited-call.ts'
+import { type Expiry, type ExpiryTime, expiryTime } from '#sdk/expiry.ts'
 import type { Mapping } from '#sdk/mapping.ts'
+import type { StepEffects, TimedAccess } from '#sdk/step-effects.ts'
 import { hasPasswords, type Target, type TargetRequest } from '#sdk/target.ts'
 import { type TargetUser, targetUser } from '#sdk/target-user.ts'
+import { expiryFields, readTaskExpiry, type TaskExpiry } from '#sdk/task-expiry.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { next, type TaskModule, type WorkflowTask, type WorkflowUser } from '#sdk/workflow-task.ts'
 import { takeVersion } from '#sdk/workflow-user.ts'
@@ -28,6 +32,7 @@ const fields = {
       'The attributes that may be written; when empty, all that the user has and all that the request took from it.',
     required: false,
   },
+  ...expiryFields,
 } as const
 
 interface Config {
@@ -36,6 +41,7 @@ interface Config {
   readonly setPassword: boolean
   readonly onlyPassedInAttributes: boolean
   readonly attributes: readonly string[]
+  readonly expiry: TaskExpiry
 }
 
 const provision: TaskModule = {
@@ -51,29 +57,33 @@ const provision: TaskModule = {
       setPassword: read.flag('setPassword', false),
       onlyPassedInAttributes: read.flag('onlyPassedInAttributes', false),
       attributes: attributes.map(({ text }) => text),
+      expiry: readTaskExpiry(read, issues),
     }
     if (config.target !== '') context.refer('target', config.target, read.pathOf('target'))
     const places = attributes.map(({ text, path: at }) => ({ attribute: text, path: at }))
     return {
       calls: [],
       flow: {
-        reads: [],
+        reads: config.expiry.reads,
         produces: [],
         dropsOthers: false,
         opaque: false,
         provisions: { target: config.target, attributes: places.length === 0 ? undefined : places },
       },
-      create: async ({ targets }) =>
-        provisionTask(config, targets.get(config.target), targets.mapping?.(config.target)),
+      create: async ({ targets, clock }) =>
+        provisionTask(config, targets.get(config.target), targets.mapping?.(config.target), clock),
     }
   },
 }
 
 export default provision
 
-function provisionTask(config: Config, target: Target, mapping: Mapping | undefined): WorkflowTask {
+function provisionTask(config: Config, target: Target, mapping: Mapping | undefined, clock: Clock): WorkflowTask {
   return {
-    async run({ user, forTarget }) {
+    async run(context) {
+      const { user, forTarget } = context
+      // Before the target is called: what cannot end must not begin.
+      const ends = accessEnds(config.expiry.of(context), user, clock())
       const request = forTarget(config.target)
       const mapped = await targetUser(user, mapping)
       const listed = config.attributes.length === 0 ? ownNames(mapped) : config.attributes
@@ -93,10 +103,38 @@ function provisionTask(config: Config, target: Target, mapping: Mapping | undefi
         },
         request,
       )
+      grantForTime(ends, config.target, login, context.effects)
       if (config.setPassword) await setPassword(target, config.target, user, login, request)
       return next
     },
   }
+}
+
+interface AccessEnd extends Pick<TimedAccess, 'kind' | 'expires'> {
+  /** The group, where it is about one. */
+  readonly group?: string
+}
+
+/** What of all that is given ends by itself. Throws BAD_REQUEST for a time that has passed. */
+function accessEnds(account: Expiry | undefined, user: WorkflowUser, now: Date): AccessEnd[] {
+  const timeOf = (expiry: Expiry): ExpiryTime => {
+    const time = expiryTime(expiry, now)
+    if (time !== undefined) return time
+    throw new GatewayError('BAD_REQUEST', 'access is asked for until a time that has passed, or is too far away', {
+      publicText: 'Access can only be given until a time in the next 100 years.',
+    })
+  }
+  const given = user.keepGroups ? (user.groupChanges?.add ?? []) : user.groups
+  const isGiven = (name: string): boolean => given.some((group) => group.toLowerCase() === name.toLowerCase())
+  const timed = (user.timedGroups ?? []).filter(({ name }) => isGiven(name))
+  return [
+    ...(account === undefined ? [] : [{ kind: 'user' as const, expires: timeOf(account) }]),
+    ...timed.map(({ name, expiry }) => ({ kind: 'group' as const, group: name, expires: timeOf(expiry) })),
+  ]
+}
+
+function grantForTime(ends: readonly AccessEnd[], target: string, subject: string, effects: StepEffects): void {
+  for (const { kind, group = subject, expires } of ends) effects.grant({ target, subject, kind, name: group, expires })
 }
 
 /** What the new login is at the target; undefined when it stays what it is there. */

@@ -1,0 +1,47 @@
+import { newId } from '#kernel/ids.ts'
+import type { Approval } from '#storage/approval-store.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+
+/** What stands in the audit as the target of what Gatehouse does to its own records. */
+export const ownTarget = 'gatehouse'
+
+type AboutApproval = Pick<Approval, 'id' | 'run' | 'workflow' | 'subject'>
+
+/** Who did something to an approval; a deputy is the caller, on behalf of the requestor. */
+export interface Actor {
+  readonly requestor: string
+  readonly caller?: string
+  readonly reason?: string
+  readonly requestId?: string
+}
+
+/** For what nobody asked for: timers and reminders. */
+export const byItself: Actor = { requestor: ownTarget }
+
+/** `value` says what happened: `approved`, `denied`, `escalated to …`. */
+export const approvalRow = (
+  { id, run, workflow, subject }: AboutApproval,
+  actor: Actor,
+  time: Date,
+  value: string,
+): AuditRow => ({
+  id: newId(),
+  time,
+  ...actor,
+  subject,
+  workflow: { id: run, name: workflow },
+  target: ownTarget,
+  kind: 'entry',
+  action: 'replace',
+  attribute: 'approval',
+  value,
+  approval: id,
+})
+
+const shownLogins = 20
+
+/** For the audit: the first logins, and how many more. */
+export function loginsText(logins: readonly string[]): string {
+  const more = logins.length - shownLogins
+  return `${logins.slice(0, shownLogins).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}

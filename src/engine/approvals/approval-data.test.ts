@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { approvalData } from '#engine/approvals/approval-data.ts'
+import { Attributes } from '#identity/attributes.ts'
+import type { User } from '#identity/user.ts'
+
+const userWith = (attributes: Record<string, string[]>, groups: string[] = []): User => ({
+  userID: 'ann',
+  attributes: Attributes.from(attributes),
+  groups,
+})
+
+test('approvers see the request, but no secrets and no keys of the engine', () => {
+  const user = userWith({ cn: ['Ann'], userPassword: ['hush'], apiKey: ['hush'], otp: ['hush'] }, ['staff'])
+  const request = new Map<string, unknown>([
+    ['namespace', 'prod'],
+    ['access_token', 'hush'],
+    ['APPROVAL_ID', 'a'],
+    ['WORKFLOW_ID', 'w'],
+    ['constructor', 'x'],
+    ['object', { a: 1 }],
+  ])
+  const data = approvalData({ ...user, password: 'hush' } as User, request)
+  expect(JSON.parse(JSON.stringify(data))).toEqual({
+    attributes: { cn: ['Ann'] },
+    groups: ['staff'],
+    parameters: { namespace: 'prod' },
+  })
+})
+
+test('however much there is, what is shown is bounded', () => {
+  const values = Array.from({ length: 500 }, () => 'x'.repeat(5000))
+  const many = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`a${i}`, values]))
+  const request = new Map(Array.from({ length: 500 }, (_, i) => [`p${i}`, 'y'.repeat(5000)] as const))
+  const data = approvalData(userWith(many, values), request)
+  expect(JSON.stringify(data).length).toBeLessThan(100_000)
+  expect(data['parameters']).toMatchObject({ p0: `${'y'.repeat(2000)}…` })
+})

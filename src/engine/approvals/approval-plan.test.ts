@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest'
+import { type ApprovalPlan, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
+import { Dn } from '#identity/dn.ts'
+import type { JsonValue } from '#kernel/json.ts'
+
+const plan: ApprovalPlan = {
+  approvers: [
+    { scope: 'dn', constraint: 'ou=a\\,b,o=T', dn: Dn.parse('ou=a\\,b,o=T') },
+    {
+      scope: 'filter',
+      constraint: '(a=\\2a\\29\\28uid=\\2a)',
+      filter: { kind: 'equal', attribute: 'a', value: '*)(uid=*' },
+    },
+    { scope: 'custom', constraint: 'c!$x$', name: 'c', params: ['a!b', ''] },
+  ],
+  involved: ['ann', 'bob'],
+  escalations: [
+    { approvers: [{ scope: 'group', constraint: 'cn=g', group: Dn.parse('cn=g') }] },
+    {
+      approvers: [{ scope: 'dynamicGroup', constraint: 'cn=d', group: Dn.parse('cn=d') }],
+      onlyIf: { scope: 'custom', constraint: 'late', name: 'late', params: [] },
+    },
+  ],
+  failure: [],
+  mail: { subject: 's', text: 't', html: '<p>t</p>', notifier: 'n', address: 'mail' },
+}
+
+test('a plan is read back as it was stored', () => {
+  const stored = JSON.parse(JSON.stringify(storePlan(plan))) as JsonValue
+  const plain = (value: ApprovalPlan): unknown => JSON.parse(JSON.stringify(value))
+  expect(plain(readPlan(stored))).toEqual(plain(plan))
+  const least = { approvers: [], involved: [], escalations: [] }
+  expect(readPlan(storePlan(least))).toEqual(least)
+})
+
+describe('what was not stored so is refused', () => {
+  const stored = storePlan(plan)
+  test.each([
+    null,
+    [],
+    {},
+    { ...stored, approvers: 'all' },
+    { ...stored, involved: [1] },
+    { ...stored, approvers: [{ scope: 'everybody', constraint: 'x' }] },
+    { ...stored, approvers: [{ scope: 'filter', constraint: '(a=' }] },
+    { ...stored, failure: {} },
+    { ...stored, mail: { subject: 's' } },
+    { ...stored, escalations: [null] },
+  ] as JsonValue[])('%j', (damaged) => {
+    expect(() => readPlan(damaged)).toThrow()
+  })
+})

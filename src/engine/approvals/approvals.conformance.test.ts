@@ -1,0 +1,591 @@
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { type ApprovalDesk, escalationTimer } from '#engine/approvals/approval-desk.ts'
+import { createApprovalDesk, type DeskParts } from '#engine/approvals/create-approval-desk.ts'
+import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { TimerLoop } from '#engine/workflow/timer-loop.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { ApprovalRequest } from '#sdk/approval.ts'
+import type { Authorization } from '#sdk/authorization.ts'
+import type { Rule } from '#sdk/rule.ts'
+import { newRun, outcomes } from '#storage/conformance/workflow-stores.ts'
+import { openStorage, type Storage } from '#storage/open.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { MemoryPeople } from '#testing/memory-people.ts'
+import { runSql } from '#testing/postgres.ts'
+
+const minute = 60_000
+const day = 24 * 60 * minute
+
+/** One installation: two processes, the people, and requests of `asker` about `subject`. */
+class Office {
+  readonly people = new MemoryPeople()
+  readonly authorizations = new Map<string, Authorization>()
+  readonly one: Storage
+  readonly two: Storage
+  /** How far the clocks of the processes are off. */
+  skewMillis = 0
+
+  readonly #url: string
+
+  constructor(url: string, one: Storage, two: Storage) {
+    this.#url = url
+    this.one = one
+    this.two = two
+    const { people } = this
+    people.put('boss', ['managers']).put('chief', ['managers', 'chiefs']).put('deputy').put('asker').put('subject')
+  }
+
+  static async open(url: string): Promise<Office> {
+    const process = async (): Promise<Storage> => {
+      const storage = openStorage({ url, clock: systemClock, log: silentLogger })
+      onTestFinished(() => storage.close())
+      await storage.ready()
+      return storage
+    }
+    return new Office(url, await process(), await process())
+  }
+
+  /** As somebody with a database tool does. */
+  async sql(statement: string): Promise<void> {
+    if (!this.#url.startsWith('sqlite:')) return void (await runSql(this.#url, statement))
+    const database = new DatabaseSync(this.#url.slice('sqlite:'.length))
+    database.exec(statement)
+    database.close()
+  }
+
+  desk(storage: Storage = this.one, more: Partial<DeskParts> = {}): ApprovalDesk {
+    const { directory, root } = this.people
+    const { authorizations } = this
+    return createApprovalDesk({
+      approvals: storage.approvals,
+      delegations: storage.delegations,
+      mails: storage.mails,
+      audit: storage.audit,
+      directory,
+      root,
+      rules: new RuleEvaluator(directory, authorizations, silentLogger),
+      authorizations,
+      clock: () => new Date(Date.now() + this.skewMillis),
+      log: silentLogger,
+      ...more,
+    })
+  }
+
+  group(name: string): Rule {
+    const group = this.people.groupDn(name)
+    return { scope: 'group', constraint: group.toString(), group }
+  }
+
+  /** A run that waits for the approval; the approval's id. */
+  async ask(
+    more: Partial<ApprovalRequest> = {},
+    about: { subject?: string; requestor?: string; caller?: string } = {},
+  ) {
+    const { subject = 'subject', requestor = 'asker', caller } = about
+    const run = newId()
+    const request: ApprovalRequest = {
+      label: 'Access to the vault',
+      approvers: [this.group('managers')],
+      allowSelf: false,
+      escalations: [],
+      mail: { subject: 'Approval needed', text: 'Please decide.', address: 'mail' },
+      ...more,
+    }
+    const approval = await this.desk().open(request, {
+      id: run,
+      name: 'vault',
+      step: 1,
+      subject,
+      requestor,
+      ...(caller === undefined ? {} : { caller }),
+      user: { userID: subject, attributes: Attributes.from({ cn: ['Sub Ject'], userPassword: ['hush'] }), groups: [] },
+      request: new Map<string, unknown>([
+        ['namespace', 'prod'],
+        ['api_token', 'hush'],
+        ['WORKFLOW_ID', run],
+      ]),
+    })
+    const started = newRun(run, { name: 'vault', subject, requestor, state: { state: 'waiting' } })
+    await this.one.runs.start(started, { approval })
+    return { id: approval.id, run }
+  }
+
+  async mailedTo(): Promise<string[]> {
+    const mails = await this.one.mails.claim(500, minute)
+    return mails.map(({ recipient }) => recipient).sort()
+  }
+
+  async audited(): Promise<string[]> {
+    const { rows } = await this.one.audit.list({ limit: 100 })
+    return rows.map(({ requestor, caller, value, reason }) => [requestor, caller, value, reason].join('|')).reverse()
+  }
+
+  /** Handles what is due, as a process does that has just started. */
+  async sweep(storage: Storage = this.one): Promise<number> {
+    const loop = new TimerLoop({ store: storage.timers, log: silentLogger })
+    loop.on(escalationTimer, this.desk(storage).escalate)
+    return await loop.sweep()
+  }
+}
+
+const boss = { login: 'boss' }
+const chief = { login: 'chief' }
+const escalation = (millis: number, approvers: readonly Rule[], more = {}) => ({
+  after: { months: 0, millis },
+  approvers,
+  ...more,
+})
+
+onEachDatabase('approvals', (freshUrl) => {
+  const open = async (): Promise<Office> => Office.open(await freshUrl())
+
+  describe('deciding', () => {
+    test('lets the run go on with the decision, and the audit says who, for whom and why', async () => {
+      const office = await open()
+      const { id, run } = await office.ask()
+      expect(await office.mailedTo()).toEqual(['boss@x.org', 'chief@x.org'])
+      const view = await office.desk(office.two).get(boss, id)
+      expect(view).toMatchObject({
+        label: 'Access to the vault',
+        approvers: ['boss', 'chief'],
+        mayDecide: true,
+        data: { attributes: { cn: ['Sub Ject'] }, groups: [], parameters: { namespace: 'prod' } },
+      })
+      expect(JSON.stringify(view)).not.toContain('hush')
+      const decided = await office.desk(office.two).decide(boss, { approval: id, approve: false, comment: 'not now' })
+      expect(decided).toMatchObject({
+        status: 'denied',
+        mayDecide: false,
+        decision: { by: 'boss', comment: 'not now' },
+      })
+      const signal = { kind: 'approval', approval: id, approved: false, by: 'boss', comment: 'not now' }
+      expect(await office.one.runs.claim('w', 5, minute)).toMatchObject([{ id: run, signal }])
+      expect(await office.audited()).toEqual(['boss||denied|not now'])
+      expect((await office.desk().list(chief, { limit: 5 })).approvals).toEqual([])
+      expect(await office.desk().ofRun(run)).toMatchObject([{ id, decision: { by: 'boss' } }])
+    })
+
+    test('two approvers in the same millisecond: one wins, the other is told so', async () => {
+      const office = await open()
+      for (let round = 0; round < 10; round++) {
+        const { id } = await office.ask()
+        const votes = await Promise.allSettled([
+          office.desk(office.one).decide(boss, { approval: id, approve: true }),
+          office.desk(office.two).decide(chief, { approval: id, approve: false }),
+        ])
+        expect(outcomes(votes)).toEqual({ done: 1, refused: ['CONFLICT'] })
+      }
+      expect(await office.audited()).toHaveLength(10)
+      expect((await office.one.runs.list({ states: ['ready'], limit: 50 })).runs).toHaveLength(10)
+    })
+
+    test('who left the group since then may no longer decide, and who came may', async () => {
+      const office = await open()
+      const { id } = await office.ask()
+      office.people.put('boss').put('new', ['managers'])
+      await expect(office.desk().decide(boss, { approval: id, approve: true })).rejects.toMatchObject({ status: 404 })
+      expect(await office.desk().get(boss, id)).toBeUndefined()
+      await office.desk().decide({ login: 'NEW' }, { approval: id, approve: true })
+      expect(await office.desk().get({ login: 'stranger' }, id)).toBeUndefined()
+    })
+
+    test('a caller who is known by a directory entry is judged by that entry alone', async () => {
+      const office = await open()
+      const { id } = await office.ask()
+      const entry = { login: 'boss', dn: office.people.userDn('deputy') }
+      await expect(office.desk().decide(entry, { approval: id, approve: true })).rejects.toMatchObject({ status: 404 })
+      const linked = { login: 'sub-0815', dn: office.people.userDn('boss') }
+      expect((await office.desk().list(linked, { limit: 5 })).approvals).toHaveLength(1)
+      await office.desk().decide(linked, { approval: id, approve: true })
+    })
+
+    test('a comment is bounded, and a decision on another version refused', async () => {
+      const office = await open()
+      const { id } = await office.ask()
+      const decide = (more: object) => office.desk().decide(boss, { approval: id, approve: true, ...more })
+      await expect(decide({ comment: 'x'.repeat(2001) })).rejects.toMatchObject({ status: 400 })
+      await expect(decide({ version: 7 })).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+      await expect(office.desk().decide(boss, { approval: '\0', approve: true })).rejects.toMatchObject({ status: 404 })
+      expect(await decide({ version: 1, comment: 'x'.repeat(2000) })).toMatchObject({ status: 'approved' })
+      await expect(decide({})).rejects.toMatchObject({ status: 409 })
+    })
+
+    test('a directory that does not answer lets nobody decide', async () => {
+      const office = await open()
+      const { id } = await office.ask()
+      office.people.failure = new GatewayError('TARGET_UNREACHABLE', 'down')
+      await expect(office.desk().decide(boss, { approval: id, approve: true })).rejects.toMatchObject({ status: 503 })
+      office.people.failure = undefined
+      await office.desk().decide(boss, { approval: id, approve: true })
+    })
+
+    test('approve racing the end of the run: one of both happens', async () => {
+      const office = await open()
+      for (let round = 0; round < 10; round++) {
+        const { id, run } = await office.ask()
+        const [decided] = await Promise.allSettled([
+          office.desk(office.one).decide(boss, { approval: id, approve: true }),
+          office.two.runs.cancel({
+            id: run,
+            fence: 0,
+            cancellation: { by: 'admin' },
+            onlyUntouched: false,
+            outcome: 'cancelled',
+            effects: {},
+          }),
+        ])
+        const state = (await office.one.runs.get(run))?.state
+        if (decided.status === 'fulfilled') expect(state).toBe('ready')
+        else {
+          expect(decided.reason).toMatchObject({ status: 409 })
+          expect(state).toBe('cancelled')
+          expect(await office.desk().get(boss, id)).toMatchObject({ status: 'cancelled', mayDecide: false })
+        }
+      }
+    })
+
+    test('an approval older than 14 days is listed and decided', async () => {
+      const office = await open()
+      const { id } = await office.ask()
+      await office.sql(`update approvals set opened = opened - ${20 * day}`)
+      await office.sql(`update runs set created = created - ${20 * day}, updated = updated - ${20 * day}`)
+      expect((await office.desk().list(boss, { limit: 5 })).approvals).toMatchObject([{ id }])
+      await office.desk().decide(boss, { approval: id, approve: true })
+      expect((await office.one.approvals.get(id))?.state).toBe('approved')
+    })
+  })
+
+  describe('separation of duties', () => {
+    test('requester, subject and caller are not asked and may not decide', async () => {
+      const office = await open()
+      for (const who of ['asker', 'subject', 'caller']) office.people.put(who, ['managers'])
+      const { id } = await office.ask({}, { requestor: 'Asker', subject: 'Subject', caller: 'Caller' })
+      expect((await office.one.approvals.get(id))?.approvers).toEqual(['boss', 'chief'])
+      for (const login of ['ASKER', 'subject', 'caller']) {
+        await expect(office.desk().decide({ login }, { approval: id, approve: true })).rejects.toMatchObject({
+          code: 'ACCESS_DENIED',
+        })
+        expect(await office.desk().get({ login }, id)).toMatchObject({ mayDecide: false })
+        const linked = { login: 'alias', dn: office.people.userDn(login) }
+        await expect(office.desk().decide(linked, { approval: id, approve: true })).rejects.toMatchObject({
+          code: 'ACCESS_DENIED',
+        })
+      }
+    })
+
+    test('an approval may allow it', async () => {
+      const office = await open()
+      office.people.put('asker', ['managers'])
+      const { id } = await office.ask({ allowSelf: true })
+      expect((await office.desk().list({ login: 'asker' }, { limit: 5 })).approvals).toHaveLength(1)
+      expect(await office.desk().decide({ login: 'asker' }, { approval: id, approve: true })).toMatchObject({
+        status: 'approved',
+      })
+    })
+  })
+
+  describe('nobody to ask', () => {
+    test('is an error with a code of its own, also where only the requester would be left', async () => {
+      const office = await open()
+      await expect(office.ask({ approvers: [] })).rejects.toMatchObject({ code: 'NO_APPROVERS' })
+      await expect(office.ask({ approvers: [office.group('nobody')] })).rejects.toMatchObject({ code: 'NO_APPROVERS' })
+      await expect(office.ask({}, { requestor: 'boss', subject: 'chief' })).rejects.toMatchObject({
+        code: 'NO_APPROVERS',
+      })
+    })
+
+    test('goes to those who are named for that case', async () => {
+      const office = await open()
+      const { id } = await office.ask({ approvers: [office.group('nobody')], failure: [office.group('chiefs')] })
+      expect((await office.one.approvals.get(id))?.approvers).toEqual(['chief'])
+      await office.desk().decide(chief, { approval: id, approve: true })
+    })
+
+    test('too many are refused as well', async () => {
+      const office = await open()
+      for (let i = 0; i < 1000; i++) office.people.put(`crowd${i}`)
+      const filter = { scope: 'filter', constraint: '(mail=crowd*)', filter: parseFilter('(mail=crowd*)') } as const
+      await expect(office.ask({ approvers: [filter] })).rejects.toMatchObject({ code: 'NO_APPROVERS' })
+      const { id } = await office.ask({ escalations: [escalation(1, [filter])], failure: [office.group('chiefs')] })
+      await until(async () => (await office.sweep()) > 0)
+      expect((await office.one.approvals.get(id))?.approvers).toEqual(['chief'])
+    })
+  })
+
+  describe('deputies', () => {
+    const soon = () => ({ starts: new Date(Date.now() - minute), ends: new Date(Date.now() + day) })
+
+    test('are told, see, and decide on behalf; the audit names both', async () => {
+      const office = await open()
+      await office.desk().delegate(boss, { deputy: 'DEPUTY', ...soon() })
+      const { id } = await office.ask()
+      expect(await office.mailedTo()).toEqual(['boss@x.org', 'chief@x.org', 'deputy@x.org'])
+      const deputy = { login: 'Deputy' }
+      expect(await office.desk().represents(deputy)).toEqual(['boss'])
+      expect((await office.desk().list(deputy, { limit: 5 })).approvals).toMatchObject([{ id }])
+      expect(await office.desk().get(deputy, id)).toMatchObject({ mayDecide: true, onBehalfOf: 'boss' })
+      await office.desk().decide(deputy, { approval: id, approve: true, comment: 'for boss' })
+      expect(await office.one.approvals.get(id)).toMatchObject({ decidedBy: 'Deputy', onBehalfOf: 'boss' })
+      expect((await office.audited()).slice(1)).toEqual(['boss|Deputy|approved|for boss'])
+    })
+
+    test('who are requester or subject may not, nor may those of an approver who is', async () => {
+      const office = await open()
+      const { id: asked } = await office.ask({}, { requestor: 'deputy' })
+      await office.desk().delegate(boss, { deputy: 'deputy', ...soon() })
+      const deputy = { login: 'deputy' }
+      expect((await office.desk().list(deputy, { limit: 5 })).approvals).toEqual([])
+      await expect(office.desk().decide(deputy, { approval: asked, approve: true })).rejects.toMatchObject({
+        code: 'ACCESS_DENIED',
+      })
+      const { id: allowed } = await office.ask({ allowSelf: true }, { requestor: 'deputy' })
+      await expect(office.desk().decide(deputy, { approval: allowed, approve: true })).rejects.toMatchObject({
+        code: 'ACCESS_DENIED',
+      })
+      const { id: bosses } = await office.ask({}, { requestor: 'boss' })
+      await expect(office.desk().decide(deputy, { approval: bosses, approve: true })).rejects.toMatchObject({
+        code: 'NOT_FOUND',
+      })
+    })
+
+    test('hand nothing on, and have no more than those they stand for', async () => {
+      const office = await open()
+      office.people.put('third')
+      await office.desk().delegate(boss, { deputy: 'deputy', ...soon() })
+      await office.desk().delegate({ login: 'deputy' }, { deputy: 'third', ...soon() })
+      const { id } = await office.ask()
+      await expect(office.desk().decide({ login: 'third' }, { approval: id, approve: true })).rejects.toMatchObject({
+        code: 'NOT_FOUND',
+      })
+      office.people.put('boss')
+      await expect(office.desk().decide({ login: 'deputy' }, { approval: id, approve: true })).rejects.toMatchObject({
+        code: 'NOT_FOUND',
+      })
+    })
+
+    test('periods are set, listed and ended by their owner, and audited', async () => {
+      const office = await open()
+      const period = await office.desk().delegate(boss, { deputy: 'deputy', ...soon() })
+      expect(await office.desk().delegations(boss)).toEqual([period])
+      await expect(office.desk().endDelegation(chief, period.id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+      await office.desk().endDelegation(boss, period.id)
+      await expect(office.desk().endDelegation(boss, period.id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+      expect(await office.desk().represents({ login: 'deputy' })).toEqual([])
+      const until = `deputy from ${period.starts.toISOString()} to ${period.ends.toISOString()}`
+      expect(await office.audited()).toEqual([`boss||${until}|`, 'boss||deputy|'])
+      expect((await office.one.audit.verify()).problems).toEqual([])
+    })
+
+    test.each([
+      ['oneself', { deputy: 'BOSS' }],
+      ['a stranger', { deputy: 'nobody' }],
+      ['an empty name', { deputy: '' }],
+      ['a period that is over', { ends: new Date(Date.now() - 1000), starts: new Date(0) }],
+      ['a period that ends before it starts', { starts: new Date(Date.now() + 2 * day) }],
+      ['a period without end', { ends: new Date(Date.now() + 400 * day) }],
+      ['a time that is none', { ends: new Date(Number.NaN) }],
+    ])('%s is refused', async (_, more) => {
+      const office = await open()
+      const period = { deputy: 'deputy', ...soon(), ...more }
+      await expect(office.desk().delegate(boss, period)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+      expect(await office.desk().delegations(boss)).toEqual([])
+    })
+  })
+
+  describe('escalation', () => {
+    test('due during downtime takes place at the next start, in order, whichever process starts', async () => {
+      const office = await open()
+      const { id } = await office.ask({
+        approvers: [office.group('managers')],
+        escalations: [
+          escalation(1, [{ scope: 'dn', constraint: '', dn: office.people.userDn('deputy') }]),
+          escalation(1, [office.group('chiefs')]),
+        ],
+      })
+      await office.mailedTo()
+      await until(async () => {
+        await office.sweep(office.two)
+        return (await office.one.approvals.get(id))?.escalation === 2
+      })
+      expect(await office.one.approvals.get(id)).toMatchObject({ approvers: ['chief'], state: 'open' })
+      await expect(office.desk().decide(boss, { approval: id, approve: true })).rejects.toMatchObject({ status: 404 })
+      expect((await office.audited()).at(-1)).toBe('gatehouse||escalated to chief|')
+      expect(await office.mailedTo()).toContain('chief@x.org')
+      await office.desk().decide(chief, { approval: id, approve: true })
+      expect(await office.sweep()).toBe(0)
+    })
+
+    test('counts from the opening, by the clock of the store, whatever the clocks of processes say', async () => {
+      const office = await open()
+      office.skewMillis = -30 * day
+      const { id } = await office.ask({ escalations: [escalation(minute, [office.group('chiefs')])] })
+      office.skewMillis = 30 * day
+      expect(await office.sweep()).toBe(0)
+      expect((await office.one.approvals.get(id))?.escalation).toBe(0)
+      office.skewMillis = -30 * day
+      const { id: due } = await office.ask({ escalations: [escalation(1, [office.group('chiefs')])] })
+      await until(async () => (await office.sweep()) === 1)
+      expect((await office.one.approvals.get(due))?.escalation).toBe(1)
+    })
+
+    test('approve racing escalation: one decides, and the run goes on once', async () => {
+      const office = await open()
+      for (let round = 0; round < 10; round++) {
+        const { id } = await office.ask({ escalations: [escalation(1, [office.group('chiefs')])] })
+        await until(async () => (await office.one.timers.claim(1, 0)).length === 1)
+        const [decided] = await Promise.allSettled([
+          office.desk(office.one).decide(boss, { approval: id, approve: true }),
+          office.sweep(office.two),
+        ])
+        if (decided.status === 'rejected') {
+          expect(['CONFLICT', 'NOT_FOUND']).toContain((decided.reason as GatewayError).code)
+          expect(await office.one.approvals.get(id)).toMatchObject({ state: 'open', approvers: ['chief'] })
+          await office.desk().decide(chief, { approval: id, approve: true })
+        }
+      }
+      expect((await office.one.runs.list({ states: ['ready'], limit: 50 })).runs).toHaveLength(10)
+      expect(await office.one.timers.claim(50, minute)).toEqual([])
+    })
+
+    test('a condition that does not hold leaves it where it is', async () => {
+      const office = await open()
+      const seen: string[] = []
+      office.authorizations.set('late', {
+        isAuthorized: ({ uid }, [answer]) => {
+          seen.push(uid)
+          return answer === 'yes'
+        },
+      })
+      const late = (answer: string): Rule => ({ scope: 'custom', constraint: 'late', name: 'late', params: [answer] })
+      const { id } = await office.ask({
+        escalations: [escalation(1, [office.group('chiefs')], { onlyIf: late('no') })],
+      })
+      await until(async () => (await office.sweep()) > 0)
+      expect((await office.one.approvals.get(id))?.approvers).toEqual(['boss', 'chief'])
+      expect(seen).toEqual(['subject'])
+    })
+
+    test('that finds nobody goes to those for that case, or stays, and the audit says so', async () => {
+      const office = await open()
+      const nobody = escalation(1, [office.group('nobody')])
+      const { id: assigned } = await office.ask({ escalations: [nobody], failure: [office.group('chiefs')] })
+      const { id: left } = await office.ask({ escalations: [nobody] })
+      await until(async () => {
+        await office.sweep()
+        return (await office.audited()).length >= 2
+      })
+      expect((await office.one.approvals.get(assigned))?.approvers).toEqual(['chief'])
+      expect(await office.one.approvals.get(left)).toMatchObject({ approvers: ['boss', 'chief'], state: 'open' })
+      expect(await office.audited()).toContain('gatehouse||escalation 1 found nobody|')
+    })
+
+    test('the last one is followed by those for that case after as long again', async () => {
+      const office = await open()
+      const { id } = await office.ask({
+        escalations: [escalation(1, [office.group('managers')])],
+        failure: [office.group('chiefs')],
+      })
+      await until(async () => {
+        await office.sweep()
+        return (await office.one.approvals.get(id))?.escalation === 2
+      })
+      expect((await office.one.approvals.get(id))?.approvers).toEqual(['chief'])
+    })
+
+    test('a directory that does not answer puts it off', async () => {
+      const office = await open()
+      const { id } = await office.ask({ escalations: [escalation(1, [office.group('chiefs')])] })
+      office.people.failure = new GatewayError('TARGET_UNREACHABLE', 'down')
+      await until(async () => (await office.sweep()) > 0)
+      office.people.failure = undefined
+      expect((await office.one.approvals.get(id))?.escalation).toBe(0)
+      expect(await office.one.timers.claim(5, minute)).toEqual([])
+    })
+  })
+
+  describe('reminders', () => {
+    test('go to the oldest first, once for each occasion, to those who may decide by then', async () => {
+      const office = await open()
+      const first = await office.ask()
+      await office.ask()
+      await office.mailedTo()
+      office.skewMillis = 3 * day
+      const remind = (key: string, limit: number) => office.desk().remind({ openForMillis: 2 * day, key, limit })
+      expect(await remind('monday', 1)).toBe(1)
+      const mails = await office.one.mails.claim(500, minute)
+      expect(mails.map(({ run }) => run)).toEqual([first.run, first.run])
+      expect(mails[0]?.text).toContain('"Access to the vault"')
+      expect(mails[0]?.text).toContain('3 days')
+      await remind('monday', 10)
+      expect(await office.mailedTo()).toEqual(['boss@x.org', 'chief@x.org'])
+      office.people.put('boss').put('new', ['managers'])
+      expect(await remind('tuesday', 10)).toBe(2)
+      expect(await office.mailedTo()).toEqual(['chief@x.org', 'chief@x.org', 'new@x.org', 'new@x.org'])
+      expect((await office.desk().list({ login: 'new' }, { limit: 5 })).approvals).toHaveLength(2)
+      office.skewMillis = 0
+      expect(await remind('wednesday', 10)).toBe(0)
+    })
+  })
+
+  describe('lists', () => {
+    test('come in pages of bounded size, each once', async () => {
+      const office = await open()
+      const ids: string[] = []
+      for (let i = 0; i < 7; i++) ids.push((await office.ask()).id)
+      const seen: string[] = []
+      let after: string | undefined
+      do {
+        const page = await office.desk().list(boss, { limit: 3, ...(after === undefined ? {} : { after }) })
+        expect(page.approvals.length).toBeLessThanOrEqual(3)
+        seen.push(...page.approvals.map(({ id }) => id))
+        after = page.next
+      } while (after !== undefined)
+      expect(seen).toEqual(ids)
+    })
+
+    test('ask the store once for a page, and the directory nothing', async () => {
+      const office = await open()
+      for (let i = 0; i < 5; i++) await office.ask()
+      office.people.failure = new Error('the directory is not to be asked')
+      const { approvals } = office.one
+      let asked = 0
+      const desk = office.desk(office.one, {
+        approvals: {
+          ...approvals,
+          listForApprovers: (logins, page) => {
+            asked++
+            return approvals.listForApprovers(logins, page)
+          },
+        },
+      })
+      expect((await desk.list(boss, { limit: 5 })).approvals).toHaveLength(5)
+      expect(asked).toBe(1)
+    })
+
+    test('of one who deputises for more than can be listed at once are still given', async () => {
+      const office = await open()
+      const ends = new Date(Date.now() + day)
+      for (let i = 0; i < 101; i++) {
+        const period = { id: newId(), login: `away${i}`, deputy: 'boss', starts: new Date(0), ends }
+        await office.one.delegations.add(period)
+      }
+      await office.ask()
+      expect((await office.desk().list(boss, { limit: 5 })).approvals).toHaveLength(1)
+    })
+  })
+})
+
+/** Bounded: what is due in a millisecond is due soon. */
+async function until(done: () => Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 200; i++) {
+    if (await done()) return
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  throw new Error('it did not happen')
+}

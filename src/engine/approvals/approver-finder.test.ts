@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'vitest'
+import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import { Dn } from '#identity/dn.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { Authorization } from '#sdk/authorization.ts'
+import type { Rule } from '#sdk/rule.ts'
+import { MemoryPeople } from '#testing/memory-people.ts'
+
+const people = (membersAreIds = false): MemoryPeople => {
+  const all = new MemoryPeople(membersAreIds)
+  all.put('ada', ['managers'], { department: ['it'] })
+  all.put('bob', ['managers'], { department: ['hr'] })
+  all.put('cy', [], { department: ['it'] })
+  all.putGroup('it-people', { memberURL: ['ldap:///ou=people,o=Tremolo??sub?(department=it)'] })
+  all.putGroup('broken', { memberURL: ['http://x'] })
+  return all
+}
+
+const dn = (text: string): Rule => ({ scope: 'dn', constraint: text, dn: Dn.parse(text) })
+const filter = (text: string): Rule => ({ scope: 'filter', constraint: text, filter: parseFilter(text) })
+const group = (scope: 'group' | 'dynamicGroup', name: string): Rule => {
+  const text = `cn=${name},ou=groups,ou=people,o=Tremolo`
+  return { scope, constraint: text, group: Dn.parse(text) }
+}
+const custom = (...params: string[]): Rule => ({ scope: 'custom', constraint: 'who', name: 'who', params })
+
+function finder(all = people(), authorizations: Record<string, Authorization> = {}): ApproverFinder {
+  const { directory, root } = all
+  return new ApproverFinder({
+    directory,
+    root,
+    authorizations: new Map(Object.entries(authorizations)),
+    log: silentLogger,
+  })
+}
+
+const found = async (rules: readonly Rule[], from = finder()): Promise<string[]> =>
+  (await from.find(rules)).map(({ login }) => login).sort()
+
+describe('each scope finds its people, and no groups', () => {
+  test('dn', async () => {
+    expect(await found([dn('ou=people,o=Tremolo')])).toEqual(['ada', 'bob', 'cy'])
+    expect(await found([dn('uid=BOB,ou=people,o=Tremolo')])).toEqual(['bob'])
+    expect(await found([dn('ou=eople,o=Tremolo')])).toEqual([])
+  })
+
+  test('filter', async () => {
+    expect(await found([filter('(department=it)')])).toEqual(['ada', 'cy'])
+    expect(await found([filter('(objectClass=*)')])).toEqual(['ada', 'bob', 'cy'])
+    expect(await found([filter('(cn=managers)')])).toEqual([])
+  })
+
+  test('group, whether its members are logins or ids', async () => {
+    expect(await found([group('group', 'managers')])).toEqual(['ada', 'bob'])
+    expect(await found([group('group', 'managers')], finder(people(true)))).toEqual(['ada', 'bob'])
+    expect(await found([group('group', 'none')])).toEqual([])
+  })
+
+  test('dynamicGroup', async () => {
+    expect(await found([group('dynamicGroup', 'it-people')])).toEqual(['ada', 'cy'])
+    expect(await found([group('dynamicGroup', 'none')])).toEqual([])
+    await expect(found([group('dynamicGroup', 'broken')])).rejects.toThrow(/LDAP URL/)
+  })
+
+  test('custom, by login or by name', async () => {
+    const who: Authorization = {
+      isAuthorized: () => true,
+      listPossibleApprovers: async ([first = '']) => [
+        first,
+        'uid=ada,ou=people,o=Tremolo',
+        'uid=x,o=Tremolo',
+        'a=b=c\\',
+      ],
+    }
+    expect(await found([custom('BOB')], finder(people(), { who }))).toEqual(['ada', 'bob'])
+    expect(await found([custom('bob')], finder(people(), { who: { isAuthorized: () => true } }))).toEqual([])
+    expect(await found([custom('bob')])).toEqual([])
+  })
+
+  test('several rules find everybody once', async () => {
+    expect(await found([group('group', 'managers'), filter('(department=it)')])).toEqual(['ada', 'bob', 'cy'])
+    expect(await found([])).toEqual([])
+  })
+})
+
+describe('too many are refused, never cut', () => {
+  const crowd = people()
+  for (let i = 0; i < 1000; i++) crowd.put(`c${i}`, [], { department: ['crowd'] })
+  crowd.put('one-more', [], { department: ['few'] })
+
+  test.each([
+    ['dn', dn('o=Tremolo')],
+    ['filter', filter('(department=crowd)')],
+  ] as const)('%s', async (_, rule) => {
+    await expect(found([rule], finder(crowd))).rejects.toMatchObject({ code: 'NO_APPROVERS' })
+    expect(await found([filter('(department=few)')], finder(crowd))).toEqual(['one-more'])
+  })
+
+  test('custom', async () => {
+    const names = Array.from({ length: 1000 }, (_, i) => `c${i}`)
+    const who: Authorization = { isAuthorized: () => true, listPossibleApprovers: async () => names }
+    await expect(found([custom()], finder(crowd, { who }))).rejects.toMatchObject({ code: 'NO_APPROVERS' })
+  })
+})
+
+test('a caller is the entry they are known by, or else those of their login', async () => {
+  const all = people()
+  const logins = async (login: string, name?: Dn) =>
+    (await finder(all).entriesOf({ login, ...(name === undefined ? {} : { dn: name }) })).map(
+      ({ dn: own }) => own.rdns[0],
+    )
+  expect(await logins('x', all.userDn('ada'))).toEqual([[{ type: 'uid', value: 'ada' }]])
+  expect(await logins('BOB', Dn.parse('uid=bob,ou=oauth2,o=Tremolo'))).toEqual([[{ type: 'uid', value: 'bob' }]])
+  expect(await logins('*')).toEqual([])
+  expect(await logins('')).toEqual([])
+})

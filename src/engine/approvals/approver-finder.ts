@@ -1,0 +1,137 @@
+import { parseMemberUrl } from '#engine/directory/member-url.ts'
+import type { DirectoryEntry, DirectorySearch, MemberDirectory } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { ApprovalUser } from '#sdk/approvals.ts'
+import type { Authorization } from '#sdk/authorization.ts'
+import type { Rule } from '#sdk/rule.ts'
+import { sameLogin } from '#sdk/workflow-user.ts'
+
+/** A search that finds this many may have found only some of them. */
+const tooMany = 1000
+/** Branches of the directory in which one login may stand. */
+const maxNamesakes = 20
+
+const people: Filter = { kind: 'present', attribute: 'uid' }
+const anything: Filter = { kind: 'present', attribute: 'objectClass' }
+
+/** Somebody whom rules name. */
+export interface Approver {
+  readonly login: string
+  readonly entry: DirectoryEntry
+}
+
+export interface FinderParts {
+  readonly directory: MemberDirectory
+  readonly root: Dn
+  readonly authorizations: ReadonlyMap<string, Authorization>
+  readonly log: Logger
+}
+
+/** Finds people in the directory: those whom rules name, and those who ask. What it throws is worth a retry. */
+export class ApproverFinder {
+  readonly #parts: FinderParts
+
+  constructor(parts: FinderParts) {
+    this.#parts = parts
+  }
+
+  /** Everybody whom one of the rules names, each once. Throws NO_APPROVERS when they are 1,000 or more. */
+  async find(rules: readonly Rule[]): Promise<readonly Approver[]> {
+    const found = new Map<string, Approver>()
+    for (const rule of rules) {
+      for (const entry of await this.#entries(rule)) {
+        const login = entry.attributes.first('uid')
+        if (login === undefined || login === '') continue
+        const key = login.toLowerCase()
+        if (!found.has(key)) found.set(key, { login, entry })
+      }
+      if (found.size >= tooMany) throw tooManyFound(rule)
+    }
+    return [...found.values()]
+  }
+
+  /** The entry the caller is known by, or else all that have the caller's login. */
+  async entriesOf({ login, dn }: ApprovalUser): Promise<readonly DirectoryEntry[]> {
+    if (dn !== undefined) {
+      const own = await this.#search({ base: dn, scope: 'base', filter: people, limit: 1 })
+      if (own.length > 0) return own
+    }
+    if (login === '') return []
+    const filter: Filter = { kind: 'equal', attribute: 'uid', value: login }
+    const found = await this.#search({ base: this.#parts.root, scope: 'sub', filter, limit: maxNamesakes })
+    return found.filter(({ attributes }) => attributes.values('uid').some((uid) => sameLogin(uid, login)))
+  }
+
+  async #entries(rule: Rule): Promise<readonly DirectoryEntry[]> {
+    const { directory, root } = this.#parts
+    switch (rule.scope) {
+      case 'dn':
+        return this.#all(rule, { base: rule.dn, scope: 'sub', filter: people })
+      case 'filter':
+        return this.#all(rule, { base: root, scope: 'sub', filter: { kind: 'and', filters: [people, rule.filter] } })
+      case 'group': {
+        const members = await directory.members(rule.group, tooMany)
+        if (members.length >= tooMany) throw tooManyFound(rule)
+        return members
+      }
+      case 'dynamicGroup':
+        return this.#dynamicMembers(rule)
+      case 'custom':
+        return this.#listed(rule)
+    }
+  }
+
+  async #dynamicMembers(rule: Rule & { readonly group: Dn }): Promise<readonly DirectoryEntry[]> {
+    const [group] = await this.#search({ base: rule.group, scope: 'base', filter: anything, limit: 1 })
+    const found: DirectoryEntry[] = []
+    for (const url of group?.attributes.values('memberURL') ?? []) {
+      const { base, scope, filter } = parseMemberUrl(url)
+      found.push(...(await this.#all(rule, { base, scope, filter: { kind: 'and', filters: [people, filter] } })))
+      if (found.length >= tooMany) throw tooManyFound(rule)
+    }
+    return found
+  }
+
+  /** Whom a custom authorization says it would let pass: names of entries, or logins. */
+  async #listed(rule: Rule & { readonly scope: 'custom' }): Promise<readonly DirectoryEntry[]> {
+    const authorization = this.#parts.authorizations.get(rule.name)
+    if (authorization?.listPossibleApprovers === undefined) {
+      this.#parts.log.warn('a custom authorization cannot say who may approve', { authorization: rule.name })
+      return []
+    }
+    const names = await authorization.listPossibleApprovers(rule.params)
+    if (names.length >= tooMany) throw tooManyFound(rule)
+    const found: DirectoryEntry[] = []
+    for (const name of names) found.push(...(await this.entriesOf(asUser(name))))
+    return found
+  }
+
+  async #all(rule: Rule, search: Omit<DirectorySearch, 'limit'>): Promise<readonly DirectoryEntry[]> {
+    const found = await this.#search({ ...search, limit: tooMany })
+    if (found.length >= tooMany) throw tooManyFound(rule)
+    return found
+  }
+
+  #search(search: DirectorySearch): Promise<readonly DirectoryEntry[]> {
+    return this.#parts.directory.search(search)
+  }
+}
+
+function asUser(name: string): ApprovalUser {
+  if (!name.includes('=')) return { login: name }
+  try {
+    // A name that is not in the directory is no login either.
+    return { login: '', dn: Dn.parse(name) }
+  } catch {
+    return { login: name }
+  }
+}
+
+const tooManyFound = ({ scope, constraint }: Rule): GatewayError =>
+  new GatewayError(
+    'NO_APPROVERS',
+    `the rule ${scope} "${constraint}" finds ${tooMany} people or more, so none is asked`,
+  )

@@ -1,0 +1,60 @@
+import { hasAny } from '#engine/approvals/approval-authority.ts'
+import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import { type ApprovalLinks, type LinkedApproval, withApprovalLinks } from '#engine/approvals/links/approval-links.ts'
+import { newMails } from '#engine/mail/mail-outbox.ts'
+import { isMailAddress, type MailText, type StepMail } from '#sdk/mail.ts'
+import type { DelegationStore } from '#storage/delegation-store.ts'
+import type { NewMail } from '#storage/mail-store.ts'
+
+/** Deputies are looked for where the approvers are no more than this. */
+const maxRepresented = 100
+const maxAddresses = 3
+
+/** The addresses by which one approver may decide; undefined where there is no page for them. */
+export type LinksFor = (approval: LinkedApproval, approver: string) => Promise<ApprovalLinks | undefined>
+
+export interface ApproverMailParts {
+  readonly finder: ApproverFinder
+  readonly delegations: Pick<DelegationStore, 'deputiesOf'>
+  readonly linksFor?: LinksFor
+}
+
+export interface MailOccasion {
+  readonly run: string
+  readonly step: number
+  /** Tells apart what is mailed about one approval at several times. */
+  readonly occasion: string
+  /** As it is going to be stored. */
+  readonly approval: LinkedApproval
+  /** Who is to decide nothing, and so is told nothing. */
+  readonly involved: readonly string[]
+}
+
+/** Mails to approvers and to their deputies of this moment, each with links of their own. */
+export async function approverMails(
+  approvers: readonly Approver[],
+  mail: MailText & { readonly address: string },
+  about: MailOccasion,
+  { finder, delegations, linksFor }: ApproverMailParts,
+): Promise<NewMail[]> {
+  const { address, ...text } = mail
+  const told = [...approvers]
+  if (approvers.length <= maxRepresented) {
+    for (const { login } of approvers) {
+      for (const deputy of await delegations.deputiesOf(login)) {
+        if (hasAny(about.involved, [deputy]) || told.some((one) => hasAny([one.login], [deputy]))) continue
+        const [entry] = await finder.entriesOf({ login: deputy })
+        if (entry !== undefined) told.push({ login: deputy, entry })
+      }
+    }
+  }
+  const mails: StepMail[] = []
+  for (const { login, entry } of told) {
+    const addresses = entry.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses)
+    if (addresses.length === 0) continue
+    const links = await linksFor?.(about.approval, login)
+    const said = links === undefined ? text : withApprovalLinks(text, links)
+    for (const recipient of addresses) mails.push({ ...said, recipient })
+  }
+  return newMails(about.run, about.step, mails, about.occasion)
+}

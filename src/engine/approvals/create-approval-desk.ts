@@ -1,0 +1,179 @@
+import { approvalRow } from '#engine/approvals/approval-audit.ts'
+import { ApprovalAuthority, hasAny, loginsOf, type Standing } from '#engine/approvals/approval-authority.ts'
+import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
+import { readPlan } from '#engine/approvals/approval-plan.ts'
+import { approvalItem, approvalRecord, approvalView } from '#engine/approvals/approval-views.ts'
+import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import type { LinksFor } from '#engine/approvals/approver-mail.ts'
+import { delegate, endDelegation } from '#engine/approvals/delegations.ts'
+import { escalate } from '#engine/approvals/escalating.ts'
+import { openApproval } from '#engine/approvals/opening.ts'
+import { remind } from '#engine/approvals/reminding.ts'
+import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import type { MemberDirectory } from '#identity/directory.ts'
+import type { Dn } from '#identity/dn.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { ApprovalDecision } from '#sdk/approval.ts'
+import type { ApprovalItems, ApprovalUser, ApprovalView, ApprovalVote } from '#sdk/approvals.ts'
+import type { Authorization } from '#sdk/authorization.ts'
+import type { Approval, ApprovalStore, ApprovalSummary } from '#storage/approval-store.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
+import type { DelegationStore } from '#storage/delegation-store.ts'
+import type { MailStore } from '#storage/mail-store.ts'
+
+const maxComment = 2000
+/** So many logins the store lists at once, the caller's own among them. */
+const maxListed = 100
+const maxOfRun = 100
+
+export interface DeskParts {
+  readonly approvals: ApprovalStore
+  readonly delegations: DelegationStore
+  readonly mails: Pick<MailStore, 'add'>
+  readonly audit: Pick<AuditStore, 'append'>
+  readonly directory: MemberDirectory
+  /** Where people are looked for. */
+  readonly root: Dn
+  readonly rules: Pick<RuleEvaluator, 'decide'>
+  readonly authorizations: ReadonlyMap<string, Authorization>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly linksFor?: LinksFor
+}
+
+export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
+  const finder = new ApproverFinder(parts)
+  const authority = new ApprovalAuthority({ ...parts, finder })
+  const all = { ...parts, finder, authority }
+  const { approvals, delegations } = parts
+
+  const standingOf = (approval: Approval, user: ApprovalUser): Promise<Standing> =>
+    authority.standing(approval, readPlan(approval.rules), user)
+
+  const get = async (user: ApprovalUser, id: string): Promise<ApprovalView | undefined> => {
+    const approval = await approvals.get(id)
+    if (approval === undefined) return undefined
+    const standing = await standingOf(approval, user)
+    if (standing.kind !== 'none') return approvalView(approval, standing)
+    const decided = approval.decidedBy !== undefined && hasAny([approval.decidedBy], [user.login])
+    return decided ? approvalView(approval, standing) : undefined
+  }
+
+  return {
+    open: (request, run) => openApproval(request, run, all),
+    escalate: (timer) => escalate(timer, all),
+    remind: (request) => remind(request, all),
+    get,
+
+    async ofRun(run) {
+      const found = await approvals.listOfRun(run)
+      const whole = await Promise.all(found.slice(0, maxOfRun).map(({ id }) => approvals.get(id)))
+      return whole.filter((approval) => approval !== undefined).map(approvalRecord)
+    },
+
+    async list(user, page): Promise<ApprovalItems> {
+      const own = await ownLogins(user, finder)
+      const represented = await representedBy(own, delegations)
+      const found = await approvals.listForApprovers([...own, ...represented].slice(0, maxListed), page)
+      const shown = await Promise.all(
+        found.approvals.map(async (one) => ((await isHidden(one, own, approvals)) ? [] : [approvalItem(one)])),
+      )
+      return { approvals: shown.flat(), ...(found.next === undefined ? {} : { next: found.next }) }
+    },
+
+    async decide(user, vote): Promise<ApprovalView> {
+      const approval = await approvals.get(vote.approval)
+      const standing = approval === undefined ? undefined : await standingOf(approval, user)
+      if (approval === undefined || standing === undefined || standing.kind === 'none') {
+        throw new GatewayError('NOT_FOUND', `"${user.login}" has no approval ${vote.approval}`)
+      }
+      checkVote(vote)
+      if (standing.kind === 'barred') throw barred(approval, user)
+      if (vote.version !== undefined && vote.version !== approval.version) {
+        throw new GatewayError('VERSION_MISMATCH', `approval ${approval.id} has version ${approval.version} by now`)
+      }
+      const decided = await store(approval, standing, user, vote, parts)
+      return approvalView(decided, standing)
+    },
+
+    delegate: (user, period) => delegate(user, period, all),
+    delegations: (user) => delegations.listOf(user.login),
+    endDelegation: (user, id) => endDelegation(user, id, all),
+    represents: async (user) => representedBy(await ownLogins(user, finder), delegations),
+  }
+}
+
+/** The login that was authenticated, and that of the entry the caller is known by. */
+async function ownLogins(user: ApprovalUser, finder: ApproverFinder): Promise<string[]> {
+  return loginsOf(user, user.dn === undefined ? [] : await finder.entriesOf(user))
+}
+
+async function representedBy(logins: readonly string[], delegations: DelegationStore): Promise<string[]> {
+  const found = await Promise.all(logins.map((login) => delegations.representedBy(login)))
+  return found.flat()
+}
+
+/** Somebody else's, which the caller asked for or is the subject of, and so may not decide in the other's place. */
+async function isHidden(
+  { id, requestor, subject }: ApprovalSummary,
+  own: readonly string[],
+  approvals: ApprovalStore,
+): Promise<boolean> {
+  if (!hasAny([requestor, subject], own)) return false
+  return !hasAny((await approvals.get(id))?.approvers ?? [], own)
+}
+
+function checkVote({ comment = '' }: ApprovalVote): void {
+  if (comment.length <= maxComment) return
+  throw new GatewayError('BAD_REQUEST', 'a comment is too long', {
+    publicText: `A comment has at most ${maxComment} characters.`,
+  })
+}
+
+const barred = ({ id }: Approval, { login }: ApprovalUser): GatewayError =>
+  new GatewayError('ACCESS_DENIED', `"${login}" asked for what approval ${id} is about, or is its subject`, {
+    publicText: 'Whoever asked for something, or is to get it, cannot approve it.',
+  })
+
+/** Of those who decide at the same time one succeeds; the others are told by CONFLICT. */
+async function store(
+  approval: Approval,
+  { onBehalfOf }: { readonly onBehalfOf?: string },
+  { login }: ApprovalUser,
+  { approve, comment, requestId }: ApprovalVote,
+  { approvals, clock }: DeskParts,
+): Promise<Approval> {
+  const { id, version } = approval
+  const outcome = approve ? 'approved' : 'denied'
+  const said = {
+    ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+    ...(comment === undefined || comment === '' ? {} : { comment }),
+  }
+  const signal: ApprovalDecision = { kind: 'approval', approval: id, approved: approve, by: login, ...said }
+  const actor = {
+    requestor: onBehalfOf ?? login,
+    ...(onBehalfOf === undefined ? {} : { caller: login }),
+    ...(said.comment === undefined ? {} : { reason: said.comment }),
+    ...(requestId === undefined ? {} : { requestId }),
+  }
+  try {
+    return await approvals.decide({
+      approval: id,
+      version,
+      outcome,
+      by: login,
+      ...said,
+      signal: { ...signal },
+      audit: [approvalRow(approval, actor, clock(), outcome)],
+    })
+  } catch (error) {
+    if (!(error instanceof GatewayError) || (error.code !== 'CONFLICT' && error.code !== 'VERSION_MISMATCH'))
+      throw error
+    throw new GatewayError('CONFLICT', `approval ${id} was decided, given to others or ended meanwhile`, {
+      cause: error,
+      publicText: 'Somebody else has decided this meanwhile, or it is no longer open.',
+    })
+  }
+}

@@ -1,0 +1,55 @@
+import { escapeHtml } from '#kernel/html.ts'
+import { approvalLinkKey, signApprovalLink } from '#sdk/approval-link.ts'
+import type { KeySource } from '#sdk/host.ts'
+import type { MailText } from '#sdk/mail.ts'
+import { htmlOfText } from '#sdk/mail-body.ts'
+
+/** An approval as it is going to be stored: its id, and the version it has then (1 when it is opened). */
+export interface LinkedApproval {
+  readonly id: string
+  readonly version: number
+}
+
+export interface ApprovalLinks {
+  readonly approve: string
+  readonly deny: string
+}
+
+export interface LinkOptions {
+  /** Where `filters.ApprovalLink` answers, as people reach it. */
+  readonly url: string
+  readonly expires: Date
+  readonly keys: Pick<KeySource, 'secretKeys'>
+}
+
+/**
+ * The two addresses by which one approver may decide one approval. They are good until they expire, until somebody has
+ * decided, and until the approval is given to others.
+ */
+export async function approvalLinks(
+  { id, version }: LinkedApproval,
+  approver: string,
+  { url, expires, keys }: LinkOptions,
+): Promise<ApprovalLinks> {
+  const key = await approvalLinkKey(keys)
+  const link = async (approve: boolean): Promise<string> => {
+    const address = new URL(url)
+    const claims = { approval: id, version, approver, approve }
+    address.searchParams.set('token', await signApprovalLink(claims, expires, key))
+    return address.href
+  }
+  return { approve: await link(true), deny: await link(false) }
+}
+
+/** The mail with both links below what it says. */
+export function withApprovalLinks(mail: MailText, { approve, deny }: ApprovalLinks): MailText {
+  const anchor = (address: string, label: string) => `<a href="${escapeHtml(address)}">${label}</a>`
+  const links = `<p>${anchor(approve, 'Approve')} &nbsp; ${anchor(deny, 'Deny')}</p>`
+  const html = mail.html ?? htmlOfText(mail.text)
+  const end = html.search(/<\/body\s*>/i)
+  return {
+    ...mail,
+    text: `${mail.text.trimEnd()}\n\nApprove:\n${approve}\n\nDeny:\n${deny}\n`,
+    html: end < 0 ? html + links : html.slice(0, end) + links + html.slice(end),
+  }
+}

@@ -1,0 +1,104 @@
+import { hasAny } from '#engine/approvals/approval-authority.ts'
+import { approvalData } from '#engine/approvals/approval-data.ts'
+import { type ApprovalRun, escalationTimer } from '#engine/approvals/approval-desk.ts'
+import { type ApprovalPlan, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
+import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import { spanMillis, sumOfSpans } from '#kernel/time-span.ts'
+import type { ApprovalRequest } from '#sdk/approval.ts'
+import type { Rule } from '#sdk/rule.ts'
+import type { NewApproval } from '#storage/approval-store.ts'
+import type { NewTimer } from '#storage/timer-store.ts'
+
+export interface OpeningParts extends ApproverMailParts {
+  readonly clock: Clock
+}
+
+/** The approval as it is committed with the step that waits for it. */
+export async function openApproval(
+  request: ApprovalRequest,
+  run: ApprovalRun,
+  parts: OpeningParts,
+): Promise<NewApproval> {
+  const { label, allowSelf, escalations, failure, mail } = request
+  const involved = involvedIn(run)
+  const barred = allowSelf ? [] : involved
+  let rules = request.approvers
+  let approvers = await findApprovers(rules, barred, parts.finder)
+  if (approvers.length === 0 && failure !== undefined) {
+    rules = failure
+    approvers = await findApprovers(rules, barred, parts.finder)
+  }
+  if (approvers.length === 0) throw nobody(label, request.approvers)
+  const plan: ApprovalPlan = {
+    approvers: rules,
+    involved,
+    escalations: escalations.map(({ approvers: next, onlyIf }) => ({
+      approvers: next,
+      ...(onlyIf === undefined ? {} : { onlyIf }),
+    })),
+    ...(failure === undefined ? {} : { failure }),
+    ...(mail === undefined ? {} : { mail }),
+  }
+  const id = newId()
+  const about = { run: run.id, step: run.step, occasion: id, approval: { id, version: 1 }, involved }
+  return {
+    id,
+    step: run.step,
+    label,
+    approvers: approvers.map(({ login }) => login),
+    allowSelf,
+    rules: readable(plan),
+    data: approvalData(run.user, run.request),
+    timers: escalationTimers(request, parts.clock()),
+    mails: mail === undefined ? [] : await approverMails(approvers, mail, about, parts),
+  }
+}
+
+/** Those whom the rules name, without those who may not decide. */
+export async function findApprovers(
+  rules: readonly Rule[],
+  barred: readonly string[],
+  finder: ApproverFinder,
+): Promise<readonly Approver[]> {
+  return (await finder.find(rules)).filter(({ login }) => !hasAny(barred, [login]))
+}
+
+/** Everybody in whose interest the decision may be. */
+function involvedIn({ subject, requestor, caller, user }: ApprovalRun): string[] {
+  const all = [requestor, subject, user.userID, ...(caller === undefined ? [] : [caller])]
+  return [...new Set(all)]
+}
+
+/**
+ * One timer for each escalation, and one behind the last where the approval is to go to others then. Each is due that
+ * long after the commit, by the clock of the store; this process's clock only says how long the months are.
+ */
+function escalationTimers({ escalations, failure }: ApprovalRequest, now: Date): NewTimer[] {
+  const spans = escalations.map(({ after }) => after)
+  const last = spans.at(-1)
+  if (failure !== undefined && last !== undefined) spans.push(last)
+  return spans.map((_, i) => {
+    const inMillis = spanMillis(now, sumOfSpans(spans.slice(0, i + 1)))
+    if (inMillis === undefined) throw new GatewayError('WORKFLOW_FAILED', 'an escalation would be due in 100 years')
+    return { id: newId(), kind: escalationTimer, due: { inMillis }, data: { escalation: i + 1 } }
+  })
+}
+
+/** Stored as it can be read again: better to fail now than when somebody decides. */
+function readable(plan: ApprovalPlan): ReturnType<typeof storePlan> {
+  const stored = storePlan(plan)
+  readPlan(stored)
+  return stored
+}
+
+function nobody(label: string, rules: readonly Rule[]): GatewayError {
+  const asked = rules.map(({ scope, constraint }) => `${scope} "${constraint}"`).join(', ')
+  return new GatewayError(
+    'NO_APPROVERS',
+    `nobody may decide "${label}": ${asked === '' ? 'no rule could be filled with values' : asked}`,
+  )
+}

@@ -1,0 +1,24 @@
+import { Dn } from '#identity/dn.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+
+/** Whom a dynamic group covers. */
+export interface MemberUrl {
+  readonly base: Dn
+  readonly scope: 'base' | 'one' | 'sub'
+  readonly filter: Filter
+}
+
+const anything = parseFilter('(objectClass=*)')
+
+/** `ldap:///base??scope?filter` (RFC 4516); attributes and host are ignored. Throws for anything else. */
+export function parseMemberUrl(url: string): MemberUrl {
+  const match = /^ldap:\/\/[^/]*\/([^?]*)(?:\?([^?]*))?(?:\?([^?]*))?(?:\?([^?]*))?$/i.exec(url)
+  if (match === null) throw new Error(`memberURL is not an LDAP URL: ${url}`)
+  const [, base = '', , scope = '', filter = ''] = match
+  return {
+    base: Dn.parse(decodeURIComponent(base)),
+    scope: scope === 'sub' || scope === 'one' ? scope : 'base',
+    filter: filter === '' ? anything : parseFilter(decodeURIComponent(filter)),
+  }
+}

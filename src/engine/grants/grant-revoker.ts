@@ -1,0 +1,64 @@
+import { ownTarget } from '#engine/approvals/approval-audit.ts'
+import { removalParameters, removalWorkflow } from '#engine/grants/removal-workflow.ts'
+import type { Runs } from '#engine/workflow/runs.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { WorkflowCall } from '#sdk/workflow.ts'
+import type { Grant, GrantStore } from '#storage/grant-store.ts'
+import type { RunStore } from '#storage/run-store.ts'
+
+export interface RevokerParts {
+  readonly grants: Pick<GrantStore, 'due'>
+  readonly store: Pick<RunStore, 'record'>
+  readonly runs: Pick<Runs, 'prepare'>
+  readonly log: Logger
+}
+
+const batch = 100
+
+/**
+ * Ends the grants that are due, earliest first, and starts a run for each that takes the access away: one transaction, so
+ * that each is taken away once, whoever else does the same at this moment. One that was extended meanwhile stays. How many.
+ */
+export async function revokeDue(parts: RevokerParts, signal?: AbortSignal): Promise<number> {
+  let revoked = 0
+  for (;;) {
+    const due = await parts.grants.due(batch)
+    let ended = 0
+    for (const grant of due) {
+      if (signal?.aborted === true) return revoked
+      if (await revoke(grant, parts)) ended++
+    }
+    revoked += ended
+    // Where none of them could be ended, those behind them wait for the next time.
+    if (due.length < batch || ended === 0) return revoked
+  }
+}
+
+async function revoke(grant: Grant, { store, runs, log }: RevokerParts): Promise<boolean> {
+  try {
+    const run = await runs.prepare(removalCall(grant))
+    await store.record({ revokes: [{ grant: grant.id, onlyDue: true }], starts: [run] })
+    log.info('access has expired', { grant: grant.id, target: grant.target, kind: grant.kind, workflowId: run.id })
+    return true
+  } catch (err) {
+    if (err instanceof GatewayError && err.code === 'CONFLICT') return false
+    log.error('expired access could not be taken back', { grant: grant.id, target: grant.target, err })
+    return false
+  }
+}
+
+const removalCall = ({ target, subject, kind, name, expires, run }: Grant): WorkflowCall => ({
+  name: removalWorkflow,
+  requestor: ownTarget,
+  user: { userID: subject, attributes: new Attributes(), groups: [] },
+  keepGroups: true,
+  asynchronous: true,
+  reason: `given until ${expires.toISOString()}${run === undefined ? '' : ` by run ${run}`}`,
+  params: {
+    [removalParameters.target]: target,
+    [removalParameters.kind]: kind,
+    [removalParameters.name]: name,
+  },
+})

@@ -1,0 +1,117 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createGrantAccess } from '#engine/grants/grant-access.ts'
+import { revokeDue } from '#engine/grants/grant-revoker.ts'
+import { removalWorkflow } from '#engine/grants/removal-workflow.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { newId } from '#kernel/ids.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { WorkflowCall } from '#sdk/workflow.ts'
+import { newRun } from '#storage/conformance/workflow-stores.ts'
+import type { NewGrant } from '#storage/grant-store.ts'
+import { openStorage, type Storage } from '#storage/open.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+
+const day = 24 * 60 * 60_000
+const ago = { inMillis: -1 }
+
+const grant = (name: string, expires: NewGrant['expires'] = ago, more: Partial<NewGrant> = {}): NewGrant => ({
+  id: newId(),
+  target: 'store',
+  subject: 'ann',
+  kind: 'group',
+  name,
+  expires,
+  run: 'run-0',
+  ...more,
+})
+
+async function processAt(url: string): Promise<Storage> {
+  const storage = openStorage({ url, clock: systemClock, log: silentLogger })
+  onTestFinished(() => storage.close())
+  await storage.ready()
+  return storage
+}
+
+/** What one process does with what is due; the calls it prepared runs for. */
+async function sweep(storage: Storage, meanwhile: (call: WorkflowCall) => Promise<void> = async () => {}) {
+  const calls: WorkflowCall[] = []
+  const prepare = async (call: WorkflowCall) => {
+    await meanwhile(call)
+    calls.push(call)
+    return newRun(newId(), { name: call.name, subject: call.user.userID, requestor: call.requestor })
+  }
+  const { grants, runs: store } = storage
+  const revoked = await revokeDue({ grants, store, runs: { prepare }, log: silentLogger })
+  return { revoked, calls }
+}
+
+const started = async (storage: Storage) => (await storage.runs.list({ limit: 500 })).runs
+
+onEachDatabase('access that ends', (freshUrl) => {
+  describe('when its time has passed', () => {
+    test('is revoked, and a run is started that takes it away, once', async () => {
+      const storage = await processAt(await freshUrl())
+      await storage.grants.add([grant('vault'), grant('later', { inMillis: day })])
+      const { revoked, calls } = await sweep(storage)
+      expect(revoked).toBe(1)
+      expect(calls).toMatchObject([
+        {
+          name: removalWorkflow,
+          requestor: 'gatehouse',
+          user: { userID: 'ann', groups: [] },
+          keepGroups: true,
+          asynchronous: true,
+          reason: expect.stringContaining('run-0'),
+          params: { accessTarget: 'store', accessKind: 'group', accessName: 'vault' },
+        },
+      ])
+      expect(await started(storage)).toMatchObject([{ name: removalWorkflow, subject: 'ann', state: 'ready' }])
+      expect((await sweep(storage)).revoked).toBe(0)
+      expect(await storage.grants.listOfSubject('ann')).toMatchObject([{ name: 'later' }])
+    })
+
+    test('of two processes at the same time one takes each', async () => {
+      const url = await freshUrl()
+      const [one, two] = [await processAt(url), await processAt(url)]
+      await one.grants.add(Array.from({ length: 120 }, (_, i) => grant(`g${i}`, ago, { subject: `s${i}` })))
+      const [first, second] = await Promise.all([sweep(one), sweep(two)])
+      expect(first.revoked + second.revoked).toBe(120)
+      expect(await started(one)).toHaveLength(120)
+    })
+
+    test('is not taken away when it was extended at the last moment', async () => {
+      const storage = await processAt(await freshUrl())
+      const given = grant('vault')
+      await storage.grants.add([given])
+      const { revoked } = await sweep(storage, async () => {
+        await createGrantAccess(storage.grants).extend(given.id, { inMillis: day })
+      })
+      expect(revoked).toBe(0)
+      expect(await started(storage)).toEqual([])
+      expect(await createGrantAccess(storage.grants).ofSubject('ANN')).toMatchObject([{ id: given.id, name: 'vault' }])
+    })
+
+    test('one that cannot be taken away does not keep the others', async () => {
+      const storage = await processAt(await freshUrl())
+      await storage.grants.add([grant('stuck', { inMillis: -1000 }), grant('vault')])
+      const { revoked } = await sweep(storage, async ({ params }) => {
+        if (params['accessName'] === 'stuck') throw new Error('no such thing')
+      })
+      expect(revoked).toBe(1)
+      expect((await storage.grants.due(5)).map(({ name }) => name)).toEqual(['stuck'])
+    })
+  })
+
+  test('asking for the same access again gives it more time, never less', async () => {
+    const storage = await processAt(await freshUrl())
+    const first = grant('vault', { inMillis: day })
+    await storage.grants.add([first])
+    await storage.grants.add([grant('VAULT', { inMillis: 3 * day })])
+    await storage.grants.add([grant('vault', ago)])
+    const [held, ...others] = await createGrantAccess(storage.grants).ofSubject('ann')
+    expect(others).toEqual([])
+    expect(held?.id).toBe(first.id)
+    expect(held?.expires.getTime()).toBeGreaterThan(Date.now() + 2 * day)
+    expect((await sweep(storage)).revoked).toBe(0)
+  })
+})

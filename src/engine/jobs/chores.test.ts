@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import type { ReminderRequest } from '#engine/approvals/approval-desk.ts'
+import { createChores } from '#engine/jobs/chores.ts'
+
+const now = Date.UTC(2025, 0, 31)
+const going = new AbortController().signal
+
+function chores(pruned: string[] = []) {
+  const store = (name: string) => ({
+    prune: async (before: Date) => pruned.push(`${name} ${before.toISOString().slice(0, 10)}`),
+  })
+  const reminders: ReminderRequest[] = []
+  const made = createChores({
+    clock: () => new Date(now),
+    stores: {
+      runs: store('runs'),
+      mails: store('mails'),
+      idempotency: store('keys'),
+      jobRuns: store('jobs'),
+      audit: store('audit'),
+      sessions: { deleteExpired: async () => 4 },
+    },
+    approvals: {
+      remind: async (reminder) => {
+        reminders.push(reminder)
+        return 2
+      },
+    },
+    revokeDue: async () => 3,
+  })
+  return { made, pruned, reminders }
+}
+
+test('only what has a retention is forgotten', async () => {
+  const { made, pruned } = chores()
+  expect(await made.cleanUp({ runs: 30, mails: 1 }, going)).toEqual({ runs: 1, mails: 2, sessions: 4 })
+  expect(pruned).toEqual(['runs 2025-01-01', 'mails 2025-01-30'])
+  await made.cleanUp({ idempotencyKeys: 1, jobRuns: 2, audit: 3 }, going)
+  expect(pruned.slice(2)).toEqual(['keys 2025-01-30', 'jobs 2025-01-29', 'audit 2025-01-28'])
+})
+
+test('cleaning up ends when it is told to', async () => {
+  const { made, pruned } = chores()
+  await expect(made.cleanUp({ runs: 30 }, AbortSignal.abort(new Error('time')))).rejects.toThrow('time')
+  expect(pruned).toEqual([])
+})
+
+test('days are told to the approvals as a time', async () => {
+  const { made, reminders } = chores()
+  const reminder = { days: 2, key: 'k', message: 'm', mailAttribute: undefined, limit: 10 }
+  expect(await made.remindApprovers(reminder)).toBe(2)
+  expect(reminders).toEqual([{ openForMillis: 2 * 24 * 3600_000, key: 'k', message: 'm', limit: 10 }])
+  expect(await made.revokeExpired(going)).toBe(3)
+})

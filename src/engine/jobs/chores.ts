@@ -1,0 +1,64 @@
+import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { Chores } from '#sdk/chores.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
+import type { IdempotencyStore } from '#storage/idempotency-store.ts'
+import type { JobRunStore } from '#storage/job-run-store.ts'
+import type { MailStore } from '#storage/mail-store.ts'
+import type { RunStore } from '#storage/run-store.ts'
+import type { SessionStore } from '#storage/session-store.ts'
+
+/** What is cleaned up. */
+export interface CleanStores {
+  readonly runs: Pick<RunStore, 'prune'>
+  readonly mails: Pick<MailStore, 'prune'>
+  readonly idempotency: Pick<IdempotencyStore, 'prune'>
+  readonly jobRuns: Pick<JobRunStore, 'prune'>
+  readonly audit: Pick<AuditStore, 'prune'>
+  readonly sessions: Pick<SessionStore, 'deleteExpired'>
+}
+
+export interface ChoreParts {
+  readonly stores: CleanStores
+  readonly clock: Clock
+  readonly approvals: Pick<ApprovalDesk, 'remind'>
+  /** Starts the runs that take back access whose time has passed; how many. */
+  revokeDue(signal: AbortSignal): Promise<number>
+}
+
+const dayMillis = 24 * 3600_000
+
+export function createChores({ stores, clock, approvals, revokeDue }: ChoreParts): Chores {
+  return {
+    remindApprovers: ({ days, key, message, mailAttribute, limit }) =>
+      approvals.remind({
+        openForMillis: days * dayMillis,
+        key,
+        message,
+        limit,
+        ...(mailAttribute === undefined ? {} : { mailAttribute }),
+      }),
+    async cleanUp(retention, signal) {
+      const { runs, mails, idempotencyKeys, jobRuns, audit } = retention
+      const work: readonly (readonly [name: string, days: number | undefined, store: Pruned])[] = [
+        ['runs', runs, stores.runs],
+        ['mails', mails, stores.mails],
+        ['idempotencyKeys', idempotencyKeys, stores.idempotency],
+        ['jobRuns', jobRuns, stores.jobRuns],
+        ['audit', audit, stores.audit],
+      ]
+      const removed: Record<string, number> = {}
+      for (const [name, days, store] of work) {
+        signal.throwIfAborted()
+        if (days !== undefined) removed[name] = await store.prune(new Date(clock().getTime() - days * dayMillis))
+      }
+      removed['sessions'] = await stores.sessions.deleteExpired(clock())
+      return removed
+    },
+    revokeExpired: revokeDue,
+  }
+}
+
+interface Pruned {
+  prune(before: Date): Promise<number>
+}

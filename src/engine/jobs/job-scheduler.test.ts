@@ -1,0 +1,304 @@
+import { describe, expect, test } from 'vitest'
+import { JobScheduler, type ScheduledJob } from '#engine/jobs/job-scheduler.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { readSchedule } from '#kernel/schedule.ts'
+import type { Job, JobContext } from '#sdk/job.ts'
+import { MemoryJobRunStore } from '#testing/memory-job-run-store.ts'
+
+const minute = 60_000
+const start = Date.UTC(2025, 2, 10, 12, 0, 30)
+
+/** One database, and a clock that the test moves for all. */
+function world() {
+  const time = { now: start }
+  const store = new MemoryJobRunStore(() => time.now)
+  const outcomes: string[] = []
+  const process = (jobs: readonly ScheduledJob[], own: { now: number } = time, times = {}) =>
+    new JobScheduler(
+      jobs,
+      {
+        store,
+        worker: `w${Math.random()}`,
+        clock: () => new Date(own.now),
+        log: silentLogger,
+        meter: { ended: (job, outcome) => void outcomes.push(`${job} ${outcome}`) },
+      },
+      { sweepMillis: 0, graceMillis: 20, drainMillis: 20, ...times },
+    )
+  return { time, store, outcomes, process }
+}
+
+function everyMinute(run: Job['run'], more: Partial<ScheduledJob> = {}): ScheduledJob {
+  const fields = { seconds: '0', minutes: '*', hours: '*', dayOfMonth: '*', month: '*', dayOfWeek: '?', year: '*' }
+  const schedule = readSchedule(fields, 'UTC', (field, message) => {
+    throw new Error(`${field} ${message}`)
+  })
+  if (schedule === undefined) throw new Error('no schedule')
+  return { name: 'tidy', schedule, timeoutMillis: minute, job: { run }, ...more }
+}
+
+/** A job that writes down what it was run for. */
+function recorded() {
+  const runs: string[] = []
+  const run = async ({ due, attempt }: JobContext) => {
+    runs.push(`${due.toISOString().slice(11, 19)} ${attempt}`)
+    return {}
+  }
+  return { runs, run }
+}
+
+const never = new Promise<never>(() => {})
+
+test('each due time is run once by all processes together, and a new job makes up for nothing', async () => {
+  const { time, process, outcomes } = world()
+  const { runs, run } = recorded()
+  const processes = [1, 2, 3].map(() => process([everyMinute(run)]))
+  for (let i = 0; i < 5; i++) {
+    await Promise.all(processes.map((one) => one.turn()))
+    await Promise.all(processes.map((one) => one.turn()))
+    await Promise.all(processes.map((one) => one.idle()))
+    time.now += minute
+  }
+  expect(runs).toEqual(['12:01:00 1', '12:02:00 1', '12:03:00 1', '12:04:00 1'])
+  expect(outcomes).toEqual(Array(4).fill('tidy done'))
+})
+
+test('of the times that passed while nobody was there the latest is made up for', async () => {
+  const { time, process } = world()
+  const { runs, run } = recorded()
+  const before = process([everyMinute(run)])
+  await before.turn()
+  time.now += minute
+  await before.turn()
+  await before.close()
+  time.now += 10 * minute
+  const again = process([everyMinute(run)])
+  await again.turn()
+  await again.idle()
+  await again.turn()
+  expect(runs).toEqual(['12:01:00 1', '12:11:00 1'])
+})
+
+test('a job does not overlap itself, in this process or another', async () => {
+  const { time, process } = world()
+  const { runs, run } = recorded()
+  const gate = Promise.withResolvers<void>()
+  const slow = async (context: JobContext) => {
+    await run(context)
+    if (runs.length === 1) await gate.promise
+    return {}
+  }
+  const times = { leaseMillis: 60 * minute }
+  const [one, two] = [process([everyMinute(slow)], time, times), process([everyMinute(slow)], time, times)]
+  await one.turn()
+  await two.turn()
+  for (let i = 0; i < 3; i++) {
+    time.now += minute / 2
+    for (const row of await Promise.all([one.turn(), two.turn()])) expect(row).toBeGreaterThan(0)
+  }
+  expect(runs).toEqual(['12:01:00 1'])
+  gate.resolve()
+  await one.idle()
+  await Promise.all([one.turn(), two.turn()])
+  await Promise.all([one.idle(), two.idle()])
+  expect(runs).toEqual(['12:01:00 1', '12:02:00 1'])
+})
+
+test('a clock that runs ahead of the store begins nothing early, and what was too early is run then', async () => {
+  const { time, process } = world()
+  const { runs, run } = recorded()
+  const ahead = { now: time.now }
+  const one = process([everyMinute(run)], ahead)
+  await one.turn()
+  ahead.now += minute
+  expect(await one.turn()).toBe(1000)
+  expect(runs).toEqual([])
+  time.now += minute
+  await one.turn()
+  expect(runs).toEqual(['12:01:00 1'])
+})
+
+test('a clock that is set back repeats nothing', async () => {
+  const { time, process } = world()
+  const { runs, run } = recorded()
+  const local = { now: time.now }
+  const one = process([everyMinute(run)], local)
+  await one.turn()
+  for (const step of [minute, minute, -90 * minute, minute, 0]) {
+    local.now += step
+    time.now = Math.max(time.now, local.now)
+    await one.turn()
+    await one.idle()
+  }
+  expect(runs).toEqual(['12:01:00 1', '12:02:00 1'])
+})
+
+describe('a runner that died', () => {
+  test('is replaced by one, which knows that it is not the first', async () => {
+    const { time, store, process } = world()
+    const { runs, run } = recorded()
+    await store.begin({ job: 'tidy', due: new Date(start - 30_000) }, 'dead', minute)
+    const processes = [1, 2].map(() => process([everyMinute(run)]))
+    await Promise.all(processes.map((one) => one.turn()))
+    expect(runs).toEqual([])
+    time.now += minute
+    await Promise.all(processes.map((one) => one.turn()))
+    await Promise.all(processes.map((one) => one.idle()))
+    expect(runs).toEqual(['12:00:00 2'])
+    await Promise.all(processes.map((one) => one.turn()))
+    expect(runs).toEqual(['12:00:00 2', '12:01:00 1'])
+  })
+
+  test('is not followed for ever', async () => {
+    const { time, store, process, outcomes } = world()
+    const { runs, run } = recorded()
+    const due = new Date(start - 30_000)
+    for (let i = 0; i < 3; i++) {
+      await store.begin({ job: 'tidy', due }, 'dead', minute)
+      time.now += minute
+    }
+    const one = process([everyMinute(run)])
+    await one.turn()
+    await one.idle()
+    expect(store.rows[0]).toMatchObject({ state: 'failed', error: 'each of its runners has died' })
+    expect(outcomes).toEqual(['tidy failed'])
+    expect(runs).toEqual([])
+  })
+
+  test('whose job is configured no more is nobody’s after a day', async () => {
+    const { time, store, process } = world()
+    await store.begin({ job: 'gone', due: new Date(start - 30_000) }, 'dead', minute)
+    const one = process([everyMinute(recorded().run)])
+    time.now += minute
+    await one.turn()
+    expect(store.rows[0]?.state).toBe('running')
+    time.now += 25 * 60 * minute
+    await one.turn()
+    expect(store.rows[0]?.state).toBe('failed')
+  })
+})
+
+describe('what goes wrong', () => {
+  test('a failure is written down and counted, and the next time is another try', async () => {
+    const { time, store, process, outcomes } = world()
+    const one = process([everyMinute(() => Promise.reject(new Error('no luck')))])
+    await one.turn()
+    for (let i = 0; i < 2; i++) {
+      time.now += minute
+      await one.turn()
+      await one.idle()
+    }
+    expect(outcomes).toEqual(['tidy failed', 'tidy failed'])
+    expect(store.rows.map(({ state, error }) => `${state} ${error}`)).toEqual(['failed no luck', 'failed no luck'])
+  })
+
+  test('one that takes too long is told to end, and given up when it does not', async () => {
+    const { time, store, process } = world()
+    const told: boolean[] = []
+    const stuck = ({ signal }: JobContext) => {
+      signal.addEventListener('abort', () => told.push(true))
+      return never
+    }
+    const one = process([everyMinute(stuck, { timeoutMillis: 10 })])
+    await one.turn()
+    time.now += minute
+    await one.turn()
+    await one.idle()
+    expect(told).toEqual([true])
+    expect(store.rows[0]).toMatchObject({ state: 'failed', error: 'it took longer than 0.01 s' })
+  })
+
+  test('one that another has taken over is told to end, and does not write its end', async () => {
+    const { time, store, process, outcomes } = world()
+    const one = process([everyMinute(() => never)], undefined, { leaseMillis: 30 })
+    await one.turn()
+    time.now += minute
+    await one.turn()
+    const [row] = store.rows
+    if (row === undefined) throw new Error('not begun')
+    row.fence++
+    await one.idle()
+    expect(row.state).toBe('running')
+    expect(outcomes).toEqual(['tidy left'])
+  })
+
+  test('closing waits, then leaves the run to another process', async () => {
+    const { time, store, process, outcomes } = world()
+    const closed: string[] = []
+    const job: Job = { run: () => never, close: () => void closed.push('closed') }
+    const one = process([everyMinute(job.run, { job })])
+    await one.turn()
+    time.now += minute
+    await one.turn()
+    await one.close()
+    expect(store.rows[0]?.state).toBe('running')
+    expect(outcomes).toEqual(['tidy left'])
+    expect(closed).toEqual(['closed'])
+    time.now += minute
+    await one.turn()
+    expect(store.rows).toHaveLength(1)
+  })
+
+  test('an end that the store did not take is told again', async () => {
+    const { time, store, process } = world()
+    const end = store.end.bind(store)
+    let failures = 2
+    store.end = (claim, error) => (failures-- > 0 ? Promise.reject(new Error('down')) : end(claim, error))
+    const { runs, run } = recorded()
+    const one = process([everyMinute(run)], time, { leaseMillis: 100 })
+    await one.turn()
+    time.now += minute
+    await one.turn()
+    await one.idle()
+    expect(store.rows[0]?.state).toBe('done')
+    expect(runs).toHaveLength(1)
+  })
+
+  test('a store that fails is asked again, and does not hold up other jobs', async () => {
+    const { time, store, process } = world()
+    const { runs, run } = recorded()
+    const failing = everyMinute(run, { name: 'failing' })
+    const list = store.list.bind(store)
+    store.list = (job, limit) => (job === 'failing' ? Promise.reject(new Error('down')) : list(job, limit))
+    const one = process([failing, everyMinute(run)])
+    await one.turn()
+    time.now += minute
+    expect(await one.turn()).toBe(1000)
+    expect(runs).toEqual(['12:01:00 1'])
+    store.list = list
+    await one.turn()
+    time.now += minute
+    await one.turn()
+    expect(runs).toHaveLength(3)
+  })
+})
+
+test('runs by itself once started, and rests until the next due time', async () => {
+  const { process, time } = world()
+  const one = process([everyMinute(recorded().run)])
+  expect(await one.turn()).toBe(5000)
+  time.now += 29_000
+  expect(await one.turn()).toBe(1000)
+  const { runs, run } = recorded()
+  const real = { now: Date.now() - 1000, asked: 0 }
+  const latest = () => {
+    real.asked++
+    return new Date(real.now)
+  }
+  const fast = new JobScheduler(
+    [everyMinute(run, { schedule: { next: () => new Date(real.now), latest } })],
+    {
+      store: new MemoryJobRunStore(() => Date.now()),
+      worker: 'w',
+      clock: () => new Date(),
+      log: silentLogger,
+      meter: { ended() {} },
+    },
+    { idleMillis: 5 },
+  ).start()
+  await expect.poll(() => real.asked).toBeGreaterThan(1)
+  expect(runs).toEqual([])
+  real.now = Date.now()
+  await expect.poll(() => runs.length).toBe(1)
+  await fast.close()
+})

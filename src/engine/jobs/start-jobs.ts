@@ -1,0 +1,52 @@
+import type { JobMeter } from '#engine/jobs/job-meter.ts'
+import { JobScheduler, type ScheduledJob } from '#engine/jobs/job-scheduler.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Chores } from '#sdk/chores.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { Job } from '#sdk/job.ts'
+import type { JobRunStore } from '#storage/job-run-store.ts'
+
+/** What a process needs that runs jobs. */
+export interface JobServices {
+  readonly store: JobRunStore
+  /** Tells this process from the others. */
+  readonly worker: string
+  readonly meter: JobMeter
+}
+
+export interface JobParts extends JobServices {
+  readonly chores: Chores
+  readonly clock: Clock
+  readonly log: Logger
+  hostFor(name: string, className: string, at: string): ModuleHost
+}
+
+/** Creates the jobs of a configuration and keeps their time until it is closed. When one cannot be created it throws. */
+export async function startJobs({ jobs }: Pick<Configuration, 'jobs'>, parts: JobParts): Promise<JobScheduler> {
+  const { store, worker, meter, chores, clock, log, hostFor } = parts
+  const created: ScheduledJob[] = []
+  try {
+    for (const [name, { job, at, schedule, timeoutMillis }] of jobs) {
+      created.push({
+        name,
+        schedule,
+        timeoutMillis,
+        job: await create(at, () => job.create({ ...hostFor(name, job.className, at), chores })),
+      })
+    }
+  } catch (error) {
+    await Promise.allSettled(created.map(({ job }) => job.close?.()))
+    throw error
+  }
+  return new JobScheduler(created, { store, worker, clock, log, meter }).start()
+}
+
+async function create(at: string, make: () => Promise<Job>): Promise<Job> {
+  try {
+    return await make()
+  } catch (cause) {
+    throw new Error(`${at}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  }
+}

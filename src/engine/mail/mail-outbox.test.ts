@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { newMails } from '#engine/mail/mail-outbox.ts'
+
+const mail = (recipient: string, text = 'Hello') => ({ recipient, subject: 'Access', text })
+const ids = (...args: Parameters<typeof newMails>) => newMails(...args).map(({ id }) => id)
+
+test('the same step and recipient have the same id, whatever attempt it is and whatever the mail says', () => {
+  expect(ids('run', 3, [mail('ada@example.com')])).toEqual(ids('run', 3, [mail('ADA@Example.com', 'Hello again')]))
+})
+
+test('another run, step, occasion or recipient has another', () => {
+  const all = [
+    ...ids('run', 3, [mail('ada@example.com'), mail('eve@example.com')]),
+    ...ids('run', 4, [mail('ada@example.com')]),
+    ...ids('run', 3, [mail('ada@example.com')], 'reminder-1'),
+    ...ids('run2', 3, [mail('ada@example.com')]),
+  ]
+  expect(new Set(all).size).toBe(5)
+  for (const id of all) expect(id).toMatch(/^[\w-]{43}$/)
+})
+
+test('one step mails somebody once, unless it says something else', () => {
+  const mails = newMails('run', 1, [mail('a@b'), mail('A@B'), mail('a@b', 'another'), mail('a@b', 'another')])
+  expect(mails.map(({ text }) => text)).toEqual(['Hello', 'another'])
+  expect(mails[0]).toMatchObject({ run: 'run', step: 1, recipient: 'a@b', subject: 'Access' })
+})
+
+test('a mail that could add headers never reaches the outbox', () => {
+  const injected = { ...mail('a@b'), subject: 'Hi\r\nBcc: eve@example.com' }
+  expect(() => newMails('run', 1, [injected])).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
+})

@@ -1,0 +1,24 @@
+import { secretHash } from '#kernel/ids.ts'
+import { checkMail, type StepMail } from '#sdk/mail.ts'
+import type { NewMail } from '#storage/mail-store.ts'
+
+/**
+ * Mails as the outbox takes them. Each gets an id made of the run, the step, the occasion and the recipient, so that
+ * the same step never mails somebody twice; only another text to the same recipient is another mail. `occasion` tells
+ * apart what one step mails at several times, such as `reminder-2`. Throws BAD_REQUEST for a mail that cannot be sent.
+ */
+export function newMails(run: string, step: number, mails: readonly StepMail[], occasion = ''): NewMail[] {
+  const made = new Map<string, NewMail>()
+  const texts = new Map<string, string[]>()
+  for (const mail of mails) {
+    checkMail(mail)
+    const recipient = mail.recipient.toLowerCase()
+    const text = JSON.stringify([mail.subject, mail.text, mail.html])
+    const earlier = texts.get(recipient) ?? []
+    if (earlier.includes(text)) continue
+    const id = secretHash(JSON.stringify([run, step, occasion, recipient, earlier.length]))
+    texts.set(recipient, [...earlier, text])
+    made.set(id, { ...mail, id, run, step })
+  }
+  return [...made.values()]
+}

@@ -1,0 +1,182 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { mailRetryMillis } from '#engine/mail/mail-retry.ts'
+import { MailWorker } from '#engine/mail/mail-worker.ts'
+import type { Notifiers } from '#engine/mail/notifiers.ts'
+import { createNotifiers } from '#engine/mail/notifiers.ts'
+import { Scope } from '#kernel/scope.ts'
+import type { OutgoingMail, SendOutcome } from '#sdk/notifier.ts'
+import type { ClaimedMail, MailClaim, MailStore, NewMail } from '#storage/mail-store.ts'
+import type { When } from '#storage/timer-store.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { until } from '#testing/gateway-process.ts'
+import { recordingLogger } from '#testing/workflow-fixture.ts'
+
+/** Each mail is claimed once; what the worker says of it is kept. */
+class Outbox implements MailStore {
+  readonly #queue: ClaimedMail[]
+  readonly notes: { readonly id: string; readonly error?: string; readonly retry?: When }[] = []
+  claims = 0
+  failure: Error | undefined
+
+  constructor(mails: readonly Partial<ClaimedMail>[]) {
+    const mail = { fence: 1, attempt: 1, recipient: 'ada@example.com', subject: 'Hi', text: '1 < 2' }
+    this.#queue = mails.map((one, i) => ({ ...mail, id: `m${i}`, ...one }))
+  }
+
+  async add(_: readonly NewMail[]): Promise<void> {}
+  async claim(limit: number): Promise<readonly ClaimedMail[]> {
+    this.claims++
+    if (this.failure !== undefined) throw this.failure
+    return this.#queue.splice(0, limit)
+  }
+  async sent({ id }: MailClaim): Promise<boolean> {
+    this.notes.push({ id })
+    return true
+  }
+  async failed({ id }: MailClaim, error: string, retry?: When): Promise<boolean> {
+    this.notes.push(retry === undefined ? { id, error } : { id, error, retry })
+    return true
+  }
+  async figures() {
+    return { queued: 0, failed: 0 }
+  }
+  async prune(): Promise<number> {
+    return 0
+  }
+}
+
+const workers: MailWorker[] = []
+afterEach(async () => {
+  for (const worker of workers.splice(0)) await worker.close()
+})
+
+type Send = (mail: OutgoingMail) => Promise<SendOutcome>
+
+function start(store: Outbox, send: Send, notifiers?: Notifiers) {
+  const log = recordingLogger()
+  const counts: string[] = []
+  const used = notifiers ?? { isEmpty: false, find: () => ({ send }) }
+  const worker = new MailWorker(
+    {
+      store,
+      log,
+      clock: () => new Date('2026-01-02T03:04:05Z'),
+      meter: { counted: (outcome) => void counts.push(outcome) },
+      use: (work) => work(used),
+    },
+    { idleMillis: 5 },
+  )
+  workers.push(worker)
+  return { worker, log, counts }
+}
+
+const accepts: Send = async () => ({ kind: 'accepted' })
+
+describe('a mail of the outbox', () => {
+  test('is sent once with its id and both forms, and noted as sent', async () => {
+    const store = new Outbox([{}, { html: '<b>x</b>' }])
+    const seen: OutgoingMail[] = []
+    const { counts } = start(store, async (mail) => {
+      seen.push(mail)
+      return { kind: 'accepted' }
+    })
+    await until(async () => store.notes.length === 2, 2000)
+    const common = {
+      recipient: 'ada@example.com',
+      subject: 'Hi',
+      text: '1 < 2',
+      date: new Date('2026-01-02T03:04:05Z'),
+    }
+    expect(seen).toEqual([
+      { ...common, id: 'm0', html: '<div style="white-space: pre-wrap">1 &lt; 2</div>' },
+      { ...common, id: 'm1', html: '<b>x</b>' },
+    ])
+    expect(store.notes).toEqual([{ id: 'm0' }, { id: 'm1' }])
+    expect(counts).toEqual(['sent', 'sent'])
+  })
+
+  test('is tried again later when it failed, and given up when it was refused or tried for long', async () => {
+    const store = new Outbox([{ attempt: 3 }, { recipient: 'gone@example.com' }, { attempt: 60 }])
+    const { counts, log } = start(store, async ({ recipient }) => ({
+      kind: recipient.startsWith('gone') ? 'refused' : 'failed',
+      reason: 'busy',
+    }))
+    await until(async () => store.notes.length === 3, 2000)
+    const [again, ...given] = store.notes
+    expect(again).toMatchObject({ id: 'm0', error: 'busy', retry: { inMillis: expect.any(Number) } })
+    expect(given).toEqual([
+      { id: 'm1', error: 'busy' },
+      { id: 'm2', error: 'busy' },
+    ])
+    expect(counts.sort()).toEqual(['failed', 'failed', 'retried'])
+    expect(JSON.stringify(log.lines)).not.toContain('gone@example.com')
+  })
+
+  test('whose Notifier is not there stays queued, however often it was looked at', async () => {
+    const store = new Outbox([{ attempt: 1000, notifier: 'gone' }])
+    start(store, accepts, { isEmpty: false, find: () => undefined })
+    await until(async () => store.notes.length === 1, 2000)
+    expect(store.notes).toEqual([{ id: 'm0', error: 'no Notifier "gone"', retry: { inMillis: 60_000 } }])
+  })
+
+  test('is not even claimed while there is no Notifier at all', async () => {
+    const store = new Outbox([{}])
+    start(store, accepts, { isEmpty: true, find: () => undefined })
+    await new Promise((resolve) => setTimeout(resolve, 40))
+    expect(store.claims).toBe(0)
+  })
+})
+
+test('a database that fails stops nothing for good, and closing waits for what is being sent', async () => {
+  const store = new Outbox([{}])
+  store.failure = new Error('away')
+  let finish: (() => void) | undefined
+  const { worker, log } = start(store, () => new Promise((resolve) => (finish = () => resolve({ kind: 'accepted' }))))
+  await until(async () => log.lines.length > 1, 2000)
+  store.failure = undefined
+  await until(async () => finish !== undefined, 2000)
+  let closed = false
+  const closing = worker.close().then(() => {
+    closed = true
+  })
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  expect({ closed, notes: store.notes }).toEqual({ closed: false, notes: [] })
+  finish?.()
+  await closing
+  expect(store.notes).toEqual([{ id: 'm0' }])
+})
+
+test('the pause doubles up to half an hour, with chance in it, for about a day', () => {
+  expect(mailRetryMillis(1, 0)).toBe(2_500)
+  expect(mailRetryMillis(1, 1)).toBe(5_000)
+  expect(mailRetryMillis(4, 1)).toBe(40_000)
+  expect(mailRetryMillis(40, 1)).toBe(30 * 60_000)
+  expect(mailRetryMillis(60, 1)).toBeUndefined()
+  const hours = (chance: number) =>
+    Array.from({ length: 59 }, (_, i) => mailRetryMillis(i + 1, chance) ?? 0).reduce((a, b) => a + b) / 3600_000
+  expect(hours(0)).toBeGreaterThan(12)
+  expect(hours(1)).toBeLessThan(28)
+})
+
+test('the only Notifier is the default one; of several, the one that is called so', async () => {
+  const made = async (...names: string[]) => {
+    const configs = names.map((name) => {
+      const notifier = {
+        className: 'x',
+        create: async () => ({ send: async (): Promise<SendOutcome> => ({ kind: 'failed', reason: name }) }),
+      }
+      return [name, { name, namespace: undefined, at: 'n.yaml:1:1', notifier }] as const
+    })
+    const notifiers = await createNotifiers({ notifiers: new Map(configs) }, () => fakeModuleHost(), new Scope())
+    const mail = { id: 'i', recipient: 'a@b', subject: '', text: '', html: '', date: new Date() }
+    return async (name?: string) => {
+      const outcome = await notifiers.find(name)?.send(mail)
+      return outcome?.kind === 'failed' ? outcome.reason : outcome
+    }
+  }
+  const one = await made('mail')
+  expect([await one(), await one('mail'), await one('other')]).toEqual(['mail', 'mail', undefined])
+  const several = await made('mail', 'default')
+  expect([await several(), await several('mail')]).toEqual(['default', 'mail'])
+  expect(await (await made('a', 'b'))()).toBeUndefined()
+})

@@ -1,0 +1,133 @@
+import type { MailMeter } from '#engine/mail/mail-meter.ts'
+import { mailRetryMillis } from '#engine/mail/mail-retry.ts'
+import type { Notifiers } from '#engine/mail/notifiers.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { htmlOfText } from '#sdk/mail-body.ts'
+import type { SendOutcome } from '#sdk/notifier.ts'
+import type { ClaimedMail, MailStore } from '#storage/mail-store.ts'
+
+export interface MailWorkerParts {
+  readonly store: MailStore
+  readonly clock: Clock
+  readonly log: Logger
+  readonly meter: MailMeter
+  /** Runs `work` with the Notifiers of this moment's configuration, which stay open until it ends. */
+  use<T>(work: (notifiers: Notifiers) => Promise<T>): Promise<T>
+}
+
+export interface MailWorkerTimes {
+  /** How long to rest when nothing was due. */
+  readonly idleMillis: number
+  /** Longer than any attempt takes, so that nobody else takes a mail that is being sent. */
+  readonly leaseMillis: number
+  /** When to look again for a Notifier that the configuration lacks. */
+  readonly noNotifierMillis: number
+}
+
+const defaultTimes: MailWorkerTimes = { idleMillis: 1_000, leaseMillis: 3 * 60_000, noNotifierMillis: 60_000 }
+/** Mails that are sent at the same time by one process. */
+const atOnce = 5
+
+/**
+ * Sends what the outbox holds. Each mail is claimed, so that of all processes one sends it, and is tried until it was
+ * handed over, was refused for good, or was tried for about a day. When the process dies between the hand-over and the
+ * note of it, the same mail goes again with the same Message-ID.
+ */
+export class MailWorker {
+  readonly #parts: MailWorkerParts
+  readonly #times: MailWorkerTimes
+  readonly #done: Promise<void>
+  #closed = false
+  #wake: (() => void) | undefined
+
+  constructor(parts: MailWorkerParts, times: Partial<MailWorkerTimes> = {}) {
+    this.#parts = parts
+    this.#times = { ...defaultTimes, ...times }
+    this.#done = this.#run()
+  }
+
+  /** Waits for mails that are being sent; takes no others. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#wake?.()
+    await this.#done
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#closed) {
+      try {
+        while (!this.#closed && (await this.#turn()) > 0);
+      } catch (err) {
+        this.#parts.log.error('mails could not be looked for', { err })
+      }
+      await this.#sleep()
+    }
+  }
+
+  #sleep(): Promise<void> {
+    if (this.#closed) return Promise.resolve()
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer)
+        this.#wake = undefined
+        resolve()
+      }
+      const timer = setTimeout(end, this.#times.idleMillis)
+      timer.unref()
+      this.#wake = end
+    })
+  }
+
+  /** Sends some of what is due; how many were taken. */
+  #turn(): Promise<number> {
+    return this.#parts.use(async (notifiers) => {
+      if (notifiers.isEmpty) return 0
+      const mails = await this.#parts.store.claim(atOnce, this.#times.leaseMillis)
+      await Promise.all(mails.map((mail) => this.#attempt(mail, notifiers)))
+      return mails.length
+    })
+  }
+
+  /** A failure to note the outcome leaves the mail claimed until its lease ends; then it is tried again. */
+  async #attempt(mail: ClaimedMail, notifiers: Notifiers): Promise<void> {
+    const { log } = this.#parts
+    try {
+      const notifier = notifiers.find(mail.notifier)
+      if (notifier === undefined) {
+        const reason = mail.notifier === undefined ? 'no Notifier is the default one' : `no Notifier "${mail.notifier}"`
+        log.warn('a mail waits for its Notifier', { ...fieldsOf(mail), reason })
+        await this.#parts.store.failed(mail, reason, { inMillis: this.#times.noNotifierMillis })
+        return
+      }
+      const { id, recipient, subject, text, html = htmlOfText(text) } = mail
+      await this.#note(mail, await notifier.send({ id, recipient, subject, text, html, date: this.#parts.clock() }))
+    } catch (err) {
+      log.error('what became of a mail could not be noted', { ...fieldsOf(mail), err })
+    }
+  }
+
+  async #note(mail: ClaimedMail, outcome: SendOutcome): Promise<void> {
+    const { store, log, meter } = this.#parts
+    const fields = fieldsOf(mail)
+    if (outcome.kind === 'accepted') {
+      if (!(await store.sent(mail))) log.warn('a mail was taken by another process while it was sent', fields)
+      meter.counted('sent')
+      return
+    }
+    const inMillis = outcome.kind === 'refused' ? undefined : mailRetryMillis(mail.attempt)
+    const { reason } = outcome
+    if (inMillis === undefined) {
+      await store.failed(mail, reason)
+      log.error('a mail could not be sent and was given up', { ...fields, reason })
+      meter.counted('failed')
+      return
+    }
+    await store.failed(mail, reason, { inMillis })
+    log.warn('a mail could not be sent yet', { ...fields, reason, nextSeconds: Math.ceil(inMillis / 1000) })
+    meter.counted('retried')
+  }
+}
+
+/** Whom it goes to is personal, and what it says may be secret: neither stands in the log. */
+const fieldsOf = ({ id, run, step, attempt }: ClaimedMail) => ({ mail: id, workflowId: run, step, attempt })

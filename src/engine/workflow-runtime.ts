@@ -1,0 +1,97 @@
+import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
+import { createApprovalDesk } from '#engine/approvals/create-approval-desk.ts'
+import { linksFor } from '#engine/approvals/links/links-for.ts'
+import { revokeDue } from '#engine/grants/grant-revoker.ts'
+import { withRemovalWorkflow } from '#engine/grants/removal-workflow.ts'
+import { createChores } from '#engine/jobs/chores.ts'
+import { type JobServices, startJobs } from '#engine/jobs/start-jobs.ts'
+import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { RunService } from '#engine/workflow/run-service.ts'
+import type { Runs } from '#engine/workflow/runs.ts'
+import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
+import { createWorkflows, type Workflows } from '#engine/workflow/workflows.ts'
+import type { MemberDirectory } from '#identity/directory.ts'
+import type { Dn } from '#identity/dn.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Scope } from '#kernel/scope.ts'
+import type { Authorization } from '#sdk/authorization.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { KeySource, ModuleHost } from '#sdk/host.ts'
+import type { ApprovalStore } from '#storage/approval-store.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
+import type { DelegationStore } from '#storage/delegation-store.ts'
+import type { GrantStore } from '#storage/grant-store.ts'
+import type { MailStore } from '#storage/mail-store.ts'
+import type { SessionStore } from '#storage/session-store.ts'
+
+/** What workflows, approvals and jobs of any configuration share. */
+export interface WorkflowRuntimeServices extends WorkflowServices {
+  readonly audit: AuditStore
+  readonly keys: KeySource
+  readonly approvals: ApprovalStore
+  readonly delegations: DelegationStore
+  readonly mails: MailStore
+  readonly grants: GrantStore
+  readonly sessionStore: SessionStore
+  /** Present where this process runs jobs. */
+  readonly jobs?: JobServices
+}
+
+export interface WorkflowRuntimeParts {
+  readonly configuration: Configuration
+  readonly services: WorkflowRuntimeServices
+  readonly directory: MemberDirectory
+  readonly root: Dn
+  readonly rules: RuleEvaluator
+  /** May still be filled when this is made. */
+  readonly authorizations: ReadonlyMap<string, Authorization>
+}
+
+/** The workflows of one configuration, with what surrounds them. Modules may hold on to it before it is started. */
+export class WorkflowRuntime {
+  readonly approvals: ApprovalDesk
+  readonly runs: Runs
+  readonly #parts: WorkflowRuntimeParts
+  #workflows: Workflows | undefined
+
+  constructor(parts: WorkflowRuntimeParts) {
+    const { configuration, services } = parts
+    this.#parts = parts
+    this.approvals = createApprovalDesk({ ...parts, ...services, linksFor: linksFor(configuration, services) })
+    this.runs = new RunService(() => this.workflows, services)
+  }
+
+  /** Throws INTERNAL before `start` has made them. */
+  get workflows(): Workflows {
+    if (this.#workflows === undefined) throw new GatewayError('INTERNAL', 'workflows are not ready yet')
+    return this.#workflows
+  }
+
+  /** Creates the tasks of every workflow; targets and authorizations are there by now. */
+  async start(host: (name: string, className: string, at: string) => ModuleHost, scope: Scope): Promise<void> {
+    const { configuration, services } = this.#parts
+    const hostFor = (name: string, at: string): ModuleHost => host(name, 'workflow', at)
+    const whole = withRemovalWorkflow(configuration)
+    this.#workflows = scope.own(await createWorkflows(whole, hostFor, services, this.approvals))
+  }
+
+  /** Starts the runs that take back access whose time has passed; how many. */
+  revokeDue(signal?: AbortSignal): Promise<number> {
+    const { grants, runs: store, log } = this.#parts.services
+    return revokeDue({ grants, store, runs: this.runs, log }, signal)
+  }
+
+  /** Jobs keep their time from now on, where this process runs any. */
+  async startJobs(hostFor: (name: string, className: string, at: string) => ModuleHost, scope: Scope): Promise<void> {
+    const { configuration, services } = this.#parts
+    const { jobs, clock, log, runs, mails, idempotency, audit, sessionStore } = services
+    if (jobs === undefined) return
+    const chores = createChores({
+      stores: { runs, mails, idempotency, jobRuns: jobs.store, audit, sessions: sessionStore },
+      clock,
+      approvals: this.approvals,
+      revokeDue: (signal) => this.revokeDue(signal),
+    })
+    scope.own(await startJobs(configuration, { ...jobs, chores, clock, log, hostFor }))
+  }
+}

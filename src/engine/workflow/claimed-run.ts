@@ -1,0 +1,228 @@
+import { type Intent, untold } from '#engine/workflow/intents.ts'
+import { type RetryLimits, retryDelay } from '#engine/workflow/retry-policy.ts'
+import { runEffects } from '#engine/workflow/run-effects.ts'
+import { failureOf, logFailure, messageOf, taskOf } from '#engine/workflow/run-failure.ts'
+import type { RunState } from '#engine/workflow/run-state.ts'
+import { restoreRun, type SavedRun } from '#engine/workflow/saved-run.ts'
+import type { BatchEnd, StepBatch } from '#engine/workflow/step-batch.ts'
+import type { StepLog } from '#engine/workflow/step-log.ts'
+import { RunSealer, type StoredForm } from '#engine/workflow/stored-form.ts'
+import { signalFromJson } from '#engine/workflow/task-signal.ts'
+import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
+import type { Workflows } from '#engine/workflow/workflows.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import type {
+  ClaimedRun,
+  Incident,
+  NextState,
+  RunEffects,
+  StepCommit,
+  RunState as StoredState,
+} from '#storage/run-store.ts'
+
+/** Runs `work` with the workflows of this moment's configuration, which stay open until it ends. */
+export type UseWorkflows = <T>(work: (workflows: Workflows) => Promise<T>) => Promise<T>
+
+export interface ClaimedRunParts {
+  readonly services: WorkflowServices
+  readonly use: UseWorkflows
+  readonly retries: RetryLimits
+  readonly leaseMillis: number
+  /** True when the worker is to come to an end: the run is given back at its next commit. */
+  stopping(): boolean
+  /** The state that the run has now; `void` when it is another's by now, and then its audit rows were saved. */
+  commit(step: StepCommit): Promise<StoredState | 'void'>
+  /** Audit rows that belong to no commit of the run. */
+  saveRows(rows: readonly AuditRow[]): Promise<void>
+}
+
+/** One claim on a run: executes step after step, each committed before the next, until the run leaves the worker. */
+export class ClaimedRunExecution {
+  readonly #run: ClaimedRun
+  readonly #parts: ClaimedRunParts
+  readonly #sealer: RunSealer
+  #attempt: number
+  #touched: boolean
+  /** As it was committed last. */
+  #form: StoredForm
+
+  constructor(run: ClaimedRun, parts: ClaimedRunParts) {
+    this.#run = run
+    this.#parts = parts
+    this.#sealer = new RunSealer(parts.services.secrets, run.id)
+    // Writing down what a step is about to change counts its attempts anew.
+    const before = run.data['attempts']
+    this.#attempt = run.attempt + (typeof before === 'number' ? before - 1 : 0)
+    this.#touched = run.touched
+    const { data, secret, signal } = run
+    const kept = signal === undefined ? data : { ...data, signal }
+    this.#form = secret === undefined ? { data: kept } : { data: kept, secret }
+  }
+
+  /** `stepAbort` gives each step its signal. Throws what committing throws. */
+  async execute(stepAbort: () => AbortSignal): Promise<void> {
+    const early = this.#earlyEnd()
+    if (early !== undefined) {
+      await this.#commit(early, this.#form, {})
+      return
+    }
+    let state: RunState
+    try {
+      state = await this.#restore()
+    } catch (error) {
+      await this.#commit(this.#afterFailure(error, 'start'), this.#form, {})
+      return
+    }
+    while ((await this.#advance(state, stepAbort())) === 'running') this.#attempt = 1
+  }
+
+  /** A run whose end was asked for takes the state that was asked for by itself, when its claim would go on. */
+  #earlyEnd(): NextState | undefined {
+    const { cancel, deadline } = this.#run
+    const attempt = this.#attempt
+    const { services, retries, leaseMillis } = this.#parts
+    if (cancel !== undefined) return { state: 'running', leaseMillis }
+    if (deadline !== undefined && deadline <= services.clock()) {
+      const incident = { task: 'start', code: 'DEADLINE', message: 'the deadline of the run has passed' }
+      return { state: 'failed', incident }
+    }
+    if (attempt <= retries.attempts) return undefined
+    const message = `the step was begun ${attempt - 1} times, and whoever executed it never came back`
+    return { state: 'incident', incident: { task: 'unknown', code: 'WORKER_LOST', message } }
+  }
+
+  async #restore(): Promise<RunState> {
+    const { id, name, subject, requestor, caller, reason, requestId, data } = this.#run
+    const secret = await this.#sealer.open(this.#run.secret)
+    const head = {
+      id,
+      workflow: name,
+      subject,
+      requestor,
+      ...(caller === undefined ? {} : { caller }),
+      ...(reason === undefined ? {} : { reason }),
+      ...(requestId === undefined ? {} : { requestId }),
+    }
+    const state = restoreRun(head, secret === undefined ? { data } : { data, secret })
+    const signal = signalFromJson(this.#run.signal)
+    if (signal !== undefined) state.signal = signal
+    if (signal?.kind === 'approval' && signal.approved) state.approval = signal.approval
+    return state
+  }
+
+  async #advance(state: RunState, abort: AbortSignal): Promise<StoredState | 'void'> {
+    const { services, use } = this.#parts
+    return await use(async (workflows) => {
+      let batch: StepBatch
+      try {
+        await workflows.load(state)
+        const intend = (saved: SavedRun, log: StepLog): Promise<void> => this.#intend(saved, log)
+        batch = await workflows.step(state, { deadline: this.#run.deadline, abort, intend })
+      } catch (error) {
+        return await this.#commit(this.#afterFailure(error, taskOf(state)), this.#form, {})
+      }
+      const { end, trail, log } = batch
+      if (end.kind === 'failed') logFailure(services.log, state, failureOf(state, end.error))
+      const made = trail.rows.length
+      const rows = [...trail.rows, ...(await this.#confirmed(batch.confirmed))]
+      batch.abandoned?.then(() => this.#parts.saveRows(trail.rows.slice(made))).catch(() => {})
+      this.#touched ||= trail.count > 0 || rows.length > 0
+      try {
+        return await this.#settle(workflows, batch, rows)
+      } finally {
+        log.tell(services.observer, this.#run.name)
+      }
+    })
+  }
+
+  /** Durable before the target is called. A run that was lost, or whose end was asked for, goes no further. */
+  async #intend(saved: SavedRun, log: StepLog): Promise<void> {
+    const form = await this.#sealer.form(saved)
+    this.#touched = true
+    const next = { state: 'running', leaseMillis: this.#parts.leaseMillis } as const
+    const steps = log.take(this.#attempt)
+    // After steps that were committed here, the one that intends is in its first attempt.
+    const state = await this.#commit(next, form, { steps }, steps.length > 0 ? 1 : this.#attempt)
+    if (state !== 'running') throw new ClaimLost(this.#run.id)
+  }
+
+  /** What an earlier attempt did, unless the audit has it already. */
+  async #confirmed(intents: readonly Intent[]): Promise<readonly AuditRow[]> {
+    if (intents.length === 0) return []
+    const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.id, limit: 500 })
+    return untold(intents, rows)
+  }
+
+  /** What follows from the batch; when the store cannot take it, that is an incident. */
+  async #settle(workflows: Workflows, batch: StepBatch, rows: readonly AuditRow[]): Promise<StoredState | 'void'> {
+    const { end, saved, wishes, log } = batch
+    const common = { steps: log.take(this.#attempt), audit: rows }
+    try {
+      const form = await this.#sealer.form(saved)
+      const wished = await runEffects(this.#run.id, wishes, (call) => workflows.prepare(call))
+      const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
+      return await this.#commit(this.#nextState(end), form, { ...wished, ...common, ...timers })
+    } catch (error) {
+      if (retryDelay(error, 1, this.#parts.retries) !== undefined) throw error
+      return await this.#commit(this.#incident(error, 'commit'), this.#form, common)
+    }
+  }
+
+  #nextState(end: BatchEnd): NextState {
+    switch (end.kind) {
+      case 'on':
+        return this.#parts.stopping()
+          ? { state: 'ready', due: { inMillis: 0 }, attempt: 0 }
+          : { state: 'running', leaseMillis: this.#parts.leaseMillis }
+      case 'end':
+        return { state: 'completed' }
+      case 'wait': {
+        const { approval } = end.waiting
+        return approval === undefined ? { state: 'waiting' } : { state: 'waiting', approval }
+      }
+      case 'failed':
+        return this.#afterFailure(end.error, end.task)
+    }
+  }
+
+  #afterFailure(error: unknown, task: string): NextState {
+    if (error instanceof ClaimLost) return { state: 'ready', due: { inMillis: 0 }, attempt: this.#attempt }
+    const delay = retryDelay(error, this.#attempt, this.#parts.retries)
+    if (delay === undefined) return this.#incident(error, task)
+    return { state: 'ready', due: { inMillis: delay }, attempt: this.#attempt }
+  }
+
+  #incident(error: unknown, task: string): NextState {
+    const code = error instanceof GatewayError ? error.code : 'WORKFLOW_FAILED'
+    const incident: Incident = { task, code, message: messageOf(error).slice(0, 2_000) }
+    this.#parts.services.log.error('a run needs an administrator', {
+      workflowId: this.#run.id,
+      workflow: this.#run.name,
+      ...incident,
+    })
+    return { state: 'incident', incident }
+  }
+
+  async #commit(
+    next: NextState,
+    { data, ...secret }: StoredForm,
+    effects: RunEffects,
+    attempts?: number,
+  ): Promise<StoredState | 'void'> {
+    const { id, fence } = this.#run
+    const { attempts: _, ...plain } = data
+    const form = { ...secret, data: attempts === undefined ? plain : { ...plain, attempts } }
+    const state = await this.#parts.commit({ run: { id, fence }, next, ...form, touched: this.#touched, effects })
+    this.#form = form
+    return state
+  }
+}
+
+/** The run is another worker's by now. */
+export class ClaimLost extends Error {
+  constructor(run: string) {
+    super(`the claim of run ${run} is lost`)
+    this.name = 'ClaimLost'
+  }
+}

@@ -1,0 +1,80 @@
+import { skipTask } from '#engine/workflow/saved-run.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { RunAccess, RunFilter, RunIntervention, RunPhase } from '#sdk/runs.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import type { Run, RunStore } from '#storage/run-store.ts'
+
+/** Shows stored runs and lets administrators act on them; needs no configuration. Every act is in the audit. */
+export class RunInterventions implements Omit<RunAccess, 'start'> {
+  readonly #store: RunStore
+  readonly #clock: Clock
+
+  constructor(store: RunStore, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+  }
+
+  get(id: string) {
+    return this.#store.get(id)
+  }
+
+  list(query: RunFilter) {
+    return this.#store.list(query)
+  }
+
+  steps(id: string, after?: number) {
+    return this.#store.steps(id, after)
+  }
+
+  async retry(intervention: RunIntervention): Promise<void> {
+    const { id, fence } = intervention
+    const run = await this.#find(id)
+    await this.#store.resume({ id, fence, effects: { audit: [this.#row(run, intervention, 'retry')] } })
+  }
+
+  async skip(intervention: RunIntervention): Promise<void> {
+    const { id, fence } = intervention
+    const run = await this.#find(id)
+    if (run.state !== 'incident') throw new GatewayError('CONFLICT', `the run ${id} is ${run.state}`)
+    const data = skipTask(run.data)
+    if (data === undefined) throw new GatewayError('CONFLICT', `the run ${id} has no task left to skip`)
+    await this.#store.resume({ id, fence, effects: { audit: [this.#row(run, intervention, 'skip')] } }, data)
+  }
+
+  async cancel(intervention: RunIntervention & { readonly onlyUntouched?: boolean }): Promise<RunPhase> {
+    const { id, fence, by, reason, onlyUntouched = false } = intervention
+    const run = await this.#find(id)
+    return await this.#store.cancel({
+      id,
+      fence,
+      onlyUntouched,
+      outcome: 'cancelled',
+      cancellation: { by, ...(reason === undefined ? {} : { reason }) },
+      effects: { audit: [this.#row(run, intervention, 'cancel')] },
+    })
+  }
+
+  async #find(id: string): Promise<Run> {
+    const run = await this.#store.get(id)
+    if (run === undefined) throw new GatewayError('NOT_FOUND', `no run ${id}`)
+    return run
+  }
+
+  #row(run: Run, { by, reason }: RunIntervention, act: 'retry' | 'skip' | 'cancel'): AuditRow {
+    return {
+      id: newId(),
+      time: this.#clock(),
+      requestor: by,
+      subject: run.subject,
+      workflow: { id: run.id, name: run.name },
+      target: 'gatehouse',
+      kind: 'entry',
+      action: act === 'cancel' ? 'delete' : 'replace',
+      attribute: 'workflow',
+      value: act === 'retry' || run.incident === undefined ? act : `${act} ${run.incident.task}`,
+      ...(reason === undefined ? {} : { reason }),
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import { asGatewayError, type ErrorCode, GatewayError } from '#kernel/errors.ts'
+
+export interface RetryLimits {
+  /** Attempts of one step, the first included. */
+  readonly attempts: number
+  /** Attempts of a step that failed with something that is no error of ours, such as a mistake in a plug-in. */
+  readonly unknownAttempts: number
+  readonly firstMillis: number
+  readonly mostMillis: number
+}
+
+export const defaultRetries: RetryLimits = {
+  attempts: 8,
+  unknownAttempts: 3,
+  firstMillis: 1_000,
+  mostMillis: 5 * 60_000,
+}
+
+/** What may be otherwise the next time. Everything else is for an administrator to look at. */
+const passing: ReadonlySet<ErrorCode> = new Set([
+  'TARGET_UNREACHABLE',
+  'TARGET_TIMEOUT',
+  'TOO_MANY_REQUESTS',
+  'REQUEST_TIMEOUT',
+  'VERSION_MISMATCH',
+  'SHUTTING_DOWN',
+  'INTERNAL',
+])
+
+const longestRetryAfterMillis = 60 * 60_000
+
+/**
+ * How long to wait before a step is tried again that failed in its `attempt`-th attempt; undefined when it is not. The
+ * wait doubles from attempt to attempt and is spread by `random`, so that many runs do not come back at one time; it is
+ * never shorter than the target asked for.
+ */
+export function retryDelay(
+  error: unknown,
+  attempt: number,
+  limits: RetryLimits = defaultRetries,
+  random: () => number = Math.random,
+): number | undefined {
+  const known = error instanceof GatewayError
+  if (attempt >= (known ? limits.attempts : Math.min(limits.attempts, limits.unknownAttempts))) return undefined
+  const { code, retryAfter } = asGatewayError(error)
+  if (!passing.has(code)) return undefined
+  const grown = Math.min(limits.mostMillis, limits.firstMillis * 2 ** Math.min(attempt - 1, 30))
+  const asked = Math.min((retryAfter ?? 0) * 1_000, longestRetryAfterMillis)
+  return Math.round(Math.max(grown * (0.5 + random() / 2), asked))
+}

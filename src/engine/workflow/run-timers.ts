@@ -1,0 +1,52 @@
+import type { TimerHandler, TimerLoop } from '#engine/workflow/timer-loop.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { RunStore } from '#storage/run-store.ts'
+import type { ClaimedTimer, NewTimer } from '#storage/timer-store.ts'
+
+const wake = 'run-wake'
+const deadline = 'run-deadline'
+
+/** Lets a run that waits go on at that time. */
+export const wakeTimer = (run: string, at: Date): NewTimer => ({ id: newId(), kind: wake, run, due: { at } })
+
+/** Ends a run that has not ended by then. */
+export const deadlineTimer = (run: string, at: Date): NewTimer => ({ id: newId(), kind: deadline, run, due: { at } })
+
+/** The timers of runs themselves. */
+export function registerRunTimers(loop: TimerLoop, store: RunStore): void {
+  loop.on(wake, wakeRun(store))
+  loop.on(deadline, endLateRun(store))
+}
+
+const wakeRun =
+  (store: RunStore): TimerHandler =>
+  async (timer) => {
+    if (timer.run === undefined) return 'done'
+    return (await store.signal(timer.run, { kind: 'time' }, { doneTimers: [claimOf(timer)] })) ? 'ended' : 'done'
+  }
+
+/** A run that is being executed ends with its commit; the timer goes with it. */
+const endLateRun =
+  (store: RunStore): TimerHandler =>
+  async (timer) => {
+    const run = timer.run === undefined ? undefined : await store.get(timer.run)
+    if (run === undefined || run.ended !== undefined) return 'done'
+    try {
+      await store.cancel({
+        id: run.id,
+        fence: run.fence,
+        onlyUntouched: false,
+        outcome: 'failed',
+        cancellation: { by: 'gatehouse', reason: 'its deadline has passed' },
+        effects: { doneTimers: [claimOf(timer)] },
+      })
+      return 'ended'
+    } catch (error) {
+      if (error instanceof GatewayError && error.code === 'CONFLICT') return 'done'
+      if (error instanceof GatewayError && error.code === 'VERSION_MISMATCH') return { again: { inMillis: 200 } }
+      throw error
+    }
+  }
+
+const claimOf = ({ id, fence }: ClaimedTimer) => ({ id, fence })

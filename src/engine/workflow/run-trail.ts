@@ -1,0 +1,19 @@
+import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import type { RunState } from '#engine/workflow/run-state.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
+
+/** A trail for what the run does from here on. */
+export function auditTrail(state: RunState, audit: Pick<AuditStore, 'appendWithin'>): AuditTrail {
+  const { id, workflow: name, requestor, caller, reason, requestId, approval } = state
+  return new AuditTrail(
+    {
+      workflow: { id, name },
+      requestor,
+      ...(caller === undefined || caller === requestor ? {} : { caller }),
+      ...(requestId === undefined ? {} : { requestId }),
+      ...(approval === undefined ? {} : { approval }),
+      ...(reason === undefined ? {} : { reason }),
+    },
+    audit,
+  )
+}

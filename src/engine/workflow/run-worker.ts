@@ -1,0 +1,181 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { ClaimKeeper, type ClaimTimes } from '#engine/workflow/claim-keeper.ts'
+import { ClaimedRunExecution, type UseWorkflows } from '#engine/workflow/claimed-run.ts'
+import { processName } from '#engine/workflow/process-name.ts'
+import { defaultRetries, type RetryLimits } from '#engine/workflow/retry-policy.ts'
+import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Closable } from '#kernel/scope.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import type { ClaimedRun, RunState, StepCommit } from '#storage/run-store.ts'
+
+export interface WorkerLimits extends ClaimTimes {
+  /** Runs that one process executes at the same time. */
+  readonly atOnce: number
+  /** How often it is looked for runs, whether or not somebody called. */
+  readonly sweepMillis: number
+  /** How long closing waits for steps under way. */
+  readonly drainMillis: number
+  readonly retries: RetryLimits
+}
+
+const defaultLimits: WorkerLimits = {
+  atOnce: 16,
+  leaseMillis: 30_000,
+  stepMillis: 5 * 60_000,
+  sweepMillis: 2_000,
+  drainMillis: 30_000,
+  retries: defaultRetries,
+}
+
+const commitTries = 5
+
+/**
+ * Executes stored runs, in any number of processes at once. A run is claimed for a while, executed step by step, each
+ * step committed with everything that follows from it, and given back. It belongs to the process, not to one
+ * configuration: each step uses the configuration of its moment.
+ */
+export class RunWorker implements Closable {
+  readonly name = processName()
+  readonly #services: WorkflowServices
+  readonly #use: UseWorkflows
+  readonly #limits: WorkerLimits
+  readonly #active = new Set<Promise<void>>()
+  #sweeper: NodeJS.Timeout | undefined
+  #claiming: Promise<void> | undefined
+  #wanted = false
+  #stopping = false
+
+  constructor(services: WorkflowServices, use: UseWorkflows, limits: Partial<WorkerLimits> = {}) {
+    this.#services = services
+    this.#use = use
+    this.#limits = { ...defaultLimits, ...limits }
+  }
+
+  /** How many runs are being executed here. */
+  get active(): number {
+    return this.#active.size
+  }
+
+  start(): void {
+    if (this.#sweeper !== undefined || this.#stopping) return
+    this.#sweeper = setInterval(() => this.wake(), this.#limits.sweepMillis)
+    this.wake()
+  }
+
+  /** There may be something to claim. Cheap, and may be called at any time. */
+  wake(): void {
+    this.#wanted = true
+    if (this.#stopping || this.#sweeper === undefined) return
+    this.#claiming ??= this.#claimAll().finally(() => {
+      this.#claiming = undefined
+      if (this.#wanted && this.#active.size < this.#limits.atOnce) this.wake()
+    })
+  }
+
+  /** Claims nothing more; runs under way are given back after the step that they are at. */
+  async close(): Promise<void> {
+    this.#stopping = true
+    clearInterval(this.#sweeper)
+    await this.#claiming
+    if (this.#active.size === 0) return
+    const late = new AbortController()
+    const drained = Promise.allSettled(this.#active).then(() => late.abort())
+    await Promise.race([drained, delay(this.#limits.drainMillis, undefined, { signal: late.signal }).catch(() => {})])
+    if (this.#active.size > 0) this.#services.log.warn('runs are left to other workers', { runs: this.#active.size })
+  }
+
+  async #claimAll(): Promise<void> {
+    const { log, runs, crash } = this.#services
+    const { atOnce, leaseMillis } = this.#limits
+    while (this.#wanted && !this.#stopping) {
+      const free = atOnce - this.#active.size
+      // Whoever ends makes room and calls again.
+      if (free <= 0) return
+      this.#wanted = false
+      try {
+        const claimed = await runs.claim(this.name, free, leaseMillis)
+        if (claimed.length > 0) crash('after-claim')
+        for (const run of claimed) this.#begin(run)
+        if (claimed.length === free) this.#wanted = true
+      } catch (err) {
+        log.warn('runs could not be claimed', { err })
+      }
+    }
+  }
+
+  #begin(run: ClaimedRun): void {
+    const execution = this.#execute(run)
+      .catch((err: unknown) => {
+        // The claim runs out, and the step is executed again, here or elsewhere.
+        this.#services.log.warn('a run was put down in mid-step', { workflowId: run.id, workflow: run.name, err })
+      })
+      .finally(() => {
+        this.#active.delete(execution)
+        if (this.#wanted) this.wake()
+      })
+    this.#active.add(execution)
+  }
+
+  async #execute(run: ClaimedRun): Promise<void> {
+    const { runs, subjects, log, clock, observer } = this.#services
+    observer.claimed(clock().getTime() - run.due.getTime())
+    const keeper = new ClaimKeeper(runs, run, this.#limits, log)
+    const parts = {
+      services: this.#services,
+      use: this.#use,
+      retries: this.#limits.retries,
+      leaseMillis: this.#limits.leaseMillis,
+      stopping: () => this.#stopping,
+      commit: (step: StepCommit) => this.#commit(step),
+      saveRows: (rows: readonly AuditRow[]) => this.#saveRows(run.id, rows),
+    }
+    let begun = false
+    try {
+      await subjects.run(run.subject, async () => {
+        begun = true
+        if (this.#stopping) await runs.release(run)
+        else await new ClaimedRunExecution(run, parts).execute(() => keeper.step())
+      })
+    } catch (error) {
+      if (begun) throw error
+      // Runs of the same subject that were called directly keep it busy.
+      await runs.release(run)
+    } finally {
+      keeper.end()
+    }
+  }
+
+  /** A database that is away for a moment is waited for, as long as the claim may hold. */
+  async #commit(step: StepCommit): Promise<RunState | 'void'> {
+    const { runs, crash } = this.#services
+    crash('before-commit')
+    for (let tries = 1; ; tries++) {
+      try {
+        const state = await runs.commit(step)
+        crash('after-commit')
+        return state
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error
+        // After a commit of which nobody knew that it had succeeded, the same rows are there already.
+        if (error.code === 'VERSION_MISMATCH' || (error.code === 'CONFLICT' && tries > 1)) {
+          await this.#saveRows(step.run.id, step.effects.audit ?? [])
+          return 'void'
+        }
+        const passing = error.code === 'TARGET_UNREACHABLE' || error.code === 'TARGET_TIMEOUT'
+        if (!passing || tries >= commitTries) throw error
+        await delay(Math.min(100 * 2 ** tries, this.#limits.leaseMillis / 10))
+      }
+    }
+  }
+
+  async #saveRows(run: string, rows: readonly AuditRow[]): Promise<void> {
+    if (rows.length === 0) return
+    try {
+      await this.#services.audit.append(rows)
+    } catch (error) {
+      if (error instanceof GatewayError && error.code === 'CONFLICT') return
+      this.#services.log.error('audit could not be written', { workflowId: run, rows: rows.length, err: error })
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import type { AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import { type Intent, intentsToJson, isRefusedCall, untold } from '#engine/workflow/intents.ts'
+import type { StepWish } from '#engine/workflow/run-effects.ts'
+import { messageOf, taskOf } from '#engine/workflow/run-failure.ts'
+import type { RunState } from '#engine/workflow/run-state.ts'
+import { auditTrail } from '#engine/workflow/run-trail.ts'
+import { type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
+import { StepLog } from '#engine/workflow/step-log.ts'
+import { StepRun } from '#engine/workflow/step-run.ts'
+import { prepareWait, type Waiting } from '#engine/workflow/waiting.ts'
+import { beginStep, type DefinitionOf, endStep, nextPosition } from '#engine/workflow/walk.ts'
+import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
+
+/** How a batch ended; `failed` is the last step's, and leaves the run before that step. */
+export type BatchEnd =
+  | { readonly kind: 'on' }
+  | { readonly kind: 'end' }
+  | { readonly kind: 'wait'; readonly waiting: Waiting }
+  | { readonly kind: 'failed'; readonly error: unknown; readonly task: string }
+
+/** What is to be committed together. */
+export interface StepBatch {
+  readonly end: BatchEnd
+  /** The run from which it goes on, or the failed step is tried again. */
+  readonly saved: SavedRun
+  readonly trail: AuditTrail
+  /** What an attempt before this one was about to change, and is there by now. */
+  readonly confirmed: readonly Intent[]
+  readonly wishes: readonly StepWish[]
+  readonly log: StepLog
+  /** The task that was not waited for any longer; what it changes until it ends is in the trail then. */
+  readonly abandoned?: Promise<void>
+}
+
+/** The claim that the batch is executed under. */
+export interface BatchControl {
+  readonly deadline: Date | undefined
+  readonly abort: AbortSignal
+  /** Commits the run as it stands before the step that is about to call a target. Throws when the claim is lost. */
+  intend(saved: SavedRun, log: StepLog): Promise<void>
+}
+
+export interface BatchParts extends BatchControl {
+  readonly services: WorkflowServices
+  readonly definitions: DefinitionOf
+  readonly approvals: ApprovalOpener
+  auditsWithin(target: string): boolean
+}
+
+/** Steps that share a commit since none of them reaches beyond the run. */
+const maxQuiet = 64
+/** Custom tasks may do anything by themselves, so each is followed by a commit. */
+const loudTasks: ReadonlySet<string> = new Set(['customTask'])
+
+/**
+ * Executes the next step, and, as long as nothing was done but to the run itself, those behind it: repeating such steps
+ * after a crash changes nothing, so they need no commit of their own. Does not throw for what a task throws.
+ */
+export async function executeBatch(state: RunState, parts: BatchParts): Promise<StepBatch> {
+  const { services, definitions, approvals, deadline, abort } = parts
+  const trail = auditTrail(state, services.audit)
+  const log = new StepLog()
+  const wishes: StepWish[] = []
+  const earlier = state.intents ?? []
+  let confirmed: readonly Intent[] = []
+  const finish = (end: BatchEnd, saved: SavedRun): StepBatch => ({ end, saved, trail, confirmed, wishes, log })
+  let before = saveRun(state)
+  let step: StepRun | undefined
+  const intend = (own: readonly Intent[]): Promise<void> =>
+    parts.intend(withIntents(before, [...(state.intents ?? []), ...own]), log)
+  try {
+    for (let quiet = 0; quiet < maxQuiet; quiet++) {
+      const position = nextPosition(state, definitions)
+      if (position === undefined) return finish({ kind: 'end' }, saveRun(state))
+      beginStep(state)
+      step = new StepRun(state, position, { services, abort, auditsWithin: parts.auditsWithin, intend }, trail)
+      const outcome = await step.run()
+      const wait = endStep(state, position, outcome, definitions)
+      const waiting = wait && (await prepareWait(state, wait, approvals, deadline))
+      log.add(step.entry(outcome.kind))
+      if (!step.effects.isEmpty) wishes.push({ step: step.number, effects: step.effects })
+      if (quiet === 0) confirmed = untold(earlier, trail.rows)
+      delete state.intents
+      if (waiting !== undefined) return finish({ kind: 'wait', waiting }, saveRun(state))
+      if (isLoud(step)) break
+      before = saveRun(state)
+      step = undefined
+    }
+    const end: BatchEnd = nextPosition(state, definitions) === undefined ? { kind: 'end' } : { kind: 'on' }
+    return finish(end, saveRun(state))
+  } catch (error) {
+    if (step !== undefined) log.add(step.entry('failed', messageOf(error)))
+    const open = [...(state.intents ?? []), ...(step === undefined || isRefusedCall(error) ? [] : step.intents)]
+    const end: BatchEnd = { kind: 'failed', error, task: step?.task ?? taskOf(state) }
+    const kept = open.length > 0 ? withIntents(before, open) : trail.count > 0 ? withoutVersions(before) : before
+    const failed = finish(end, kept)
+    return step?.abandoned === undefined ? failed : { ...failed, abandoned: step.abandoned }
+  }
+}
+
+/** Something happened, or may have, that is not to be repeated without need. */
+const isLoud = (step: StepRun): boolean => step.calledTarget || !step.effects.isEmpty || loudTasks.has(step.taskType)
+
+const withIntents = (saved: SavedRun, intents: readonly Intent[]): SavedRun => {
+  const { data, ...secret } = withoutVersions(saved)
+  return { ...secret, data: { ...data, intents: intentsToJson(intents) } }
+}
+
+/** What an attempt has changed, or may have, has another version by now, so that those read before it bind no more. */
+const withoutVersions = (saved: SavedRun): SavedRun => {
+  const versions = saved.data['versions']
+  const empty = Array.isArray(versions) ? versions.map(() => []) : []
+  return { ...saved, data: { ...saved.data, versions: empty } }
+}

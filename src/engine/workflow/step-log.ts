@@ -1,0 +1,44 @@
+import type { StepObserver } from '#engine/workflow/step-observer.ts'
+import { type Position, positionText } from '#engine/workflow/walk.ts'
+import type { StepRecord } from '#storage/run-store.ts'
+
+interface Entry {
+  readonly number: number
+  readonly position: Position
+  readonly started: number
+  readonly ended: number
+  readonly outcome: string
+  readonly error?: string
+}
+
+/** What was executed, for the timeline; the records are made when they are asked for. */
+export class StepLog {
+  readonly #entries: Entry[] = []
+  #taken = 0
+
+  add(entry: Entry): void {
+    this.#entries.push(entry)
+  }
+
+  /** Those that were not taken yet; `attempt` is that of the first of all. */
+  take(attempt: number): StepRecord[] {
+    const from = this.#taken
+    this.#taken = this.#entries.length
+    return this.#entries.slice(from).map(({ number, position, started, ended, outcome, error }, i) => ({
+      number,
+      attempt: from + i === 0 ? attempt : 1,
+      task: positionText(position),
+      taskType: position.step.taskType,
+      started: new Date(started),
+      ended: new Date(ended),
+      outcome,
+      ...(error === undefined ? {} : { error: error.slice(0, 1_000) }),
+    }))
+  }
+
+  tell(observer: StepObserver, workflow: string): void {
+    for (const { position, outcome, started, ended } of this.#entries) {
+      observer.executed({ workflow, taskType: position.step.taskType, outcome, millis: ended - started })
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import type { RunState } from '#engine/workflow/run-state.ts'
+import { checkSize, type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
+import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import type { NewRun } from '#storage/run-store.ts'
+
+/** A run's state as the store takes it. */
+export interface StoredForm {
+  readonly data: JsonObject
+  readonly secret?: string
+}
+
+/** Seals anew only what has changed since the last time. */
+export class RunSealer {
+  readonly #box: SecretBox
+  readonly #run: string
+  #last: { readonly text: string; readonly sealed: string } | undefined
+
+  constructor(box: SecretBox, run: string) {
+    this.#box = box
+    this.#run = run
+  }
+
+  /** Throws WORKFLOW_FAILED when the run is too large to be stored. */
+  async form(saved: SavedRun): Promise<StoredForm> {
+    checkSize(saved)
+    const { data, secret } = saved
+    if (secret === undefined) return { data }
+    const text = JSON.stringify(secret)
+    if (this.#last?.text !== text) this.#last = { text, sealed: await this.#box.seal(secret, this.#run) }
+    return { data, secret: this.#last.sealed }
+  }
+
+  async open(sealed: string | undefined): Promise<JsonObject | undefined> {
+    if (sealed === undefined) return undefined
+    const secret = await this.#box.open(sealed, this.#run)
+    this.#last = { text: JSON.stringify(secret), sealed }
+    return secret
+  }
+}
+
+/** A run that is to be stored as it stands. Throws WORKFLOW_FAILED when it cannot be. */
+export async function newRunOf(state: RunState, box: SecretBox, deadline?: Date): Promise<NewRun> {
+  const { id, workflow: name, subject, requestor, caller, reason, requestId } = state
+  return {
+    id,
+    name,
+    definition: state.pins.get(name) ?? '',
+    subject,
+    requestor,
+    ...(caller === undefined ? {} : { caller }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(deadline === undefined ? {} : { deadline: { at: deadline } }),
+    ...(await new RunSealer(box, id).form(saveRun(state))),
+  }
+}

@@ -1,0 +1,97 @@
+import type { Logger } from '#kernel/logger.ts'
+import type { Closable } from '#kernel/scope.ts'
+import type { ClaimedTimer, TimerStore, When } from '#storage/timer-store.ts'
+
+/**
+ * What came of a due timer: `ended` when the handler's own transaction has removed it, `done` when there is nothing left
+ * to do and it is to be removed, or when it is due again.
+ */
+export type TimerOutcome = 'ended' | 'done' | { readonly again: When }
+
+/**
+ * Acts on a due timer, in one process at a time. It may be called again for the same timer, after a crash or a throw, so
+ * whatever it commits names the timer's claim. What it throws is logged, and the timer is due again a little later.
+ */
+export type TimerHandler = (timer: ClaimedTimer) => Promise<TimerOutcome>
+
+export interface TimerLoopOptions {
+  readonly store: TimerStore
+  readonly log: Logger
+  /** How often it is looked for due timers. */
+  readonly everyMillis?: number
+  /** How long a handler may take before another process takes the timer. */
+  readonly leaseMillis?: number
+}
+
+const batch = 50
+const againMillis = 5_000
+const unknownKindMillis = 60_000
+
+/** Finds timers that are due and gives each to the handler of its kind. Kinds are registered before it starts. */
+export class TimerLoop implements Closable {
+  readonly #options: Required<TimerLoopOptions>
+  readonly #handlers = new Map<string, TimerHandler>()
+  #timer: NodeJS.Timeout | undefined
+  #round: Promise<void> | undefined
+  #stopped = false
+
+  constructor({ store, log, everyMillis = 1_000, leaseMillis = 60_000 }: TimerLoopOptions) {
+    this.#options = { store, log, everyMillis, leaseMillis }
+  }
+
+  on(kind: string, handler: TimerHandler): void {
+    if (this.#handlers.has(kind)) throw new Error(`timers of kind ${kind} have a handler already`)
+    this.#handlers.set(kind, handler)
+  }
+
+  start(): void {
+    if (this.#stopped || this.#timer !== undefined) return
+    this.#timer = setTimeout(() => this.#tick(), 0)
+  }
+
+  /** Handlers under way come to their end. */
+  async close(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    await this.#round
+  }
+
+  /** Everything that is due now; how many. */
+  async sweep(): Promise<number> {
+    let handled = 0
+    while (!this.#stopped) {
+      const timers = await this.#options.store.claim(batch, this.#options.leaseMillis)
+      await Promise.all(timers.map((timer) => this.#handle(timer)))
+      handled += timers.length
+      if (timers.length < batch) break
+    }
+    return handled
+  }
+
+  #tick(): void {
+    this.#round = this.sweep().then(
+      () => {},
+      (err: unknown) => this.#options.log.warn('timers could not be looked for', { err }),
+    )
+    void this.#round.then(() => {
+      if (!this.#stopped) this.#timer = setTimeout(() => this.#tick(), this.#options.everyMillis)
+    })
+  }
+
+  async #handle(timer: ClaimedTimer): Promise<void> {
+    const { store, log } = this.#options
+    const { id, kind, run, approval } = timer
+    const handler = this.#handlers.get(kind)
+    try {
+      if (handler === undefined) log.warn('a timer is due that nobody knows', { timer: id, kind })
+      const outcome = handler === undefined ? { again: { inMillis: unknownKindMillis } } : await handler(timer)
+      if (outcome === 'done') await store.done(timer)
+      else if (outcome !== 'ended') await store.release(timer, outcome.again)
+    } catch (err) {
+      log.warn('a timer could not be acted on', { timer: id, kind, run, approval, err })
+      await store
+        .release(timer, { inMillis: againMillis * (1 + Math.random()) })
+        .catch((error: unknown) => log.debug('a timer could not be given back', { timer: id, err: error }))
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/** A length of time as people mean it: months are those of the calendar, everything else is exact. */
+export interface TimeSpan {
+  readonly months: number
+  readonly millis: number
+}
+
+const second = 1000
+const minute = 60 * second
+const hour = 60 * minute
+const day = 24 * hour
+
+const short: Readonly<Record<string, number>> = { s: second, m: minute, h: hour, d: day, w: 7 * day }
+
+const iso =
+  /^P(?:(\d{1,4})Y)?(?:(\d{1,4})M)?(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,9})S)?)?$/
+
+/** `90s`, `15m`, `8h`, `30d`, `2w`, or an ISO 8601 duration such as `P30D`, `PT8H` or `P1Y6M`; undefined for anything else. */
+export function parseTimeSpan(text: string): TimeSpan | undefined {
+  const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? []
+  if (count !== undefined) return { months: 0, millis: Number(count) * (short[unit] ?? 0) }
+  const found = iso.exec(text)
+  if (found === null || !/\d[A-Z]$/.test(text)) return undefined
+  const [years = 0, months = 0, weeks = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = found
+    .slice(1)
+    .map((part) => Number(part ?? 0))
+  const millis = weeks * 7 * day + days * day + hours * hour + minutes * minute + seconds * second
+  return { months: years * 12 + months, millis }
+}
+
+export const isEmptySpan = ({ months, millis }: TimeSpan): boolean => months === 0 && millis === 0
+
+export const sumOfSpans = (spans: readonly TimeSpan[]): TimeSpan => ({
+  months: spans.reduce((sum, { months }) => sum + months, 0),
+  millis: spans.reduce((sum, { millis }) => sum + millis, 0),
+})
+
+/** By the calendar of UTC: where the month has no such day, its last one. Undefined for a time that no Date can hold. */
+export function addSpan(start: Date, { months, millis }: TimeSpan): Date | undefined {
+  const date = new Date(start)
+  if (months > 0) {
+    const dayOfMonth = date.getUTCDate()
+    date.setUTCDate(1)
+    date.setUTCMonth(date.getUTCMonth() + months)
+    const lastDay = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate()
+    date.setUTCDate(Math.min(dayOfMonth, lastDay))
+  }
+  const end = new Date(date.getTime() + millis)
+  return Number.isNaN(end.getTime()) ? undefined : end
+}
+
+/** How long the span is when it begins then; undefined when it is longer than 100 years. */
+export function spanMillis(start: Date, span: TimeSpan): number | undefined {
+  const end = addSpan(start, span)
+  const millis = end === undefined ? Number.POSITIVE_INFINITY : end.getTime() - start.getTime()
+  return millis <= 100 * 366 * day ? millis : undefined
+}

@@ -1,0 +1,216 @@
+import { createSecretKey } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { GatewayError } from '#kernel/errors.ts'
+import { approvalLinkKey, signApprovalLink } from '#sdk/approval-link.ts'
+import type { ApprovalUser, ApprovalView, ApprovalVote } from '#sdk/approvals.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { noApprovals } from '#testing/no-approvals.ts'
+import { subject } from '#testing/subjects.ts'
+import approvalLink from './approval-link.ts'
+
+const secretKeys = [createSecretKey(Buffer.alloc(32, 1))]
+const keys = { secretKeys: async () => secretKeys }
+const now = Date.parse('2026-01-02T03:04:05Z')
+
+const open: ApprovalView = {
+  id: 'a-1',
+  label: 'Access to <payroll>',
+  status: 'open',
+  workflow: { id: 'run-1', name: 'grant' },
+  subject: 'ada"><script>alert(1)</script>',
+  requestor: 'eve',
+  reason: 'I need it & soon',
+  opened: new Date('2026-01-01T00:00:00Z'),
+  escalation: 0,
+  version: 3,
+  data: {},
+  approvers: ['boss'],
+  mayDecide: true,
+}
+
+interface Scene {
+  readonly approval?: Partial<ApprovalView> | 'none'
+  readonly params?: ParamValues
+  readonly failure?: GatewayError
+  readonly as?: string
+}
+
+const tokenFor = async (more: { approver?: string; version?: number; approve?: boolean; expires?: number } = {}) => {
+  const { approver = 'boss', version = 3, approve = true, expires = now + 60_000 } = more
+  return signApprovalLink(
+    { approval: 'a-1', version, approver, approve },
+    new Date(expires),
+    await approvalLinkKey(keys),
+  )
+}
+
+async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Scene = {}, comment = '', type = form) {
+  const votes: { user: ApprovalUser; vote: ApprovalVote }[] = []
+  const approvals = {
+    ...noApprovals,
+    get: async () => (scene.approval === 'none' ? undefined : { ...open, ...scene.approval }),
+    decide: async (user: ApprovalUser, vote: ApprovalVote) => {
+      votes.push({ user, vote })
+      if (scene.failure !== undefined) throw scene.failure
+      return open
+    },
+  }
+  const params = fakeParams({ url: 'https://gate.example.com/decide', ...scene.params })
+  const prepared = approvalLink.prepare(params, noIssues(), fakeParseContext())
+  const filter = await prepared.create(fakeModuleHost({ approvals, secretKeys, now: () => now }))
+  const url =
+    method === 'GET' ? `http://localhost/decide?token=${encodeURIComponent(token)}` : 'http://localhost/decide'
+  const body = new URLSearchParams({ token, comment }).toString()
+  const as = scene.as ?? 'boss'
+  const response = await filter.handle(
+    {
+      request: fakeRequest({ method, url, headers: { 'content-type': type }, body }),
+      application: 'links',
+      mount: '/decide',
+      pathInfo: '',
+      subject: as === '' ? subject('uid=anonymous,o=test', {}, 0) : subject(`uid=${as},o=test`),
+    },
+    async () => {
+      throw new Error('there is nothing behind this filter')
+    },
+  )
+  return { status: response.status, headers: response.headers, page: String(response.body), votes }
+}
+
+const form = 'application/x-www-form-urlencoded'
+
+describe('opening a link', () => {
+  test('shows what is asked and a form, and decides nothing', async () => {
+    const token = await tokenFor()
+    const { status, page, votes, headers } = await call('GET', token)
+    expect({ status, votes }).toEqual({ status: 200, votes: [] })
+    for (const text of ['Access to &lt;payroll&gt;', 'grant', 'eve', 'I need it &amp; soon', '2026-01-01 00:00 UTC']) {
+      expect(page).toContain(text)
+    }
+    expect(page).toContain('<form method="post" action="/decide">')
+    expect(page).toContain(`<input type="hidden" name="token" value="${token}">`)
+    expect(page).toContain('<html lang="en">')
+    expect(page).toContain('<label for="comment">')
+    expect(page).not.toContain('<script')
+    expect(headers).toMatchObject({
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'content-type': 'text/html; charset=utf-8',
+    })
+    expect(headers['content-security-policy']).toMatch(
+      /^default-src 'none'; style-src 'sha256-[^ ]+'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'$/,
+    )
+  })
+
+  test('says which decision it is', async () => {
+    expect((await call('GET', await tokenFor())).page).toContain('<button type="submit">Approve</button>')
+    expect((await call('GET', await tokenFor({ approve: false }))).page).toContain('Deny this request?')
+  })
+})
+
+describe('sending the form', () => {
+  test.each([true, false])('decides as the approver: approve %j', async (approve) => {
+    const { status, page, votes } = await call('POST', await tokenFor({ approve }), {}, ' fine\r\nby me ')
+    expect(status).toBe(200)
+    expect(page).toContain(approve ? 'was approved' : 'was denied')
+    expect(votes).toMatchObject([
+      {
+        user: { login: 'boss' },
+        vote: { approval: 'a-1', version: 3, approve, comment: 'fine\nby me', requestId: 'request-1' },
+      },
+    ])
+  })
+
+  test('must be a form of bounded size, by POST', async () => {
+    const token = await tokenFor()
+    await expect(call('POST', token, {}, '', 'application/json')).rejects.toMatchObject({ status: 415 })
+    await expect(call('DELETE', token)).rejects.toMatchObject({ status: 405 })
+    const { status, votes } = await call('POST', token, {}, 'x'.repeat(2001))
+    expect({ status, votes }).toEqual({ status: 400, votes: [] })
+  })
+
+  test.each([
+    ['CONFLICT', 410],
+    ['VERSION_MISMATCH', 410],
+    ['NOT_FOUND', 410],
+    ['ACCESS_DENIED', 403],
+  ] as const)('that comes too late gets a page: %s', async (code, status) => {
+    expect((await call('POST', await tokenFor(), { failure: new GatewayError(code, 'x') })).status).toBe(status)
+  })
+
+  test('that fails otherwise is not told as a decision', async () => {
+    const failure = new GatewayError('TARGET_UNREACHABLE', 'x')
+    await expect(call('POST', await tokenFor(), { failure })).rejects.toBe(failure)
+  })
+})
+
+describe.each(['GET', 'POST'] as const)('a link that is not good is refused by %s', (method) => {
+  const refusal = async (token: string, scene: Scene = {}) => {
+    const { status, votes, page } = await call(method, token, scene)
+    expect(votes).toEqual([])
+    expect(page).not.toContain('payroll')
+    return status
+  }
+
+  test('forged, for another installation or cut off', async () => {
+    expect(await refusal('')).toBe(403)
+    expect(await refusal((await tokenFor()).slice(0, -5))).toBe(403)
+  })
+
+  test('expired', async () => {
+    expect(await refusal(await tokenFor({ expires: now - 1000 }))).toBe(410)
+  })
+
+  test('used', async () => {
+    expect(await refusal(await tokenFor(), { approval: { status: 'approved', version: 4, mayDecide: false } })).toBe(
+      410,
+    )
+    expect(await refusal(await tokenFor(), { approval: { status: 'denied' } })).toBe(410)
+  })
+
+  test('of a version before the approval was given to others, or of none', async () => {
+    expect(await refusal(await tokenFor({ version: 2 }))).toBe(410)
+    expect(await refusal(await tokenFor(), { approval: 'none' })).toBe(410)
+    expect(await refusal(await tokenFor(), { approval: { status: 'cancelled' } })).toBe(410)
+  })
+
+  test('of another approver', async () => {
+    expect(await refusal(await tokenFor({ approver: 'other' }))).toBe(403)
+    expect(await refusal(await tokenFor({ approver: 'other' }), { params: { withoutLogin: 'true' } })).toBe(403)
+    expect(await refusal(await tokenFor(), { approval: { mayDecide: false } })).toBe(403)
+  })
+
+  test('without a login, unless the configuration says that the link is enough', async () => {
+    expect(await refusal(await tokenFor(), { as: '' })).toBe(403)
+    const { status } = await call(method, await tokenFor(), { as: '', params: { withoutLogin: 'true' } })
+    expect(status).toBe(200)
+  })
+})
+
+test('the letter case of a login does not matter', async () => {
+  expect((await call('GET', await tokenFor({ approver: 'BOSS' }))).status).toBe(200)
+})
+
+test('the configuration says where links lead and how long they are good', () => {
+  const read = (params: ParamValues) => {
+    const issues = noIssues()
+    const { approvalLinks } = approvalLink.prepare(fakeParams(params), issues, fakeParseContext())
+    return { approvalLinks, issues: issueTexts(issues.list) }
+  }
+  const day = 24 * 3600_000
+  const url = 'https://gate.example.com/decide'
+  expect(read({ url })).toEqual({ approvalLinks: { url, validMillis: 14 * day }, issues: [] })
+  expect(read({ url, validDays: '2' }).approvalLinks?.validMillis).toBe(2 * day)
+  for (const wrong of [
+    '/decide',
+    'javascript:alert(1)',
+    'https://u:p@x.test/',
+    'https://x.test/?a=1',
+    'https://x.test/#a',
+  ]) {
+    expect(read({ url: wrong }).issues).toEqual([expect.stringMatching(/^error params\.url/)])
+  }
+  expect(read({}).issues).toHaveLength(1)
+})

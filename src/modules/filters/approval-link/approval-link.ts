@@ -1,0 +1,145 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { confirmationPage, maxCommentLength } from '#modules/filters/approval-link/confirmation-page.ts'
+import { notice } from '#modules/filters/approval-link/page.ts'
+import { type ApprovalLinkClaims, approvalLinkKeys, readApprovalLink } from '#sdk/approval-link.ts'
+import { type ApprovalUser, type ApprovalView, approvalUser } from '#sdk/approvals.ts'
+import type { ErrorFormat } from '#sdk/error-format.ts'
+import type { Exchange } from '#sdk/exchange.ts'
+import { defineFilter, type Filter } from '#sdk/filter.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
+import { flag, parsed, wholeNumber } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { sameLogin } from '#sdk/workflow-user.ts'
+
+const parameters = {
+  url: parsed('web address', parsePageUrl, {
+    about: 'The address of this page as approvers reach it; links in mails lead there.',
+    required: true,
+  }),
+  validDays: wholeNumber({ about: 'How many days a link is good for.', fallback: 14, min: 1, max: 365 }),
+  withoutLogin: flag({
+    about: '`"true"` lets whoever has the link decide; otherwise the approver must be logged in.',
+  }),
+}
+
+const maxBody = 32 * 1024
+const dayMillis = 24 * 3600_000
+const formContent = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
+
+/** Failures of the pipeline as a page, since people meet them in a browser. */
+const htmlErrors: ErrorFormat = (error, requestId) =>
+  notice(error.status, 'This did not work', `${error.publicText} (${requestId})`)
+
+/** Where the links of approval mails lead: a page that says what is asked, and a form that decides. */
+export default defineFilter({
+  className: 'filters.ApprovalLink',
+  parameters,
+  answers: true,
+  errors: htmlErrors,
+  takesForms: true,
+  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  approvalLinks: ({ url = '', validDays }) => ({ url, validMillis: validDays * dayMillis }),
+  summarize: ({ url = '' }) => [{ label: 'approval links', value: url }],
+  create: ({ withoutLogin }, host) => new ApprovalLinkFilter(withoutLogin, host),
+})
+
+function parsePageUrl(written: string): string {
+  const url = URL.canParse(written) ? new URL(written) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search + url.hash !== '') {
+    throw new Error('must be an http or https address without login, query and fragment')
+  }
+  return url.href
+}
+
+const used = () => notice(410, 'Already decided', 'This request has been decided. Nothing was changed.')
+const moved = () =>
+  notice(410, 'No longer valid', 'This request was given to others since the mail was sent, or has ended.')
+const expired = () => notice(410, 'Expired', 'This link is too old. Decide the request in the portal.')
+const forged = () => notice(403, 'Not valid', 'This link is not valid. Make sure that it was copied as a whole.')
+const notYours = () => notice(403, 'Not for you', 'This link belongs to another approver. Log in as that approver.')
+const refused = () => notice(403, 'Not allowed', 'You may not decide this request.')
+
+/** A link that is good at this moment, with what it is about. */
+interface OpenLink {
+  readonly claims: ApprovalLinkClaims
+  readonly user: ApprovalUser
+  readonly approval: ApprovalView
+}
+
+class ApprovalLinkFilter implements Filter {
+  readonly #withoutLogin: boolean
+  readonly #host: ModuleHost
+
+  constructor(withoutLogin: boolean, host: ModuleHost) {
+    this.#withoutLogin = withoutLogin
+    this.#host = host
+  }
+
+  async handle(exchange: Exchange): Promise<GatewayResponse> {
+    const { request, mount, pathInfo } = exchange
+    if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      const token = request.query.get('token') ?? ''
+      const opened = await this.#open(token, exchange)
+      if (!('claims' in opened)) return opened
+      const { approver, approve } = opened.claims
+      return confirmationPage({ approval: opened.approval, approver, approve, token, action: mount || '/' })
+    }
+    if (request.method === 'POST') return this.#decide(exchange)
+    throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, POST' } })
+  }
+
+  /** Everything that can be wrong with a link is told before anything is decided. */
+  async #open(token: string, { subject }: Exchange): Promise<OpenLink | GatewayResponse> {
+    const { keys, clock, approvals } = this.#host
+    const link = await readApprovalLink(token, await approvalLinkKeys(keys), clock())
+    if (link.kind !== 'valid') return link.kind === 'expired' ? expired() : forged()
+    const { claims } = link
+    const anonymous = subject.level === 0
+    if (anonymous && !this.#withoutLogin) return notYours()
+    if (!anonymous && !sameLogin(subject.uid, claims.approver)) return notYours()
+    const user = anonymous ? { login: claims.approver } : approvalUser(subject)
+    const approval = await approvals.get(user, claims.approval)
+    if (approval === undefined) return moved()
+    if (approval.status === 'approved' || approval.status === 'denied') return used()
+    if (approval.status !== 'open' || approval.version !== claims.version) return moved()
+    return approval.mayDecide ? { claims, user, approval } : refused()
+  }
+
+  async #decide(exchange: Exchange): Promise<GatewayResponse> {
+    const { request } = exchange
+    const form = await readForm(request)
+    const opened = await this.#open(form.get('token') ?? '', exchange)
+    if (!('claims' in opened)) return opened
+    const comment = (form.get('comment') ?? '').replaceAll('\r\n', '\n').trim()
+    if (comment.length > maxCommentLength) {
+      return notice(400, 'Comment too long', `A comment has at most ${maxCommentLength} characters.`)
+    }
+    const { claims, user, approval } = opened
+    const { version, approve } = claims
+    const vote = { approval: approval.id, version, approve, requestId: request.id }
+    try {
+      await this.#host.approvals.decide(user, comment === '' ? vote : { ...vote, comment })
+    } catch (error) {
+      return failurePage(error)
+    }
+    const word = approve ? 'approved' : 'denied'
+    return notice(200, 'Thank you', `The request "${approval.label}" for ${approval.subject} was ${word}.`)
+  }
+}
+
+function failurePage(error: unknown): GatewayResponse {
+  if (error instanceof GatewayError) {
+    if (error.code === 'CONFLICT') return used()
+    if (error.code === 'NOT_FOUND' || error.code === 'VERSION_MISMATCH') return moved()
+    if (error.code === 'ACCESS_DENIED') return refused()
+  }
+  throw error
+}
+
+async function readForm(request: GatewayRequest): Promise<URLSearchParams> {
+  const type = header(request, 'content-type') ?? ''
+  if (!formContent.test(type)) throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type}"`)
+  return new URLSearchParams((await request.body(maxBody)).toString('utf8'))
+}

@@ -1,0 +1,42 @@
+import { html, page } from '#modules/filters/approval-link/page.ts'
+import type { ApprovalView } from '#sdk/approvals.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+
+export const maxCommentLength = 2000
+
+export interface Confirmation {
+  readonly approval: ApprovalView
+  readonly approver: string
+  readonly approve: boolean
+  readonly token: string
+  /** Where the form goes. */
+  readonly action: string
+}
+
+/** Says what is asked and by whom, and asks once more: opening the link decides nothing. */
+export function confirmationPage({ approval, approver, approve, token, action }: Confirmation): GatewayResponse {
+  const word = approve ? 'Approve' : 'Deny'
+  const rows = [
+    ['Request', approval.label],
+    ['Workflow', approval.workflow.name],
+    ['For', approval.subject],
+    ['Asked for by', approval.requestor],
+    ['Reason', approval.reason ?? ''],
+    ['Open since', approval.opened.toISOString().slice(0, 16).replace('T', ' ').concat(' UTC')],
+    ['You decide as', approver],
+    ['On behalf of', approval.onBehalfOf ?? ''],
+  ] as const
+  const shown = rows.flatMap(([name, value]) => (value === '' ? [] : [html`<dt>${name}</dt><dd>${value}</dd>\n`]))
+  return page(
+    200,
+    `${word} this request?`,
+    html`<dl>
+${shown}</dl>
+<form method="post" action="${action}">
+<input type="hidden" name="token" value="${token}">
+<label for="comment">Comment (optional)</label>
+<textarea id="comment" name="comment" rows="4" maxlength="${String(maxCommentLength)}"></textarea>
+<button type="submit">${word}</button>
+</form>`,
+  )
+}

@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest'
+import type { JsonObject } from '#kernel/json.ts'
+import type { WorkflowStarter } from '#sdk/host.ts'
+import { openGateway, People, tutorialParams } from '#testing/scim-gateway-fixture.ts'
+import scimGateway from './scim-gateway.ts'
+
+const core = 'urn:ietf:params:scim:schemas:core:2.0'
+
+/** A gateway all of whose runs have to wait. */
+async function open() {
+  const people = new People({ ownIds: false })
+  people.add('ann', { first: ['Ann'], mail: ['ann@example.com'] })
+  people.add('bob', { first: ['Bob'] })
+  people.addGroup('group1')
+  const started: string[] = []
+  const workflows: WorkflowStarter = {
+    run: async ({ name }) => {
+      started.push(name)
+      return { id: `run-${started.length}`, status: 'waiting', changes: 0 }
+    },
+  }
+  const { send } = await openGateway(scimGateway, { people, params: tutorialParams, host: { workflows } })
+  return { send, started }
+}
+
+const accepted = (workflowId: string): JsonObject => ({
+  schemas: ['urn:gatehouse:params:scim:api:messages:1.0:Accepted'],
+  detail: 'The change was accepted and waits for a decision.',
+  workflowId,
+})
+
+describe('a change whose workflow waits for a decision', () => {
+  test.each([
+    ['POST', '/Users', { schemas: [`${core}:User`], userName: 'jjackson' }],
+    ['PUT', '/Users/ann', { schemas: [`${core}:User`], userName: 'ann', name: { givenName: 'Anna' } }],
+    [
+      'PATCH',
+      '/Users/ann',
+      {
+        schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
+        Operations: [{ op: 'replace', path: 'name.givenName', value: 'Anna' }],
+      },
+    ],
+    ['DELETE', '/Users/ann', undefined],
+  ])('%s %s is answered with 202 and the run', async (method, path, body) => {
+    const { send, started } = await open()
+    const answered = await send(method, path, body as JsonObject)
+    expect(answered).toMatchObject({ status: 202, body: accepted('run-1') })
+    expect(started.length).toBe(1)
+  })
+
+  test('does not keep the other members of the same request from theirs', async () => {
+    const { send, started } = await open()
+    const add = { op: 'add', path: 'members', value: [{ value: 'ann' }, { value: 'bob' }] }
+    const patch = { schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'], Operations: [add] }
+    const { status, body } = await send('PATCH', '/Groups/group1', patch)
+    expect(status).toBe(202)
+    expect(body).toMatchObject({ schemas: accepted('').schemas })
+    expect(started.length).toBe(2)
+  })
+})

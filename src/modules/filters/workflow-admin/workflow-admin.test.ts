@@ -1,0 +1,153 @@
+import { expect, test } from 'vitest'
+import type { ApprovalRecord } from '#sdk/approvals.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { MemoryRuns } from '#testing/memory-runs.ts'
+import { noApprovals } from '#testing/no-approvals.ts'
+import { subject } from '#testing/subjects.ts'
+import workflowAdmin from './workflow-admin.ts'
+
+const approval: ApprovalRecord = {
+  id: 'a-1',
+  label: 'Join the team',
+  status: 'denied',
+  workflow: { id: 'x', name: 'join' },
+  subject: 'jjackson',
+  requestor: 'boss',
+  opened: new Date('2030-01-02T00:00:00Z'),
+  escalation: 0,
+  version: 2,
+  approvers: ['chief'],
+  decision: { at: new Date('2030-01-02T01:00:00Z'), by: 'chief', comment: 'no' },
+}
+
+async function open(params: ParamValues = {}) {
+  const runs = new MemoryRuns()
+  const prepared = workflowAdmin.prepare(fakeParams(params), noIssues(), fakeParseContext())
+  const approvals = { ...noApprovals, ofRun: async () => [approval] }
+  const filter = await prepared.create(fakeModuleHost({ runs, approvals }))
+  const send = async (method: string, path: string, body?: unknown) => {
+    const url = `https://gw.example.com/admin${path}`
+    const response = await filter.handle(
+      {
+        request: fakeRequest({
+          method,
+          url,
+          headers: { 'content-type': 'application/json' },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        }),
+        application: 'admin',
+        mount: '/admin',
+        pathInfo: new URL(url).pathname.slice('/admin'.length),
+        subject: subject('uid=root,o=test'),
+      },
+      async () => {
+        throw new Error('there is nothing behind this filter')
+      },
+    )
+    return { status: response.status, body: JSON.parse(String(response.body)) }
+  }
+  return { runs, send }
+}
+
+test('runs are listed, narrowed and paged; incidents have a list of their own', async () => {
+  const { runs, send } = await open()
+  runs.add({ state: 'completed' })
+  const stuck = runs.add({ state: 'incident', incident: { task: 'w:0', code: 'TARGET_FAILED', message: 'no' } })
+  expect((await send('GET', '/runs')).body.runs).toHaveLength(2)
+  expect((await send('GET', '/runs?limit=1')).body).toMatchObject({ next: 'more' })
+  expect((await send('GET', '/runs?state=completed&state=ready')).body.runs).toMatchObject([{ state: 'completed' }])
+  expect((await send('GET', '/incidents')).body.runs).toMatchObject([{ id: stuck.id, incident: { message: 'no' } }])
+})
+
+test('a run is shown with its timeline and its approvals', async () => {
+  const { runs, send } = await open()
+  const run = runs.add()
+  const { body } = await send('GET', `/runs/${run.id}`)
+  expect(body).toMatchObject({
+    id: run.id,
+    fence: 1,
+    timeline: [{ id: 1, error: 'connect ECONNREFUSED 10.0.0.7' }, { id: 2 }],
+    approvals: [{ id: 'a-1', status: 'denied', decision: { by: 'chief', comment: 'no' } }],
+  })
+  expect((await send('GET', `/runs/${run.id}?after=1`)).body.timeline).toHaveLength(1)
+})
+
+test('what a run works on is not shown, even where it is at hand', async () => {
+  const { runs, send } = await open()
+  const run = runs.add({ state: 'incident' })
+  runs.runs.set(run.id, Object.assign({ ...run }, { data: { user: { mail: 'secret@example.com' } } }))
+  const answers = [
+    await send('GET', '/runs'),
+    await send('GET', '/incidents'),
+    await send('GET', `/runs/${run.id}`),
+    await send('POST', `/runs/${run.id}/retry`, { fence: 1 }),
+  ]
+  expect(JSON.stringify(answers)).not.toContain('secret@example.com')
+})
+
+test('an administrator retries, skips and cancels, and is named', async () => {
+  const { runs, send } = await open()
+  const run = runs.add({ state: 'incident' })
+  expect((await send('POST', `/runs/${run.id}/retry`, { fence: 1 })).body).toMatchObject({ state: 'ready', fence: 2 })
+  await send('POST', `/runs/${run.id}/skip`, { fence: 2, reason: 'done by hand' })
+  expect((await send('POST', `/runs/${run.id}/cancel`, { fence: 3, reason: 'left' })).body.state).toBe('cancelled')
+  expect(runs.interventions).toEqual([
+    { action: 'retry', id: run.id, fence: 1, by: 'root' },
+    { action: 'skip', id: run.id, fence: 2, by: 'root', reason: 'done by hand' },
+    { action: 'cancel', id: run.id, fence: 3, by: 'root', reason: 'left' },
+  ])
+})
+
+test('an intervention on a run that changed since it was shown is refused', async () => {
+  const { runs, send } = await open()
+  const run = runs.add({ state: 'incident', fence: 7 })
+  const stale = send('POST', `/runs/${run.id}/retry`, { fence: 6 })
+  await expect(stale).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+})
+
+test.each([
+  ['retry', {}],
+  ['retry', { fence: '1' }],
+  ['retry', { fence: 1, by: 'someone' }],
+  ['retry', { fence: 1, reason: 'x'.repeat(2001) }],
+  ['skip', { fence: 1 }],
+  ['cancel', { fence: 1, reason: '' }],
+])('%s with %j is refused', async (action, body) => {
+  const { runs, send } = await open()
+  const run = runs.add({ state: 'incident' })
+  await expect(send('POST', `/runs/${run.id}/${action}`, body)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  expect(runs.interventions).toEqual([])
+})
+
+test('where runs are only shown, nobody intervenes', async () => {
+  const { runs, send } = await open({ readOnly: 'true' })
+  const run = runs.add({ state: 'incident' })
+  expect((await send('GET', `/runs/${run.id}`)).status).toBe(200)
+  for (const action of ['retry', 'skip', 'cancel']) {
+    const refused = send('POST', `/runs/${run.id}/${action}`, { fence: 1, reason: 'x' })
+    await expect(refused).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+  }
+  expect(runs.interventions).toEqual([])
+})
+
+test.each(['?state=done', '?limit=0', '?limit=501', '?limit=x', '?stat=ready', '?name=a&name=b', '?__proto__=x'])(
+  'the query %s is refused',
+  async (query) => {
+    const { send } = await open()
+    await expect(send('GET', `/runs${query}`)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  },
+)
+
+test('other paths and methods are refused', async () => {
+  const { runs, send } = await open()
+  const run = runs.add()
+  const paths = ['', '/', '/runs/', '/runs/x', `/runs/${crypto.randomUUID()}`, `/runs/${run.id}/constructor`]
+  for (const path of [...paths, `/runs/${run.id}/retry/x`, '/incidents/x', '/other']) {
+    await expect(send('GET', path)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  }
+  await expect(send('POST', '/runs', {})).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
+  await expect(send('GET', `/runs/${run.id}/retry`)).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
+  await expect(send('GET', '/incidents?state=ready')).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+})

@@ -1,0 +1,101 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import type { Job } from '#sdk/job.ts'
+import type { CallKey, RunAccess } from '#sdk/runs.ts'
+import type { WorkflowCall } from '#sdk/workflow.ts'
+import { fakeJobHost, jobContext } from '#testing/fake-job-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
+import { noRuns } from '#testing/no-runs.ts'
+import javaScriptJob from './javascript-job.ts'
+
+const opened: Job[] = []
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((job) => job.close?.()))
+})
+
+/** Runs as the engine keeps them: one for each key. */
+function rememberedRuns() {
+  const started: WorkflowCall[] = []
+  const keys = new Set<string>()
+  const start: RunAccess['start'] = async (call, key?: CallKey) => {
+    const text = JSON.stringify([key?.scope, key?.key])
+    const kind = keys.has(text) ? 'repeated' : 'started'
+    if (kind === 'started') started.push(call)
+    keys.add(text)
+    return { kind, result: { id: text, status: 'accepted', changes: 0 } }
+  }
+  return { started, runs: { ...noRuns, start } }
+}
+
+async function open(javaScript: string, runs: RunAccess = noRuns): Promise<Job> {
+  const issues = noIssues()
+  const params = fakeParams({ javaScript, color: 'red', allowedWorkflow: ['offboard', 'sync'] })
+  const context = fakeParseContext()
+  const prepared = javaScriptJob.prepare(params, issues, context)
+  expect(issueTexts(issues.list)).toEqual([])
+  expect(context.references.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['workflow offboard', 'workflow sync'])
+  const job = await prepared.create(fakeJobHost({ runs }))
+  opened.push(job)
+  return job
+}
+
+test('is told what it is run for, and may answer nothing', async () => {
+  const job = await open(`
+    function init(job, params) { state.color = params.color[0] }
+    function execute(job, context) {
+      const told = [job.name, context.due, context.attempt, context.params.color[0], state.color].join(' ')
+      if (told !== 'nightly 2025-03-10T02:00:00.000Z 2 red red') throw new Error(told)
+      context.log('it is night')
+    }`)
+  expect(await job.run(jobContext({ attempt: 2 }))).toEqual({ workflows: 0 })
+})
+
+test('starts each workflow once for a due time, whatever it answers when it is run again', async () => {
+  const { started, runs } = rememberedRuns()
+  const job = await open(
+    `function execute(job, { attempt }) {
+       const ada = { name: 'offboard', userID: 'ada', attributes: { mail: ['a@x.test'] }, reason: 'left', params: { when: 'now' } }
+       const all = [ada, { name: 'sync', userID: 'bob', groups: ['a'] }, { name: 'sync', userID: 'bob' }]
+       return { workflows: attempt === 1 ? all.slice(0, 2) : all.reverse() }
+     }`,
+    runs,
+  )
+  expect(await job.run(jobContext())).toEqual({ workflows: 2 })
+  expect(await job.run(jobContext({ attempt: 2 }))).toEqual({ workflows: 1 })
+  expect(started.map(({ name, user }) => `${name} ${user.userID}`)).toEqual(['offboard ada', 'sync bob', 'sync bob'])
+  expect(started[0]).toMatchObject({
+    requestor: 'nightly',
+    asynchronous: true,
+    keepGroups: true,
+    reason: 'left',
+    params: { when: 'now' },
+  })
+  expect(started[1]).toMatchObject({ keepGroups: false })
+  expect(await job.run(jobContext({ due: new Date('2025-03-11T02:00:00Z') }))).toEqual({ workflows: 2 })
+})
+
+describe('starts nothing at all', () => {
+  const good = "{ name: 'sync', userID: 'ada' }"
+  test.each([
+    ['for a workflow it may not start', `{ workflows: [${good}, { name: 'other', userID: 'ada' }] }`],
+    [
+      'for a key of the engine',
+      `{ workflows: [${good}, { name: 'sync', userID: 'a', params: { APPROVAL_ID: '1' } }] }`,
+    ],
+    ['without a login', `{ workflows: [${good}, { name: 'sync' }] }`],
+    ['for a list that is none', `{ workflows: ${good} }`],
+    ['for another answer', `'sync'`],
+    ['for too many', `{ workflows: Array(1001).fill(${good}) }`],
+  ])('%s', async (_, answer) => {
+    const { started, runs } = rememberedRuns()
+    const job = await open(`function execute() { return ${answer} }`, runs)
+    await expect(job.run(jobContext())).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
+    expect(started).toEqual([])
+  })
+})
+
+test('code that fails, or has nothing to execute', async () => {
+  const job = await open('function execute() { throw new Error("no luck") }')
+  await expect(job.run(jobContext())).rejects.toThrow(/no luck/)
+  await expect(open('function init() {}')).rejects.toThrow(/no function execute/)
+})

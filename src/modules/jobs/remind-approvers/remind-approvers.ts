@@ -1,0 +1,42 @@
+import { defineJob } from '#sdk/job.ts'
+import { text, wholeNumber } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+
+const parameters = {
+  message: text({
+    about: "What the mail says; `%L` is the approval's label, `%D` the days it has been open.",
+    required: true,
+  }),
+  days: wholeNumber({ about: 'From how many days on approvers are reminded.', fallback: 1, min: 0, max: 3650 }),
+  mailAttributeName: text({
+    about: "The attribute of approvers' addresses, for approvals that name none.",
+    fallback: 'mail',
+  }),
+  limit: wholeNumber({
+    about: 'At most so many approvals in one run, the oldest.',
+    fallback: 1000,
+    min: 1,
+    max: 100_000,
+  }),
+}
+
+/** Mails to whoever lets somebody wait, once for each due time of the job. */
+export default defineJob({
+  className: 'jobs.RemindApprovers',
+  aliases: ['com.tremolosecurity.provisioning.scheduler.jobs.RemindApprovers'],
+  parameters,
+  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  create: ({ message, days, mailAttributeName, limit }, host) => ({
+    async run({ due }) {
+      const key = `${host.name}/${due.toISOString()}`
+      const reminded = await host.chores.remindApprovers({
+        days,
+        key,
+        message,
+        mailAttribute: mailAttributeName,
+        limit,
+      })
+      return { approvals: reminded }
+    },
+  }),
+})

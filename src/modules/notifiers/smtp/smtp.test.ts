@@ -1,0 +1,136 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import smtp from '#modules/notifiers/smtp/smtp.ts'
+import type { Notifier, OutgoingMail } from '#sdk/notifier.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { type MailServer, type MailServerOptions, mailServer } from '#testing/mail-server.ts'
+import { testServerCertificate, unrelatedCertificate } from '#testing/test-certificates.ts'
+
+async function serve(options: MailServerOptions = {}): Promise<MailServer> {
+  const server = await mailServer(options)
+  onTestFinished(() => server.close())
+  return server
+}
+
+async function notifierFor({ port }: { port: number }, params: ParamValues = {}): Promise<Notifier> {
+  const issues = noIssues()
+  const given = { host: '127.0.0.1', port: String(port), security: 'none', from: 'Gatehouse <gate@example.com>' }
+  const prepared = smtp.prepare(fakeParams({ ...given, ...params }), issues, fakeParseContext())
+  expect(issueTexts(issues.list).filter((text) => text.startsWith('error'))).toEqual([])
+  const notifier = await prepared.create(fakeModuleHost())
+  onTestFinished(async () => notifier.close?.())
+  return notifier
+}
+
+const mail: OutgoingMail = {
+  id: 'id-1',
+  recipient: 'ada@example.com',
+  subject: 'Zugriff für Ada',
+  text: 'Grüße & <b>more</b>\n.\nend',
+  html: '<p>Grüße &amp; &lt;b&gt;</p>',
+  date: new Date('2026-01-02T03:04:05Z'),
+}
+
+test('a mail has both forms, its own id and date, and says that a machine wrote it', async () => {
+  const server = await serve()
+  const notifier = await notifierFor(server)
+  expect(await notifier.send(mail)).toEqual({ kind: 'accepted' })
+  const [got] = server.mails
+  expect(got).toMatchObject({ from: 'gate@example.com', to: ['ada@example.com'], encrypted: false })
+  const header = (name: string) => got?.headers.get(name)
+  expect(header('message-id')).toEqual(['<id-1@example.com>'])
+  expect(header('date')).toEqual(['Fri, 02 Jan 2026 03:04:05 +0000'])
+  expect(header('auto-submitted')).toEqual(['auto-generated'])
+  expect(header('from')).toEqual(['Gatehouse <gate@example.com>'])
+  expect(header('to')).toEqual(['ada@example.com'])
+  expect(header('subject')?.[0]).toMatch(/^=\?UTF-8\?Q\?/)
+  expect(header('content-type')?.[0]).toMatch(/^multipart\/alternative/)
+  expect(got?.parts.map(({ type, body }) => [type.split(';')[0], body])).toEqual([
+    ['text/plain', mail.text],
+    ['text/html', mail.html],
+  ])
+})
+
+test('another attempt has the same id, and connections are used again', async () => {
+  const server = await serve()
+  const notifier = await notifierFor(server, { connections: '1' })
+  for (let i = 0; i < 3; i++) expect(await notifier.send(mail)).toEqual({ kind: 'accepted' })
+  expect(new Set(server.mails.flatMap(({ headers }) => headers.get('message-id')))).toEqual(
+    new Set(['<id-1@example.com>']),
+  )
+})
+
+describe('a server that does not take it', () => {
+  test.each([
+    ['RCPT', 451, 'failed'],
+    ['RCPT', 550, 'refused'],
+    ['DATA', 452, 'failed'],
+    ['DATA', 554, 'refused'],
+  ] as const)('at %s with %i: %s', async (at, code, kind) => {
+    const server = await serve({ reply: () => ({ at, code }) })
+    const outcome = await (await notifierFor(server)).send(mail)
+    expect(outcome).toMatchObject({ kind, reason: expect.stringContaining(String(code)) })
+    expect(server.mails).toEqual([])
+  })
+
+  test('because it is away, or does not know the password: another attempt may succeed', async () => {
+    const server = await serve({ login: { user: 'gate', password: 'right' } })
+    const wrong = await notifierFor(server, { user: 'gate', password: 'wrong' })
+    expect(await wrong.send(mail)).toMatchObject({ kind: 'failed' })
+    const right = await notifierFor(server, { user: 'gate', password: 'right' })
+    expect(await right.send(mail)).toEqual({ kind: 'accepted' })
+    expect(server.mails[0]?.user).toBe('gate')
+    expect(await (await notifierFor({ port: 1 })).send(mail)).toMatchObject({ kind: 'failed' })
+  })
+
+  test('because it is silent: the attempt ends in time', async () => {
+    const server = await serve({ beforeAcknowledged: () => new Promise(() => {}) })
+    const notifier = await notifierFor(server, { sendTimeoutSeconds: '1' })
+    const begun = Date.now()
+    expect(await notifier.send(mail)).toMatchObject({ kind: 'failed' })
+    expect(Date.now() - begun).toBeLessThan(5000)
+  })
+})
+
+describe('encryption', () => {
+  test.each(['starttls', 'tls'] as const)('by %s, with the authority that is configured', async (security) => {
+    const server = await serve({ security })
+    const notifier = await notifierFor(server, { security, certificate: testServerCertificate })
+    expect(await notifier.send(mail)).toEqual({ kind: 'accepted' })
+    expect(server.mails[0]?.encrypted).toBe(true)
+  })
+
+  test.each(['starttls', 'tls'] as const)('by %s is refused to a server of another authority', async (security) => {
+    const server = await serve({ security })
+    const notifier = await notifierFor(server, { security, certificate: unrelatedCertificate })
+    expect(await notifier.send(mail)).toMatchObject({ kind: 'failed' })
+    expect(await (await notifierFor(server, { security })).send(mail)).toMatchObject({ kind: 'failed' })
+    expect(server.mails).toEqual([])
+  })
+
+  test('is not given up when the server offers none', async () => {
+    const server = await serve({ security: 'none' })
+    const notifier = await notifierFor(server, { security: 'starttls', certificate: testServerCertificate })
+    expect(await notifier.send(mail)).toMatchObject({ kind: 'failed' })
+    expect(server.mails).toEqual([])
+  })
+})
+
+test('nothing in a mail becomes a header or another recipient', async () => {
+  const server = await serve()
+  const notifier = await notifierFor(server)
+  const hostile: readonly Partial<OutgoingMail>[] = [
+    { subject: 'Hi\r\nBcc: eve@example.com' },
+    { subject: 'Hi\nX-Evil: 1' },
+    { recipient: 'ada@example.com\r\nBcc: eve@example.com' },
+    { recipient: 'ada@example.com, eve@example.com' },
+    { recipient: 'ada@example.com> RCPT TO:<eve@example.com' },
+  ]
+  for (const change of hostile) {
+    expect(await notifier.send({ ...mail, ...change })).toMatchObject({ kind: 'refused' })
+  }
+  expect(server.mails).toEqual([])
+  await notifier.send({ ...mail, text: '\r\n.\r\nMAIL FROM:<eve@example.com>\r\n', subject: 'Bcc: eve@example.com' })
+  expect(server.mails).toHaveLength(1)
+  expect(server.mails[0]?.headers.has('bcc')).toBe(false)
+})

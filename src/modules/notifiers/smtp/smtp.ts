@@ -1,0 +1,92 @@
+import { readFile } from 'node:fs/promises'
+import type { Transporter } from 'nodemailer'
+import { sendOutcome } from '#modules/notifiers/smtp/send-outcome.ts'
+import { parameters, parseSmtp, type SmtpConfig } from '#modules/notifiers/smtp/smtp-parameters.ts'
+import { checkMail } from '#sdk/mail.ts'
+import { defineNotifier, type Notifier, type OutgoingMail, type SendOutcome } from '#sdk/notifier.ts'
+
+/** Sends mail through an SMTP server, over a few connections that are kept open. */
+export default defineNotifier({
+  className: 'notifiers.Smtp',
+  aliases: ['com.tremolosecurity.notifications.StmpNotifications'],
+  parameters,
+  parse: parseSmtp,
+  create: async (config) => new SmtpNotifier(config, await pooled(config, await authorityOf(config))),
+})
+
+const authorityOf = async ({ authority }: SmtpConfig): Promise<string | undefined> =>
+  authority !== undefined && 'file' in authority ? readFile(authority.file, 'utf8') : authority?.pem
+
+class SmtpNotifier implements Notifier {
+  readonly #config: SmtpConfig
+  readonly #transport: Transporter
+
+  constructor(config: SmtpConfig, transport: Transporter) {
+    this.#config = config
+    this.#transport = transport
+  }
+
+  async send(mail: OutgoingMail): Promise<SendOutcome> {
+    try {
+      checkMail(mail)
+    } catch (error) {
+      return { kind: 'refused', reason: error instanceof Error ? error.message : String(error) }
+    }
+    const { from, sendMillis } = this.#config
+    const { promise: late, timer } = timeLimit(sendMillis)
+    const sending = this.#transport
+      .sendMail({
+        from,
+        to: { name: '', address: mail.recipient },
+        envelope: { from: from.address, to: [mail.recipient] },
+        messageId: `<${mail.id}@${from.address.slice(from.address.indexOf('@') + 1)}>`,
+        date: mail.date,
+        subject: mail.subject,
+        text: mail.text,
+        html: mail.html,
+        // No vacation note or bounce is to be answered to a machine (RFC 3834).
+        headers: { 'Auto-Submitted': 'auto-generated' },
+      })
+      .then((): SendOutcome => ({ kind: 'accepted' }), sendOutcome)
+    const outcome = await Promise.race([sending, late])
+    clearTimeout(timer)
+    return outcome
+  }
+
+  close(): void {
+    this.#transport.close()
+  }
+}
+
+/** The library is loaded where a mail server is configured, and nowhere else. */
+async function pooled(config: SmtpConfig, ca: string | undefined): Promise<Transporter> {
+  const { createTransport } = await import('nodemailer')
+  const { host, port, security, login, localHost, connections, ...times } = config
+  return createTransport({
+    pool: true,
+    host,
+    port,
+    secure: security === 'tls',
+    requireTLS: security === 'starttls',
+    ignoreTLS: security === 'none',
+    tls: { minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca }) },
+    ...(login === undefined ? {} : { auth: login }),
+    ...(localHost === undefined ? {} : { name: localHost }),
+    maxConnections: connections,
+    // Attempts are counted by the outbox, so none is made behind its back.
+    maxRequeues: 0,
+    connectionTimeout: times.connectMillis,
+    greetingTimeout: times.connectMillis,
+    dnsTimeout: times.connectMillis,
+    socketTimeout: times.sendMillis,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+}
+
+/** The server may have taken the mail all the same; then it gets the same one again, by its Message-ID. */
+function timeLimit(millis: number) {
+  const { promise, resolve } = Promise.withResolvers<SendOutcome>()
+  const reason = `the mail server took longer than ${millis / 1000} seconds`
+  return { promise, timer: setTimeout(() => resolve({ kind: 'failed', reason }), millis) }
+}

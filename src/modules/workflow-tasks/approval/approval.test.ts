@@ -1,0 +1,217 @@
+import { describe, expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import type { ApprovalRequest } from '#sdk/approval.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { runTask, type TaskRunOptions } from '#testing/run-task.ts'
+import { issuesOf, parseTasks, type TaskSpec } from '#testing/workflow-fixture.ts'
+
+const rule = (scope: string, constraint: string) => ({ scope, constraint })
+const managers = rule('group', 'cn=managers,ou=groups,ou=people,o=Tremolo')
+
+const approval = (more: TaskSpec = {}): TaskSpec => ({
+  taskType: 'approval',
+  label: 'Access to $namespace$ for ${cn}',
+  emailTemplate: 'Decide about $namespace$, ${cn}, $missing$.',
+  mailAttr: 'mail',
+  failureEmailSubject: 'No to $namespace$',
+  failureEmailMsg: 'Because: ${reason}',
+  approvers: [managers],
+  ...more,
+})
+
+async function asked(spec: TaskSpec, options: TaskRunOptions = {}): Promise<ApprovalRequest> {
+  const { outcome } = await runTask(spec, options)
+  if (outcome.kind !== 'wait' || !('approval' in outcome)) throw new Error('no approval was asked for')
+  return outcome.approval
+}
+
+describe('parsing', () => {
+  test('every problem is told where it stands', () => {
+    expect(
+      issuesOf([
+        { taskType: 'approval' },
+        approval({
+          approvers: [rule('people', 'x'), { scope: 'dn' }, 'x', rule('filter', '(a=b'), { ...managers, extra: 1 }],
+          allowSelfApproval: 'perhaps',
+          escalationPolicy: {
+            escalations: [
+              { executeAfterTime: 0, executeAfterUnits: 'fortnight', azRules: [managers] },
+              { executeAfterTime: 'x', executeAfterUnits: 'day', azRules: [] },
+              { executeAfterTime: 101, executeAfterUnits: 'year', azRules: [managers], validateEscalationClass: 3 },
+            ],
+            failure: { action: 'panic', azRules: [] },
+          },
+        }),
+        approval({ approvers: [], escalationPolicy: { escalation: [] } }),
+        approval({ approvers: managers, escalationPolicy: { escalations: [], failure: { action: 'assign' } } }),
+      ]),
+    ).toEqual([
+      '0.approvers: "approvers" is required',
+      '0.label: "label" is required',
+      '0.emailTemplate: "emailTemplate" is required',
+      '0.mailAttr: "mailAttr" is required',
+      '0.failureEmailSubject: "failureEmailSubject" is required',
+      '0.failureEmailMsg: "failureEmailMsg" is required',
+      '1.approvers.0.scope: must be one of dn, filter, group, dynamicGroup, custom',
+      '1.approvers.1.constraint: must be text',
+      '1.approvers.2: must have scope, constraint',
+      '1.approvers.3.constraint: filter: expected ")" at character 5',
+      '1.approvers.4.extra: unknown key "extra"',
+      '1.escalationPolicy.escalations.0.executeAfterTime: must be a whole number from 1',
+      '1.escalationPolicy.escalations.0.executeAfterUnits: must be one of sec, min, hr, hour, day, wk, week, month, year',
+      '1.escalationPolicy.escalations.1.executeAfterTime: must be a whole number from 1',
+      '1.escalationPolicy.escalations.1.azRules: at least one rule is needed, since no rule means nobody',
+      '1.escalationPolicy.escalations.2.executeAfterTime: is more than 100 years',
+      '1.escalationPolicy.escalations.2.validateEscalationClass: must be the name of a custom authorization',
+      '1.escalationPolicy.failure.action: must be assign or leave',
+      '1.allowSelfApproval: "allowSelfApproval" must be true or false',
+      '2.approvers: at least one rule is needed, since no rule means nobody',
+      '2.escalationPolicy.escalation: unknown key "escalation" (did you mean "escalations"?)',
+      '2.escalationPolicy.escalations: must be a list',
+      '3.approvers: must be a list',
+      '3.escalationPolicy.failure.azRules: must be a list',
+    ])
+  })
+
+  test('custom authorizations and what templates read are known', () => {
+    const { tasks, referred, issues } = parseTasks([
+      approval({
+        approvers: [rule('custom', 'manager!${login}')],
+        escalationPolicy: {
+          escalations: [
+            { executeAfterTime: 1, executeAfterUnits: 'day', azRules: [managers], validateEscalationClass: 'late!x' },
+          ],
+        },
+      }),
+    ])
+    expect(issues.list).toEqual([])
+    expect(referred.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
+      'custom authorization manager',
+      'custom authorization late',
+      'notifier ',
+    ])
+    expect(tasks[0]?.flow.reads.map(({ attribute }) => attribute)).toEqual(['cn', 'cn'])
+    expect(tasks[0]?.flow.produces.map(({ attribute }) => attribute)).toEqual(['reason'])
+  })
+})
+
+describe('the first time', () => {
+  const options = { attributes: { cn: ['Ann'] }, request: { namespace: 'prod' } }
+
+  test('it asks, with texts and rules filled in', async () => {
+    const request = await asked(approval(), options)
+    expect(request).toMatchObject({
+      label: 'Access to prod for Ann',
+      allowSelf: false,
+      escalations: [],
+      mail: { subject: 'Approval needed: Access to prod for Ann', text: 'Decide about prod, Ann, .', address: 'mail' },
+    })
+    expect(request.approvers.map(({ constraint }) => constraint)).toEqual([managers.constraint])
+    expect('failure' in request).toBe(false)
+  })
+
+  test('a request value cannot choose the approvers, nor end a line of the mail’s subject', async () => {
+    const spec = approval({
+      approvers: [rule('filter', '(approves=$namespace$)'), rule('dn', 'uid=$namespace$,ou=people,o=Tremolo')],
+    })
+    const request = await asked(spec, { request: { namespace: '*)(uid=*\r\nBcc: x,ou=admins' } })
+    expect(request.approvers).toMatchObject([
+      { filter: { kind: 'equal', attribute: 'approves', value: '*)(uid=*\r\nBcc: x,ou=admins' } },
+      { dn: { rdns: [[{ value: '*)(uid=*\r\nBcc: x,ou=admins' }], [{ value: 'people' }], [{ value: 'Tremolo' }]] } },
+    ])
+    expect(request.mail?.subject).toMatch(/^[^\r\n]*$/)
+  })
+
+  test('a rule without its value is left out', async () => {
+    const spec = approval({ approvers: [rule('filter', '(approves=$absent$)'), rule('filter', '(x=${absent})')] })
+    expect((await asked(spec)).approvers).toEqual([])
+  })
+
+  test.each([
+    ['sec', { months: 0, millis: 2_000 }],
+    ['min', { months: 0, millis: 120_000 }],
+    ['hr', { months: 0, millis: 7_200_000 }],
+    ['hour', { months: 0, millis: 7_200_000 }],
+    ['day', { months: 0, millis: 172_800_000 }],
+    ['wk', { months: 0, millis: 1_209_600_000 }],
+    ['week', { months: 0, millis: 1_209_600_000 }],
+    ['month', { months: 2, millis: 0 }],
+    ['year', { months: 24, millis: 0 }],
+  ])('2 %s is a delay', async (executeAfterUnits, after) => {
+    const escalations = [{ executeAfterTime: 2, executeAfterUnits, azRules: [managers] }]
+    expect((await asked(approval({ escalationPolicy: { escalations } }))).escalations).toMatchObject([{ after }])
+  })
+
+  test('what follows when nobody decides', async () => {
+    const escalations = [{ executeAfterTime: '1', executeAfterUnits: 'day', azRules: [managers] }]
+    const assign = { escalations, failure: { action: 'assign', azRules: [rule('dn', 'o=Tremolo')] } }
+    expect((await asked(approval({ escalationPolicy: assign }))).failure).toMatchObject([{ scope: 'dn' }])
+    const leave = { escalations, failure: { action: 'leave', azRules: [] } }
+    expect('failure' in (await asked(approval({ escalationPolicy: leave })))).toBe(false)
+    expect((await asked(approval({ allowSelfApproval: 'true' }))).allowSelf).toBe(true)
+  })
+
+  test('a condition whose value is missing does not hold', async () => {
+    const escalation = { executeAfterTime: 1, executeAfterUnits: 'day', azRules: [managers] }
+    const escalations = [{ ...escalation, validateEscalationClass: 'late!$absent$' }]
+    const request = await asked(approval({ escalationPolicy: { escalations } }))
+    expect(request.escalations[0]?.onlyIf).toMatchObject({ filter: { kind: 'or', filters: [] } })
+  })
+})
+
+describe('when somebody has decided', () => {
+  const people = [
+    {
+      dn: Dn.parse('uid=asker,ou=people,o=Tremolo'),
+      attributes: Attributes.from({ uid: ['asker'], mail: ['a@x.org'] }),
+    },
+    {
+      dn: Dn.parse('uid=other,ou=people,o=Tremolo'),
+      attributes: Attributes.from({ uid: ['other'], mail: ['o@x.org'] }),
+    },
+  ]
+  const signal = (approved: boolean, comment?: string) =>
+    ({ kind: 'approval', approval: 'a1', approved, by: 'boss', ...(comment === undefined ? {} : { comment }) }) as const
+
+  test('approval leads to onSuccess', async () => {
+    const { outcome, request, mails, user } = await runTask(approval(), { signal: signal(true, 'fine') })
+    expect(outcome).toEqual({ kind: 'branch', branch: 'onSuccess' })
+    expect(Object.fromEntries(request)).toEqual({ APPROVAL_ID: 'a1', APPROVAL_RESULT: true })
+    expect(mails).toEqual([])
+    expect(user.attributes.has('reason')).toBe(false)
+  })
+
+  test('denial leads to onFailure and nowhere else, with the reason, and a mail to the requester', async () => {
+    const { outcome, request, mails, user } = await runTask(approval(), {
+      signal: signal(false, 'not ${cn} $namespace$'),
+      request: { namespace: 'prod\n' },
+      requestor: 'asker',
+      host: fakeModuleHost({ entries: people }),
+    })
+    expect(outcome).toEqual({ kind: 'branch', branch: 'onFailure', last: true })
+    expect(request.get('APPROVAL_RESULT')).toBe(false)
+    expect(user.attributes.values('reason')).toEqual(['not ${cn} $namespace$'])
+    expect(mails).toEqual([{ recipient: 'a@x.org', subject: 'No to prod', text: 'Because: not ${cn} $namespace$' }])
+  })
+
+  test('a requester who is the subject is told at the address of the request', async () => {
+    const { mails, user } = await runTask(approval(), {
+      signal: signal(false),
+      attributes: { mail: ['new@x.org'], reason: ['of an earlier step'] },
+      requestor: 'JJackson',
+    })
+    expect(mails.map(({ recipient, text }) => [recipient, text])).toEqual([['new@x.org', 'Because: ']])
+    expect(user.attributes.has('reason')).toBe(false)
+  })
+
+  test('nobody is told where there is no usable address', async () => {
+    const { mails } = await runTask(approval(), {
+      signal: signal(false),
+      requestor: 'jjackson',
+      attributes: { mail: ['a@x.org\r\nBcc: b@x.org'] },
+      host: fakeModuleHost(),
+    })
+    expect(mails).toEqual([])
+  })
+})

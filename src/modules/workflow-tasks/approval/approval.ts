@@ -1,0 +1,188 @@
+import type { Directory } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import { findTemplateKey, type Template } from '#kernel/template.ts'
+import type { ApprovalDecision, ApprovalRequest } from '#sdk/approval.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { isMailAddress, type MailText } from '#sdk/mail.ts'
+import { referNotifier } from '#sdk/notifier.ts'
+import type { Rule } from '#sdk/rule.ts'
+import type { RuleTemplate, RuleValues } from '#sdk/rule-template.ts'
+import { TaskFields } from '#sdk/task-fields.ts'
+import { renderTask, templateReads } from '#sdk/task-template.ts'
+import type { TaskContext, TaskModule, TaskOutcome } from '#sdk/workflow-task.ts'
+import { sameLogin, userValues } from '#sdk/workflow-user.ts'
+import { ApprovalFields, type EscalationPolicy } from './approval-fields.ts'
+
+const fields = {
+  label: { about: 'What is asked for, as approvers see it; a template.', required: true },
+  emailTemplate: { about: 'The text of the mail to approvers; a template.', required: true },
+  mailAttr: { about: "The attribute with people's mail addresses.", required: true },
+  failureEmailSubject: {
+    about: 'The subject of the mail to the requester after a denial; a template.',
+    required: true,
+  },
+  failureEmailMsg: {
+    about: 'The text of that mail; a template. `${reason}` is what the approver said.',
+    required: true,
+  },
+  approvers: {
+    about: 'Rules with `scope` and `constraint`; whoever passes one of them may decide. Templates may stand in values.',
+    required: true,
+  },
+  escalationPolicy: {
+    about: 'Whom it goes to when nobody decides: `escalations` in their order, and `failure`.',
+    required: false,
+  },
+  allowSelfApproval: {
+    about: '`true` lets the requester and the subject decide, if they are approvers; `false` when absent.',
+    required: false,
+  },
+  notifier: { about: 'The Notifier that sends these mails; the default one when absent.', required: false },
+} as const
+
+interface Config {
+  readonly label: Template
+  readonly emailTemplate: Template
+  readonly mailAttr: string
+  readonly failureEmailSubject: Template
+  readonly failureEmailMsg: Template
+  readonly approvers: readonly RuleTemplate[]
+  readonly policy: EscalationPolicy
+  readonly allowSelf: boolean
+  readonly notifier: Pick<MailText, 'notifier'>
+}
+
+const never: Rule = { scope: 'filter', constraint: '(|)', filter: { kind: 'or', filters: [] } }
+
+const texts = ['label', 'emailTemplate', 'failureEmailSubject', 'failureEmailMsg'] as const
+/** Set before the mail about a denial is written, so that it may be read there and by the subtasks. */
+const reasonAttribute = 'reason'
+
+const approval: TaskModule = {
+  taskType: 'approval',
+  fields,
+  branches: true,
+  prepare: (given, path, issues, context) => {
+    const read = new TaskFields(fields, given, path, issues)
+    const parts = new ApprovalFields(issues, context)
+    const policy = read.value('escalationPolicy')
+    const approvers = read.value('approvers')
+    const notifier = read.text('notifier')
+    const config: Config = {
+      label: read.template('label'),
+      emailTemplate: read.template('emailTemplate'),
+      mailAttr: read.text('mailAttr'),
+      failureEmailSubject: read.template('failureEmailSubject'),
+      failureEmailMsg: read.template('failureEmailMsg'),
+      approvers: approvers === undefined ? [] : parts.rules(approvers, read.pathOf('approvers')),
+      policy:
+        policy === undefined
+          ? { escalations: [], failure: undefined }
+          : parts.policy(policy, read.pathOf('escalationPolicy')),
+      allowSelf: read.flag('allowSelfApproval', false),
+      notifier: notifier === '' ? {} : { notifier },
+    }
+    referNotifier(notifier, notifier === '' ? path : read.pathOf('notifier'), context)
+    const reads = texts.flatMap((name) =>
+      templateReads(config[name], read.pathOf(name)).filter(({ attribute }) => attribute !== reasonAttribute),
+    )
+    return {
+      calls: [],
+      flow: { ...noFlow, reads, produces: [{ attribute: reasonAttribute, path: read.pathOf('failureEmailMsg') }] },
+      create: async ({ directory }) => ({
+        run: (task) =>
+          task.signal?.kind === 'approval'
+            ? decided(config, task.signal, task, directory)
+            : { kind: 'wait', approval: request(config, task) },
+      }),
+    }
+  },
+}
+
+export default approval
+
+function request(config: Config, context: TaskContext): ApprovalRequest {
+  const label = oneLine(renderTask(config.label, context), 500)
+  const values = ruleValues(context)
+  const { escalations, failure } = config.policy
+  return {
+    label,
+    approvers: bindAll(config.approvers, values, context),
+    allowSelf: config.allowSelf,
+    escalations: escalations.map(({ after, approvers, onlyIf }) => ({
+      after,
+      approvers: bindAll(approvers, values, context),
+      // A condition that cannot be asked does not hold.
+      ...(onlyIf === undefined ? {} : { onlyIf: bindAll([onlyIf], values, context)[0] ?? never }),
+    })),
+    ...(failure === undefined ? {} : { failure: bindAll(failure, values, context) }),
+    mail: {
+      subject: oneLine(`Approval needed: ${label}`, 300),
+      text: renderTask(config.emailTemplate, context),
+      address: config.mailAttr,
+      ...config.notifier,
+    },
+  }
+}
+
+/** Rules whose values are missing let nobody pass; they are left out, and the log says so. */
+function bindAll(templates: readonly RuleTemplate[], values: RuleValues, { log }: TaskContext): Rule[] {
+  return templates.flatMap((template) => {
+    const rule = template.bind(values)
+    if (rule !== undefined) return [rule]
+    log.warn('an approval rule could not be filled with values', { constraint: template.constraint })
+    return []
+  })
+}
+
+function ruleValues({ request: map, user }: TaskContext): RuleValues {
+  return {
+    key: (name) => {
+      const value = findTemplateKey(map, name)
+      return typeof value === 'string' ? [value] : []
+    },
+    attribute: (name) => userValues(user, name),
+  }
+}
+
+async function decided(
+  config: Config,
+  { approval: id, approved, comment }: ApprovalDecision,
+  context: TaskContext,
+  directory: Directory,
+): Promise<TaskOutcome> {
+  const { user, request: map, effects, log } = context
+  map.set('APPROVAL_ID', id)
+  map.set('APPROVAL_RESULT', approved)
+  if (approved) return { kind: 'branch', branch: 'onSuccess' }
+  user.attributes.set(reasonAttribute, comment === undefined ? [] : [comment])
+  const subject = oneLine(renderTask(config.failureEmailSubject, context), 300)
+  const text = renderTask(config.failureEmailMsg, context)
+  const recipients = await requesterAddresses(config.mailAttr, context, directory)
+  if (recipients.length === 0) log.info('the requester has no address to be told of the denial', { approval: id })
+  for (const recipient of recipients) effects.mail({ recipient, subject, text, ...config.notifier })
+  return { kind: 'branch', branch: 'onFailure', last: true }
+}
+
+const everywhere = new Dn([])
+const maxAddresses = 3
+
+/** The subject's own where the requester is the subject, who may not be in the directory yet. */
+async function requesterAddresses(
+  attribute: string,
+  { user, requestor }: TaskContext,
+  directory: Directory,
+): Promise<readonly string[]> {
+  const own = sameLogin(user.userID, requestor) ? user.attributes.values(attribute).filter(isMailAddress) : []
+  if (own.length > 0) return own.slice(0, maxAddresses)
+  const filter = { kind: 'equal', attribute: 'uid', value: requestor } as const
+  const found = await directory.search({ base: everywhere, scope: 'sub', filter, limit: 10 })
+  const all = found.flatMap(({ attributes }) => attributes.values(attribute)).filter(isMailAddress)
+  return [...new Set(all)].slice(0, maxAddresses)
+}
+
+const oneLine = (text: string, length: number): string =>
+  text
+    .replace(/\p{Cc}+/gu, ' ')
+    .trim()
+    .slice(0, length)

@@ -1,0 +1,74 @@
+import { userIdName } from '#identity/mapping/mapped-value.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { parseTemplate } from '#kernel/template.ts'
+import { isEngineKey } from '#sdk/engine-keys.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { parsed, text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { renderTask } from '#sdk/task-template.ts'
+import { defineCustomTask, next, type RequestMap } from '#sdk/workflow-task.ts'
+import { userValues } from '#sdk/workflow-user.ts'
+
+const requestTemplate = (value: string) => parseTemplate(value, { keys: true, attributes: false })
+
+const parameters = {
+  workflowName: parsed('template', requestTemplate, {
+    about: 'The workflow to start; `$key$` is a value of the request.',
+    required: true,
+  }),
+  uidAttributeName: text({ about: 'The attribute that holds the login of the user it is about.', required: true }),
+  workflowReason: parsed('template', requestTemplate, {
+    about: 'The reason that is recorded; `$key$` is a value of the request.',
+  }),
+}
+
+const constant = requestTemplate('')
+
+/** Starts another workflow for the same user. It runs by itself, once this step is committed. */
+export default defineCustomTask({
+  className: 'tasks.AsyncCallWorkflow',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.AsyncCallWorkflow'],
+  parameters,
+  parse: (params, issues, context) => {
+    const config = readParameters(parameters, params, issues, context)
+    const { workflowName } = config
+    if (workflowName !== undefined && workflowName.keys.length === 0) {
+      context.refer('workflow', workflowName.text, params.pathOf('workflowName'))
+    }
+    return { ...config, at: params.pathOf('uidAttributeName') }
+  },
+  flow: ({ uidAttributeName, at }) =>
+    uidAttributeName === userIdName ? noFlow : { ...noFlow, reads: [{ attribute: uidAttributeName, path: at }] },
+  create: ({ workflowName = constant, uidAttributeName, workflowReason }) => ({
+    run(task) {
+      const { user, request, requestor, effects } = task
+      const name = renderTask(workflowName, task)
+      const [userID] = userValues(user, uidAttributeName)
+      if (name === '') throw new GatewayError('WORKFLOW_FAILED', 'AsyncCallWorkflow: the workflow has no name')
+      if (userID === undefined || userID === '') {
+        throw new GatewayError('WORKFLOW_FAILED', `AsyncCallWorkflow: the user has no "${uidAttributeName}"`)
+      }
+      const reason = workflowReason === undefined ? user.requestReason : renderTask(workflowReason, task)
+      effects.start({
+        name,
+        requestor,
+        asynchronous: true,
+        user: { userID, attributes: user.attributes.clone(), groups: [...user.groups] },
+        params: passedOn(request),
+        ...(user.keepGroups ? { keepGroups: true } : {}),
+        ...(reason === undefined ? {} : { reason }),
+        ...(user.password === undefined ? {} : { password: user.password }),
+      })
+      return next
+    },
+  }),
+})
+
+/** What the request says, without what steers this run. */
+function passedOn(request: RequestMap): Record<string, string> {
+  const passed: Record<string, string> = Object.create(null)
+  for (const [key, value] of request) {
+    if (!isEngineKey(key) && typeof value === 'string') passed[key] = value
+  }
+  return passed
+}

@@ -1,0 +1,76 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { parseTemplate } from '#kernel/template.ts'
+import { expiryTime, parseExpiresAfter, parseExpiresAt } from '#sdk/expiry.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { parsed, text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { targetUser } from '#sdk/target-user.ts'
+import { renderTask, templateReads } from '#sdk/task-template.ts'
+import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { sameLogin } from '#sdk/workflow-user.ts'
+
+const template = (value: string) => parseTemplate(value, { keys: true, attributes: true })
+
+const parameters = {
+  target: text({ about: 'The target at which the user has the access.', required: true, reference: 'target' }),
+  group: parsed('template', template, {
+    about: 'The group; a template. Absent, it is about the account as a whole.',
+  }),
+  expiresAfter: parsed('template', template, {
+    about: 'How long the access lasts from now on, such as `8h`, `30d` or `P30D`; a template.',
+  }),
+  expiresAt: parsed('template', template, {
+    about: 'When the access ends, as an ISO 8601 time; a template, instead of `expiresAfter`.',
+  }),
+}
+
+const templates = ['group', 'expiresAfter', 'expiresAt'] as const
+
+/** Moves the end of access that the user has. It is never moved to an earlier time, and no access is given. */
+export default defineCustomTask({
+  className: 'tasks.ExtendAccess',
+  parameters,
+  parse: (params, issues, context) => {
+    const given = readParameters(parameters, params, issues, context)
+    if ((given.expiresAfter === undefined) === (given.expiresAt === undefined)) {
+      issues.error(params.pathOf('expiresAfter'), 'either "expiresAfter" or "expiresAt" is required')
+    }
+    return { ...given, path: (name: string) => params.pathOf(name) }
+  },
+  flow: ({ path, ...given }) => ({
+    ...noFlow,
+    reads: templates.flatMap((name) => {
+      const own = given[name]
+      return own === undefined ? [] : templateReads(own, path(name))
+    }),
+  }),
+  create: ({ target, group, expiresAfter, expiresAt }, { grants, clock, targets }) => ({
+    async run(context) {
+      const { userID } = await targetUser(context.user, targets.mapping?.(target))
+      const name = group === undefined ? userID : renderTask(group, context).trim()
+      const kind = group === undefined ? 'user' : 'group'
+      const said = renderTask(expiresAfter ?? expiresAt ?? template(''), context)
+      const expiry = expiresAfter === undefined ? parseExpiresAt(said) : parseExpiresAfter(said)
+      const until = expiry && expiryTime(expiry, clock())
+      if (until === undefined) {
+        throw new GatewayError('BAD_REQUEST', `ExtendAccess: "${said.slice(0, 100)}" is no time in the future`, {
+          publicText: 'The time at which the access is to end is not one in the next 100 years.',
+        })
+      }
+      const held = (await grants.ofSubject(userID)).find(
+        (grant) => grant.target === target && grant.kind === kind && sameLogin(grant.name, name),
+      )
+      const extended = held && (await grants.extend(held.id, until))
+      if (extended === undefined) {
+        throw new GatewayError('CONFLICT', `ExtendAccess: "${userID}" has no access to ${kind} "${name}" that ends`, {
+          publicText: 'There is no access with an end that could be extended.',
+        })
+      }
+      const value = `${name} until ${extended.expires.toISOString()}`
+      context
+        .forTarget(target)
+        .audit({ subject: kind === 'user' ? 'entry' : 'group', action: 'replace', attribute: 'expires', value })
+      return next
+    },
+  }),
+})

@@ -1,0 +1,86 @@
+import { Dn } from '#identity/dn.ts'
+import { userIdName } from '#identity/mapping/mapped-value.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { noFlow } from '#sdk/flow.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import { checkMail, isMailAddress, type MailText } from '#sdk/mail.ts'
+import { readMailTemplate } from '#sdk/mail-template.ts'
+import { referNotifier } from '#sdk/notifier.ts'
+import { TaskFields } from '#sdk/task-fields.ts'
+import { next, type TaskContext, type TaskModule } from '#sdk/workflow-task.ts'
+import { sameLogin, userValues } from '#sdk/workflow-user.ts'
+
+const fields = {
+  subject: { about: 'The subject, one line; a template.', required: true },
+  msg: { about: 'What the mail says; a template.', required: true },
+  mailAttrib: { about: 'The attribute that holds the address.', required: true },
+  contentType: {
+    about: '`text/html` where `msg` is HTML, else `text/plain`; both forms are sent either way.',
+    required: false,
+  },
+  notifier: { about: 'The Notifier that sends it; the default one when absent.', required: false },
+} as const
+
+/** While the request has it, and it is not `false`, only the subject is mailed. */
+const sendToSubject = 'unison.sendToSubject'
+
+const notifyUser: TaskModule = {
+  taskType: 'notifyUser',
+  fields,
+  branches: false,
+  prepare: (given, path, issues, context) => {
+    const read = new TaskFields(fields, given, path, issues)
+    const template = readMailTemplate(read, { subject: 'subject', text: 'msg', contentType: 'contentType' }, issues)
+    const mailAttribute = read.text('mailAttrib')
+    const notifier = read.text('notifier')
+    referNotifier(notifier, notifier === '' ? path : read.pathOf('notifier'), context)
+    const address = { attribute: mailAttribute, path: read.pathOf('mailAttrib') }
+    return {
+      calls: [],
+      flow: {
+        ...noFlow,
+        reads: mailAttribute === '' || mailAttribute === userIdName ? template.reads : [address, ...template.reads],
+      },
+      create: async ({ directory }) => ({
+        async run(task) {
+          const said = template.render(task)
+          const mail: MailText = notifier === '' ? said : { ...said, notifier }
+          const [own] = userValues(task.user, mailAttribute)
+          if (own === undefined) {
+            throw new GatewayError('WORKFLOW_FAILED', `"${task.user.userID}" has no "${mailAttribute}" to be mailed at`)
+          }
+          send(own, mail, task)
+          const other = await requesterAddress(task, mailAttribute, directory)
+          if (other !== undefined && other.toLowerCase() !== own.toLowerCase()) send(other, mail, task)
+          return next
+        },
+      }),
+    }
+  },
+}
+
+function send(recipient: string, mail: MailText, { effects }: TaskContext): void {
+  const whole = { ...mail, recipient }
+  checkMail(whole)
+  effects.mail(whole)
+}
+
+/** Whoever asked for the run is told as well, where the directory knows an address. */
+async function requesterAddress(
+  { user, request, requestor, log }: TaskContext,
+  mailAttribute: string,
+  directory: ModuleHost['directory'],
+): Promise<string | undefined> {
+  const only = request.get(sendToSubject)
+  if (sameLogin(requestor, user.userID) || (only !== undefined && String(only).toLowerCase() !== 'false')) {
+    return undefined
+  }
+  const filter = { kind: 'equal', attribute: 'uid', value: requestor } as const
+  const found = await directory.search({ base: new Dn([]), scope: 'sub', filter, limit: 2 })
+  const address = found.length === 1 ? found[0]?.attributes.first(mailAttribute) : undefined
+  if (address !== undefined && isMailAddress(address)) return address
+  log.info('the requester is not told: the directory has no address', { requestor, entries: found.length })
+  return undefined
+}
+
+export default notifyUser

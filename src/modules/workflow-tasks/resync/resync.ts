@@ -1,0 +1,69 @@
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { findInDirectory } from '#sdk/find-workflow-user.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { TaskFields } from '#sdk/task-fields.ts'
+import { next, type TaskModule } from '#sdk/workflow-task.ts'
+import { setGroups } from '#sdk/workflow-user.ts'
+
+const fields = {
+  keepExternalAttrs: {
+    about: '`true` keeps attributes that the directory does not have; `false` when absent.',
+    required: false,
+  },
+  changeRoot: { about: '`true` looks the user up below `newRoot`; `false` when absent.', required: false },
+  newRoot: {
+    about: 'Where in the directory to look; the whole directory when changeRoot is not `true`.',
+    required: false,
+  },
+} as const
+
+/** Attributes of entries that say something of the directory and not of the user. */
+const directoryAttributes = ['memberOf', 'objectClass']
+
+const resync: TaskModule = {
+  taskType: 'resync',
+  fields,
+  branches: false,
+  prepare: (given, path, issues) => {
+    const read = new TaskFields(fields, given, path, issues)
+    const keepExternal = read.flag('keepExternalAttrs', false)
+    const changeRoot = read.flag('changeRoot', false)
+    const newRoot = read.text('newRoot')
+    if (changeRoot && newRoot === '') issues.error(read.pathOf('newRoot'), '"newRoot" is required')
+    let base = new Dn([])
+    try {
+      if (changeRoot) base = Dn.parse(newRoot)
+    } catch (error) {
+      issues.error(read.pathOf('newRoot'), error instanceof Error ? error.message : String(error))
+    }
+    return {
+      calls: [],
+      // Which attributes the directory has cannot be told beforehand.
+      flow: { ...noFlow, opaque: true },
+      create: async ({ directory }) => ({
+        async run({ user }) {
+          const entry = await findInDirectory(directory, base, 'uid', user, 'resync')
+          if (entry === undefined) {
+            throw new GatewayError('WORKFLOW_FAILED', `resync: "${user.userID}" is not in the directory`)
+          }
+          const loaded = keepExternal ? user.attributes.clone() : new Attributes()
+          for (const [name, values] of entry.attributes) loaded.set(name, values)
+          const groups = entry.attributes.values('memberOf')
+          for (const name of directoryAttributes) loaded.delete(name)
+          user.attributes = loaded
+          setGroups(user, groups.map(groupName))
+          return next
+        },
+      }),
+    }
+  },
+}
+
+/** A group's name is the first part of its DN. */
+function groupName(dn: string): string {
+  return Dn.parse(dn).rdns[0]?.[0]?.value ?? dn
+}
+
+export default resync

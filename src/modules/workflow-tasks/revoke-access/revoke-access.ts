@@ -1,0 +1,110 @@
+import { Attributes } from '#identity/attributes.ts'
+import type { User } from '#identity/user.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { parseTemplate } from '#kernel/template.ts'
+import { auditedCall } from '#sdk/audited-call.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { parsed } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import type { Target, TargetRequest } from '#sdk/target.ts'
+import { renderTask, templateReads } from '#sdk/task-template.ts'
+import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { sameLogin } from '#sdk/workflow-user.ts'
+
+const template = (text: string) => parseTemplate(text, { keys: true, attributes: true })
+
+const parameters = {
+  target: parsed('template', template, {
+    about: 'The target at which access is taken back; a template.',
+    required: true,
+  }),
+  kind: parsed('template', template, {
+    about: '`group` takes the user out of a group, `user` deletes the user; a template.',
+    required: true,
+  }),
+  name: parsed('template', template, {
+    about: 'The group; for a user the login, which must be that of the run. A template.',
+    required: true,
+  }),
+}
+
+const names = ['target', 'kind', 'name'] as const
+
+/** How often the target is read again because someone else changed the user meanwhile. */
+const maxAttempts = 3
+
+/** Works on what the target holds, by the login it has there: no mapping is applied, and nobody is created. */
+export default defineCustomTask({
+  className: 'tasks.RevokeAccess',
+  parameters,
+  parse: (params, issues, context) => ({
+    ...readParameters(parameters, params, issues, context),
+    path: (name: string) => params.pathOf(name),
+  }),
+  flow: ({ path, ...templates }) => ({
+    ...noFlow,
+    reads: names.flatMap((name) => {
+      const own = templates[name]
+      return own === undefined ? [] : templateReads(own, path(name))
+    }),
+  }),
+  create: ({ path: _, ...templates }, { targets }) => ({
+    async run(context) {
+      const [targetName, kind, name] = names.map((field) => {
+        const own = templates[field]
+        const value = own === undefined ? '' : renderTask(own, context).trim()
+        if (value === '') throw new GatewayError('WORKFLOW_FAILED', `RevokeAccess: "${field}" is empty`)
+        return value
+      }) as [string, string, string]
+      const { userID } = context.user
+      const target = targets.get(targetName)
+      const request = context.forTarget(targetName)
+      if (kind === 'group') await leaveGroup(target, userID, name, request)
+      else if (kind === 'user' && sameLogin(name, userID)) await deleteUser(target, userID, request)
+      else throw new GatewayError('WORKFLOW_FAILED', `RevokeAccess: "${kind}" of "${name}" cannot be taken back`)
+      return next
+    },
+  }),
+})
+
+async function leaveGroup(target: Target, userID: string, group: string, request: TargetRequest): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    const found = await target.findUser(userID, [], request)
+    const held = found?.groups.find((name) => name.toLowerCase() === group.toLowerCase())
+    if (found === undefined || held === undefined) return
+    try {
+      await withoutGroup(target, found, held, request)
+      return
+    } catch (error) {
+      const lost = error instanceof GatewayError && (error.code === 'VERSION_MISMATCH' || error.code === 'NOT_FOUND')
+      if (!lost || attempt >= maxAttempts) throw error
+    }
+  }
+}
+
+/** The other memberships are those just read, which holds only while nobody else writes. */
+function withoutGroup(target: Target, found: User, group: string, request: TargetRequest): Promise<void> {
+  const { userID, version } = found
+  const groups = found.groups.filter((name) => name !== group)
+  const options = {
+    addOnly: false,
+    attributes: [],
+    keepGroups: false,
+    ...(version === undefined ? {} : { expectedVersion: version }),
+  }
+  return auditedCall(
+    request,
+    () => [{ subject: 'group', action: 'delete', attribute: 'groups', value: group }],
+    (audited) => target.syncUser({ userID, attributes: new Attributes(), groups }, options, audited),
+  )
+}
+
+async function deleteUser(target: Target, userID: string, request: TargetRequest): Promise<void> {
+  const found = await target.findUser(userID, [], request)
+  if (found === undefined) return
+  await auditedCall(
+    request,
+    () => [{ subject: 'entry', action: 'delete', attribute: 'userID', value: found.userID }],
+    (audited) => target.deleteUser(found, audited),
+  )
+}

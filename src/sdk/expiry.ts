@@ -1,0 +1,33 @@
+import { parseMoment } from '#kernel/moment.ts'
+import type { TimeSpan } from '#kernel/time-span.ts'
+import { isEmptySpan, parseTimeSpan, spanMillis } from '#kernel/time-span.ts'
+
+/** When access ends: at a time, or so long after it was given. */
+export type Expiry = { readonly at: Date } | { readonly after: TimeSpan }
+
+/** A time by the clock that all processes share; `inMillis` counts from the commit it is part of. */
+export type ExpiryTime = { readonly at: Date } | { readonly inMillis: number }
+
+/** `8h`, `30d`, `P30D`; undefined for what is no length of time, or none at all. */
+export function parseExpiresAfter(text: string): Expiry | undefined {
+  const after = parseTimeSpan(text.trim())
+  return after === undefined || isEmptySpan(after) ? undefined : { after }
+}
+
+const date = /^\d{4}-/
+
+/** An ISO 8601 date or time; undefined for anything else. */
+export function parseExpiresAt(text: string): Expiry | undefined {
+  const at = date.test(text.trim()) ? parseMoment(text.trim(), new Date(0)) : undefined
+  return at === undefined ? undefined : { at }
+}
+
+/** Undefined for a time that has passed, or is more than 100 years away. */
+export function expiryTime(expiry: Expiry, now: Date): ExpiryTime | undefined {
+  if ('at' in expiry) {
+    const millis = spanMillis(now, { months: 0, millis: expiry.at.getTime() - now.getTime() })
+    return millis === undefined || millis <= 0 ? undefined : { at: expiry.at }
+  }
+  const inMillis = spanMillis(now, expiry.after)
+  return inMillis === undefined ? undefined : { inMillis }
+}

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest'
+import * as z from 'zod'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { readJsonBody } from './json-body.ts'
+
+const schema = z.strictObject({
+  name: z.string().min(1).max(5),
+  list: z
+    .array(z.strictObject({ n: z.number() }))
+    .max(2)
+    .optional(),
+  map: z.record(z.string(), z.string()).optional(),
+})
+
+const read = (body: string | Buffer, type = 'application/json') =>
+  readJsonBody(fakeRequest({ method: 'POST', headers: { 'content-type': type }, body }), schema, 1000)
+
+const problems = async (body: unknown): Promise<string[]> => {
+  const failure: unknown = await read(typeof body === 'string' ? body : JSON.stringify(body)).catch((error) => error)
+  expect(failure).toMatchObject({ code: 'BAD_REQUEST' })
+  return (failure as { problems: { pointer: string; detail: string }[] }).problems.map(
+    ({ pointer, detail }) => `${pointer} ${detail}`,
+  )
+}
+
+test('a body that is as the schema has it is read, whatever parameters its type has', async () => {
+  expect(await read('{"name":"a","map":{"x":"y"}}', 'Application/JSON; charset=UTF-8')).toEqual({
+    name: 'a',
+    map: { x: 'y' },
+  })
+})
+
+test('every member that is unknown, missing or wrong is told with its place', async () => {
+  expect(await problems({ list: [{ n: 'x', 'a/b~': 1 }], extra: 1 })).toEqual([
+    '/name is required',
+    '/list/0/n must be a number',
+    '/list/0/a~1b~0 is not known here',
+    '/extra is not known here',
+  ])
+  expect(await problems({ name: 7 })).toEqual(['/name must be text'])
+  expect(await problems({ name: null })).toEqual(['/name must be text'])
+  expect(await problems({ name: 'abcdef', list: [{ n: 1 }, { n: 1 }, { n: 1 }] })).toEqual([
+    '/name is longer or larger than 5',
+    '/list is longer or larger than 2',
+  ])
+  expect(await problems([])).toEqual([' must be an object'])
+})
+
+test.each(['{"__proto__":{"a":"b"},"name":"a"}', '{"name":"a","map":{"__proto__":"x"}}', '[[[{"__proto__":1}]]]'])(
+  '%s is refused, though schemas would pass over it',
+  async (body) => {
+    expect(await problems(body)).toEqual([' has a member named "__proto__"'])
+  },
+)
+
+test('what is not JSON in UTF-8, or of another type, is refused', async () => {
+  for (const body of ['', '{', '{"name":"a"} x', Buffer.from([0x7b, 0xff, 0x7d])]) {
+    await expect(read(body)).rejects.toMatchObject({ code: 'INVALID_JSON' })
+  }
+  for (const type of ['', 'text/plain', 'application/x-www-form-urlencoded', 'application/jsonp']) {
+    await expect(read('{"name":"a"}', type)).rejects.toMatchObject({ code: 'UNSUPPORTED_MEDIA_TYPE' })
+  }
+})
+
+test('nesting and many mistakes cost little, and few of them are told', async () => {
+  expect(await problems(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)).toEqual([' must be an object'])
+  const extras = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`k${i}`, 1]))
+  expect(await problems({ name: 'a', ...extras })).toHaveLength(20)
+})

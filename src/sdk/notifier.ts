@@ -1,0 +1,78 @@
+import type { Issues, Path } from '#kernel/issues.ts'
+import type { Closable } from '#kernel/scope.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { ParameterTable } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
+
+/** A mail as it goes out, both of its forms made. */
+export interface OutgoingMail {
+  /** The same for every attempt, unique among all mails; the notifier puts its own domain behind it. */
+  readonly id: string
+  readonly recipient: string
+  readonly subject: string
+  readonly text: string
+  readonly html: string
+  /** When it is handed over, for its Date. */
+  readonly date: Date
+}
+
+export type SendOutcome =
+  | { readonly kind: 'accepted' }
+  /** Another attempt may succeed. */
+  | { readonly kind: 'failed'; readonly reason: string }
+  /** No attempt will. */
+  | { readonly kind: 'refused'; readonly reason: string }
+
+/** What carries mails to people. */
+export interface Notifier extends Closable {
+  /** Settles when the mail was handed over, or not; never takes longer than its time limits allow. Does not throw. */
+  send(mail: OutgoingMail): Promise<SendOutcome>
+}
+
+/** Of the Notifiers with these names, this one sends mails that name none: the only one, or the one called `default`. */
+export const standsForDefault = (name: string, names: readonly string[]): boolean =>
+  names.length === 1 || name === 'default'
+
+/** The name by which a task refers to the default Notifier. */
+export const defaultNotifier = ''
+
+/** To be called by whatever mails: says which Notifier it needs, with an empty name the default one. */
+export function referNotifier(name: string, path: Path, context: Pick<ParseContext, 'refer'>): void {
+  context.refer('notifier', name, path, name === defaultNotifier ? 'warning' : 'error')
+}
+
+export interface PreparedNotifier {
+  readonly className: string
+  /** A server that cannot be reached is no reason to throw. */
+  create(host: ModuleHost): Promise<Notifier>
+}
+
+export interface NotifierModule {
+  readonly className: string
+  readonly aliases: readonly string[]
+  readonly parameters: ParameterTable
+  prepare(params: Params, issues: Issues, context: ParseContext): PreparedNotifier
+}
+
+export interface NotifierDefinition<C> {
+  readonly className: string
+  readonly aliases?: readonly string[]
+  readonly parameters: ParameterTable
+  /** Pure: no I/O, no clock. Reports every problem into `issues`. */
+  parse(params: Params, issues: Issues, context: ParseContext): C
+  create(config: C, host: ModuleHost): Notifier | Promise<Notifier>
+}
+
+export function defineNotifier<C>(definition: NotifierDefinition<C>): NotifierModule {
+  const { className, parameters } = definition
+  return {
+    className,
+    aliases: definition.aliases ?? [],
+    parameters,
+    prepare: (params, issues, context) => {
+      const config = definition.parse(params, issues, context)
+      return { className, create: async (host) => definition.create(config, host) }
+    },
+  }
+}

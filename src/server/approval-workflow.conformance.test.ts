@@ -1,0 +1,207 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { catalog } from '#catalog/catalog.ts'
+import { loadConfiguration } from '#config/load.ts'
+import { escalationTimer } from '#engine/approvals/approval-desk.ts'
+import { createRuntime, type Runtime } from '#engine/runtime.ts'
+import { RunWorker } from '#engine/workflow/run-worker.ts'
+import { TimerLoop } from '#engine/workflow/timer-loop.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { WorkflowCall } from '#sdk/workflow.ts'
+import { createServices } from '#server/services.ts'
+import { openStorage } from '#storage/open.ts'
+import { onEachDatabase, temporaryFolder } from '#testing/databases.ts'
+
+const configuration = `
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata:
+  name: people
+spec:
+  className: targets.Database
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata:
+  name: hire
+spec:
+  tasks:
+    - taskType: provision
+      target: people
+      sync: true
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata:
+  name: vault
+spec:
+  tasks:
+    - taskType: addGroup
+      name: vault
+      expiresAfter: $for$
+    - taskType: approval
+      label: The vault for \${cn}
+      emailTemplate: Please decide about \${cn}.
+      mailAttr: mail
+      failureEmailSubject: No vault
+      failureEmailMsg: "Because: \${reason}"
+      approvers:
+        - scope: filter
+          constraint: (approves=$what$)
+      escalationPolicy:
+        escalations:
+          - executeAfterTime: 1
+            executeAfterUnits: sec
+            azRules:
+              - scope: group
+                constraint: cn=managers,ou=groups,ou=people,o=Tremolo
+      onSuccess:
+        - taskType: provision
+          target: people
+          sync: true
+          onlyPassedInAttributes: true
+          attributes: [cn]
+      onFailure:
+        - taskType: addAttribute
+          name: refused
+          value: \${reason}
+        - taskType: provision
+          target: people
+          sync: true
+          attributes: [refused]
+    - taskType: addAttribute
+      name: vaultUser
+      value: "true"
+    - taskType: provision
+      target: people
+      sync: true
+      onlyPassedInAttributes: true
+      attributes: [vaultUser]
+`
+
+/** One process: what is waiting is handled when the test says so. */
+async function start(url: string) {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'all.yaml'), configuration)
+  const loaded = await loadConfiguration({
+    folder,
+    secretsFolder: folder,
+    environment: {},
+    catalog,
+    strictSecrets: true,
+  })
+  if (loaded.configuration === undefined) throw new Error(JSON.stringify(loaded.issues))
+  const storage = openStorage({ url, clock: systemClock, log: silentLogger })
+  onTestFinished(() => storage.close())
+  await storage.ready()
+  const services = createServices({
+    storage,
+    configFolder: folder,
+    dataFolder: folder,
+    clock: systemClock,
+    log: silentLogger,
+    environment: {},
+  })
+  const runtime: Runtime = await createRuntime(loaded.configuration, services)
+  onTestFinished(() => runtime.close())
+  const worker = new RunWorker(services, (work) => work(runtime.workflows.workflows), { sweepMillis: 20 })
+  onTestFinished(() => worker.close())
+  worker.start()
+  const timers = new TimerLoop({ store: storage.timers, log: silentLogger })
+  timers.on(escalationTimer, runtime.workflows.approvals.escalate)
+  const directory = storage.userDirectory({ name: 'people' })
+  onTestFinished(() => directory.close())
+  const run = (
+    name: string,
+    userID: string,
+    more: Partial<WorkflowCall> & { attributes?: Record<string, string[]> } = {},
+  ) => {
+    const { attributes = {}, ...call } = more
+    const user = { userID, attributes: Attributes.from({ cn: [userID], ...attributes }), groups: [], ...call.user }
+    return runtime.workflows.runs.run({ name, requestor: 'asker', params: {}, ...call, user })
+  }
+  const hire = (userID: string, groups: string[] = [], attributes: Record<string, string[]> = {}) =>
+    run('hire', userID, {
+      user: { userID, groups, attributes: Attributes.from({ cn: [userID], mail: [`${userID}@x.org`], ...attributes }) },
+    })
+  await hire('boss', ['managers'], { approves: ['vault'] })
+  await hire('chief', ['managers'])
+  await hire('ann', ['staff'])
+  await hire('asker')
+  const ask = (params: Record<string, string>) => run('vault', 'ann', { keepGroups: true, params })
+  return { storage, runtime, timers, directory, ask, desk: runtime.workflows.approvals }
+}
+
+const boss = { login: 'boss' }
+
+onEachDatabase('a workflow with an approval', (freshUrl) => {
+  test('waits, goes on when it is approved, and what it gave ends by itself', async () => {
+    const { storage, runtime, directory, ask, desk } = await start(await freshUrl())
+    const { id, status } = await ask({ for: '1s', what: 'vault' })
+    expect(status).toBe('waiting')
+    const [approval] = (await desk.list(boss, { limit: 5 })).approvals
+    expect(approval).toMatchObject({ label: 'The vault for ann', workflow: { id, name: 'vault' }, requestor: 'asker' })
+    expect((await directory.findByLogin('ann'))?.groups).toEqual(['staff'])
+    await desk.decide(boss, { approval: approval?.id ?? '', approve: true, comment: 'fine' })
+    await until(async () => (await storage.runs.get(id))?.state === 'completed')
+    const given = await directory.findByLogin('ann')
+    expect(given?.groups.toSorted()).toEqual(['staff', 'vault'])
+    expect(given?.attributes.values('vaultUser')).toEqual(['true'])
+    const { rows } = await storage.audit.list({ workflowId: id, limit: 50 })
+    expect(rows.find(({ kind }) => kind === 'group')).toMatchObject({ value: 'vault', approval: approval?.id })
+    await until(async () => (await runtime.workflows.revokeDue()) === 1)
+    await until(async () => (await directory.findByLogin('ann'))?.groups.includes('vault') === false)
+    expect((await directory.findByLogin('ann'))?.groups).toEqual(['staff'])
+    const { rows: after } = await storage.audit.list({ requestor: 'gatehouse', limit: 50 })
+    expect(after).toMatchObject([{ action: 'delete', kind: 'group', value: 'vault', target: 'people', subject: 'ann' }])
+    expect((await storage.audit.verify()).problems).toEqual([])
+  })
+
+  test('a denial runs onFailure and nothing behind it, and mails the requester', async () => {
+    const { storage, directory, ask, desk } = await start(await freshUrl())
+    const { id } = await ask({ for: '8h', what: 'vault' })
+    const [approval] = (await desk.list(boss, { limit: 5 })).approvals
+    await desk.decide(boss, { approval: approval?.id ?? '', approve: false, comment: 'too risky' })
+    await until(async () => (await storage.runs.get(id))?.state === 'completed')
+    const left = await directory.findByLogin('ann')
+    expect(left?.groups).toContain('staff')
+    expect(left?.attributes.values('refused')).toEqual(['too risky'])
+    expect(left?.attributes.has('vaultUser')).toBe(false)
+    const mails = await storage.mails.claim(10, 60_000)
+    expect(mails.map(({ recipient, subject, text }) => [recipient, subject, text]).sort()).toEqual([
+      ['asker@x.org', 'No vault', 'Because: too risky'],
+      ['boss@x.org', 'Approval needed: The vault for ann', 'Please decide about ann.'],
+    ])
+  })
+
+  test('a request value that would widen the rule finds nobody, which is an incident', async () => {
+    const { storage, ask } = await start(await freshUrl())
+    await ask({ for: '8h', what: '*)(uid=*' }).catch(() => undefined)
+    const incidents = async () => (await storage.runs.list({ states: ['incident'], limit: 5 })).runs
+    await until(async () => (await incidents()).length > 0)
+    expect(await incidents()).toMatchObject([{ name: 'vault', incident: { code: 'NO_APPROVERS' } }])
+  })
+
+  test('nobody decides, so others may', async () => {
+    const { storage, timers, ask, desk } = await start(await freshUrl())
+    const { id } = await ask({ for: '8h', what: 'vault' })
+    const chief = { login: 'chief' }
+    expect((await desk.list(chief, { limit: 5 })).approvals).toEqual([])
+    await until(async () => (await timers.sweep()) === 1)
+    const [approval] = (await desk.list(chief, { limit: 5 })).approvals
+    expect(approval).toMatchObject({ escalation: 1 })
+    await desk.decide(chief, { approval: approval?.id ?? '', approve: true })
+    await until(async () => (await storage.runs.get(id))?.state === 'completed')
+  })
+})
+
+async function until(done: () => Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 300; i++) {
+    if (await done()) return
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  throw new Error('it did not happen')
+}

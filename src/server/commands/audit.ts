@@ -1,0 +1,204 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { systemClock } from '#kernel/clock.ts'
+import { parseMoment } from '#kernel/moment.ts'
+import { readArguments } from '#server/commands/arguments.ts'
+import { auditJson, auditJsonLines, auditLine, reportLines } from '#server/commands/audit-lines.ts'
+import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
+import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
+import { terminalWidth } from '#server/commands/terminal-line.ts'
+import { wholeNumber } from '#server/commands/whole-number.ts'
+import type { AuditQuery, AuditRow, AuditStore } from '#storage/audit-store.ts'
+
+const usage = `Usage: gatehouse audit verify [OPTIONS]
+       gatehouse audit tail [--follow] [OPTIONS]
+       gatehouse audit export [--from WHEN] [--until WHEN] [OPTIONS]
+       gatehouse audit prune --before WHEN --yes [OPTIONS]
+
+verify  tells every record that was changed, removed or inserted; exit code 1 where there is one
+tail    tells the latest changes, oldest first
+export  tells all changes, oldest first, as JSON Lines
+prune   removes what was written before a time, for good
+
+${databaseUsage}
+  --json            verify and tail: for programs
+  --subject LOGIN   tail: only changes of this user
+  --requestor LOGIN tail: only changes that this user asked for
+  --workflow ID     tail: only changes of this run
+  --target NAME     tail: only changes at this target
+  --limit N         tail: at most this many (50)
+  --follow          tail: goes on as changes are made, until Ctrl-C
+  --from, --until   tail and export: from then on, and before then
+  --before WHEN     prune: what is older goes
+  --yes             prune: really
+
+WHEN is 90s, 15m, 1h or 7d ago, or an ISO 8601 date.`
+
+const options = {
+  ...databaseOptions,
+  json: { type: 'boolean' },
+  subject: { type: 'string' },
+  requestor: { type: 'string' },
+  workflow: { type: 'string' },
+  target: { type: 'string' },
+  limit: { type: 'string', default: '50' },
+  follow: { type: 'boolean' },
+  from: { type: 'string' },
+  until: { type: 'string' },
+  before: { type: 'string' },
+  yes: { type: 'boolean' },
+} as const
+
+const maxLimit = 100_000
+const pageSize = 500
+const followEveryMillis = 1000
+/** Rows that a follower remembers: more than a page, in which it looks for new ones. */
+const maxRemembered = 4 * pageSize
+
+class WrongUsage extends Error {}
+
+type Values = Extract<ReturnType<typeof read>, { values: unknown }>['values']
+type Action = (store: AuditStore, values: Values, io: CommandIo) => Promise<number>
+
+const read = (args: string[], io: CommandIo) => readArguments(args, { usage, options, positionals: 1 }, io)
+
+/** `gatehouse audit verify|tail|export|prune`. */
+export const auditCommand: RunCommand = async (args, io) => {
+  const given = read(args, io)
+  if ('exit' in given) return given.exit
+  const { values, positionals } = given
+  try {
+    const action = actions.get(positionals[0] ?? '')
+    if (action === undefined) throw new WrongUsage(`unknown action "${positionals[0]}"`)
+    const run = action(values)
+    return await withDatabase(values, ({ audit }) => run(audit, values, io))
+  } catch (error) {
+    io.stderr(`gatehouse audit: ${error instanceof Error ? error.message : String(error)}`)
+    if (!(error instanceof WrongUsage)) return 1
+    io.stderr(usage)
+    return 2
+  }
+}
+
+/** Usage is checked before the database is opened. */
+const actions: ReadonlyMap<string, (values: Values) => Action> = new Map<string, (values: Values) => Action>([
+  ['verify', () => verify],
+  ['tail', (values) => tail(readFilters(values), readLimit(values))],
+  ['export', (values) => exportAll(readPeriod(values))],
+  ['prune', (values) => prune(readBefore(values))],
+])
+
+const verify: Action = async (store, { json }, io) => {
+  const report = await store.verify()
+  for (const line of json === true ? [JSON.stringify(report)] : reportLines(report)) io.stdout(line)
+  return report.problems.length === 0 ? 0 : 1
+}
+
+const tail =
+  (filters: Omit<AuditQuery, 'limit'>, limit: number): Action =>
+  async (store, { json, follow }, io) => {
+    const width = terminalWidth()
+    const known = new Set<string>()
+    const tell = (rows: readonly AuditRow[]): void => {
+      for (const row of rows) io.stdout(json === true ? auditJson(row) : auditLine(row, width))
+    }
+    // Who follows knows all rows of a page from the beginning, whether they were asked for or not.
+    const first = await latest(store, filters, follow === true ? Math.max(limit, pageSize) : limit)
+    tell(first.slice(-limit))
+    remember(known, first)
+    while (follow === true) {
+      await delay(followEveryMillis)
+      const rows = await latest(store, filters, maxLimit, known)
+      tell(rows)
+      remember(known, rows)
+    }
+    return 0
+  }
+
+function remember(known: Set<string>, rows: readonly AuditRow[]): void {
+  for (const { id } of rows) known.add(id)
+  for (const id of known) {
+    if (known.size <= maxRemembered) break
+    known.delete(id)
+  }
+}
+
+/**
+ * The latest rows that are not known, oldest first. Rows that are written at the same time come up in any order, so the
+ * whole of a page is looked at.
+ */
+async function latest(
+  store: AuditStore,
+  filters: Omit<AuditQuery, 'limit'>,
+  limit: number,
+  known: ReadonlySet<string> = new Set(),
+): Promise<readonly AuditRow[]> {
+  const rows: AuditRow[] = []
+  let after: string | undefined
+  do {
+    const wanted = Math.min(pageSize, limit - rows.length)
+    const page = await store.list({ ...filters, limit: wanted, ...(after === undefined ? {} : { after }) })
+    const fresh = page.rows.filter(({ id }) => !known.has(id))
+    rows.push(...fresh)
+    after = fresh.length === page.rows.length ? page.next : undefined
+  } while (after !== undefined && rows.length < limit)
+  return rows.reverse()
+}
+
+const exportAll =
+  (period: Pick<AuditQuery, 'from' | 'until'>): Action =>
+  async (store, _values, io) => {
+    let after: string | undefined
+    do {
+      const page = await store.export({ ...period, limit: pageSize, ...(after === undefined ? {} : { after }) })
+      for (const line of page.records.flatMap(auditJsonLines)) io.stdout(line)
+      after = page.next
+    } while (after !== undefined)
+    return 0
+  }
+
+const prune =
+  (before: Date): Action =>
+  async (store, _values, io) => {
+    const records = await store.prune(before)
+    io.stdout(`${records} record${records === 1 ? '' : 's'} from before ${before.toISOString()} removed`)
+    return 0
+  }
+
+function readFilters(values: Values): Omit<AuditQuery, 'limit'> {
+  const { subject, requestor, workflow, target } = values
+  return {
+    ...readPeriod(values),
+    ...(subject === undefined ? {} : { subject }),
+    ...(requestor === undefined ? {} : { requestor }),
+    ...(workflow === undefined ? {} : { workflowId: workflow }),
+    ...(target === undefined ? {} : { target }),
+  }
+}
+
+function readPeriod(values: Values): Pick<AuditQuery, 'from' | 'until'> {
+  const from = readMoment('from', values.from)
+  const until = readMoment('until', values.until)
+  return { ...(from === undefined ? {} : { from }), ...(until === undefined ? {} : { until }) }
+}
+
+function readLimit({ limit }: Values): number {
+  const number = wholeNumber(limit, 1, maxLimit)
+  if (number === undefined) throw new WrongUsage(`--limit must be a whole number from 1 to ${maxLimit}`)
+  return number
+}
+
+function readBefore({ before, yes }: Values): Date {
+  const moment = readMoment('before', before)
+  if (moment === undefined) throw new WrongUsage('--before is needed: what is older goes')
+  if (yes !== true) {
+    throw new WrongUsage(`everything from before ${moment.toISOString()} would be gone for good; add --yes to do it`)
+  }
+  return moment
+}
+
+function readMoment(name: string, text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined
+  const moment = parseMoment(text, systemClock())
+  if (moment === undefined) throw new WrongUsage(`--${name} must be such as 90s, 15m, 1h or 7d, or an ISO 8601 date`)
+  return moment
+}
