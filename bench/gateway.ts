@@ -13,10 +13,11 @@ export interface MeasuredGateway {
 }
 
 /** A gateway as a process, its log thrown away, timed from its start until it is ready. */
-export async function startMeasured(config: string, dataFolder: string): Promise<MeasuredGateway> {
+export async function startMeasured(config: string, dataFolder: string, database?: string): Promise<MeasuredGateway> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const args = ['serve', '--config', config, '--data', dataFolder, '--listen', `127.0.0.1:${port}`, '--metrics', 'off']
+  if (database !== undefined) args.push('--database', database)
   const started = performance.now()
   const child = spawn('bin/gatehouse', args, { stdio: 'ignore', env: { ...process.env, GATEHOUSE_URL: url } })
   await until(async () => {

@@ -14,8 +14,9 @@ import { runLoad } from './load.ts'
 import { type RequestMaker, readJson, scimRequests, someIds } from './requests.ts'
 import { bigGroupMembers, seedPeople } from './seed.ts'
 import { measureTenants } from './tenants.ts'
+import { measureWorkflows } from './workflows.ts'
 
-/** `node bench/run.ts [SIZE …]`: directories of these sizes; 5,000, 100,000 and 1,000,000 users by default. */
+/** `node bench/run.ts [SIZE …]`: directories of these sizes; 5,000, 100,000 and 1,000,000 users by default, 0 for none. */
 const given = process.argv.slice(2).map(Number)
 const sizes = given.length > 0 ? given : [5000, 100_000, 1_000_000]
 const connections = 16
@@ -147,12 +148,24 @@ async function measureSize(config: string, count: number): Promise<void> {
   }
 }
 
+async function workflows(quickstart: string): Promise<void> {
+  const { synchronous, asynchronous, bareJobs } = await measureWorkflows(folder, quickstart)
+  const inserts = `${percent(synchronous.share)} of bare durable inserts`
+  row('synchronous runs', rate(synchronous.perSecond), inserts)
+  for (const { replicas, perSecond, share } of asynchronous) {
+    const processes = `${replicas} ${replicas === 1 ? 'process' : 'processes'}`
+    row(`asynchronous runs, PostgreSQL, ${processes}`, rate(perSecond), `${percent(share)} of bare pg-boss jobs`)
+  }
+  row('bare pg-boss jobs beside them', rate(bareJobs))
+}
+
 say(`${cpus().length} cores, ${connections} connections, ${turns} turns of ${turnSeconds} s, load generator included`)
 try {
   await startAndSize()
   const quickstart = readFileSync('examples/quickstart/authentication.yaml', 'utf8')
   const config = writeConfiguration(join(folder, 'config'), quickstart)
-  for (const count of sizes) await measureSize(config, count)
+  await workflows(quickstart)
+  for (const count of sizes) if (count > 0) await measureSize(config, count)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

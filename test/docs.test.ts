@@ -4,8 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { kinds } from '#config/kinds.ts'
 import { errorCodes } from '#kernel/errors.ts'
+import { silentLogger } from '#kernel/logger.ts'
 import type { ParameterTable } from '#sdk/parameters.ts'
 import { commands } from '#server/commands/commands.ts'
+import { createMetrics } from '#server/metrics.ts'
 
 interface Slot {
   readonly folder: string
@@ -35,6 +37,8 @@ const slots: readonly Slot[] = [
     names: catalog.customTasks.names(),
     rows: (n) => table(catalog.customTasks.find(n)?.parameters),
   },
+  { folder: 'jobs', names: catalog.jobs.names(), rows: (n) => table(catalog.jobs.find(n)?.parameters) },
+  { folder: 'notifiers', names: catalog.notifiers.names(), rows: (n) => table(catalog.notifiers.find(n)?.parameters) },
   { folder: 'workflow-tasks', names: taskNames, rows: (n) => Object.keys(catalog.tasks.get(n)?.fields ?? {}) },
   { folder: 'mappers', names: catalog.mappers.names(), rows: () => [] },
 ]
@@ -62,7 +66,15 @@ describe.each(slots)('docs/reference/$folder', ({ folder, names, rows }) => {
   })
 
   test('aliases stand on the page', () => {
-    const modules = [catalog.filters, catalog.targets, catalog.authMechanisms, catalog.customTasks, catalog.mappers]
+    const modules = [
+      catalog.filters,
+      catalog.targets,
+      catalog.authMechanisms,
+      catalog.customTasks,
+      catalog.mappers,
+      catalog.jobs,
+      catalog.notifiers,
+    ]
     for (const registry of modules) {
       for (const module of registry.all()) {
         const [page] = globSync(`docs/reference/*/${module.className}.md`)
@@ -95,6 +107,19 @@ test('every error code is documented with its status, and no other', () => {
 test('every command is documented', () => {
   const page = readFileSync('docs/reference/command-line.md', 'utf8')
   expect(Object.keys(commands).filter((name) => !page.includes(`gatehouse ${name}`))).toEqual([])
+})
+
+test('every metric is documented, and no other', () => {
+  const metrics = createMetrics()
+  const unread = async (): Promise<never> => {
+    throw new Error('nothing is scraped here')
+  }
+  const figures = { figures: unread }
+  metrics.workflows.watch({ runs: figures, approvals: figures, mails: figures, grants: { due: unread } }, silentLogger)
+  const names = metrics.registry.getMetricsAsArray().map(({ name }) => name)
+  expect(documentedRows('docs/reference/metrics.md').sort()).toEqual(
+    names.filter((name) => name.startsWith('gatehouse_')).sort(),
+  )
 })
 
 test('links between pages lead somewhere', () => {

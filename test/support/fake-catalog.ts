@@ -6,7 +6,9 @@ import { defineAuthorization } from '#sdk/authorization.ts'
 import type { Catalog } from '#sdk/catalog.ts'
 import { defineFilter } from '#sdk/filter.ts'
 import { noFlow, type TaskFlow } from '#sdk/flow.ts'
+import { defineJob } from '#sdk/job.ts'
 import { defineMapper } from '#sdk/mapper.ts'
+import { defineNotifier, referNotifier } from '#sdk/notifier.ts'
 import { list, text, wholeNumber } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineTarget } from '#sdk/target.ts'
@@ -104,6 +106,15 @@ const memory = defineTarget({
   create: neverRun,
 })
 
+const noticeParameters = { from: text({ about: 'The sender.', required: true }) }
+
+const notice = defineNotifier({
+  className: 'notifiers.Notice',
+  parameters: noticeParameters,
+  parse: (params, issues, context) => readParameters(noticeParameters, params, issues, context),
+  create: neverRun,
+})
+
 const always = defineAuthorization({
   className: 'authorizations.Always',
   parameters: {},
@@ -148,6 +159,7 @@ function fakeTask(taskType: string, { fields, branches = false, flow, calls }: F
     prepare: (given, path, _issues, context) => {
       const target = given['target']
       if (typeof target === 'string') context.refer('target', target, [...path, 'target'])
+      if (taskType === 'tell') referNotifier(String(given['notifier'] ?? ''), path, context)
       const called = calls?.(given) ?? []
       for (const name of called) context.refer('workflow', name, [...path, 'name'])
       return {
@@ -158,6 +170,15 @@ function fakeTask(taskType: string, { fields, branches = false, flow, calls }: F
     },
   }
 }
+
+const sweepParameters = { days: wholeNumber({ about: 'How many.', fallback: 1 }) }
+
+const sweep = defineJob({
+  className: 'jobs.Sweep',
+  parameters: sweepParameters,
+  parse: (params, issues, context) => readParameters(sweepParameters, params, issues, context),
+  create: neverRun,
+})
 
 const tasks = [
   fakeTask('provision', {
@@ -181,6 +202,7 @@ const tasks = [
   fakeTask('set', { fields: ['names'], flow: ({ names }, path) => ({ produces: places(names, [...path, 'names']) }) }),
   fakeTask('use', { fields: ['names'], flow: ({ names }, path) => ({ reads: places(names, [...path, 'names']) }) }),
   fakeTask('when', { fields: ['name'], branches: true }),
+  fakeTask('tell', { fields: ['notifier'] }),
   fakeTask('load', { fields: [], flow: () => ({ opaque: true }) }),
   fakeTask('call', { fields: ['name'], calls: ({ name }) => (typeof name === 'string' ? [name] : []) }),
 ]
@@ -205,7 +227,9 @@ export const fakeCatalog: Catalog = {
   authMechanisms: createRegistry('mechanism', [token, include]),
   authorizations: createRegistry('authorization', [always]),
   filters: createRegistry('filter', [gateway, header, runner]),
+  jobs: createRegistry('job', [sweep]),
   mappers: createRegistry('mapper', [upper]),
+  notifiers: createRegistry('notifier', [notice]),
   targets: createRegistry('target', [memory]),
   customTasks: createRegistry('custom task', [print]),
   tasks: new Map([...tasks, customTask].map((task) => [task.taskType, task])),

@@ -3,11 +3,17 @@ import type { DirectoryEntry, DirectorySearch } from '#identity/directory.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { Subject } from '#identity/subject.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import type { ApprovalAccess } from '#sdk/approvals.ts'
 import type { EventStreamOptions, PollEvents, SecurityEvent } from '#sdk/event-stream.ts'
+import type { GrantAccess } from '#sdk/grants.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { JournalEntry, ReadJournal } from '#sdk/journal.ts'
 import type { Rule, RuleDecision } from '#sdk/rule.ts'
+import type { RunAccess } from '#sdk/runs.ts'
 import type { Target } from '#sdk/target.ts'
+import { noApprovals } from '#testing/no-approvals.ts'
+import { noGrants } from '#testing/no-grants.ts'
+import { noRuns } from '#testing/no-runs.ts'
 
 export interface FakeHostOptions {
   /** What time it is, in milliseconds; the test moves it. */
@@ -16,8 +22,14 @@ export interface FakeHostOptions {
   readonly targets?: Readonly<Record<string, Target>>
   readonly publicKeys?: Readonly<Record<string, KeyObject>>
   readonly signingKey?: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }
+  readonly secretKeys?: readonly KeyObject[]
   readonly authorize?: (subject: Subject, rules: readonly Rule[]) => RuleDecision
   readonly readJournal?: ReadJournal
+  readonly runs?: RunAccess
+  readonly grants?: GrantAccess
+  readonly approvals?: ApprovalAccess
+  /** Request parameters by workflow. */
+  readonly workflowParameters?: Readonly<Record<string, readonly string[]>>
   readonly pollEvents?: PollEvents
 }
 
@@ -50,6 +62,13 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     clock: () => new Date(options.now?.() ?? Date.now()),
     targets: { get: (name) => options.targets?.[name] ?? missing(`target ${name}`) },
     workflows: { run: async () => missing('workflows') },
+    runs: options.runs ?? noRuns,
+    approvals: options.approvals ?? noApprovals,
+    grants: options.grants ?? noGrants,
+    workflowParameters: (name) => {
+      const names = new Map(Object.entries(options.workflowParameters ?? {})).get(name)
+      return names === undefined ? undefined : new Set(names)
+    },
     directory: {
       async search(search) {
         searches.push(search)
@@ -63,6 +82,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     keys: {
       publicKey: async (name) => options.publicKeys?.[name],
       signingKey: async () => options.signingKey ?? missing('signing key'),
+      secretKeys: async () => options.secretKeys ?? missing('secret keys'),
     },
     authorize: async (subject, rules) => options.authorize?.(subject, rules) ?? { allowed: false, verdicts: [] },
     openUserDirectory: async () => missing('user directory'),

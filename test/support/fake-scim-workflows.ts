@@ -1,5 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
-import type { WorkflowCall } from '#sdk/workflow.ts'
+import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import type { People } from '#testing/scim-gateway-fixture.ts'
 
 /** Does what the workflows of a SCIM tutorial do, and remembers every call. */
@@ -17,14 +17,14 @@ export class FakeScimWorkflows {
     this.#people = people
   }
 
-  async run(call: WorkflowCall) {
+  async run(call: WorkflowCall): Promise<WorkflowResult> {
     this.calls.push(call)
     await new Promise((resolve) => setImmediate(resolve))
     this.before?.(call)
     if (this.failing?.(call) === true) throw new GatewayError('TARGET_UNREACHABLE', 'down')
     if (this.override === undefined) this.#effect(call)
     else await this.override(call)
-    return { id: 'run', changes: 1 }
+    return { id: 'run', status: 'completed', changes: 1 }
   }
 
   #effect(call: WorkflowCall): void {

@@ -1,22 +1,33 @@
 import { customTasks } from '#catalog/custom-tasks.ts'
 import { tasks as taskModules } from '#catalog/workflow-tasks.ts'
+import { noCrash } from '#engine/workflow/crash-point.ts'
+import { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import { noStepObserver } from '#engine/workflow/step-observer.ts'
 import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
-import { createWorkflows } from '#engine/workflow/workflows.ts'
+import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
+import { createWorkflows, type Workflows } from '#engine/workflow/workflows.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Directory } from '#identity/directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { secretHash } from '#kernel/ids.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
 import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
-import type { Closable } from '#kernel/scope.ts'
-import type { TargetConfig, WorkflowConfig } from '#sdk/configuration.ts'
+import type { Configuration, TargetConfig, WorkflowConfig } from '#sdk/configuration.ts'
+import { noFlow } from '#sdk/flow.ts'
+import type { GrantAccess } from '#sdk/grants.ts'
 import type { ModuleHost, WorkflowStarter } from '#sdk/host.ts'
 import type { PreparedMapping } from '#sdk/mapping.ts'
 import type { Params } from '#sdk/params.ts'
 import type { Target } from '#sdk/target.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
-import type { PreparedTask, TaskParseContext } from '#sdk/workflow-task.ts'
+import type { PreparedTask, TaskModule, TaskParseContext, WorkflowTask } from '#sdk/workflow-task.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import type { IdempotencyStore } from '#storage/idempotency-store.ts'
+import type { RunStore } from '#storage/run-store.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
+import { noApprovals } from '#testing/no-approvals.ts'
+import { noGrants } from '#testing/no-grants.ts'
+import { noRuns } from '#testing/no-runs.ts'
 
 export type TaskSpec = Readonly<Record<string, unknown>>
 
@@ -34,7 +45,7 @@ export interface ParsedTasks {
 }
 
 /** Parses tasks written as in YAML, through the modules of the catalogue. */
-export function parseTasks(specs: readonly TaskSpec[]): ParsedTasks {
+export function parseTasks(specs: readonly TaskSpec[], own: OwnTasks = {}): ParsedTasks {
   const issues = new Issues()
   const referred: Referred[] = []
   const context: TaskParseContext = {
@@ -47,24 +58,38 @@ export function parseTasks(specs: readonly TaskSpec[]): ParsedTasks {
     },
     params: (value, path) => paramsOf(value, path),
   }
-  return { tasks: parseList(specs, [], issues, context), issues, referred }
+  return { tasks: parseList(specs, [], issues, context, own), issues, referred }
 }
 
-function parseList(specs: readonly TaskSpec[], path: Path, issues: Issues, context: TaskParseContext): PreparedTask[] {
+function parseList(
+  specs: readonly TaskSpec[],
+  path: Path,
+  issues: Issues,
+  context: TaskParseContext,
+  own: OwnTasks,
+): PreparedTask[] {
   return specs.map((spec, index) => {
     const { taskType, onSuccess, onFailure, ...fields } = spec
     const here = [...path, index]
-    const module = taskModules.get(String(taskType))
+    const run = own[String(taskType)]
+    const module = run === undefined ? taskModules.get(String(taskType)) : ownTask(String(taskType), run)
     if (module === undefined) throw new Error(`no task type "${String(taskType)}"`)
     return {
       taskType: module.taskType,
       path: here,
       ...module.prepare(fields, here, issues, context),
-      onSuccess: parseList((onSuccess ?? []) as TaskSpec[], [...here, 'onSuccess'], issues, context),
-      onFailure: parseList((onFailure ?? []) as TaskSpec[], [...here, 'onFailure'], issues, context),
+      onSuccess: parseList((onSuccess ?? []) as TaskSpec[], [...here, 'onSuccess'], issues, context, own),
+      onFailure: parseList((onFailure ?? []) as TaskSpec[], [...here, 'onFailure'], issues, context, own),
     }
   })
 }
+
+const ownTask = (taskType: string, run: WorkflowTask['run']): TaskModule => ({
+  taskType,
+  fields: {},
+  branches: true,
+  prepare: () => ({ calls: [], flow: noFlow, create: async () => ({ run }) }),
+})
 
 function paramsOf(value: unknown, path: Path): Params {
   const map = value as Readonly<Record<string, string | string[]>>
@@ -76,18 +101,26 @@ function paramsOf(value: unknown, path: Path): Params {
   }
 }
 
+/** Task types of the test's own. */
+export type OwnTasks = Readonly<Record<string, WorkflowTask['run']>>
+
 export interface FixtureOptions {
+  readonly tasks?: OwnTasks
   readonly workflows: Readonly<Record<string, readonly TaskSpec[]>>
   readonly targets?: Readonly<Record<string, Target>>
   readonly mappings?: Readonly<Record<string, PreparedMapping>>
   readonly directory?: Directory
+  readonly grants?: GrantAccess
   readonly log?: Logger
   readonly subjects?: SubjectQueue
   readonly append?: (rows: readonly AuditRow[]) => Promise<void>
+  /** In place of stores and the like that tests do without. */
+  readonly services?: Partial<WorkflowServices>
+  readonly approvals?: ApprovalOpener
 }
 
 export interface Fixture {
-  readonly workflows: WorkflowStarter & Closable
+  readonly workflows: Workflows
   /** All rows, and how often rows were written. */
   readonly audit: { readonly rows: AuditRow[]; writes: number }
   run(
@@ -96,24 +129,60 @@ export interface Fixture {
   ): ReturnType<WorkflowStarter['run']>
 }
 
+/** Workflows as a configuration has them. A definition is known by its content, and read again from it. */
+export function workflowSet(
+  workflows: FixtureOptions['workflows'],
+  own?: OwnTasks,
+): Pick<Configuration, 'workflows' | 'restoreWorkflow'> {
+  const config = (name: string, source: string): WorkflowConfig => {
+    const { tasks, issues } = parseTasks(JSON.parse(source) as TaskSpec[], own)
+    if (!issues.ok) throw new Error(issues.list.map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n'))
+    const described = { label: name, description: '', inList: false, orgId: undefined, parameters: [] }
+    const hash = secretHash(source)
+    return { name, namespace: undefined, at: `${name}.yaml:1:1`, ...described, hash, source, tasks }
+  }
+  return {
+    workflows: new Map(Object.entries(workflows).map(([name, specs]) => [name, config(name, JSON.stringify(specs))])),
+    restoreWorkflow: ({ name, source }) => {
+      try {
+        return { config: config(name, source) }
+      } catch (error) {
+        return { problems: [error instanceof Error ? error.message : String(error)] }
+      }
+    },
+  }
+}
+
+const absentStore = <S extends object>(what: string): S =>
+  new Proxy({} as S, {
+    get: () => async () => {
+      throw new Error(`no ${what} in this test`)
+    },
+  })
+
+const noApprovalDesk: ApprovalOpener = {
+  open: async () => {
+    throw new Error('no approvals in this test')
+  },
+}
+
 /** A running set of workflows over the given targets. Throws when the tasks do not parse. */
 export async function startWorkflows(options: FixtureOptions): Promise<Fixture> {
   const audit = { rows: [] as AuditRow[], writes: 0 }
   const host = fakeHost(options)
-  const configs = Object.entries(options.workflows).map(([name, specs]): [string, WorkflowConfig] => {
-    const { tasks, issues } = parseTasks(specs)
-    if (!issues.ok) throw new Error(issues.list.map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n'))
-    const described = { label: name, description: '', inList: false, orgId: undefined, hash: `hash of ${name}` }
-    return [name, { name, namespace: undefined, at: `${name}.yaml:1:1`, ...described, tasks }]
-  })
   const targets = Object.entries(options.mappings ?? {}).map(([name, mapping]): [string, TargetConfig] => {
     const target = { className: 'targets.Memory', create: async () => host.targets.get(name) }
     return [name, { name, namespace: undefined, at: `${name}.yaml:1:1`, target, mapping }]
   })
-  const workflows = await createWorkflows({ workflows: new Map(configs), targets: new Map(targets) }, () => host, {
+  const services: WorkflowServices = {
     log: host.log,
     clock: host.clock,
     subjects: options.subjects ?? new SubjectQueue(),
+    runs: absentStore<RunStore>('stored runs'),
+    idempotency: absentStore<IdempotencyStore>('keys of calls'),
+    secrets: new SecretBox(async () => []),
+    observer: noStepObserver,
+    crash: noCrash,
     audit: {
       append: async (rows) => {
         audit.writes++
@@ -121,8 +190,12 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
         audit.rows.push(...rows)
       },
       appendWithin: async () => false,
+      list: async () => ({ rows: [] }),
     },
-  })
+    ...options.services,
+  }
+  const configuration = { ...workflowSet(options.workflows, options.tasks), targets: new Map(targets) }
+  const workflows = await createWorkflows(configuration, () => host, services, options.approvals ?? noApprovalDesk)
   return {
     workflows,
     audit,
@@ -137,7 +210,7 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
   }
 }
 
-function fakeHost({ targets = {}, directory, log = silentLogger }: FixtureOptions): ModuleHost {
+function fakeHost({ targets = {}, directory, log = silentLogger, grants = noGrants }: FixtureOptions): ModuleHost {
   const absent = (what: string) => (): never => {
     throw new GatewayError('INTERNAL', `no ${what} in this test`)
   }
@@ -147,8 +220,12 @@ function fakeHost({ targets = {}, directory, log = silentLogger }: FixtureOption
     clock: () => new Date('2026-01-02T03:04:05Z'),
     targets: { get: (name) => targets[name] ?? absent(`target ${name}`)() },
     workflows: { run: absent('workflows') },
+    runs: noRuns,
+    approvals: noApprovals,
+    grants: grants,
+    workflowParameters: () => undefined,
     directory: directory ?? { search: absent('directory'), isMember: absent('directory') },
-    keys: { publicKey: absent('keys'), signingKey: absent('keys') },
+    keys: { publicKey: absent('keys'), signingKey: absent('keys'), secretKeys: absent('keys') },
     javaScript: () => undefined,
     authorize: absent('rules'),
     openUserDirectory: absent('user directory'),

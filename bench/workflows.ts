@@ -1,0 +1,168 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { openStorage, type Storage } from '#storage/open.ts'
+import { startPostgres } from '#testing/embedded-postgres.ts'
+import { bareInserts } from './bare-inserts.ts'
+import { bareJobs } from './bare-jobs.ts'
+import { type MeasuredGateway, startMeasured } from './gateway.ts'
+import { runLoad } from './load.ts'
+
+export interface WorkflowFigures {
+  /** Synchronous runs a second on SQLite, and as a share of bare durable inserts. */
+  readonly synchronous: { readonly perSecond: number; readonly share: number }
+  /** Asynchronous runs a second on PostgreSQL, submitted and executed, by the number of processes, and as a share of bare jobs. */
+  readonly asynchronous: readonly { readonly replicas: number; readonly perSecond: number; readonly share: number }[]
+  readonly bareJobs: number
+}
+
+const path = '/call-workflow'
+const connections = 16
+const turns = 3
+const turnSeconds = 2
+const jobCount = 2000
+const drainMillis = 120_000
+let made = 0
+
+export async function measureWorkflows(folder: string, quickstart: string): Promise<WorkflowFigures> {
+  const config = writeWorkflowConfiguration(join(folder, 'workflows'), quickstart)
+  return { synchronous: await measureSynchronous(folder, config), ...(await measureAsynchronous(folder, config)) }
+}
+
+async function measureSynchronous(folder: string, config: string): Promise<WorkflowFigures['synchronous']> {
+  const gateway = await startMeasured(config, join(folder, 'workflows-sqlite'))
+  try {
+    const load = { ...loadOf(gateway, 'UNISON.EXEC.SYNC'), expectedStatus: 200 }
+    await runLoad({ ...load, seconds: turnSeconds })
+    const rates: number[] = []
+    const shares: number[] = []
+    for (let turn = 0; turn < turns; turn++) {
+      const limit = bareInserts(folder, turnSeconds)
+      const { perSecond } = await runLoad({ ...load, seconds: turnSeconds })
+      rates.push(perSecond)
+      shares.push(perSecond / limit)
+    }
+    return { perSecond: median(rates), share: median(shares) }
+  } finally {
+    await gateway.stop()
+  }
+}
+
+async function measureAsynchronous(
+  folder: string,
+  config: string,
+): Promise<Pick<WorkflowFigures, 'asynchronous' | 'bareJobs'>> {
+  const database = await startPostgres({ durable: true })
+  const storage = openStorage({ url: database.url, clock: systemClock, log: silentLogger })
+  const gateways: MeasuredGateway[] = []
+  const bare: number[] = []
+  const asynchronous = []
+  try {
+    for (const replicas of [1, 2]) {
+      gateways.push(await startMeasured(config, join(folder, 'workflows-postgres'), database.url))
+      await runTurn(gateways, storage)
+      const rates: number[] = []
+      const shares: number[] = []
+      for (let turn = 0; turn < turns; turn++) {
+        const jobs = await bareJobs(database.url, jobCount)
+        const perSecond = await runTurn(gateways, storage)
+        bare.push(jobs)
+        rates.push(perSecond)
+        shares.push(perSecond / jobs)
+      }
+      asynchronous.push({ replicas, perSecond: median(rates), share: median(shares) })
+    }
+    return { asynchronous, bareJobs: median(bare) }
+  } finally {
+    for (const gateway of gateways) await gateway.stop()
+    await storage.close()
+    await database.stop()
+  }
+}
+
+/** Submits for a while, then waits until everything was executed; runs per second of both together. */
+async function runTurn(gateways: readonly MeasuredGateway[], storage: Storage): Promise<number> {
+  const before = made
+  const started = performance.now()
+  await Promise.all(
+    gateways.map((gateway) =>
+      runLoad({
+        ...loadOf(gateway, 'UNISON.EXEC.ASYNC'),
+        connections: connections / gateways.length,
+        expectedStatus: 202,
+        seconds: turnSeconds,
+      }),
+    ),
+  )
+  const end = Date.now() + drainMillis
+  for (;;) {
+    const { ready, running } = await storage.runs.figures()
+    if (ready + running === 0) break
+    if (Date.now() > end) throw new Error(`${ready + running} runs were not executed in time`)
+    await delay(10)
+  }
+  return (made - before) / ((performance.now() - started) / 1000)
+}
+
+const loadOf = ({ port, token }: MeasuredGateway, how: string) => ({
+  port,
+  connections,
+  request: (): string => {
+    const login = `w${made++}`
+    const body = JSON.stringify({
+      name: 'join',
+      uidAttributeName: 'uid',
+      user: {
+        attributes: [
+          { name: 'uid', values: [login] },
+          { name: 'mail', values: [`${login}@example.com`] },
+        ],
+      },
+      requestParams: { 'UNISON.EXEC.TYPE': how },
+    })
+    return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  },
+})
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
+
+function writeWorkflowConfiguration(folder: string, quickstart: string): string {
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'authentication.yaml'), quickstart)
+  writeFileSync(
+    join(folder, 'workflows.yaml'),
+    `apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: {name: people}
+spec: {className: targets.Database, params: []}
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: {name: join}
+spec:
+  label: join
+  description: join
+  tasks:
+    - {taskType: provision, sync: true, target: people, attributes: [uid, mail]}
+---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: {name: call-workflow}
+spec:
+  azTimeoutMillis: 3000
+  isApp: true
+  cookieConfig: {cookiesEnabled: false}
+  urls:
+    - hosts: ["127.0.0.1"]
+      uri: ${path}
+      authChain: api
+      azRules: [{scope: dn, constraint: "sub=idp,ou=api,o=Tremolo"}]
+      filterChain:
+        - className: filters.CallWorkflow
+          params: {allowedWorkflow: join}
+`,
+  )
+  return folder
+}

@@ -1,0 +1,233 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { crashPoints } from '#engine/workflow/crash-point.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { openStorage, type Storage } from '#storage/open.ts'
+import { type EmbeddedDatabase, startPostgres } from '#testing/embedded-postgres.ts'
+import { missingPart } from '#testing/missing-part.ts'
+import { approvers, callPath, workflows, writeChaosConfiguration } from './chaos-configuration.ts'
+import { Deciders } from './deciders.ts'
+import { HostileTarget } from './hostile-target.ts'
+import { Killer } from './killer.ts'
+import { Mailbox } from './mailbox.ts'
+import { Replica } from './replica.ts'
+import { SeededRandom } from './seeded-random.ts'
+import { judge } from './verdict.ts'
+import { planSubmissions, Workload } from './workload.ts'
+
+const usage = `Usage: npm run chaos -- [--seed N] [--short] [--runs N] [--replicas N] [--only sqlite|postgres] [--keep]`
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    short: { type: 'boolean', default: false },
+    runs: { type: 'string' },
+    replicas: { type: 'string' },
+    only: { type: 'string' },
+    keep: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+})
+
+interface Scenario {
+  readonly name: 'PostgreSQL' | 'SQLite'
+  readonly replicas: number
+  /** It goes on until so many runs were acknowledged, so many processes killed at random and at each point … */
+  readonly runs: number
+  readonly killed: number
+  readonly atEachPoint: number
+  readonly restarts: number
+  /** … but not for longer than this. */
+  readonly mostMillis: number
+  readonly settleMillis: number
+}
+
+const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31))
+const { short } = values
+const minute = 60_000
+const replicas = Number(values.replicas ?? (short ? 2 : 3))
+const runsOr = (usual: number): number => Number(values.runs ?? usual)
+const scenarios: readonly Scenario[] = [
+  {
+    name: 'PostgreSQL',
+    replicas,
+    runs: runsOr(short ? 150 : 3000),
+    killed: short ? 2 : 30,
+    atEachPoint: short ? 1 : 10,
+    restarts: short ? 1 : 5,
+    mostMillis: (short ? 1.5 : 15) * minute,
+    settleMillis: (short ? 1 : 4) * minute,
+  },
+  {
+    name: 'SQLite',
+    replicas: 1,
+    runs: runsOr(short ? 80 : 1000),
+    killed: short ? 1 : 15,
+    atEachPoint: short ? 1 : 5,
+    restarts: 0,
+    mostMillis: (short ? 1.5 : 10) * minute,
+    settleMillis: (short ? 1 : 4) * minute,
+  },
+]
+/** Short, so that what a killed process held is taken over soon. */
+const leaseMillis = 2500
+const senders = short ? 8 : 24
+const say = (line: string): void => console.log(line)
+
+/** Those who decide must be known before anybody asks them. */
+async function makeApprovers(replica: Replica): Promise<void> {
+  for (const login of approvers) {
+    const attributes = [
+      { name: 'uid', values: [login] },
+      { name: 'mail', values: [`${login}@example.com`] },
+    ]
+    const response = await fetch(replica.url + callPath, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${replica.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        name: workflows.approver,
+        uidAttributeName: 'uid',
+        user: { attributes },
+        requestParams: { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' },
+      }),
+    })
+    if (response.status !== 200) throw new Error(`${login}: ${response.status} ${await response.text()}`)
+  }
+}
+
+/** Until nothing is left to do but what needs an administrator, and all mails are out. */
+async function settle(storage: Storage, millis: number): Promise<void> {
+  const end = Date.now() + millis
+  for (; Date.now() < end; await delay(250)) {
+    const [runs, mails] = await Promise.all([storage.runs.figures(), storage.mails.figures()])
+    if (runs.ready + runs.running + runs.waiting === 0 && mails.queued === 0) return
+  }
+  say(`not settled after ${millis / 1000} s: ${JSON.stringify(await storage.runs.figures())}`)
+}
+
+async function play(scenario: Scenario, database: EmbeddedDatabase | undefined): Promise<boolean> {
+  const started = Date.now()
+  const random = new SeededRandom(seed)
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-chaos-'))
+  const dataFolder = join(folder, 'data')
+  const target = await HostileTarget.start(new SeededRandom(random.between(0, 2 ** 31)))
+  const mailbox = await Mailbox.start()
+  const config = writeChaosConfiguration(join(folder, 'config'), { targetUrl: target.url, smtpPort: mailbox.port })
+  const options = { config, dataFolder, databaseUrl: database?.url, leaseMillis }
+  const crew: Replica[] = []
+  for (let i = 0; i < scenario.replicas; i++) crew.push(await Replica.create(options))
+  let storage: Storage | undefined
+  try {
+    const [first] = crew
+    if (first === undefined) throw new Error('no replica')
+    first.start()
+    if (!(await first.ready(30_000))) throw new Error(`not ready: ${first.output}`)
+    for (const replica of crew) await replica.mintToken()
+    await makeApprovers(first)
+    const opened = openStorage({
+      ...(database === undefined ? { dataFolder } : { url: database.url }),
+      clock: systemClock,
+      log: silentLogger,
+    })
+    storage = opened
+    const workload = new Workload(crew, random)
+    const deciders = new Deciders({ storage: opened, replicas: crew, random, dataFolder })
+    const killer = new Killer({
+      replicas: crew,
+      random,
+      pauseMillis: short ? [1000, 3000] : [1000, 6000],
+      ...(database === undefined
+        ? {}
+        : { restartEveryMillis: short ? 12_000 : 25_000, restartDatabase: () => database.restart() }),
+    })
+    const reached = (): boolean =>
+      workload.acknowledged >= scenario.runs &&
+      killer.restarts >= scenario.restarts &&
+      killer.deaths.killed >= scenario.killed &&
+      crashPoints.every((point) => killer.deaths[point] >= scenario.atEachPoint)
+    const deciding = deciders.run()
+    const killing = killer.run()
+    const sending = workload.send(planSubmissions(random), senders)
+    for (const end = Date.now() + scenario.mostMillis; Date.now() < end && !reached(); await delay(100)) {
+      // What there is to do lasts as long as there is somebody to kill.
+      workload.pauseMillis = workload.acknowledged >= scenario.runs ? 1000 : 100
+    }
+    workload.stop()
+    killer.stop()
+    await killing
+    await sending
+    target.calm = true
+    for (const replica of crew) {
+      await replica.stop()
+      replica.start()
+    }
+    for (const replica of crew) await replica.ready(30_000)
+    await settle(opened, scenario.settleMillis)
+    deciders.stop()
+    await deciding
+
+    const verdict = await judge({
+      submissions: workload.submissions,
+      storage: opened,
+      target,
+      mailbox,
+      decided: deciders.decided,
+    })
+    const { deaths } = killer
+    const broken = [...verdict.broken, ...workload.surprises.map((text) => `surprise: ${text}`)]
+    for (const replica of crew) if (replica.unexpected !== undefined) broken.push(`process: ${replica.unexpected}`)
+    say(
+      `\n${scenario.name}, ${scenario.replicas} ${scenario.replicas === 1 ? 'process' : 'processes'}, seed ${seed}, ${((Date.now() - started) / 1000).toFixed(0)} s`,
+    )
+    const figures = {
+      ...verdict.figures,
+      calls: workload.attempts,
+      kills: Object.values(deaths).reduce((sum, count) => sum + count, 0),
+      ...deaths,
+      'database restarts': killer.restarts,
+    }
+    for (const point of crashPoints) if (deaths[point] === 0) broken.push(`nobody died ${point}, so nothing was shown`)
+    for (const [name, value] of Object.entries(figures)) say(`  ${name.padEnd(52)} ${value.toLocaleString('en')}`)
+    say(`  answers: ${[...workload.answers].map(([answer, times]) => `${answer} ${times} times`).join(', ')}`)
+    for (const [text, times] of verdict.incidents) say(`  incident, ${times} times, ${text}`)
+    for (const line of broken.slice(0, 40)) say(`  BROKEN ${line}`)
+    if (broken.length > 40) say(`  BROKEN and ${broken.length - 40} more`)
+    return broken.length === 0
+  } finally {
+    for (const replica of crew) await replica.stop()
+    await storage?.close()
+    await target.stop()
+    await mailbox.stop()
+    if (values.keep) say(`kept: ${folder}`)
+    else rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+if (values.help) say(usage)
+else {
+  say(`chaos, seed ${seed} (again: npm run chaos -- --seed ${seed}${short ? ' --short' : ''})`)
+  let kept = true
+  for (const scenario of scenarios) {
+    if (values.only !== undefined && values.only !== scenario.name.toLowerCase().replace('postgresql', 'postgres'))
+      continue
+    let database: EmbeddedDatabase | undefined
+    try {
+      if (scenario.name === 'PostgreSQL') database = await startPostgres()
+    } catch (error) {
+      missingPart('PostgreSQL', error)
+      continue
+    }
+    try {
+      kept = (await play(scenario, database)) && kept
+    } finally {
+      await database?.stop()
+    }
+  }
+  say(kept ? '\nevery promise was kept' : `\npromises were broken; seed ${seed}`)
+  process.exitCode = kept ? 0 : 1
+}

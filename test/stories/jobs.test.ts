@@ -1,0 +1,75 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { onEachDatabase, temporaryFolder } from '#testing/databases.ts'
+import { startGatewayProcess, until } from '#testing/gateway-process.ts'
+
+/** Hears from jobs: which due time, which attempt, from which gateway. */
+async function startListener() {
+  const heard: { readonly due: string; readonly attempt: string; readonly by: string }[] = []
+  const server = createServer((request, response) => {
+    const { searchParams } = new URL(request.url ?? '', 'http://x')
+    const value = (name: string): string => searchParams.get(name) ?? ''
+    heard.push({ due: value('due'), attempt: value('attempt'), by: value('by') })
+    response.end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return { heard, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+function writeJob(url: string): string {
+  const config = join(temporaryFolder(), 'config')
+  mkdirSync(config)
+  writeFileSync(
+    join(config, 'job.yaml'),
+    `apiVersion: openunison.tremolo.io/v1
+kind: OUJob
+metadata: {name: tell}
+spec:
+  className: com.tremolosecurity.provisioning.scheduler.jobs.JavaScriptJob
+  cronSchedule: {seconds: "*", minutes: "*", hours: "*", dayOfMonth: "*", month: "*", dayOfWeek: "?", year: "*"}
+  params:
+    url: ${url}
+    by: "#[GATEHOUSE_URL]"
+    javaScript: |-
+      async function execute(job, { due, attempt, params }) {
+        await fetch(params.url[0] + '/?' + new URLSearchParams({ due, attempt, by: params.by[0] }))
+      }
+`,
+  )
+  return config
+}
+
+onEachDatabase('a job', (freshUrl) => {
+  test('is run once for each due time, also by two processes of which one is killed', { timeout: 90_000 }, async () => {
+    const { heard, url } = await startListener()
+    const config = writeJob(url)
+    const database = await freshUrl()
+    const args = ['--database', database]
+    const first = await startGatewayProcess({ config, args })
+    onTestFinished(async () => void (await first.stop()))
+    await until(async () => heard.length >= 3, 30_000)
+    // A file of SQLite is one process's own.
+    const second = database.startsWith('postgres') ? await startGatewayProcess({ config, args }) : first
+    onTestFinished(async () => void (await second.stop()))
+    const before = heard.length
+    await until(async () => heard.length >= before + 4, 30_000)
+    const metrics = await (await fetch(`${first.metricsUrl}/metrics`)).text()
+    expect(metrics).toMatch(/gatehouse_job_runs_total\{job="tell",outcome="done"\} [1-9]/)
+    expect(metrics).toMatch(/gatehouse_workflow_runs\{state="ready"\} 0/)
+    if (second !== first) {
+      first.process.kill('SIGKILL')
+      const after = heard.length
+      await until(async () => heard.slice(after + 3).some(({ by }) => by === second.url), 75_000)
+    }
+    const runs = heard.map(({ due, attempt }) => `${due} ${attempt}`)
+    expect(runs).toEqual([...new Set(runs)])
+    expect(heard.filter(({ attempt }) => attempt === '1').length).toBeGreaterThan(5)
+  })
+})

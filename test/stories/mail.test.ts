@@ -1,0 +1,368 @@
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createKeySource } from '#engine/keys/key-source.ts'
+import { newMails } from '#engine/mail/mail-outbox.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { approvalLinkKey, signApprovalLink } from '#sdk/approval-link.ts'
+import { openStorage } from '#storage/open.ts'
+import { temporaryFolder } from '#testing/databases.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { type MailServer, type MailServerOptions, mailServer, type ReceivedMail } from '#testing/mail-server.ts'
+import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
+import { testServerCertificate } from '#testing/test-certificates.ts'
+
+const everybody = 'azRules: [{ scope: dn, constraint: o=Tremolo }]'
+
+const configuration = (port: number): string => `
+apiVersion: openunison.tremolo.io/v1
+kind: Notifier
+metadata: { name: mail }
+spec:
+  className: notifiers.Smtp
+  params:
+    - { name: host, value: 127.0.0.1 }
+    - { name: port, value: "${port}" }
+    - { name: security, value: starttls }
+    - { name: caFile, value: mail-ca.pem }
+    - { name: from, value: Gatehouse <gatehouse@example.com> }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: people }
+spec: { className: targets.Database, params: {} }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: welcome }
+spec:
+  tasks:
+    - { taskType: provision, target: people, sync: true, attributes: [uid, mail, givenName] }
+    - taskType: notifyUser
+      subject: Welcome to $app$
+      msg: "<p>Hello \${givenName}, this is $app$.</p>"
+      mailAttrib: mail
+      contentType: text/html
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: later }
+spec:
+  tasks:
+    - taskType: customTask
+      className: tasks.AsyncCallWorkflow
+      params: { workflowName: welcome, uidAttributeName: uid, workflowReason: for $app$ }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: ask }
+spec:
+  tasks:
+    - taskType: approval
+      label: Payroll for \${TREMOLO_USER_ID}
+      emailTemplate: "\${TREMOLO_USER_ID} <asks> for payroll."
+      mailAttr: mail
+      failureEmailSubject: Denied
+      failureEmailMsg: No payroll for you.
+      approvers: [{ scope: filter, constraint: (uid=boss) }]
+      onSuccess:
+        - { taskType: addGroup, name: payroll }
+        - { taskType: provision, target: people, sync: false }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationMechanism
+metadata: { name: jwt }
+spec: { className: auth.OAuth2JWT, uri: /auth/jwt, init: {}, secretParams: [] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationChain
+metadata: { name: api }
+spec:
+  level: 20
+  root: o=Tremolo
+  authMechs:
+    - name: jwt
+      required: required
+      params:
+        issuer: "#[GATEHOUSE_URL]/dev-issuer"
+        audience: gatehouse
+        fromWellKnown: "true"
+        linkToDirectory: "false"
+        noMatchOU: api
+        uidAttr: sub
+---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: all }
+spec:
+  cookieConfig: { cookiesEnabled: false }
+  urls:
+    - hosts: ['*']
+      uri: /dev-issuer
+      ${everybody}
+      filterChain: [{ className: filters.DevelopmentIssuer, params: { issuer: "#[GATEHOUSE_URL]/dev-issuer" } }]
+    - hosts: ['*']
+      uri: /call
+      authChain: api
+      ${everybody}
+      filterChain: [{ className: filters.CallWorkflow, params: { allowedWorkflow: [welcome, later, ask] } }]
+    - hosts: ['*']
+      uri: /decide
+      ${everybody}
+      filterChain:
+        - { className: filters.ApprovalLink, params: { url: "#[GATEHOUSE_URL]/decide", withoutLogin: "true" } }
+    - hosts: ['*']
+      uri: /decide-known
+      authChain: api
+      ${everybody}
+      filterChain: [{ className: filters.ApprovalLink, params: { url: "#[GATEHOUSE_URL]/decide-known" } }]
+`
+
+interface Scene {
+  readonly server: MailServer
+  start(options?: { dataFolder?: string; database?: string }): Promise<GatewayProcess>
+}
+
+async function scene(options: MailServerOptions = {}): Promise<Scene> {
+  const server = await mailServer({ security: 'starttls', ...options })
+  onTestFinished(() => server.close())
+  const config = temporaryFolder()
+  writeFileSync(join(config, 'all.yaml'), configuration(server.port))
+  writeFileSync(join(config, 'mail-ca.pem'), testServerCertificate)
+  return {
+    server,
+    start: async ({ dataFolder = temporaryFolder(), database } = {}) => {
+      const args = database === undefined ? [] : ['--database', database]
+      const started = await startGatewayProcess({ config, dataFolder, args })
+      onTestFinished(async () => void (await started.stop()))
+      return started
+    },
+  }
+}
+
+const idsOf = (mails: readonly ReceivedMail[]): (string | undefined)[] =>
+  mails.map(({ headers }) => headers.get('message-id')?.[0])
+
+const bodyOf = (mail: ReceivedMail | undefined, type: string): string =>
+  mail?.parts.find((part) => part.type.startsWith(type))?.body ?? ''
+
+describe.skipIf(postgresUrl() === '')('the outbox, with gateways on PostgreSQL', () => {
+  async function outbox() {
+    const database = await freshSchema()
+    const storage = openStorage({ url: database, clock: systemClock, log: silentLogger })
+    onTestFinished(() => storage.close())
+    await storage.ready()
+    const add = (run: string, ...recipients: string[]) =>
+      storage.mails.add(
+        newMails(
+          run,
+          1,
+          recipients.map((recipient) => ({ recipient, subject: 'Hello', text: '1 < 2' })),
+        ),
+      )
+    return { database, mails: storage.mails, add }
+  }
+
+  test('two gateways send each mail once, encrypted, with both forms', async () => {
+    const { server, start } = await scene()
+    const { database, mails, add } = await outbox()
+    await Promise.all([start({ database }), start({ database })])
+    const people = Array.from({ length: 40 }, (_, i) => `person${i}@example.com`)
+    await Promise.all([add('run-1', ...people), add('run-2', ...people), add('run-1', ...people)])
+    await until(async () => (await mails.figures()).queued === 0, 30_000)
+    expect(server.mails).toHaveLength(80)
+    expect(new Set(idsOf(server.mails)).size).toBe(80)
+    for (const mail of server.mails) {
+      expect(mail).toMatchObject({ from: 'gatehouse@example.com', encrypted: true })
+      expect(bodyOf(mail, 'text/plain')).toBe('1 < 2')
+      expect(bodyOf(mail, 'text/html')).toContain('1 &lt; 2')
+    }
+  })
+
+  test('451 is tried again and 550 is not, which log and metrics tell', async () => {
+    const { server, start } = await scene({
+      reply: (recipient, attempt) => {
+        if (recipient.startsWith('gone')) return { at: 'RCPT', code: 550 }
+        return recipient.startsWith('busy') && attempt === 1 ? { at: 'DATA', code: 451 } : undefined
+      },
+    })
+    const { database, mails, add } = await outbox()
+    const gateway = await start({ database })
+    await add('run-1', 'busy@example.com', 'gone@example.com')
+    await until(async () => (await mails.figures()).queued === 0, 30_000)
+    expect(server.mails.map(({ to }) => to)).toEqual([['busy@example.com']])
+    expect({ busy: server.attempts('busy@example.com'), gone: server.attempts('gone@example.com') }).toEqual({
+      busy: 2,
+      gone: 1,
+    })
+    expect(await mails.figures()).toMatchObject({ queued: 0, failed: 1 })
+    const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+    for (const outcome of ['sent', 'retried', 'failed']) {
+      expect(metrics).toContain(`gatehouse_mails_total{outcome="${outcome}"} 1`)
+    }
+    await gateway.stop()
+    expect(gateway.output()).toContain('given up')
+    expect(gateway.output()).not.toContain('gone@example.com')
+  })
+
+  test('what is queued while no gateway runs, or while the mail server is away, is sent later', async () => {
+    const { server, start } = await scene()
+    const { database, mails, add } = await outbox()
+    const first = await start({ database })
+    await first.stop()
+    await add('run-1', 'ada@example.com')
+    await server.close()
+    await start({ database })
+    const failedOnce = async () => Number((await runSql(database, 'select attempt from mails'))[0]?.['attempt']) > 0
+    await until(failedOnce, 20_000)
+    const back = await mailServer({ security: 'starttls', port: server.port })
+    onTestFinished(() => back.close())
+    await until(async () => (await mails.figures()).queued === 0, 30_000)
+    expect(back.mails).toHaveLength(1)
+  })
+
+  test('a gateway that dies after the hand-over leads to the same mail by its id, not to another', async () => {
+    let dying: GatewayProcess | undefined
+    const { server, start } = await scene({
+      beforeAcknowledged: async () => {
+        const killed = dying
+        dying = undefined
+        if (killed === undefined) return
+        killed.process.kill('SIGKILL')
+        await once(killed.process, 'exit')
+      },
+    })
+    const { database, mails, add } = await outbox()
+    dying = await start({ database })
+    await add('run-1', 'ada@example.com')
+    await until(async () => server.mails.length === 1, 20_000)
+    await start({ database })
+    expect((await mails.figures()).queued).toBe(1)
+    await runSql(database, 'update mails set lease_until = 0')
+    await until(async () => (await mails.figures()).queued === 0, 20_000)
+    const ids = idsOf(server.mails)
+    expect(ids).toHaveLength(2)
+    expect(new Set(ids).size).toBe(1)
+  })
+})
+
+async function call(gateway: GatewayProcess, as: string, name: string, attributes: Record<string, string>, more = {}) {
+  const user = {
+    uid: 'x',
+    attributes: Object.entries(attributes).map(([key, value]) => ({ name: key, values: [value] })),
+  }
+  const response = await fetch(`${gateway.url}/call`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      authorization: `Bearer ${await gateway.token('--subject', as)}`,
+    },
+    body: JSON.stringify({ name, uidAttributeName: 'uid', user, reason: 'story', ...more }),
+  })
+  expect({ status: response.status < 300, body: await response.text() }).toMatchObject({ status: true })
+}
+
+const person = (uid: string) => ({ uid, mail: `${uid}@example.com`, givenName: `<i>${uid}</i>` })
+
+test('a workflow mails the user and whoever asked for it, and what people wrote stays text', async () => {
+  const { server, start } = await scene()
+  const gateway = await start()
+  const requestParams = { app: 'R&D <b>', 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' }
+  await call(gateway, 'boss', 'welcome', person('boss'), { requestParams })
+  await until(async () => server.mails.length === 1, 20_000)
+  await call(gateway, 'boss', 'welcome', person('ada'), { requestParams })
+  await until(async () => server.mails.length === 3, 20_000)
+  expect(server.mails.flatMap(({ to }) => to).sort()).toEqual([
+    'ada@example.com',
+    'boss@example.com',
+    'boss@example.com',
+  ])
+  const mail = server.mails.find(({ to }) => to.includes('ada@example.com'))
+  expect(bodyOf(mail, 'text/html')).toBe('<p>Hello &lt;i&gt;ada&lt;/i&gt;, this is R&amp;D &lt;b&gt;.</p>')
+  expect(bodyOf(mail, 'text/plain')).toBe('Hello <i>ada</i>, this is R&D <b>.')
+  expect(new Set(idsOf(server.mails)).size).toBe(3)
+  await call(gateway, 'eve', 'later', person('eve'), { requestParams })
+  await until(async () => server.mails.length === 4, 20_000)
+  expect(server.mails[3]).toMatchObject({ to: ['eve@example.com'] })
+  expect(bodyOf(server.mails[3], 'text/plain')).toBe('Hello <i>eve</i>, this is R&D <b>.')
+})
+
+describe('the links of an approval mail', () => {
+  async function asked() {
+    const { server, start } = await scene()
+    const gateway = await start()
+    const requestParams = { app: 'x', 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' }
+    for (const uid of ['boss', 'ada', 'eve']) await call(gateway, 'admin', 'welcome', person(uid), { requestParams })
+    await until(async () => server.mails.length === 3, 20_000)
+    await call(gateway, 'ada', 'ask', person('ada'), { requestParams: { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' } })
+    await until(async () => server.mails.length === 4, 20_000)
+    const mail = server.mails[3]
+    expect(mail?.to).toEqual(['boss@example.com'])
+    expect(bodyOf(mail, 'text/html')).toContain('ada &lt;asks&gt; for payroll.')
+    const links = Array.from(bodyOf(mail, 'text/plain').matchAll(/^(http\S+)$/gm), ([link]) => link)
+    expect(links).toHaveLength(2)
+    const [approve = '', deny = ''] = links
+    return { server, gateway, approve, deny }
+  }
+
+  const open = async (link: string, token?: string) => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const response = await fetch(link, { headers })
+    return { status: response.status, page: await response.text(), headers: response.headers }
+  }
+
+  const decide = async (link: string, bearer?: string) => {
+    const url = new URL(link)
+    const body = new URLSearchParams({ token: url.searchParams.get('token') ?? '', comment: 'by mail' })
+    const headers = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }
+    const response = await fetch(url.origin + url.pathname, { method: 'POST', body, headers })
+    return { status: response.status, page: await response.text() }
+  }
+
+  test('show what is asked, decide once, and are worth nothing afterwards', async () => {
+    const { approve, deny } = await asked()
+    for (let i = 0; i < 3; i++) {
+      const opened = await open(approve)
+      expect(opened.status).toBe(200)
+      expect(opened.page).toContain('Payroll for ada')
+      expect(opened.headers.get('content-security-policy')).toContain("default-src 'none'")
+    }
+    expect(await decide(approve)).toMatchObject({ status: 200, page: expect.stringContaining('was approved') })
+    for (const link of [approve, deny]) {
+      expect((await decide(link)).status).toBe(410)
+      expect((await open(link)).status).toBe(410)
+    }
+  })
+
+  test('are for one approver, and do not last', async () => {
+    const { gateway, approve, deny } = await asked()
+    const known = (link: string) => link.replace('/decide?', '/decide-known?')
+    const eve = await gateway.token('--subject', 'eve')
+    expect((await open(known(approve))).status).toBe(401)
+    expect((await open(known(approve), eve)).status).toBe(403)
+    expect((await decide(known(approve), eve)).status).toBe(403)
+    const token = new URL(approve).searchParams.get('token') ?? ''
+    const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as {
+      apr: string
+      ver: number
+    }
+    const keys = createKeySource({ configuration: gateway.dataFolder, data: gateway.dataFolder })
+    const signed = async (approver: string, expires: number) => {
+      const link = { approval: claims.apr, version: claims.ver, approver, approve: true }
+      const url = new URL(approve)
+      url.searchParams.set(
+        'token',
+        await signApprovalLink(link, new Date(Date.now() + expires), await approvalLinkKey(keys)),
+      )
+      return url.href
+    }
+    expect((await decide(await signed('boss', -1000))).status).toBe(410)
+    expect([403, 410]).toContain((await decide(await signed('eve', 60_000))).status)
+    expect([403, 410]).toContain((await decide(await signed('ada', 60_000))).status)
+    expect((await decide(`${approve.slice(0, -4)}AAAA`)).status).toBe(403)
+    const boss = await gateway.token('--subject', 'boss')
+    expect(await decide(known(deny), boss)).toMatchObject({ status: 200, page: expect.stringContaining('was denied') })
+  })
+})

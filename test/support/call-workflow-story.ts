@@ -1,0 +1,156 @@
+import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+
+const run = promisify(execFile)
+
+const workflow = (name: string, tasks: string): string => `
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: ${name} }
+spec:
+  tasks: |-
+${tasks.trim().replace(/^/gm, '    ')}`
+
+/** Beside the example: a workflow that waits for an approval, and one whose first attempt fails, and one that sets passwords. */
+const more = `
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: story-api }
+spec:
+  isApp: true
+  cookieConfig: { cookiesEnabled: false }
+  urls:
+    - hosts: ["127.0.0.1"]
+      uri: /story
+      authChain: api
+      azRules: [{ scope: filter, constraint: (role=workflow-caller) }]
+      filterChain:
+        - className: filters.CallWorkflow
+          params: { allowedWorkflow: [onboard, ask, stumble, welcome, gone] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: vault }
+spec:
+  className: targets.Plugin
+  params:
+    - name: javaScript
+      value: |-
+        const users = new Map()
+        function findUser(userID) { return users.get(userID) || null }
+        function createUser(user) { users.set(user.userID, { userID: user.userID, attributes: {}, groups: [] }) }
+        function syncUser() {}
+        function deleteUser() {}
+        function setUserPassword(user, request) { request.log(user.userID + ' has ' + user.password.length + ' characters') }
+${workflow(
+  'ask',
+  `
+- taskType: approval
+  label: May $team$ have another member?
+  emailTemplate: Please decide
+  mailAttr: mail
+  failureEmailSubject: No
+  failureEmailMsg: It was not approved
+  approvers: [{ scope: filter, constraint: (uid=boss) }]
+  onSuccess:
+    - taskType: provision
+      sync: false
+      target: people
+      attributes: [uid]`,
+)}
+${workflow(
+  'welcome',
+  `
+- taskType: provision
+  sync: false
+  setPassword: true
+  target: vault
+  attributes: []`,
+)}
+${workflow(
+  'stumble',
+  `
+- taskType: customTask
+  className: tasks.JavaScriptTask
+  params:
+    javaScript: |-
+      function doTask(user) {
+        state[user.userID] = (state[user.userID] || 0) + 1
+        if (state[user.userID] === 1) throw new Error('not yet')
+        return true
+      }
+- taskType: provision
+  sync: false
+  target: people
+  attributes: [uid]`,
+)}
+`
+
+export interface StoryGateway {
+  readonly process: GatewayProcess
+  /** Of a caller with the role that calls need; `admin` has that of administrators. */
+  token(subject: string): Promise<string>
+  /** `gatehouse` on the same database: exit code and output. */
+  command(...args: string[]): Promise<{ readonly code: number; readonly output: string }>
+  /** The options that lead a command to the same database. */
+  readonly place: readonly string[]
+  /** SIGKILL, and a new process on the same data. */
+  restartKilled(): Promise<void>
+  close(): Promise<void>
+}
+
+/** The example of the call-workflow API, and more workflows, in a process of its own. */
+export async function startCallWorkflow(databaseUrl: string | undefined): Promise<StoryGateway> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-call-'))
+  const config = join(folder, 'config')
+  cpSync('examples/call-workflow', config, { recursive: true })
+  writeFileSync(join(config, 'story.yaml'), more)
+  const dataFolder = join(folder, 'data')
+  const place = databaseUrl === undefined ? ['--data', dataFolder] : ['--database', databaseUrl]
+  const start = () =>
+    startGatewayProcess({
+      config,
+      dataFolder,
+      args: databaseUrl === undefined ? [] : ['--database', databaseUrl],
+    })
+  let gateway = await start()
+  return {
+    get process() {
+      return gateway
+    },
+    place,
+    token: (subject) =>
+      gateway.token(
+        '--subject',
+        subject,
+        '--ttl',
+        '60',
+        '--claim',
+        subject === 'admin' ? 'role=workflow-admin' : 'role=workflow-caller',
+      ),
+    command: async (...args) => {
+      try {
+        const { stdout } = await run('bin/gatehouse', [...args, ...place], { maxBuffer: 64 * 1024 * 1024 })
+        return { code: 0, output: stdout }
+      } catch (error) {
+        const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
+        return { code, output: stdout + stderr }
+      }
+    },
+    restartKilled: async () => {
+      const ended = new Promise((resolve) => gateway.process.once('exit', resolve))
+      gateway.process.kill('SIGKILL')
+      await ended
+      gateway = await start()
+    },
+    close: async () => {
+      await gateway.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

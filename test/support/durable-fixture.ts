@@ -1,0 +1,139 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { onTestFinished } from 'vitest'
+import { loadSecretKeys } from '#engine/keys/secret-keys.ts'
+import { noCrash } from '#engine/workflow/crash-point.ts'
+import { RunService } from '#engine/workflow/run-service.ts'
+import { registerRunTimers } from '#engine/workflow/run-timers.ts'
+import { RunWorker, type WorkerLimits } from '#engine/workflow/run-worker.ts'
+import { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import { noStepObserver } from '#engine/workflow/step-observer.ts'
+import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
+import { TimerLoop } from '#engine/workflow/timer-loop.ts'
+import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
+import type { Workflows } from '#engine/workflow/workflows.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { type Logger, silentLogger } from '#kernel/logger.ts'
+import { openStorage, type Storage } from '#storage/open.ts'
+import type { Run, RunState, RunStore } from '#storage/run-store.ts'
+import type { RunWakeUp } from '#storage/run-wake-up.ts'
+import { InProcessWakeUp } from '#storage/sql/in-process-wake-up.ts'
+import { type Fixture, type FixtureOptions, startWorkflows } from '#testing/workflow-fixture.ts'
+
+const key = randomBytes(32).toString('base64')
+
+const defaultRetries = { attempts: 4, unknownAttempts: 2, firstMillis: 5, mostMillis: 20 }
+
+/** One process that executes stored runs, as the server has it. */
+export class DurableProcess {
+  readonly storage: Storage
+  readonly wake: RunWakeUp
+  readonly services: WorkflowServices
+  #fixture: Fixture
+
+  constructor(storage: Storage, wake: RunWakeUp, services: WorkflowServices, fixture: Fixture) {
+    this.storage = storage
+    this.wake = wake
+    this.services = services
+    this.#fixture = fixture
+  }
+
+  get workflows(): Workflows {
+    return this.#fixture.workflows
+  }
+
+  get runs(): RunService {
+    return new RunService(() => this.workflows, this.services)
+  }
+
+  get run(): Fixture['run'] {
+    return this.#fixture.run
+  }
+
+  /** Another configuration takes over. */
+  async reload(options: Omit<FixtureOptions, 'services'>): Promise<void> {
+    this.#fixture = await startWorkflows({ ...options, services: this.services })
+  }
+
+  /** `changed` replaces what one worker alone sees of the process. */
+  worker(limits: Partial<WorkerLimits> = {}, changed: Partial<WorkflowServices> = {}): RunWorker {
+    const all = { leaseMillis: 2_000, sweepMillis: 50, retries: defaultRetries, drainMillis: 2_000, ...limits }
+    const worker = new RunWorker({ ...this.services, ...changed }, (work) => work(this.workflows), all)
+    void this.wake.start(() => worker.wake())
+    worker.start()
+    onTestFinished(() => worker.close())
+    return worker
+  }
+
+  timers(): TimerLoop {
+    const loop = new TimerLoop({ store: this.storage.timers, log: silentLogger, everyMillis: 50 })
+    registerRunTimers(loop, this.storage.runs)
+    loop.start()
+    onTestFinished(() => loop.close())
+    return loop
+  }
+
+  /** The run once it is in one of these states. */
+  async settled(id: string, ...states: RunState[]): Promise<Run> {
+    const wanted = states.length === 0 ? ['completed', 'failed', 'cancelled', 'incident', 'waiting'] : states
+    for (const end = Date.now() + 15_000; ; await delay(20)) {
+      const run = await this.storage.runs.get(id)
+      if (run !== undefined && wanted.includes(run.state)) return run
+      if (Date.now() > end) throw new Error(`run ${id} is ${run?.state}, not ${wanted.join(' or ')}`)
+    }
+  }
+}
+
+/** Opens the database as one process does. Stores and workers end with the test. */
+export async function openDurable(
+  url: string,
+  options: Omit<FixtureOptions, 'services'>,
+  { log = silentLogger, wake = new InProcessWakeUp() }: { log?: Logger; wake?: RunWakeUp } = {},
+): Promise<DurableProcess> {
+  const storage = openStorage({ url, clock: systemClock, log: silentLogger, wake })
+  onTestFinished(() => storage.close())
+  await storage.ready()
+  const services: WorkflowServices = {
+    log,
+    clock: systemClock,
+    audit: storage.audit,
+    subjects: new SubjectQueue(),
+    runs: storage.runs,
+    idempotency: storage.idempotency,
+    secrets: new SecretBox(() => loadSecretKeys({ environment: { GATEHOUSE_SECRET_KEY: key }, dataFolder: '' })),
+    observer: noStepObserver,
+    crash: noCrash,
+  }
+  return new DurableProcess(storage, wake, services, await startWorkflows({ ...options, log, services }))
+}
+
+/**
+ * What a worker whose process dies at a point sees of the store: it claims once, never renews, and from that point on
+ * nothing comes back. Without a point it only takes too long.
+ */
+export function dyingStore(store: RunStore, point?: 'before-target' | 'before-commit' | 'after-commit'): RunStore {
+  const never = new Promise<never>(() => {})
+  let claimed = false
+  return new Proxy(store, {
+    get(target, name: keyof RunStore) {
+      if (name === 'renew') return () => never
+      if (name === 'claim') {
+        return async (...args: Parameters<RunStore['claim']>) => {
+          const runs = claimed ? [] : await target.claim(...args)
+          claimed ||= runs.length > 0
+          return runs
+        }
+      }
+      if (name === 'commit' && point !== undefined) {
+        return async (step: Parameters<RunStore['commit']>[0]) => {
+          // What a step is about to change is committed before the target is called.
+          const intends = step.data['attempts'] !== undefined
+          const done = intends || point === 'after-commit' ? await target.commit(step) : undefined
+          return intends && point !== 'before-target' && done !== undefined ? done : await never
+        }
+      }
+      const method = target[name] as (...args: unknown[]) => unknown
+      return method.bind(target)
+    },
+  })
+}

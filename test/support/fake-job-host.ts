@@ -1,0 +1,26 @@
+import { silentLogger } from '#kernel/logger.ts'
+import type { Chores } from '#sdk/chores.ts'
+import type { JobContext, JobHost } from '#sdk/job.ts'
+import { type FakeHostOptions, fakeModuleHost } from '#testing/fake-module-host.ts'
+
+/** A host for jobs that writes down which chores it was asked for. */
+export function fakeJobHost(options: FakeHostOptions = {}): JobHost & { readonly asked: unknown[] } {
+  const asked: unknown[] = []
+  const chores: Chores = {
+    remindApprovers: async (reminder) => asked.push(['remind', reminder]),
+    cleanUp: async (retention) => {
+      asked.push(['cleanUp', retention])
+      return { runs: 7 }
+    },
+    revokeExpired: async () => asked.push(['revoke']),
+  }
+  return { ...fakeModuleHost(options), name: 'nightly', chores, asked }
+}
+
+export const jobContext = (more: Partial<JobContext> = {}): JobContext => ({
+  due: new Date('2025-03-10T02:00:00Z'),
+  attempt: 1,
+  log: silentLogger,
+  signal: new AbortController().signal,
+  ...more,
+})

@@ -1,0 +1,114 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { CallKey, RunAccess, RunFilter, RunIntervention, RunPhase, RunStart, RunView } from '#sdk/runs.ts'
+import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
+
+interface Answered {
+  readonly bodyHash: string
+  readonly run: string
+  result?: WorkflowResult
+}
+
+/** Runs that are started and do nothing. A test says what becomes of them. */
+export class MemoryRuns implements RunAccess {
+  readonly calls: WorkflowCall[] = []
+  readonly runs = new Map<string, RunView>()
+  readonly interventions: (RunIntervention & { readonly action: string; readonly onlyUntouched?: boolean })[] = []
+  /** What a run that is started does before it is answered; may throw. */
+  execute: (call: WorkflowCall) => Promise<WorkflowResult['status']> = async ({ asynchronous }) =>
+    asynchronous === true ? 'accepted' : 'completed'
+  readonly #answered = new Map<string, Answered>()
+
+  async start(call: WorkflowCall, key?: CallKey): Promise<RunStart> {
+    const place = key === undefined ? undefined : `${key.scope} ${key.key}`
+    const before = place === undefined ? undefined : this.#answered.get(place)
+    if (before !== undefined) {
+      if (before.bodyHash !== key?.bodyHash) return { kind: 'other-body' }
+      if (before.result === undefined) return { kind: 'under-way', run: before.run }
+      return { kind: 'repeated', result: before.result }
+    }
+    const id = newId()
+    const answered: Answered = { bodyHash: key?.bodyHash ?? '', run: id }
+    if (place !== undefined) this.#answered.set(place, answered)
+    this.calls.push(call)
+    try {
+      const status = await this.execute(call)
+      answered.result = { id, status, changes: 1 }
+      if (status !== 'completed') this.add({ id, name: call.name, ...whose(call) })
+      return { kind: 'started', result: answered.result }
+    } catch (error) {
+      if (place !== undefined) this.#answered.delete(place)
+      throw error
+    }
+  }
+
+  add(run: Partial<RunView> = {}): RunView {
+    const now = new Date('2030-01-02T00:00:00Z')
+    const whole: RunView = {
+      id: newId(),
+      name: 'w',
+      state: 'ready',
+      subject: 'jjackson',
+      requestor: 'caller',
+      attempt: 0,
+      fence: 1,
+      due: now,
+      touched: false,
+      created: now,
+      updated: now,
+      ...run,
+    }
+    this.runs.set(whole.id, whole)
+    return whole
+  }
+
+  async get(id: string): Promise<RunView | undefined> {
+    return this.runs.get(id)
+  }
+
+  async list({ states, name, limit }: RunFilter) {
+    const all = [...this.runs.values()].reverse()
+    const found = all.filter((run) => (states?.includes(run.state) ?? true) && (name ?? run.name) === run.name)
+    return { runs: found.slice(0, limit), ...(found.length > limit ? { next: 'more' } : {}) }
+  }
+
+  async steps(_id: string, after = 0) {
+    const time = new Date('2030-01-02T00:00:01Z')
+    const step = { number: 1, attempt: 1, task: 'w:0', taskType: 'provision', started: time, ended: time }
+    return [
+      { ...step, id: 1, outcome: 'failed', error: 'connect ECONNREFUSED 10.0.0.7' },
+      { ...step, id: 2, attempt: 2, outcome: 'next' },
+    ].filter(({ id }) => id > after)
+  }
+
+  async retry(intervention: RunIntervention): Promise<void> {
+    this.#intervene('retry', intervention, 'ready')
+  }
+
+  async skip(intervention: RunIntervention): Promise<void> {
+    this.#intervene('skip', intervention, 'ready')
+  }
+
+  async cancel(intervention: RunIntervention & { readonly onlyUntouched?: boolean }): Promise<RunPhase> {
+    if (intervention.onlyUntouched === true && this.runs.get(intervention.id)?.touched === true) {
+      throw new GatewayError('CONFLICT', 'a target was changed')
+    }
+    return this.#intervene('cancel', intervention, 'cancelled')
+  }
+
+  #intervene(action: string, intervention: RunIntervention, state: RunPhase): RunPhase {
+    const run = this.runs.get(intervention.id)
+    if (run === undefined) throw new GatewayError('NOT_FOUND', intervention.id)
+    if (run.fence !== intervention.fence) throw new GatewayError('VERSION_MISMATCH', intervention.id)
+    this.interventions.push({ ...intervention, action })
+    this.runs.set(run.id, { ...run, state, fence: run.fence + 1 })
+    return state
+  }
+}
+
+const whose = ({ user, requestor, caller, reason }: WorkflowCall) => ({
+  subject: user.userID,
+  requestor,
+  ...(caller === undefined ? {} : { caller }),
+  ...(reason === undefined ? {} : { reason }),
+})

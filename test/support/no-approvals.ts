@@ -1,0 +1,17 @@
+import type { ApprovalAccess } from '#sdk/approvals.ts'
+
+const absent = async (): Promise<never> => {
+  throw new Error('no approvals in this test')
+}
+
+/** For modules that are not to ask for approvals. */
+export const noApprovals: ApprovalAccess = {
+  ofRun: absent,
+  list: absent,
+  get: absent,
+  decide: absent,
+  delegate: absent,
+  delegations: absent,
+  endDelegation: absent,
+  represents: absent,
+}

@@ -1,0 +1,14 @@
+import type { StepEffects } from '#sdk/step-effects.ts'
+
+/** For tasks that are not to ask for any. */
+export const noEffects: StepEffects = {
+  mail: () => {
+    throw new Error('no mail in this test')
+  },
+  grant: () => {
+    throw new Error('no grants in this test')
+  },
+  start: () => {
+    throw new Error('no runs in this test')
+  },
+}

@@ -1,0 +1,16 @@
+import type { RunAccess } from '#sdk/runs.ts'
+
+const absent = async (): Promise<never> => {
+  throw new Error('no stored runs in this test')
+}
+
+/** For modules that are not to ask for runs. */
+export const noRuns: RunAccess = {
+  start: absent,
+  get: absent,
+  list: absent,
+  steps: absent,
+  retry: absent,
+  skip: absent,
+  cancel: absent,
+}

@@ -1,0 +1,63 @@
+import { Attributes } from '#identity/attributes.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { StepMail } from '#sdk/mail.ts'
+import type { TimedAccess } from '#sdk/step-effects.ts'
+import type { WorkflowCall } from '#sdk/workflow.ts'
+import type { RequestMap, TaskContext, TaskOutcome, TaskSignal, WorkflowUser } from '#sdk/workflow-task.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { parseTasks, recordingLogger, type TaskSpec } from '#testing/workflow-fixture.ts'
+
+export interface TaskRun {
+  readonly outcome: TaskOutcome
+  readonly user: WorkflowUser
+  readonly mails: readonly StepMail[]
+  readonly starts: readonly WorkflowCall[]
+  readonly grants: readonly TimedAccess[]
+  readonly request: RequestMap
+  readonly log: Logger & { readonly lines: readonly object[] }
+}
+
+export interface TaskRunOptions {
+  readonly user?: Partial<WorkflowUser>
+  readonly attributes?: Readonly<Record<string, readonly string[]>>
+  readonly request?: Readonly<Record<string, unknown>>
+  readonly requestor?: string
+  readonly host?: ModuleHost
+  readonly signal?: TaskSignal
+  readonly forTarget?: TaskContext['forTarget']
+}
+
+/** Runs one task by itself, and gives back what it asked to follow from it. */
+export async function runTask(spec: TaskSpec, options: TaskRunOptions = {}): Promise<TaskRun> {
+  const { tasks, issues } = parseTasks([spec])
+  const [task] = tasks
+  if (task === undefined || !issues.ok) throw new Error(issues.list.map(({ message }) => message).join('\n'))
+  const attributes = Attributes.from(options.attributes ?? {})
+  const user: WorkflowUser = { userID: 'jjackson', attributes, groups: [], keepGroups: false, ...options.user }
+  const mails: StepMail[] = []
+  const starts: WorkflowCall[] = []
+  const grants: TimedAccess[] = []
+  const request: RequestMap = new Map(Object.entries(options.request ?? {}))
+  const log = recordingLogger()
+  const created = await task.create(options.host ?? fakeModuleHost())
+  const outcome = await created.run({
+    user,
+    request,
+    workflow: { id: 'run-1', name: 'w' },
+    requestor: options.requestor ?? user.userID,
+    log,
+    effects: {
+      mail: (mail) => void mails.push(mail),
+      start: (call) => void starts.push(call),
+      grant: (access) => void grants.push(access),
+    },
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+    forTarget:
+      options.forTarget ??
+      (() => {
+        throw new Error('no targets in this test')
+      }),
+  })
+  return { outcome, user, mails, starts, grants, request, log }
+}
