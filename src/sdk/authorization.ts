@@ -1,10 +1,6 @@
 import type { Subject } from '#identity/subject.ts'
-import type { Issues } from '#kernel/issues.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { ParameterTable } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
+import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module.ts'
 
 /** A rule of scope `custom`. Throws when it cannot decide; that denies. */
 export interface Authorization extends Closable {
@@ -17,36 +13,8 @@ export interface Authorization extends Closable {
   listPossibleApprovers?(params: readonly string[]): Promise<readonly string[]>
 }
 
-export interface PreparedAuthorization {
-  readonly className: string
-  create(host: ModuleHost): Promise<Authorization>
-}
+export type PreparedAuthorization = Prepared<Authorization>
+export type AuthorizationModule = Module<Authorization>
 
-export interface AuthorizationModule {
-  readonly className: string
-  readonly aliases: readonly string[]
-  readonly parameters: ParameterTable
-  prepare(params: Params, issues: Issues, context: ParseContext): PreparedAuthorization
-}
-
-export interface AuthorizationDefinition<C> {
-  readonly className: string
-  readonly aliases?: readonly string[]
-  readonly parameters: ParameterTable
-  /** Pure: no I/O, no clock. */
-  parse(params: Params, issues: Issues, context: ParseContext): C
-  create(config: C, host: ModuleHost): Authorization | Promise<Authorization>
-}
-
-export function defineAuthorization<C>(definition: AuthorizationDefinition<C>): AuthorizationModule {
-  const { className, parameters } = definition
-  return {
-    className,
-    aliases: definition.aliases ?? [],
-    parameters,
-    prepare: (params, issues, context) => {
-      const config = definition.parse(params, issues, context)
-      return { className, create: async (host) => definition.create(config, host) }
-    },
-  }
-}
+export const defineAuthorization = <C>(definition: ModuleDefinition<C, Authorization>): AuthorizationModule =>
+  defineModule(definition)

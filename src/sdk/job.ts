@@ -1,11 +1,8 @@
-import type { Issues } from '#kernel/issues.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { Chores } from '#sdk/chores.ts'
 import type { ModuleHost } from '#sdk/host.ts'
-import type { ParameterTable } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
+import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module.ts'
 
 export interface JobContext {
   /** The time that the run is for; of all processes one runs it. */
@@ -19,7 +16,7 @@ export interface JobContext {
 
 /** Work that is done at times. What it throws is logged and counted, and the next due time is another try. */
 export interface Job extends Closable {
-  /** Bears being run again for the same due time.. */
+  /** Bears being run again for the same due time. */
   run(context: JobContext): Promise<JobOutcome>
 }
 
@@ -30,36 +27,7 @@ export interface JobHost extends ModuleHost {
   readonly chores: Chores
 }
 
-export interface PreparedJob {
-  readonly className: string
-  create(host: JobHost): Promise<Job>
-}
+export type PreparedJob = Prepared<Job, JobHost>
+export type JobModule = Module<Job, JobHost>
 
-export interface JobModule {
-  readonly className: string
-  readonly aliases: readonly string[]
-  readonly parameters: ParameterTable
-  prepare(params: Params, issues: Issues, context: ParseContext): PreparedJob
-}
-
-export interface JobDefinition<C> {
-  readonly className: string
-  readonly aliases?: readonly string[]
-  readonly parameters: ParameterTable
-  /** Pure: no I/O, no clock. Reports every problem into `issues`. */
-  parse(params: Params, issues: Issues, context: ParseContext): C
-  create(config: C, host: JobHost): Job | Promise<Job>
-}
-
-export function defineJob<C>(definition: JobDefinition<C>): JobModule {
-  const { className, parameters } = definition
-  return {
-    className,
-    aliases: definition.aliases ?? [],
-    parameters,
-    prepare: (params, issues, context) => {
-      const config = definition.parse(params, issues, context)
-      return { className, create: async (host) => definition.create(config, host) }
-    },
-  }
-}
+export const defineJob = <C>(definition: ModuleDefinition<C, Job, JobHost>): JobModule => defineModule(definition)

@@ -1,8 +1,6 @@
-import type { Issues, Path } from '#kernel/issues.ts'
+import type { Path } from '#kernel/issues.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { ParameterTable } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
+import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
 
 /** A mail as it goes out, both of its forms made. */
@@ -42,37 +40,7 @@ export function referNotifier(name: string, path: Path, context: Pick<ParseConte
   context.refer('notifier', name, path, name === defaultNotifier ? 'warning' : 'error')
 }
 
-export interface PreparedNotifier {
-  readonly className: string
-  /** A server that cannot be reached is no reason to throw. */
-  create(host: ModuleHost): Promise<Notifier>
-}
+export type PreparedNotifier = Prepared<Notifier>
+export type NotifierModule = Module<Notifier>
 
-export interface NotifierModule {
-  readonly className: string
-  readonly aliases: readonly string[]
-  readonly parameters: ParameterTable
-  prepare(params: Params, issues: Issues, context: ParseContext): PreparedNotifier
-}
-
-export interface NotifierDefinition<C> {
-  readonly className: string
-  readonly aliases?: readonly string[]
-  readonly parameters: ParameterTable
-  /** Pure: no I/O, no clock. Reports every problem into `issues`. */
-  parse(params: Params, issues: Issues, context: ParseContext): C
-  create(config: C, host: ModuleHost): Notifier | Promise<Notifier>
-}
-
-export function defineNotifier<C>(definition: NotifierDefinition<C>): NotifierModule {
-  const { className, parameters } = definition
-  return {
-    className,
-    aliases: definition.aliases ?? [],
-    parameters,
-    prepare: (params, issues, context) => {
-      const config = definition.parse(params, issues, context)
-      return { className, create: async (host) => definition.create(config, host) }
-    },
-  }
-}
+export const defineNotifier = <C>(definition: ModuleDefinition<C, Notifier>): NotifierModule => defineModule(definition)

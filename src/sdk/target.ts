@@ -2,13 +2,9 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { ChangeRecorder, NamedGroup, SortOrder } from '#identity/user-directory.ts'
-import type { Issues } from '#kernel/issues.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { ParameterTable } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
+import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module.ts'
 
 /** One change that a target made, for the audit. */
 export interface TargetChange {
@@ -162,37 +158,7 @@ export const hasLookups = (target: Target): target is LookupTarget => 'lookupUse
 export const hasGroups = (target: Target): target is GroupTarget => 'createGroup' in target
 export const hasPasswords = (target: Target): target is PasswordTarget => 'setUserPassword' in target
 
-export interface PreparedTarget {
-  readonly className: string
-  /** May do I/O; throws when the target cannot be used at all. An unreachable system is not such a case. */
-  create(host: ModuleHost): Promise<Target>
-}
+export type PreparedTarget = Prepared<Target>
+export type TargetModule = Module<Target>
 
-export interface TargetModule {
-  readonly className: string
-  readonly aliases: readonly string[]
-  readonly parameters: ParameterTable
-  prepare(params: Params, issues: Issues, context: ParseContext): PreparedTarget
-}
-
-export interface TargetDefinition<C> {
-  readonly className: string
-  readonly aliases?: readonly string[]
-  readonly parameters: ParameterTable
-  /** Pure: no I/O, no clock. Reports every problem into `issues`. */
-  parse(params: Params, issues: Issues, context: ParseContext): C
-  create(config: C, host: ModuleHost): Promise<Target>
-}
-
-export function defineTarget<C>(definition: TargetDefinition<C>): TargetModule {
-  const { className, parameters } = definition
-  return {
-    className,
-    aliases: definition.aliases ?? [],
-    parameters,
-    prepare: (params, issues, context) => {
-      const config = definition.parse(params, issues, context)
-      return { className, create: (host) => definition.create(config, host) }
-    },
-  }
-}
+export const defineTarget = <C>(definition: ModuleDefinition<C, Target>): TargetModule => defineModule(definition)

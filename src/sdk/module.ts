@@ -1,0 +1,43 @@
+import type { Issues } from '#kernel/issues.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { ParameterTable } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
+
+/** A module whose configuration was read, ready to be created. */
+export interface Prepared<T, H = ModuleHost> {
+  readonly className: string
+  /** May do I/O; throws when it cannot be used at all. A system that cannot be reached is not such a case. */
+  create(host: H): Promise<T>
+}
+
+/** A kind of target, notifier and so on, as the catalog knows it by its class name. */
+export interface Module<T, H = ModuleHost> {
+  readonly className: string
+  readonly aliases: readonly string[]
+  readonly parameters: ParameterTable
+  prepare(params: Params, issues: Issues, context: ParseContext): Prepared<T, H>
+}
+
+/** What its author writes. */
+export interface ModuleDefinition<C, T, H = ModuleHost> {
+  readonly className: string
+  readonly aliases?: readonly string[]
+  readonly parameters: ParameterTable
+  /** Pure: no I/O, no clock. Reports every problem into `issues`. */
+  parse(params: Params, issues: Issues, context: ParseContext): C
+  create(config: C, host: H): T | Promise<T>
+}
+
+export function defineModule<C, T, H = ModuleHost>(definition: ModuleDefinition<C, T, H>): Module<T, H> {
+  const { className, parameters } = definition
+  return {
+    className,
+    aliases: definition.aliases ?? [],
+    parameters,
+    prepare: (params, issues, context) => {
+      const config = definition.parse(params, issues, context)
+      return { className, create: async (host) => definition.create(config, host) }
+    },
+  }
+}
