@@ -53,4 +53,31 @@ onEachDatabase('the database target', (freshUrl) => {
     expect((await target.findUser('ada'))?.attributes.first('mail')).toBe('two@x.org')
     await close()
   })
+
+  test('a change and its audit are one commit: neither is there without the other', async () => {
+    const { target, close } = await open()
+    const user = (mail: string) => ({ userID: 'ada', attributes: Attributes.from({ mail: [mail] }), groups: [] })
+    const told: string[] = []
+    const recording: TargetRequest['auditWithin'] = async (transaction, changes) => {
+      expect(transaction).toHaveProperty('query')
+      told.push(...changes.map(({ action, attribute }) => `${action} ${attribute}`))
+    }
+    const refusing: TargetRequest['auditWithin'] = async () => {
+      throw new Error('the audit cannot be written')
+    }
+    const request = (auditWithin: TargetRequest['auditWithin']) =>
+      ({ audit() {}, auditWithin }) as unknown as TargetRequest
+    const sync = { addOnly: false, attributes: ['mail'], keepGroups: true }
+    await expect(target.createUser(user('one@x.org'), ['mail'], request(refusing))).rejects.toThrow(/audit/)
+    expect(await target.findUser('ada')).toBeUndefined()
+    await target.createUser(user('one@x.org'), ['mail'], request(recording))
+    await expect(target.syncUser(user('two@x.org'), sync, request(refusing))).rejects.toThrow(/audit/)
+    expect((await target.findUser('ada'))?.attributes.first('mail')).toBe('one@x.org')
+    await target.syncUser(user('two@x.org'), sync, request(recording))
+    await expect(target.deleteUser(user(''), request(refusing))).rejects.toThrow(/audit/)
+    expect(await target.findUser('ada')).toBeDefined()
+    await target.deleteUser(user(''), request(recording))
+    expect(told).toEqual(['add userID', 'add mail', 'replace mail', 'delete userID'])
+    await close()
+  })
 })
