@@ -20,7 +20,7 @@ import { measureWorkflows } from './workflows.ts'
 const given = process.argv.slice(2).map(Number)
 const sizes = given.length > 0 ? given : [5000, 100_000, 1_000_000]
 const connections = 16
-const warmSeconds = 4
+const warmSeconds = 8
 const turns = 5
 const turnSeconds = 1
 const bareRates: number[] = []
@@ -95,7 +95,7 @@ async function measureRates(gateway: MeasuredGateway, count: number): Promise<vo
   const report = (name: string, { perSecond, share }: Paired, wanted: string, more = ''): void =>
     row(`${name}, ${label}`, rate(perSecond), `${percent(share)} of the bare route${more}`, wanted)
   // The floors are for two cores that do 17,000 bare requests a second.
-  const floor = (perSecond: number): string => `>= ${percent(perSecond / 17_000)} (${rate(perSecond)} of 17,000/s)`
+  const floor = (perSecond: number): string => `>= ${rate(perSecond)}; ${percent(perSecond / 17_000)} of 17,000/s`
   const turn = (request: RequestMaker, status = 200): Promise<Paired> =>
     paired(bare.port, gateway.port, request, status)
   try {

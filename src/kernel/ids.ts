@@ -8,7 +8,7 @@ export function newId(): string {
   const now = Date.now()
   if (now > lastMillis) {
     lastMillis = now
-    sequence = randomBytes(2).readUInt16BE() & 0x7ff
+    sequence = pool.readUInt16BE(take(2)) & 0x7ff
   } else if (++sequence > 0xfff) {
     lastMillis++
     sequence = 0
@@ -23,16 +23,21 @@ export function newId(): string {
 const pool = Buffer.alloc(8192)
 let taken = pool.length
 
-/** 62 random bits behind the variant's two, as 16 hexadecimal digits. */
-function randomTail(): string {
-  if (taken >= pool.length) {
+/** Where the next random bytes stand. */
+function take(bytes: number): number {
+  if (taken + bytes > pool.length) {
     randomFillSync(pool)
     taken = 0
   }
-  const start = taken
-  taken += 8
+  taken += bytes
+  return taken - bytes
+}
+
+/** 62 random bits behind the variant's two, as 16 hexadecimal digits. */
+function randomTail(): string {
+  const start = take(8)
   pool[start] = ((pool[start] ?? 0) & 0x3f) | 0x80
-  return pool.toString('hex', start, taken)
+  return pool.toString('hex', start, start + 8)
 }
 
 /** 256 bits from the system's generator, base64url: session ids and other bearer secrets. */

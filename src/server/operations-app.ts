@@ -4,11 +4,13 @@ import { answerReady } from '#server/app.ts'
 import { answerClientError } from '#server/client-errors.ts'
 import { httpLimits } from '#server/http-limits.ts'
 import type { Metrics } from '#server/metrics.ts'
+import { noSchemas } from '#server/no-schemas.ts'
 
 /** The operators' listener: metrics and health, apart from the public one so that it can stay inside. */
 export function createOperationsApp(parts: { metrics: Metrics; log: Logger; ready(): Promise<void> }): FastifyInstance {
   const app = Fastify({
     logger: false,
+    schemaController: noSchemas,
     forceCloseConnections: 'idle',
     bodyLimit: 1,
     requestTimeout: httpLimits.requestSeconds * 1000,

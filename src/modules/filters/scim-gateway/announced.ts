@@ -4,6 +4,7 @@ import { changeEvents, type EventPayload, eventSubject, type ResourceChange } fr
 import type { EventStream } from '#sdk/event-stream.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { KeyedLock } from './keyed-lock.ts'
+import { resourceAddress } from './resource-address.ts'
 import type { Router } from './router.ts'
 import { notesOf } from './scim-call.ts'
 
@@ -52,7 +53,7 @@ export function announced(router: Router, { stream, payload, log }: Announcement
 async function readData(router: Router, exchange: Exchange, change: ResourceChange): Promise<JsonObject | undefined> {
   const { kind, resourceType, id } = change
   if (kind === 'delete' || (kind === 'patch' && resourceType === 'Group')) return undefined
-  const pathInfo = `/${resourceType}s/${encodeURIComponent(id)}`
+  const pathInfo = resourceAddress('', resourceType, id)
   const { id: requestId, origin, host, remoteAddress, signal } = exchange.request
   const request = {
     id: requestId,

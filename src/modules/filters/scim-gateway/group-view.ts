@@ -3,6 +3,7 @@ import type { ScimResource } from '#protocols/scim/resource.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { GroupAttributes } from './group-attributes.ts'
 import type { FoundGroup, Lookups, Member } from './lookups.ts'
+import { resourceAddress } from './resource-address.ts'
 import { resourceMeta } from './resource-meta.ts'
 
 /** Makes SCIM resources of groups. */
@@ -29,7 +30,7 @@ export class GroupView {
     for (const extension of schema.extensions) if (resource[extension.id] !== undefined) schemas.push(extension.id)
     const shown = members === true ? await this.#lookups.members(found) : members
     if (shown !== false && shown.length > 0) resource['members'] = shown.map((member) => memberElement(member, base))
-    resource['meta'] = resourceMeta('Group', `${base}/Groups/${encodeURIComponent(id)}`, group)
+    resource['meta'] = resourceMeta('Group', resourceAddress(base, 'Group', id), group)
     return resource
   }
 }
@@ -37,6 +38,6 @@ export class GroupView {
 /** No name of the member: it would be a client's to read at the member, and old here after a rename. */
 const memberElement = ({ id }: Member, base: string) => ({
   value: id,
-  $ref: `${base}/Users/${encodeURIComponent(id)}`,
+  $ref: resourceAddress(base, 'User', id),
   type: 'User',
 })

@@ -8,6 +8,7 @@ import type { AttributePath } from '#protocols/scim/resource-schema.ts'
 import type { Mapping } from '#sdk/mapping.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { FoundUser } from './lookups.ts'
+import { resourceAddress } from './resource-address.ts'
 import { resourceMeta } from './resource-meta.ts'
 import { storedValues } from './schema-mapping.ts'
 
@@ -35,7 +36,7 @@ export class UserView {
       mapping.show(resource, user.attributes, this.#report)
       this.#showGroups(resource, user, base)
     }
-    const location = `${base}/Users/${encodeURIComponent(id)}`
+    const location = resourceAddress(base, 'User', id)
     if (this.#toScim === undefined) return this.#complete(resource, user, location)
     return this.#toScim.apply(this.#source(user)).then((lines) => {
       for (const [name, mapped] of lines) {
@@ -59,7 +60,7 @@ export class UserView {
     if (ids === undefined || ids.length === 0) return
     resource['groups'] = ids.map((value, i) => ({
       value,
-      $ref: `${base}/Groups/${encodeURIComponent(value)}`,
+      $ref: resourceAddress(base, 'Group', value),
       display: groups[i] ?? value,
       type: 'direct',
     }))
