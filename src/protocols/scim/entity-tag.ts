@@ -36,4 +36,6 @@ export const entityTag = (version: string): string => `W/"${opaque(version)}"`
 
 /** A version in the characters that may stand in a tag. */
 const opaque = (version: string): string =>
-  /^\w*$/.test(version) ? version : version.replace(/[^\x21\x23\x24\x26-\x7e]/gu, (char) => encodeURIComponent(char.toWellFormed()))
+  /^\w*$/.test(version)
+    ? version
+    : version.replace(/[^\x21\x23\x24\x26-\x7e]/gu, (char) => encodeURIComponent(char.toWellFormed()))
