@@ -21,11 +21,19 @@ export type SendOutcome =
   | { readonly kind: 'failed'; readonly reason: string }
   /** No attempt will. */
   | { readonly kind: 'refused'; readonly reason: string }
+  /** It was handed over, and nobody said whether it was taken. It is not sent again unless an administrator says so. */
+  | { readonly kind: 'unknown'; readonly reason: string }
+
+/**
+ * Notes that the mail is about to be given out of hand. To be awaited just before what cannot be taken back, such as the
+ * end of the data; after a rejection the mail must not go out.
+ */
+export type HandOver = () => Promise<void>
 
 /** What carries mails to people. */
 export interface Notifier extends Closable {
   /** Settles when the mail was handed over, or not; never takes longer than its time limits allow. Does not throw. */
-  send(mail: OutgoingMail): Promise<SendOutcome>
+  send(mail: OutgoingMail, handOver: HandOver): Promise<SendOutcome>
 }
 
 /** Of the Notifiers with these names, this one sends mails that name none: the only one, or the one called `default`. */

@@ -1,5 +1,5 @@
-/** What became of an attempt to send a mail: handed over, to be tried again, or given up. */
-export type MailOutcome = 'sent' | 'retried' | 'failed'
+/** What became of an attempt to send a mail: handed over, to be tried again, given up, or nobody knows. */
+export type MailOutcome = 'sent' | 'retried' | 'failed' | 'unknown'
 
 export interface MailMeter {
   counted(outcome: MailOutcome): void

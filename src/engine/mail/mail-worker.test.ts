@@ -4,7 +4,7 @@ import { MailWorker } from '#engine/mail/mail-worker.ts'
 import type { Notifiers } from '#engine/mail/notifiers.ts'
 import { createNotifiers } from '#engine/mail/notifiers.ts'
 import { Scope } from '#kernel/scope.ts'
-import type { OutgoingMail, SendOutcome } from '#sdk/notifier.ts'
+import type { HandOver, OutgoingMail, SendOutcome } from '#sdk/notifier.ts'
 import type { ClaimedMail, MailClaim, MailStore, NewMail } from '#storage/mail-store.ts'
 import type { When } from '#storage/timer-store.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -15,6 +15,11 @@ import { recordingLogger } from '#testing/workflow-fixture.ts'
 class Outbox implements MailStore {
   readonly #queue: ClaimedMail[]
   readonly notes: { readonly id: string; readonly error?: string; readonly retry?: When }[] = []
+  readonly handed: string[] = []
+  /** The claim is still this worker's. */
+  held = true
+  /** How often noting that a mail was sent fails. */
+  awayFor = 0
   claims = 0
   failure: Error | undefined
 
@@ -30,6 +35,7 @@ class Outbox implements MailStore {
     return this.#queue.splice(0, limit)
   }
   async sent({ id }: MailClaim): Promise<boolean> {
+    if (this.awayFor-- > 0) throw new Error('away')
     this.notes.push({ id })
     return true
   }
@@ -37,8 +43,23 @@ class Outbox implements MailStore {
     this.notes.push(retry === undefined ? { id, error } : { id, error, retry })
     return true
   }
+  async handOver({ id }: MailClaim): Promise<boolean> {
+    this.handed.push(id)
+    return this.held
+  }
+  async unknown({ id }: MailClaim, error: string): Promise<boolean> {
+    this.notes.push({ id, error: `unknown: ${error}` })
+    return true
+  }
+  async list() {
+    return { mails: [] }
+  }
+  async get() {
+    return undefined
+  }
+  async retry(): Promise<void> {}
   async figures() {
-    return { queued: 0, failed: 0 }
+    return { queued: 0, unknown: 0, failed: 0 }
   }
   async prune(): Promise<number> {
     return 0
@@ -50,7 +71,7 @@ afterEach(async () => {
   for (const worker of workers.splice(0)) await worker.close()
 })
 
-type Send = (mail: OutgoingMail) => Promise<SendOutcome>
+type Send = (mail: OutgoingMail, handOver: HandOver) => Promise<SendOutcome>
 
 function start(store: Outbox, send: Send, notifiers?: Notifiers) {
   const log = recordingLogger()
@@ -73,6 +94,44 @@ function start(store: Outbox, send: Send, notifiers?: Notifiers) {
 const accepts: Send = async () => ({ kind: 'accepted' })
 
 describe('a mail of the outbox', () => {
+  test('that a server took is noted as sent as soon as the database is back, and is not sent again', async () => {
+    const store = new Outbox([{}])
+    store.awayFor = 3
+    let sends = 0
+    start(store, async (_, handOver) => {
+      sends++
+      await handOver()
+      return { kind: 'accepted' }
+    })
+    await until(async () => store.notes.length === 1, 5000)
+    expect({ sends, handed: store.handed, notes: store.notes }).toEqual({
+      sends: 1,
+      handed: ['m0'],
+      notes: [{ id: 'm0' }],
+    })
+  })
+
+  test('of which nobody knows whether it was taken is told so, and not tried again', async () => {
+    const store = new Outbox([{}])
+    const { counts, log } = start(store, async () => ({ kind: 'unknown', reason: 'cut off' }))
+    await until(async () => store.notes.length === 1, 2000)
+    expect(store.notes).toEqual([{ id: 'm0', error: 'unknown: cut off' }])
+    expect(counts).toEqual(['unknown'])
+    expect(JSON.stringify(log.lines)).toContain('nobody knows')
+  })
+
+  test('that another has taken must not be handed over', async () => {
+    const store = new Outbox([{}])
+    store.held = false
+    const refused: unknown[] = []
+    start(store, async (_, handOver) => {
+      await handOver().catch((error: unknown) => refused.push(error))
+      return { kind: 'failed', reason: 'not handed over' }
+    })
+    await until(async () => store.notes.length === 1, 2000)
+    expect(refused).toHaveLength(1)
+  })
+
   test('is sent once with its id and both forms, and noted as sent', async () => {
     const store = new Outbox([{}, { html: '<b>x</b>' }])
     const seen: OutgoingMail[] = []
@@ -170,7 +229,7 @@ test('the only Notifier is the default one; of several, the one that is called s
     const notifiers = await createNotifiers({ notifiers: new Map(configs) }, () => fakeModuleHost(), new Scope())
     const mail = { id: 'i', recipient: 'a@b', subject: '', text: '', html: '', date: new Date() }
     return async (name?: string) => {
-      const outcome = await notifiers.find(name)?.send(mail)
+      const outcome = await notifiers.find(name)?.send(mail, async () => {})
       return outcome?.kind === 'failed' ? outcome.reason : outcome
     }
   }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { MailMeter } from '#engine/mail/mail-meter.ts'
 import { mailRetryMillis } from '#engine/mail/mail-retry.ts'
 import type { Notifiers } from '#engine/mail/notifiers.ts'
@@ -29,10 +30,14 @@ const defaultTimes: MailWorkerTimes = { idleMillis: 1_000, leaseMillis: 3 * 60_0
 /** Mails that are sent at the same time by one process. */
 const atOnce = 5
 
+/** Attempts to note what became of a mail, with a growing pause between them: a database may be restarting. */
+const noteTries = 6
+const firstNoteMillis = 200
+
 /**
  * Sends what the outbox holds. Each mail is claimed, so that of all processes one sends it, and is tried until it was
- * handed over, was refused for good, or was tried for about a day. When the process dies between the hand-over and the
- * note of it, the same mail goes again with the same Message-ID.
+ * handed over, was refused for good, or was tried for about a day. That it is being handed over is noted before: when
+ * the process dies before it learns what came of that, the mail is not sent again by itself, but shown as unknown.
  */
 export class MailWorker {
   readonly #parts: MailWorkerParts
@@ -89,7 +94,7 @@ export class MailWorker {
     })
   }
 
-  /** A failure to note the outcome leaves the mail claimed until its lease ends; then it is tried again. */
+  /** A failure to note the outcome leaves the mail claimed until its lease ends; then it is queued, or unknown. */
   async #attempt(mail: ClaimedMail, notifiers: Notifiers): Promise<void> {
     const { log } = this.#parts
     try {
@@ -101,7 +106,11 @@ export class MailWorker {
         return
       }
       const { id, recipient, subject, text, html = htmlOfText(text) } = mail
-      await this.#note(mail, await notifier.send({ id, recipient, subject, text, html, date: this.#parts.clock() }))
+      const handOver = async (): Promise<void> => {
+        if (!(await this.#parts.store.handOver(mail))) throw new Error('another process has taken the mail')
+      }
+      const outgoing = { id, recipient, subject, text, html, date: this.#parts.clock() }
+      await this.#note(mail, await notifier.send(outgoing, handOver))
     } catch (err) {
       log.error('what became of a mail could not be noted', { ...fieldsOf(mail), err })
     }
@@ -111,21 +120,41 @@ export class MailWorker {
     const { store, log, meter } = this.#parts
     const fields = fieldsOf(mail)
     if (outcome.kind === 'accepted') {
-      if (!(await store.sent(mail))) log.warn('a mail was taken by another process while it was sent', fields)
+      if (!(await this.#noted(() => store.sent(mail)))) {
+        log.warn('a mail was taken by another process while it was sent', fields)
+      }
       meter.counted('sent')
+      return
+    }
+    if (outcome.kind === 'unknown') {
+      await this.#noted(() => store.unknown(mail, outcome.reason))
+      log.error('nobody knows whether a mail arrived; retry it, or leave it', { ...fields, reason: outcome.reason })
+      meter.counted('unknown')
       return
     }
     const inMillis = outcome.kind === 'refused' ? undefined : mailRetryMillis(mail.attempt)
     const { reason } = outcome
     if (inMillis === undefined) {
-      await store.failed(mail, reason)
+      await this.#noted(() => store.failed(mail, reason))
       log.error('a mail could not be sent and was given up', { ...fields, reason })
       meter.counted('failed')
       return
     }
-    await store.failed(mail, reason, { inMillis })
+    await this.#noted(() => store.failed(mail, reason, { inMillis }))
     log.warn('a mail could not be sent yet', { ...fields, reason, nextSeconds: Math.ceil(inMillis / 1000) })
     meter.counted('retried')
+  }
+
+  /** What a server said is not to be lost because the database is away for a moment. */
+  async #noted(note: () => Promise<boolean>): Promise<boolean> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await note()
+      } catch (error) {
+        if (tries === noteTries) throw error
+        await delay(firstNoteMillis * 2 ** (tries - 1))
+      }
+    }
   }
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { AuditRow } from '#storage/audit-store.ts'
 import { minute, noLease, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 import type { ClaimedMail, MailStore, NewMail } from '#storage/mail-store.ts'
 
@@ -64,7 +65,7 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
     await one.mails.add([mail('b')])
     expect(await one.mails.failed(await claimOne(one.mails), 'no such mailbox')).toBe(true)
     expect(await one.mails.claim(1, minute)).toEqual([])
-    expect(await one.mails.figures()).toEqual({ queued: 1, failed: 1 })
+    expect(await one.mails.figures()).toEqual({ queued: 1, unknown: 0, failed: 1 })
   })
 
   test('a claim whose lease ran out is void once another has the mail', async () => {
@@ -76,6 +77,76 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
     expect(await one.mails.failed(stale, 'late')).toBe(false)
     expect(await two.mails.sent(held)).toBe(true)
     expect(await two.mails.sent(held)).toBe(false)
+  })
+
+  test('a mail that was being handed over when its holder died is not sent by others, until somebody says so', async () => {
+    const { one, two, sql } = await open()
+    await one.mails.add([mail('a'), mail('b')])
+    const dying = await claimOne(one.mails, noLease)
+    expect(dying.id).toBe('a')
+    expect(await one.mails.handOver(dying)).toBe(true)
+    expect((await two.mails.claim(5, minute)).map(({ id }) => id)).toEqual(['b'])
+    expect(await two.mails.figures()).toMatchObject({ queued: 1, unknown: 1, failed: 0 })
+    expect(await two.mails.list({ state: 'unknown', limit: 10 })).toEqual({
+      mails: [
+        {
+          id: 'a',
+          state: 'unknown',
+          recipient: 'bob@example.com',
+          subject: 'Please decide',
+          attempt: 1,
+          updated: expect.any(Date),
+        },
+      ],
+    })
+    expect((await two.mails.list({ state: 'queued', limit: 10 })).mails.map(({ id }) => id)).toEqual(['b'])
+    const row: AuditRow = {
+      id: 'row',
+      time: new Date(0),
+      requestor: 'admin',
+      subject: 'bob',
+      workflow: { id: 'r', name: 'w' },
+      target: 'gatehouse',
+      kind: 'entry',
+      action: 'replace',
+      attribute: 'mail',
+    }
+    await two.mails.retry('a', [row])
+    expect(await sql('select workflow_id from audit')).toMatchObject([{ workflow_id: 'r' }])
+    const again = await claimOne(two.mails)
+    expect(again).toMatchObject({ id: 'a', attempt: 1, text: 'Hello' })
+    expect(await one.mails.sent(dying)).toBe(false)
+    expect(await two.mails.sent(again)).toBe(true)
+    await expect(two.mails.retry('a', [])).rejects.toMatchObject({ code: 'CONFLICT' })
+    await expect(two.mails.retry('z', [])).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(two.mails.retry('b', [])).rejects.toMatchObject({ code: 'CONFLICT' })
+  })
+
+  test('who was slow to learn that a mail was taken still notes it; a refusal after the hand-over is no unknown', async () => {
+    const { one } = await open()
+    await one.mails.add([mail('a'), mail('b'), mail('c')])
+    const [a, b, c] = (await one.mails.claim(3, noLease)).toSorted((x, y) => x.id.localeCompare(y.id))
+    if (a === undefined || b === undefined || c === undefined) throw new Error('no mail')
+    for (const each of [a, b, c]) expect(await one.mails.handOver(each)).toBe(true)
+    expect((await one.mails.figures()).unknown).toBe(3)
+    expect(await one.mails.sent(a)).toBe(true)
+    expect(await one.mails.failed(b, 'busy', { inMillis: noLease })).toBe(true)
+    expect(await one.mails.unknown(c, 'cut off')).toBe(true)
+    expect(await one.mails.get('c')).toMatchObject({ state: 'unknown', error: 'cut off' })
+    expect((await one.mails.claim(5, minute)).map(({ id }) => id)).toEqual(['b'])
+    expect(await one.mails.get('a')).toMatchObject({ state: 'sent' })
+    expect(await one.mails.get('x')).toBeUndefined()
+    expect(await one.mails.prune(new Date(Date.now() + minute))).toBe(2)
+  })
+
+  test('pages of mails', async () => {
+    const { one } = await open()
+    await one.mails.add(['a', 'b', 'c'].map((id) => mail(id)))
+    const first = await one.mails.list({ state: 'queued', limit: 2 })
+    expect(first.mails.map(({ id }) => id)).toEqual(['a', 'b'])
+    const second = await one.mails.list({ state: 'queued', limit: 2, after: first.next ?? '' })
+    expect(second.mails.map(({ id }) => id)).toEqual(['c'])
+    expect(second.next).toBeUndefined()
   })
 
   test('what was sent keeps no text, and is forgotten in time; what is queued stays', async () => {

@@ -1,112 +1,33 @@
-import { sql } from 'kysely'
-import type { ClaimedMail, MailClaim, MailFigures, MailStore, NewMail } from '#storage/mail-store.ts'
-import { databaseNow, readNow, type WhenValues, whenSql, whenValues } from '#storage/sql/database-time.ts'
-import { perDialect } from '#storage/sql/per-dialect.ts'
-import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
-import { fixed, fixedInserts } from '#storage/sql/queries.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import type {
+  ClaimedMail,
+  MailClaim,
+  MailFigures,
+  MailPage,
+  MailQuery,
+  MailStore,
+  MailSummary,
+  NewMail,
+} from '#storage/mail-store.ts'
+import { appendToChain } from '#storage/sql/audit-chain.ts'
+import { readNow, whenValues } from '#storage/sql/database-time.ts'
+import {
+  type ClaimedMailRow,
+  type MailSummaryRow,
+  mailStatements,
+  type NewMailRow,
+} from '#storage/sql/mail-statements.ts'
+import { pruneInParts } from '#storage/sql/prune.ts'
 import { optionalText } from '#storage/sql/run-records.ts'
 import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
-import { assertStorable, storable } from '#storage/sql/text-keys.ts'
+import { assertStorable, isStorable, storable } from '#storage/sql/text-keys.ts'
 import type { When } from '#storage/timer-store.ts'
 
-const newColumns = ['id', 'run', 'step', 'recipient', 'subject', 'body', 'html', 'notifier', 'due', 'updated'] as const
-
-type NewRow = {
-  readonly [K in (typeof newColumns)[number]]: K extends 'due' | 'updated'
-    ? number
-    : K extends 'step'
-      ? number | null
-      : K extends 'run' | 'html' | 'notifier'
-        ? string | null
-        : string
-}
-
-type ClaimedRow = NewRow & { readonly attempt: number; readonly fence: number }
-
-const statements = perDialect((dialect) => {
-  const now = databaseNow(dialect)
-  const queued = sql.lit<'queued'>('queued')
-  const zero = sql.lit(0)
-  return {
-    insert: fixedInserts<NewRow>(dialect, newColumns, (db, rows) =>
-      db
-        .insertInto('mails')
-        .values(rows.map((row) => ({ ...row, state: queued, attempt: zero, fence: zero, lease_until: zero })))
-        .onConflict((conflict) => conflict.column('id').doNothing()),
-    ),
-    claim: fixed<{ limit: number; lease: number }, ClaimedRow>(dialect, (db, at) =>
-      db
-        .with('free', (query) =>
-          query
-            .selectFrom('mails')
-            .select('id')
-            .where('state', '=', queued)
-            .where('due', '<=', now)
-            .where('lease_until', '<=', now)
-            .orderBy('due')
-            .orderBy('id')
-            .limit(at('limit'))
-            .$if(dialect === 'postgres', (locked) => locked.forUpdate().skipLocked()),
-        )
-        .updateTable('mails')
-        .set((eb) => ({
-          fence: eb('fence', '+', 1),
-          attempt: eb('attempt', '+', 1),
-          lease_until: sql<number>`${now} + ${at('lease')}`,
-        }))
-        .where('id', 'in', (query) => query.selectFrom('free').select('id'))
-        .returning([...newColumns, 'attempt', 'fence']),
-    ),
-    sent: fixed<MailClaim, unknown>(dialect, (db, at) =>
-      db
-        .updateTable('mails')
-        .set({ state: 'sent', body: '', html: null, error: null, updated: now })
-        .where('id', '=', at('id'))
-        .where('fence', '=', at('fence'))
-        .where('state', '=', queued),
-    ),
-    again: fixed<MailClaim & WhenValues & { error: string }, unknown>(dialect, (db, at) =>
-      db
-        .updateTable('mails')
-        .set({ due: whenSql(now, at('due_at'), at('due_in')), lease_until: 0, error: at('error'), updated: now })
-        .where('id', '=', at('id'))
-        .where('fence', '=', at('fence'))
-        .where('state', '=', queued),
-    ),
-    giveUp: fixed<MailClaim & { error: string }, unknown>(dialect, (db, at) =>
-      db
-        .updateTable('mails')
-        .set({ state: 'failed', error: at('error'), updated: now })
-        .where('id', '=', at('id'))
-        .where('fence', '=', at('fence'))
-        .where('state', '=', queued),
-    ),
-    figures: fixed<object, { state: string; count: number; age: number }>(dialect, (db) =>
-      db
-        .selectFrom('mails')
-        .select('state')
-        .select(({ fn }) => fn.countAll<number>().as('count'))
-        .select(sql<number>`${now} - min(due)`.as('age'))
-        .where('state', 'in', [queued, sql.lit<'failed'>('failed')])
-        .groupBy('state'),
-    ),
-    prune: fixed<{ before: number }, unknown>(dialect, (db, at) =>
-      db
-        .deleteFrom('mails')
-        .where('id', 'in', (query) =>
-          query
-            .selectFrom('mails')
-            .select('id')
-            .where('state', '<>', queued)
-            .where('updated', '<', at('before'))
-            .limit(pruneAtOnce),
-        ),
-    ),
-  }
-})
+const maxPage = 500
 
 export async function insertMails(tx: SqlTransaction, mails: readonly NewMail[], now: number): Promise<void> {
-  const rows = mails.map(({ id, run, step, recipient, subject, text, html, notifier }): NewRow => {
+  const rows = mails.map(({ id, run, step, recipient, subject, text, html, notifier }): NewMailRow => {
     assertStorable('id of the mail', id)
     return {
       id,
@@ -121,7 +42,7 @@ export async function insertMails(tx: SqlTransaction, mails: readonly NewMail[],
       updated: now,
     }
   })
-  for (const query of statements(tx.dialect).insert(rows)) await tx.run(query)
+  for (const query of mailStatements(tx.dialect).insert(rows)) await tx.run(query)
 }
 
 export class SqlMailStore implements MailStore {
@@ -131,8 +52,8 @@ export class SqlMailStore implements MailStore {
     this.#client = client
   }
 
-  get #statements(): ReturnType<typeof statements> {
-    return statements(this.#client.dialect)
+  get #statements(): ReturnType<typeof mailStatements> {
+    return mailStatements(this.#client.dialect)
   }
 
   async add(mails: readonly NewMail[]): Promise<void> {
@@ -156,18 +77,69 @@ export class SqlMailStore implements MailStore {
     return (await this.#client.transaction((tx) => tx.run(query))) > 0
   }
 
-  async figures(): Promise<MailFigures> {
-    const rows = await this.#client.query(this.#statements.figures({}))
-    const queued = rows.find(({ state }) => state === 'queued')
-    const failed = rows.find(({ state }) => state === 'failed')?.count ?? 0
-    if (queued === undefined) return { queued: 0, failed }
-    return { queued: queued.count, failed, ...(queued.age < 0 ? {} : { oldestMillis: queued.age }) }
+  async handOver({ id, fence }: MailClaim): Promise<boolean> {
+    return (await this.#client.transaction((tx) => tx.run(this.#statements.handOver({ id, fence })))) > 0
   }
 
-  prune(before: Date): Promise<number> {
-    return pruneInParts(this.#client, this.#statements.prune({ before: before.getTime() }))
+  async unknown({ id, fence }: MailClaim, error: string): Promise<boolean> {
+    const query = this.#statements.unknown({ id, fence, error: storable(error) })
+    return (await this.#client.transaction((tx) => tx.run(query))) > 0
+  }
+
+  async list({ state, after = '', limit }: MailQuery): Promise<MailPage> {
+    if (!isStorable(after)) throw new GatewayError('BAD_REQUEST', 'not a page of mails')
+    const most = Math.max(1, Math.min(Math.trunc(limit) || 1, maxPage))
+    const rows = await this.#client.query(this.#statements.list(state)({ after, limit: most + 1 }))
+    const mails = rows.slice(0, most).map(toSummary)
+    const last = mails.at(-1)
+    return rows.length > most && last !== undefined ? { mails, next: last.id } : { mails }
+  }
+
+  async get(id: string): Promise<MailSummary | undefined> {
+    if (!isStorable(id)) return undefined
+    const [row] = await this.#client.query(this.#statements.get({ id }))
+    return row && toSummary(row)
+  }
+
+  async retry(id: string, audit: readonly AuditRow[]): Promise<void> {
+    if (!isStorable(id)) throw new GatewayError('NOT_FOUND', 'no such mail')
+    await this.#client.transaction(async (tx) => {
+      if ((await tx.run(this.#statements.retry({ id }))) > 0) {
+        if (audit.length > 0) await appendToChain(tx, audit)
+        return
+      }
+      const [row] = await tx.query(this.#statements.get({ id }))
+      if (row === undefined) throw new GatewayError('NOT_FOUND', `no mail ${id}`)
+      throw new GatewayError('CONFLICT', `the mail ${id} is ${toSummary(row).state}`)
+    })
+  }
+
+  async figures(): Promise<MailFigures> {
+    const rows = await this.#client.query(this.#statements.figures({}))
+    const of = (state: string, isUnknown = 0) => rows.find((row) => row.state === state && row.is_unknown === isUnknown)
+    const queued = of('queued')
+    const ended = { unknown: of('queued', 1)?.count ?? 0, failed: of('failed')?.count ?? 0 }
+    if (queued === undefined) return { queued: 0, ...ended }
+    return { queued: queued.count, ...ended, ...(queued.age < 0 ? {} : { oldestMillis: queued.age }) }
+  }
+
+  async prune(before: Date): Promise<number> {
+    const values = { before: before.getTime() }
+    const { pruneEnded, pruneUnknown } = this.#statements
+    return (
+      (await pruneInParts(this.#client, pruneEnded(values))) + (await pruneInParts(this.#client, pruneUnknown(values)))
+    )
   }
 }
+
+const toSummary = ({ run, step, error, updated, is_unknown, state, ...row }: MailSummaryRow): MailSummary => ({
+  ...row,
+  state: is_unknown === 1 ? 'unknown' : state,
+  updated: new Date(updated),
+  ...(run === null ? {} : { run }),
+  ...(step === null ? {} : { step }),
+  ...(error === null ? {} : { error }),
+})
 
 const toClaimed = ({
   id,
@@ -180,7 +152,7 @@ const toClaimed = ({
   notifier,
   attempt,
   fence,
-}: ClaimedRow): ClaimedMail => ({
+}: ClaimedMailRow): ClaimedMail => ({
   id,
   fence,
   attempt,

@@ -50,7 +50,7 @@ test('a certificate authority that cannot be read stops the start', async () => 
 })
 
 test('only what the server says of this mail, for good, is a refusal', () => {
-  const outcome = (fields: object) => sendOutcome(Object.assign(new Error('said\r\n no'), fields))
+  const outcome = (fields: object) => sendOutcome(Object.assign(new Error('said\r\n no'), fields), false)
   expect(outcome({ code: 'EENVELOPE', responseCode: 550 })).toEqual({ kind: 'refused', reason: 'said no' })
   expect(outcome({ code: 'EMESSAGE', responseCode: 554 }).kind).toBe('refused')
   expect(outcome({ code: 'EMESSAGE', command: 'API' }).kind).toBe('refused')
@@ -65,5 +65,5 @@ test('only what the server says of this mail, for good, is a refusal', () => {
   ]) {
     expect(outcome(fields).kind).toBe('failed')
   }
-  expect(sendOutcome('text')).toEqual({ kind: 'failed', reason: 'text' })
+  expect(sendOutcome('text', false)).toEqual({ kind: 'failed', reason: 'text' })
 })

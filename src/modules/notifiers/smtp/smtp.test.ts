@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import smtp from '#modules/notifiers/smtp/smtp.ts'
 import type { Notifier, OutgoingMail } from '#sdk/notifier.ts'
@@ -31,10 +32,12 @@ const mail: OutgoingMail = {
   date: new Date('2026-01-02T03:04:05Z'),
 }
 
+const noted = async (): Promise<void> => {}
+
 test('a mail has both forms, its own id and date, and says that a machine wrote it', async () => {
   const server = await serve()
   const notifier = await notifierFor(server)
-  expect(await notifier.send(mail)).toEqual({ kind: 'accepted' })
+  expect(await notifier.send(mail, noted)).toEqual({ kind: 'accepted' })
   const [got] = server.mails
   expect(got).toMatchObject({ from: 'gate@example.com', to: ['ada@example.com'], encrypted: false })
   const header = (name: string) => got?.headers.get(name)
@@ -54,7 +57,7 @@ test('a mail has both forms, its own id and date, and says that a machine wrote 
 test('another attempt has the same id, and connections are used again', async () => {
   const server = await serve()
   const notifier = await notifierFor(server, { connections: '1' })
-  for (let i = 0; i < 3; i++) expect(await notifier.send(mail)).toEqual({ kind: 'accepted' })
+  for (let i = 0; i < 3; i++) expect(await notifier.send(mail, noted)).toEqual({ kind: 'accepted' })
   expect(new Set(server.mails.flatMap(({ headers }) => headers.get('message-id')))).toEqual(
     new Set(['<id-1@example.com>']),
   )
@@ -68,7 +71,7 @@ describe('a server that does not take it', () => {
     ['DATA', 554, 'refused'],
   ] as const)('at %s with %i: %s', async (at, code, kind) => {
     const server = await serve({ reply: () => ({ at, code }) })
-    const outcome = await (await notifierFor(server)).send(mail)
+    const outcome = await (await notifierFor(server)).send(mail, noted)
     expect(outcome).toMatchObject({ kind, reason: expect.stringContaining(String(code)) })
     expect(server.mails).toEqual([])
   })
@@ -76,18 +79,18 @@ describe('a server that does not take it', () => {
   test('because it is away, or does not know the password: another attempt may succeed', async () => {
     const server = await serve({ login: { user: 'gate', password: 'right' } })
     const wrong = await notifierFor(server, { user: 'gate', password: 'wrong' })
-    expect(await wrong.send(mail)).toMatchObject({ kind: 'failed' })
+    expect(await wrong.send(mail, noted)).toMatchObject({ kind: 'failed' })
     const right = await notifierFor(server, { user: 'gate', password: 'right' })
-    expect(await right.send(mail)).toEqual({ kind: 'accepted' })
+    expect(await right.send(mail, noted)).toEqual({ kind: 'accepted' })
     expect(server.mails[0]?.user).toBe('gate')
-    expect(await (await notifierFor({ port: 1 })).send(mail)).toMatchObject({ kind: 'failed' })
+    expect(await (await notifierFor({ port: 1 })).send(mail, noted)).toMatchObject({ kind: 'failed' })
   })
 
   test('because it is silent: the attempt ends in time', async () => {
     const server = await serve({ beforeAcknowledged: () => new Promise(() => {}) })
     const notifier = await notifierFor(server, { sendTimeoutSeconds: '1' })
     const begun = Date.now()
-    expect(await notifier.send(mail)).toMatchObject({ kind: 'failed' })
+    expect(await notifier.send(mail, noted)).toMatchObject({ kind: 'unknown' })
     expect(Date.now() - begun).toBeLessThan(5000)
   })
 })
@@ -96,22 +99,22 @@ describe('encryption', () => {
   test.each(['starttls', 'tls'] as const)('by %s, with the authority that is configured', async (security) => {
     const server = await serve({ security })
     const notifier = await notifierFor(server, { security, certificate: testServerCertificate })
-    expect(await notifier.send(mail)).toEqual({ kind: 'accepted' })
+    expect(await notifier.send(mail, noted)).toEqual({ kind: 'accepted' })
     expect(server.mails[0]?.encrypted).toBe(true)
   })
 
   test.each(['starttls', 'tls'] as const)('by %s is refused to a server of another authority', async (security) => {
     const server = await serve({ security })
     const notifier = await notifierFor(server, { security, certificate: unrelatedCertificate })
-    expect(await notifier.send(mail)).toMatchObject({ kind: 'failed' })
-    expect(await (await notifierFor(server, { security })).send(mail)).toMatchObject({ kind: 'failed' })
+    expect(await notifier.send(mail, noted)).toMatchObject({ kind: 'failed' })
+    expect(await (await notifierFor(server, { security })).send(mail, noted)).toMatchObject({ kind: 'failed' })
     expect(server.mails).toEqual([])
   })
 
   test('is not given up when the server offers none', async () => {
     const server = await serve({ security: 'none' })
     const notifier = await notifierFor(server, { security: 'starttls', certificate: testServerCertificate })
-    expect(await notifier.send(mail)).toMatchObject({ kind: 'failed' })
+    expect(await notifier.send(mail, noted)).toMatchObject({ kind: 'failed' })
     expect(server.mails).toEqual([])
   })
 })
@@ -127,10 +130,71 @@ test('nothing in a mail becomes a header or another recipient', async () => {
     { recipient: 'ada@example.com> RCPT TO:<eve@example.com' },
   ]
   for (const change of hostile) {
-    expect(await notifier.send({ ...mail, ...change })).toMatchObject({ kind: 'refused' })
+    expect(await notifier.send({ ...mail, ...change }, noted)).toMatchObject({ kind: 'refused' })
   }
   expect(server.mails).toEqual([])
-  await notifier.send({ ...mail, text: '\r\n.\r\nMAIL FROM:<eve@example.com>\r\n', subject: 'Bcc: eve@example.com' })
+  await notifier.send(
+    { ...mail, text: '\r\n.\r\nMAIL FROM:<eve@example.com>\r\n', subject: 'Bcc: eve@example.com' },
+    noted,
+  )
   expect(server.mails).toHaveLength(1)
   expect(server.mails[0]?.headers.has('bcc')).toBe(false)
+})
+
+describe('the hand-over of a mail', () => {
+  test('is noted when everything but the end was sent, and before it is taken', async () => {
+    const server = await serve()
+    const notifier = await notifierFor(server)
+    const seen: number[] = []
+    await notifier.send(mail, async () => {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      seen.push(server.mails.length)
+    })
+    expect({ seen, taken: server.mails.length }).toEqual({ seen: [0], taken: 1 })
+  })
+
+  test('that cannot be noted is none: the server never gets the mail', async () => {
+    const server = await serve()
+    const notifier = await notifierFor(server)
+    const outcome = await notifier.send(mail, async () => {
+      throw new Error('the database is away')
+    })
+    expect(outcome).toMatchObject({ kind: 'failed', reason: expect.stringContaining('the database is away') })
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(server.mails).toEqual([])
+    expect(await notifier.send(mail, noted)).toEqual({ kind: 'accepted' })
+  })
+
+  test('that comes too late is stopped', async () => {
+    const server = await serve()
+    const notifier = await notifierFor(server, { sendTimeoutSeconds: '1' })
+    const outcome = await notifier.send(mail, () => new Promise((resolve) => setTimeout(resolve, 1500)))
+    expect(outcome).toMatchObject({ kind: 'failed' })
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+    expect(server.mails).toEqual([])
+  })
+
+  test('after which the connection is cut is unknown, and what the server refuses is not', async () => {
+    const sockets = new Set<Socket>()
+    const cutting = createServer((socket) => {
+      sockets.add(socket)
+      socket.write('220 ready\r\n')
+      let data = false
+      socket.on('data', (chunk) => {
+        const text = chunk.toString()
+        if (data && text.includes('\r\n.\r\n')) return socket.destroy()
+        if (data) return
+        data = /^DATA/m.test(text)
+        socket.write(data ? '354 go on\r\n' : '250 ok\r\n')
+      })
+      socket.on('error', () => {})
+    })
+    await new Promise<void>((resolve) => cutting.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void cutting.close())
+    const { port } = cutting.address() as AddressInfo
+    expect(await (await notifierFor({ port })).send(mail, noted)).toMatchObject({ kind: 'unknown' })
+    const refusing = await serve({ reply: () => ({ at: 'DATA', code: 451 }) })
+    expect(await (await notifierFor(refusing)).send(mail, noted)).toMatchObject({ kind: 'failed' })
+    for (const socket of sockets) socket.destroy()
+  })
 })

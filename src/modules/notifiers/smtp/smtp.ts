@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises'
-import type { Transporter } from 'nodemailer'
+import type { SendMailOptions, Transporter } from 'nodemailer'
+import { DataGate } from '#modules/notifiers/smtp/data-gate.ts'
 import { sendOutcome } from '#modules/notifiers/smtp/send-outcome.ts'
 import { parameters, parseSmtp, type SmtpConfig } from '#modules/notifiers/smtp/smtp-parameters.ts'
 import { checkMail } from '#sdk/mail.ts'
-import { defineNotifier, type Notifier, type OutgoingMail, type SendOutcome } from '#sdk/notifier.ts'
+import { defineNotifier, type HandOver, type Notifier, type OutgoingMail, type SendOutcome } from '#sdk/notifier.ts'
 
 /** Sends mail through an SMTP server, over a few connections that are kept open. */
 export default defineNotifier({
@@ -17,6 +18,12 @@ export default defineNotifier({
 const authorityOf = async ({ authority }: SmtpConfig): Promise<string | undefined> =>
   authority !== undefined && 'file' in authority ? readFile(authority.file, 'utf8') : authority?.pem
 
+/** By this the gate of a mail reaches the stream of its content. */
+const gateKey = 'gatehouseGate'
+interface GatedData {
+  readonly [gateKey]?: DataGate
+}
+
 class SmtpNotifier implements Notifier {
   readonly #config: SmtpConfig
   readonly #transport: Transporter
@@ -26,28 +33,32 @@ class SmtpNotifier implements Notifier {
     this.#transport = transport
   }
 
-  async send(mail: OutgoingMail): Promise<SendOutcome> {
+  async send(mail: OutgoingMail, handOver: HandOver): Promise<SendOutcome> {
     try {
       checkMail(mail)
     } catch (error) {
       return { kind: 'refused', reason: error instanceof Error ? error.message : String(error) }
     }
     const { from, sendMillis } = this.#config
-    const { promise: late, timer } = timeLimit(sendMillis)
-    const sending = this.#transport
-      .sendMail({
-        from,
-        to: { name: '', address: mail.recipient },
-        envelope: { from: from.address, to: [mail.recipient] },
-        messageId: `<${mail.id}@${from.address.slice(from.address.indexOf('@') + 1)}>`,
-        date: mail.date,
-        subject: mail.subject,
-        text: mail.text,
-        html: mail.html,
-        // No vacation note or bounce is to be answered to a machine (RFC 3834).
-        headers: { 'Auto-Submitted': 'auto-generated' },
-      })
-      .then((): SendOutcome => ({ kind: 'accepted' }), sendOutcome)
+    const gate = new DataGate(handOver)
+    const { promise: late, timer } = timeLimit(sendMillis, gate)
+    const message: SendMailOptions & GatedData = {
+      [gateKey]: gate,
+      from,
+      to: { name: '', address: mail.recipient },
+      envelope: { from: from.address, to: [mail.recipient] },
+      messageId: `<${mail.id}@${from.address.slice(from.address.indexOf('@') + 1)}>`,
+      date: mail.date,
+      subject: mail.subject,
+      text: mail.text,
+      html: mail.html,
+      // No vacation note or bounce is to be answered to a machine (RFC 3834).
+      headers: { 'Auto-Submitted': 'auto-generated' },
+    }
+    const sending = this.#transport.sendMail(message).then(
+      (): SendOutcome => ({ kind: 'accepted' }),
+      (error: unknown) => sendOutcome(error, gate.passed),
+    )
     const outcome = await Promise.race([sending, late])
     clearTimeout(timer)
     return outcome
@@ -62,7 +73,7 @@ class SmtpNotifier implements Notifier {
 async function pooled(config: SmtpConfig, ca: string | undefined): Promise<Transporter> {
   const { createTransport } = await import('nodemailer')
   const { host, port, security, login, localHost, connections, ...times } = config
-  return createTransport({
+  const transport = createTransport({
     pool: true,
     host,
     port,
@@ -82,11 +93,18 @@ async function pooled(config: SmtpConfig, ca: string | undefined): Promise<Trans
     disableFileAccess: true,
     disableUrlAccess: true,
   })
+  transport.use('stream', ({ data, message }, done) => {
+    const gate = (data as GatedData)[gateKey]
+    if (gate !== undefined) message.processFunc((content) => gate.guard(content))
+    done()
+  })
+  return transport
 }
 
-/** The server may have taken the mail all the same; then it gets the same one again, by its Message-ID. */
-function timeLimit(millis: number) {
+/** Once the whole mail was given out, the server may have taken it all the same. */
+function timeLimit(millis: number, gate: DataGate) {
   const { promise, resolve } = Promise.withResolvers<SendOutcome>()
   const reason = `the mail server took longer than ${millis / 1000} seconds`
-  return { promise, timer: setTimeout(() => resolve({ kind: 'failed', reason }), millis) }
+  const end = (): void => resolve(gate.close() ? { kind: 'failed', reason } : { kind: 'unknown', reason })
+  return { promise, timer: setTimeout(end, millis) }
 }
