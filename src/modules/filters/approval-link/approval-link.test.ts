@@ -35,6 +35,7 @@ interface Scene {
   readonly params?: ParamValues
   readonly failure?: GatewayError
   readonly as?: string
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 const tokenFor = async (more: { approver?: string; version?: number; approve?: boolean; expires?: number } = {}) => {
@@ -66,7 +67,7 @@ async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Sce
   const as = scene.as ?? 'boss'
   const response = await filter.handle(
     {
-      request: fakeRequest({ method, url, headers: { 'content-type': type }, body }),
+      request: fakeRequest({ method, url, headers: { 'content-type': type, ...scene.headers }, body }),
       application: 'links',
       mount: '/decide',
       pathInfo: '',
@@ -96,7 +97,7 @@ describe('opening a link', () => {
     expect(page).not.toContain('<script')
     expect(headers).toMatchObject({
       'cache-control': 'no-store',
-      'referrer-policy': 'no-referrer',
+      'referrer-policy': 'same-origin',
       'content-type': 'text/html; charset=utf-8',
     })
     expect(headers['content-security-policy']).toMatch(
@@ -138,6 +139,30 @@ describe('sending the form', () => {
     ['ACCESS_DENIED', 403],
   ] as const)('that comes too late gets a page: %s', async (code, status) => {
     expect((await call('POST', await tokenFor(), { failure: new GatewayError(code, 'x') })).status).toBe(status)
+  })
+
+  test.each<[string, Readonly<Record<string, string>>, number]>([
+    ['of the page itself', { 'sec-fetch-site': 'same-origin', origin: 'null' }, 200],
+    ['of the page itself, in an older browser', { origin: 'http://localhost' }, 200],
+    ['of no browser', {}, 200],
+    ['of another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example.com' }, 403],
+    ['of a neighbour', { 'sec-fetch-site': 'same-site', origin: 'http://localhost' }, 403],
+    ['that was typed or bookmarked', { 'sec-fetch-site': 'none' }, 403],
+    ['of another site, in an older browser', { origin: 'https://evil.example.com' }, 403],
+    ['of a page without an origin', { origin: 'null' }, 403],
+  ])('%s', async (_, headers, status) => {
+    for (const params of [{}, { withoutLogin: 'true' }]) {
+      const as = 'withoutLogin' in params ? '' : 'boss'
+      const answer = await call('POST', await tokenFor(), { headers, params, as })
+      expect({ status: answer.status, votes: answer.votes.length }).toEqual({ status, votes: status === 200 ? 1 : 0 })
+    }
+  })
+
+  test('without the token of the link decides nothing, whoever is logged in', async () => {
+    const own = { 'sec-fetch-site': 'same-origin' }
+    for (const token of ['', 'x', (await tokenFor()).split('.').slice(0, 2).join('.')]) {
+      expect(await call('POST', token, { headers: own, as: 'boss' })).toMatchObject({ status: 403, votes: [] })
+    }
   })
 
   test('that fails otherwise is not told as a decision', async () => {

@@ -58,6 +58,7 @@ const moved = () =>
 const expired = () => notice(410, 'Expired', 'This link is too old. Decide the request in the portal.')
 const forged = () => notice(403, 'Not valid', 'This link is not valid. Make sure that it was copied as a whole.')
 const notYours = () => notice(403, 'Not for you', 'This link belongs to another approver. Log in as that approver.')
+const foreign = () => notice(403, 'Not allowed', 'Open the link of the mail, and decide on the page that it shows.')
 const refused = () => notice(403, 'Not allowed', 'You may not decide this request.')
 
 /** A link that is good at this moment, with what it is about. */
@@ -109,6 +110,7 @@ class ApprovalLinkFilter implements Filter {
 
   async #decide(exchange: Exchange): Promise<GatewayResponse> {
     const { request } = exchange
+    if (!isOwnPage(request)) return foreign()
     const form = await readForm(request)
     const opened = await this.#open(form.get('token') ?? '', exchange)
     if (!('claims' in opened)) return opened
@@ -127,6 +129,17 @@ class ApprovalLinkFilter implements Filter {
     const word = approve ? 'approved' : 'denied'
     return notice(200, 'Thank you', `The request "${approval.label}" for ${approval.subject} was ${word}.`)
   }
+}
+
+/**
+ * Only the page that shows what is asked may decide, whoever knows the link: no other site may press the button in
+ * somebody's browser. What is no browser says nothing of where it comes from.
+ */
+function isOwnPage(request: GatewayRequest): boolean {
+  const site = header(request, 'sec-fetch-site')
+  if (site !== undefined) return site === 'same-origin'
+  const origin = header(request, 'origin')
+  return origin === undefined || origin === request.origin
 }
 
 function failurePage(error: unknown): GatewayResponse {

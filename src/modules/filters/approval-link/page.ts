@@ -13,12 +13,15 @@ button { padding: .6rem 1.4rem }
 `
 const styleHash = createHash('sha256').update(style).digest('base64')
 
-/** Nothing is loaded, nothing is run, no other site may show the page, and the address with its token goes nowhere. */
+/**
+ * Nothing is loaded, nothing is run, no other site may show the page, and the address with its token goes to no other.
+ * To this one it may: with `no-referrer` browsers would not say either that the form is from here.
+ */
 const headers: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${styleHash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
   'cache-control': 'no-store',
-  'referrer-policy': 'no-referrer',
+  'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
 }
 
