@@ -84,7 +84,7 @@ async function broken(story: Story): Promise<readonly string[]> {
         export: async () => ({ records: [{ rows: [...all.rows, ...all.audited.map(change)] }] }),
         verify: async () => ({ checked: 1, unchained: 0, problems: all.problems }),
       },
-      mails: { figures: async () => ({ queued: 0, failed: 0 }) },
+      mails: { figures: async () => ({ queued: 0, unknown: 0, failed: 0 }) },
     },
     target: { effects: [...all.effects], repeated: 0 },
     mailbox: { taken: new Map(all.mails.map((mail, i) => [String(i), { ...mail, times: 1 }])) },

@@ -11,6 +11,8 @@ export interface KillerOptions {
   /** Between two restarts of the database. */
   readonly restartEveryMillis?: number
   restartDatabase?(): Promise<void>
+  /** Until so many have died at each point, every life ends at one; afterwards every other. */
+  readonly pointsFirst?: number
 }
 
 /** Now and then somebody is killed before it is ready. */
@@ -21,7 +23,9 @@ export class Killer {
   restarts = 0
   readonly #options: KillerOptions
   #stopped = false
+  #calm = false
   #lives = 0
+  readonly #plans: CrashPoint[] = []
 
   constructor(options: KillerOptions) {
     this.#options = options
@@ -40,6 +44,11 @@ export class Killer {
     }
   }
 
+  /** From now on nobody is killed; whoever is dead still comes back. */
+  calm(): void {
+    this.#calm = true
+  }
+
   /** Nobody is to be killed any more. */
   stop(): void {
     this.#stopped = true
@@ -47,11 +56,18 @@ export class Killer {
 
   /** Every other life ends at the point where the fewest have died; the others are left to the dice. */
   plan(): PlannedCrash | undefined {
-    const { random } = this.#options
-    if (this.#lives++ % 2 === 1) return undefined
+    if (this.#calm) return undefined
+    const { random, pointsFirst } = this.#options
     const { deaths } = this
-    const [point] = crashPoints.toSorted((a, b) => deaths[a] - deaths[b])
-    return point === undefined ? undefined : { point, count: random.between(1, 20) }
+    const [point] = crashPoints.toSorted((a, b) => deaths[a] - deaths[b] || this.#planned(a) - this.#planned(b))
+    const pending = point !== undefined && deaths[point] < (pointsFirst ?? 0)
+    if (point === undefined || (!pending && this.#lives++ % 2 === 1)) return undefined
+    this.#plans.push(point)
+    return { point, count: random.between(1, pending ? 4 : 20) }
+  }
+
+  #planned(point: CrashPoint): number {
+    return this.#plans.filter((planned) => planned === point).length
   }
 
   async run(): Promise<void> {
@@ -65,7 +81,7 @@ export class Killer {
       const victim = random.pick(replicas)
       const early = random.next() < earlyShare
       // Whoever is to die at a point is left alone, so that it gets there.
-      if (this.#stopped || (victim.planned && !early)) continue
+      if (this.#stopped || this.#calm || victim.planned) continue
       if (early || (await victim.ready(20_000))) victim.kill()
     }
   }
@@ -83,7 +99,7 @@ export class Killer {
     const { restartEveryMillis, restartDatabase } = this.#options
     if (restartEveryMillis === undefined || restartDatabase === undefined) return
     for (let next = Date.now() + restartEveryMillis; !this.#stopped; await delay(50)) {
-      if (Date.now() < next) continue
+      if (Date.now() < next || this.#calm) continue
       await restartDatabase()
       this.restarts++
       next = Date.now() + restartEveryMillis

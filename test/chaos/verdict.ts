@@ -69,17 +69,24 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
   const audit = await storage.audit.verify()
   for (const problem of audit.problems) broken.push(`audit: ${JSON.stringify(problem)}`)
   const unaudited = unauditedEffects(target.effects, rows)
-  const synchronous = new Set(submissions.flatMap(({ kind, ticket }) => (kind === 'synchronous' ? [ticket] : [])))
-  for (const { ticket, stage, key } of unaudited) {
-    if (!synchronous.has(ticket)) broken.push(`no audit of ${ticket} ${stage} (${key})`)
+  const written = new Set<Effect>()
+  for (const effect of unaudited) {
+    const { ticket, stage, key } = effect
+    if (await isWrittenDown(storage, effect)) written.add(effect)
+    else broken.push(`no audit of ${ticket} ${stage} (${key})`)
   }
 
   const mails = [...mailbox.taken.values()].filter(({ subject }) => subject.startsWith('done '))
   for (const [mail, same] of groupBy(mails, ({ recipient, subject }) => `${recipient} ${subject}`)) {
     if (same.length > 1) broken.push(`mailed twice: ${mail}`)
   }
-  const queued = (await storage.mails.figures()).queued
-  broken.push(...missingMails(acknowledged, stateOf, stages, mails))
+  for (const [id, { subject, times }] of mailbox.taken) {
+    if (times > 1) broken.push(`mailed ${times} times under one id: ${subject} (${id})`)
+  }
+  const { queued, unknown } = await storage.mails.figures()
+  const missing = missingMails(acknowledged, stateOf, stages, mails)
+  // A mail that nobody knows the fate of is shown to an administrator; whether it arrived, the mailbox alone knows.
+  if (missing.length > unknown) broken.push(...missing)
 
   const incidents = new Map<string, number>()
   for (const one of acknowledged) {
@@ -102,14 +109,22 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
       'calls recognised by their key': target.repeated,
       approvals: decisions.size,
       mails: mails.length,
-      'mails handed over again under the same Message-ID': mails.filter(({ times }) => times > 1).length,
+      'mails of unknown fate, for an administrator': unknown,
       'mails queued': queued,
       'audit records': audit.checked,
-      // A call that is no row and whose process dies has nothing to be taken up by; nobody was told that it was done.
-      'synchronous effects without a row in the audit': unaudited.filter(({ ticket }) => synchronous.has(ticket))
-        .length,
+      'effects that an incident will find when it is retried': written.size,
     },
   }
+}
+
+/** The run is an incident, and its next attempt will look for just this change. */
+async function isWrittenDown(storage: JudgedStorage, { key, stage, ticket }: Effect): Promise<boolean> {
+  const run = await storage.runs.get(key.slice(0, key.indexOf('/')))
+  const intents = run?.data?.['intents']
+  if (run?.state !== 'incident' || !Array.isArray(intents)) return false
+  return (intents as readonly Partial<AuditRow>[]).some(
+    ({ attribute, value }) => attribute === stage && value === ticket,
+  )
 }
 
 function missingEffects(
