@@ -11,6 +11,9 @@ import type { PreparedTask, TaskModule, TaskParseContext } from '#sdk/workflow-t
 const maxDepth = 20
 const maxTasks = 1_000
 const branchNames = ['onSuccess', 'onFailure'] as const
+/** A field of every task. */
+const timeoutField = 'timeoutSeconds'
+const maxTimeoutSeconds = 86_400
 
 /** The tasks of a workflow, in order. A task that cannot be read is reported and left out. */
 export function parseTasks(value: unknown, path: Path, context: BuildContext): PreparedTask[] {
@@ -68,17 +71,30 @@ class TaskParser {
   #known(module: TaskModule, value: Readonly<Record<string, unknown>>, path: Path, depth: number): PreparedTask {
     const { issues } = this.#build
     const fields: Record<string, unknown> = {}
-    const names = ['taskType', ...Object.keys(module.fields), ...(module.branches ? branchNames : [])]
+    const names = ['taskType', timeoutField, ...Object.keys(module.fields), ...(module.branches ? branchNames : [])]
     for (const [name, field] of Object.entries(value)) {
       if (Object.hasOwn(module.fields, name)) fields[name] = field
       else if (!names.includes(name)) issues.error([...path, name], unknownField(name, module, names))
     }
+    const timeoutMillis = this.#timeout(value[timeoutField], path)
     return {
       taskType: module.taskType,
       path,
+      ...(timeoutMillis === undefined ? {} : { timeoutMillis }),
       ...module.prepare(fields, path, issues, this.#context),
       ...this.#branches(module.branches ? value : {}, path, depth),
     }
+  }
+
+  #timeout(value: unknown, path: Path): number | undefined {
+    if (value === undefined || value === null) return undefined
+    const seconds = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN
+    if (Number.isInteger(seconds) && seconds >= 1 && seconds <= maxTimeoutSeconds) return seconds * 1000
+    this.#build.issues.error(
+      [...path, timeoutField],
+      `"${timeoutField}" must be a whole number from 1 to ${maxTimeoutSeconds}`,
+    )
+    return undefined
   }
 
   /** Its subtasks are still read, so that their problems show; after it nothing can be called missing. */

@@ -84,7 +84,7 @@ export class WorkflowRuntime {
   /** Jobs keep their time from now on, where this process runs any. */
   async startJobs(hostFor: (name: string, className: string, at: string) => ModuleHost, scope: Scope): Promise<void> {
     const { configuration, services } = this.#parts
-    const { jobs, clock, log, runs, mails, idempotency, audit, sessionStore } = services
+    const { jobs, clock, log, leaseMillis, runs, mails, idempotency, audit, sessionStore } = services
     if (jobs === undefined) return
     const chores = createChores({
       stores: { runs, mails, idempotency, jobRuns: jobs.store, audit, sessions: sessionStore },
@@ -92,6 +92,6 @@ export class WorkflowRuntime {
       approvals: this.approvals,
       revokeDue: (signal) => this.revokeDue(signal),
     })
-    scope.own(await startJobs(configuration, { ...jobs, chores, clock, log, hostFor }))
+    scope.own(await startJobs(configuration, { ...jobs, chores, clock, log, leaseMillis, hostFor }))
   }
 }

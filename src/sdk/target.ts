@@ -15,6 +15,8 @@ export interface TargetChange {
   readonly attribute: string
   /** Left out for secrets. */
   readonly value?: string
+  /** The group that an attribute belongs to, where it is not the user's. */
+  readonly group?: string
 }
 
 /** On whose behalf and in which workflow a target is called. */

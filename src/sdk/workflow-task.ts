@@ -105,6 +105,8 @@ export interface PreparedTask {
   readonly calls: readonly string[]
   readonly onSuccess: readonly PreparedTask[]
   readonly onFailure: readonly PreparedTask[]
+  /** How long one execution of it may take, where the task says so. */
+  readonly timeoutMillis?: number
   create(host: ModuleHost): Promise<WorkflowTask>
 }
 

@@ -30,6 +30,10 @@ export interface WorkflowCall {
   readonly password?: string
   /** The HTTP request that asked for it, as in the access log; it stands in the audit. */
   readonly requestId?: string
+  /** How many runs started one another before this one; beyond 16 none is started. */
+  readonly depth?: number
+  /** A run that ends within its call is stored all the same, so that it can be asked for later. */
+  readonly kept?: boolean
   /** The request map. Engine keys in it are refused. */
   readonly params: Readonly<Record<string, string>>
 }

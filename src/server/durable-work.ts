@@ -3,7 +3,7 @@ import { GrantLoop } from '#engine/grants/grant-loop.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
 import type { Dispatcher } from '#engine/workflow/dispatcher.ts'
 import { registerRunTimers } from '#engine/workflow/run-timers.ts'
-import { RunWorker } from '#engine/workflow/run-worker.ts'
+import { RunWorker, type WorkerLimits } from '#engine/workflow/run-worker.ts'
 import { TimerLoop } from '#engine/workflow/timer-loop.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
@@ -14,7 +14,8 @@ export interface DurableParts {
   readonly running: RunningConfiguration
   readonly timers: TimerStore
   readonly dispatcher: Dispatcher
-  /** How long what was claimed is held, where that is to be another time than usual. */
+  readonly limits: Partial<WorkerLimits>
+  /** How long timers are held, where that is to be another time than usual. */
   readonly lease?: { readonly leaseMillis?: number }
 }
 
@@ -30,10 +31,10 @@ export class DurableWork implements Closable {
   #closed = false
 
   constructor(parts: DurableParts) {
-    const { services, running, timers, lease = {} } = parts
+    const { services, running, timers, limits, lease = {} } = parts
     const { log } = services
     this.#parts = parts
-    this.#worker = new RunWorker(services, (work) => running.use(({ workflows }) => work(workflows.workflows)), lease)
+    this.#worker = new RunWorker(services, (work) => running.use(({ workflows }) => work(workflows.workflows)), limits)
     this.#timers = new TimerLoop({ store: timers, log, ...lease })
     registerRunTimers(this.#timers, services.runs)
     this.#timers.on(escalationTimer, (timer) => running.use(({ workflows }) => workflows.approvals.escalate(timer)))

@@ -10,6 +10,7 @@ import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { MailWorker } from '#engine/mail/mail-worker.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import { chaosLease } from '#engine/workflow/crash-point.ts'
+import { defaultRetries } from '#engine/workflow/retry-policy.ts'
 import { systemClock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
@@ -38,8 +39,20 @@ export interface GatewayOptions {
   readonly metrics: string | undefined
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
   readonly trustedProxies: readonly string[]
+  readonly workflowLimits: WorkflowLimits
   readonly log: Logger
   readonly accessLog: AccessLog
+}
+
+/** How stored runs are executed by this process. */
+export interface WorkflowLimits {
+  /** Attempts of one step, the first included. */
+  readonly attempts: number
+  readonly leaseMillis: number
+  /** How long one step may take. */
+  readonly stepMillis: number
+  /** Runs at the same time. */
+  readonly atOnce: number
 }
 
 export interface Gateway {
@@ -90,6 +103,9 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const { configFolder, dataFolder } = options
   const secrets = new SecretSource(options.secretsFolder, options.environment)
   const metrics = createMetrics()
+  const { attempts, ...workerLimits } = options.workflowLimits
+  const lease = chaosLease(options.environment)
+  const limits = { ...workerLimits, retries: { ...defaultRetries, attempts }, ...lease }
   const services = createServices({
     storage,
     configFolder,
@@ -99,12 +115,12 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     log,
     eventMeter: metrics.events,
     workflowMetrics: metrics.workflows,
+    leaseMillis: limits.leaseMillis,
     environment: options.environment,
   })
   scope.own(services.journals)
   scope.own(services.events)
   const running = scope.own(new RunningConfiguration(await createRuntime(configuration, services), log))
-  const lease = chaosLease(options.environment)
   const mails = {
     store: storage.mails,
     clock,
@@ -113,7 +129,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     use: <T>(work: (notifiers: Runtime['notifiers']) => Promise<T>) => running.use(({ notifiers }) => work(notifiers)),
   }
   scope.own(new MailWorker(mails, chaosLease(options.environment, mailLeases)))
-  const durable = scope.own(new DurableWork({ services, running, timers: storage.timers, dispatcher, lease }))
+  const durable = scope.own(new DurableWork({ services, running, timers: storage.timers, dispatcher, limits, lease }))
   await durable.start()
   metrics.workflows.watch(storage, log)
   metrics.configurationOk.set(1)

@@ -33,7 +33,7 @@ export function createMetrics() {
   })
   const mails = new Counter({
     name: 'gatehouse_mails_total',
-    help: 'Attempts to send a mail, by outcome: sent, retried later, or failed for good.',
+    help: 'Attempts to send a mail, by outcome: sent, retried later, failed for good, or unknown.',
     labelNames: ['outcome'],
     registers,
   })

@@ -8,6 +8,7 @@ import type { RuntimeServices } from '#engine/runtime.ts'
 import { Sessions } from '#engine/session/sessions.ts'
 import { crashHook } from '#engine/workflow/crash-point.ts'
 import { processName } from '#engine/workflow/process-name.ts'
+import { defaultLimits } from '#engine/workflow/run-worker.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { noStepObserver } from '#engine/workflow/step-observer.ts'
 import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
@@ -28,6 +29,8 @@ export interface ServiceParts {
   readonly eventMeter?: EventMeter
   /** Present where this process executes stored runs and jobs. */
   readonly workflowMetrics?: WorkflowMetrics
+  /** How long what this process executes is held, where that is another time than usual. */
+  readonly leaseMillis?: number
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
@@ -54,6 +57,7 @@ export function createServices(parts: ServiceParts): RuntimeServices {
     mails: storage.mails,
     grants: storage.grants,
     sessionStore: storage.sessions,
+    leaseMillis: parts.leaseMillis ?? defaultLimits.leaseMillis,
     secrets: new SecretBox(() => loadSecretKeys({ environment, dataFolder })),
     observer: workflowMetrics?.observer ?? noStepObserver,
     crash: crashHook(environment),

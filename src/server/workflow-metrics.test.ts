@@ -15,7 +15,7 @@ function stores() {
       figures: () => answer({ ready: 4, running: 3, waiting: 2, incident: 1, oldestReadyMillis: 1500 }),
     },
     approvals: { figures: () => answer({ open: 9, oldestMillis: 60_000 }) },
-    mails: { figures: () => answer({ queued: 5, failed: 6 }) },
+    mails: { figures: () => answer({ queued: 5, unknown: 1, failed: 6 }) },
     grants: { due: () => answer([]) },
   }
   return { made, asked }
@@ -38,6 +38,7 @@ test('a scrape tells what the stores say, and asks each of them once', async () 
       'gatehouse_approvals_open 9',
       'gatehouse_approvals_oldest_seconds 60',
       'gatehouse_mails_queued 5',
+      'gatehouse_mails_unknown 1',
       'gatehouse_mails_failed 6',
       'gatehouse_grants_due 0',
     ]),

@@ -100,6 +100,11 @@ const single: readonly (readonly [name: string, help: string, value: (figures: F
   ['gatehouse_mails_queued', 'Mails that are still to be sent.', ({ mails }) => mails.queued],
   ['gatehouse_mails_failed', 'Mails that were given up.', ({ mails }) => mails.failed],
   [
+    'gatehouse_mails_unknown',
+    'Mails that were handed over while nobody was left to learn whether they were taken.',
+    ({ mails }) => mails.unknown,
+  ],
+  [
     'gatehouse_mails_oldest_seconds',
     'How long the mail that is due longest has been due.',
     ({ mails }) => seconds(mails.oldestMillis),

@@ -43,11 +43,25 @@ export interface NewRun {
   /** Encrypted. */
   readonly secret?: string
   readonly deadline?: When
-  /** A run that met its first wait while it was not stored starts as `waiting`. Due at once when absent. */
-  readonly state?: { readonly state: 'ready'; readonly due: When } | { readonly state: 'waiting' }
+  /** Due at once when absent. */
+  readonly state?: FirstState
   /** A target was changed already. */
   readonly touched?: boolean
 }
+
+/** What a run is when it is entered. */
+export type FirstState =
+  | { readonly state: 'ready'; readonly due: When }
+  /** It met its first wait while it was not stored. */
+  | { readonly state: 'waiting' }
+  /**
+   * It is being executed within its call, under the claim with fence 1. It holds up no other run of its subject; when the
+   * lease runs out, it is claimed like every other.
+   */
+  | { readonly state: 'running'; readonly leaseMillis: number }
+  /** It has ended within its call. */
+  | { readonly state: 'completed' }
+  | { readonly state: 'failed'; readonly incident: Incident }
 
 /** One execution of one task. */
 export interface StepRecord {
@@ -79,6 +93,8 @@ export interface RunEffects {
   readonly revokes?: readonly GrantRevocation[]
   /** What the caller of a run that is not stored was answered. */
   readonly answer?: IdempotentAnswer
+  /** A run that ended within its call and need not be kept. VERSION_MISMATCH when the claim is void. */
+  readonly forgets?: RunClaim
 }
 
 /** The right to execute a run. Void once the lease has run out and another has taken the run. */
@@ -206,7 +222,7 @@ export type StartOutcome = { readonly kind: 'started' } | Exclude<Reservation, {
  * committed together. Times are those of the database.
  */
 export interface RunStore {
-  /** Definitions that are known stay as they are. */
+  /** Definitions that are known stay as they are, and count as used. */
   saveDefinitions(definitions: readonly WorkflowDefinition[]): Promise<void>
   definition(hash: string): Promise<WorkflowDefinition | undefined>
 
@@ -257,4 +273,6 @@ export interface RunStore {
   figures(): Promise<RunFigures>
   /** Forgets runs that ended before then, with their steps and approvals; how many. */
   prune(before: Date): Promise<number>
+  /** Forgets definitions that were not used since then and that no run which has not ended is pinned to; how many. */
+  pruneDefinitions(before: Date): Promise<number>
 }

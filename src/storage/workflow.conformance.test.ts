@@ -11,6 +11,7 @@ import { jobRunStoreConformance } from '#storage/conformance/job-run-store.ts'
 import { mailStoreConformance } from '#storage/conformance/mail-store.ts'
 import { runClaimConformance } from '#storage/conformance/run-claims.ts'
 import { runStoreConformance } from '#storage/conformance/run-store.ts'
+import { runsWithinCallsConformance } from '#storage/conformance/runs-within-calls.ts'
 import { timerStoreConformance } from '#storage/conformance/timer-store.ts'
 import { auditRow, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
@@ -50,6 +51,7 @@ function inFile(file: string): WorkflowStores['sql'] {
 const suites: Readonly<Record<string, (open: () => Promise<WorkflowStores>) => void>> = {
   runs: runStoreConformance,
   'claims of runs': runClaimConformance,
+  'runs within calls': runsWithinCallsConformance,
   approvals: approvalStoreConformance,
   timers: timerStoreConformance,
   mails: mailStoreConformance,

@@ -81,6 +81,12 @@ function story(databaseUrl?: () => Promise<string>): void {
     })
     const answer = JSON.parse(stdout)
     expect(answer).toEqual({ workflowId: expect.any(String), status: 'completed', changes: expect.any(Number) })
+    const asked = { method: 'GET', path: `/call-workflow/${answer.workflowId}` }
+    expect(await send(undefined, { ...asked, as: 'hr-system' })).toMatchObject({
+      status: 200,
+      body: { status: 'completed', timeline: expect.arrayContaining([expect.objectContaining({ outcome: 'next' })]) },
+    })
+    expect((await send(undefined, { ...asked, as: 'eve' })).status).toBe(404)
     const rows = await auditOf('jjackson')
     expect(rows.length).toBe(answer.changes)
     expect(rows).toContainEqual(

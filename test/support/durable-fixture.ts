@@ -84,11 +84,18 @@ export class DurableProcess {
   }
 }
 
+export interface DurableOptions {
+  readonly log?: Logger
+  readonly wake?: RunWakeUp
+  /** What the process has otherwise than others. */
+  readonly changed?: (storage: Storage) => Partial<WorkflowServices>
+}
+
 /** Opens the database as one process does. Stores and workers end with the test. */
 export async function openDurable(
   url: string,
   options: Omit<FixtureOptions, 'services'>,
-  { log = silentLogger, wake = new InProcessWakeUp() }: { log?: Logger; wake?: RunWakeUp } = {},
+  { log = silentLogger, wake = new InProcessWakeUp(), changed = () => ({}) }: DurableOptions = {},
 ): Promise<DurableProcess> {
   const storage = openStorage({ url, clock: systemClock, log: silentLogger, wake })
   onTestFinished(() => storage.close())
@@ -100,9 +107,11 @@ export async function openDurable(
     subjects: new SubjectQueue(),
     runs: storage.runs,
     idempotency: storage.idempotency,
+    leaseMillis: 2_000,
     secrets: new SecretBox(() => loadSecretKeys({ environment: { GATEHOUSE_SECRET_KEY: key }, dataFolder: '' })),
     observer: noStepObserver,
     crash: noCrash,
+    ...changed(storage),
   }
   return new DurableProcess(storage, wake, services, await startWorkflows({ ...options, log, services }))
 }

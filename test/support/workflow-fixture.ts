@@ -23,7 +23,7 @@ import type { WorkflowCall } from '#sdk/workflow.ts'
 import type { PreparedTask, TaskModule, TaskParseContext, WorkflowTask } from '#sdk/workflow-task.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
-import type { RunStore } from '#storage/run-store.ts'
+import { absentStore, callStore } from '#testing/call-store.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { noGrants } from '#testing/no-grants.ts'
@@ -153,13 +153,6 @@ export function workflowSet(
   }
 }
 
-const absentStore = <S extends object>(what: string): S =>
-  new Proxy({} as S, {
-    get: () => async () => {
-      throw new Error(`no ${what} in this test`)
-    },
-  })
-
 const noApprovalDesk: ApprovalOpener = {
   open: async () => {
     throw new Error('no approvals in this test')
@@ -174,21 +167,23 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
     const target = { className: 'targets.Memory', create: async () => host.targets.get(name) }
     return [name, { name, namespace: undefined, at: `${name}.yaml:1:1`, target, mapping }]
   })
+  const append = async (rows: readonly AuditRow[]): Promise<void> => {
+    audit.writes++
+    await options.append?.(rows)
+    audit.rows.push(...rows)
+  }
   const services: WorkflowServices = {
     log: host.log,
     clock: host.clock,
     subjects: options.subjects ?? new SubjectQueue(),
-    runs: absentStore<RunStore>('stored runs'),
+    runs: callStore(append),
     idempotency: absentStore<IdempotencyStore>('keys of calls'),
+    leaseMillis: 2_000,
     secrets: new SecretBox(async () => []),
     observer: noStepObserver,
     crash: noCrash,
     audit: {
-      append: async (rows) => {
-        audit.writes++
-        await options.append?.(rows)
-        audit.rows.push(...rows)
-      },
+      append,
       appendWithin: async () => false,
       list: async () => ({ rows: [] }),
     },

@@ -13,7 +13,7 @@ function chores(pruned: string[] = []) {
   const made = createChores({
     clock: () => new Date(now),
     stores: {
-      runs: store('runs'),
+      runs: { ...store('runs'), pruneDefinitions: async () => 7 },
       mails: store('mails'),
       idempotency: store('keys'),
       jobRuns: store('jobs'),
@@ -33,7 +33,7 @@ function chores(pruned: string[] = []) {
 
 test('only what has a retention is forgotten', async () => {
   const { made, pruned } = chores()
-  expect(await made.cleanUp({ runs: 30, mails: 1 }, going)).toEqual({ runs: 1, mails: 2, sessions: 4 })
+  expect(await made.cleanUp({ runs: 30, mails: 1 }, going)).toEqual({ runs: 1, definitions: 7, mails: 2, sessions: 4 })
   expect(pruned).toEqual(['runs 2025-01-01', 'mails 2025-01-30'])
   await made.cleanUp({ idempotencyKeys: 1, jobRuns: 2, audit: 3 }, going)
   expect(pruned.slice(2)).toEqual(['keys 2025-01-30', 'jobs 2025-01-29', 'audit 2025-01-28'])

@@ -10,7 +10,7 @@ import type { SessionStore } from '#storage/session-store.ts'
 
 /** What is cleaned up. */
 export interface CleanStores {
-  readonly runs: Pick<RunStore, 'prune'>
+  readonly runs: Pick<RunStore, 'prune' | 'pruneDefinitions'>
   readonly mails: Pick<MailStore, 'prune'>
   readonly idempotency: Pick<IdempotencyStore, 'prune'>
   readonly jobRuns: Pick<JobRunStore, 'prune'>
@@ -42,6 +42,12 @@ export function createChores({ stores, clock, approvals, revokeDue }: ChoreParts
       const { runs, mails, idempotencyKeys, jobRuns, audit } = retention
       const work: readonly (readonly [name: string, days: number | undefined, store: Pruned])[] = [
         ['runs', runs, stores.runs],
+        // Not before the processes that use one had the time to say so.
+        [
+          'definitions',
+          runs === undefined ? undefined : Math.max(1, runs),
+          { prune: (at) => stores.runs.pruneDefinitions(at) },
+        ],
         ['mails', mails, stores.mails],
         ['idempotencyKeys', idempotencyKeys, stores.idempotency],
         ['jobRuns', jobRuns, stores.jobRuns],

@@ -20,12 +20,14 @@ export interface JobParts extends JobServices {
   readonly chores: Chores
   readonly clock: Clock
   readonly log: Logger
+  /** For how long a process holds what it executes before others take it for dead. */
+  readonly leaseMillis: number
   hostFor(name: string, className: string, at: string): ModuleHost
 }
 
 /** Creates the jobs of a configuration and keeps their time until it is closed. When one cannot be created it throws. */
 export async function startJobs({ jobs }: Pick<Configuration, 'jobs'>, parts: JobParts): Promise<JobScheduler> {
-  const { store, worker, meter, chores, clock, log, hostFor } = parts
+  const { store, worker, meter, chores, clock, log, leaseMillis, hostFor } = parts
   const created: ScheduledJob[] = []
   try {
     for (const [name, { job, at, schedule, timeoutMillis }] of jobs) {
@@ -40,7 +42,9 @@ export async function startJobs({ jobs }: Pick<Configuration, 'jobs'>, parts: Jo
     await Promise.allSettled(created.map(({ job }) => job.close?.()))
     throw error
   }
-  return new JobScheduler(created, { store, worker, clock, log, meter }).start()
+  // A job is not as urgent as a run.
+  const times = { leaseMillis: 2 * leaseMillis, sweepMillis: leaseMillis / 2 }
+  return new JobScheduler(created, { store, worker, clock, log, meter }, times).start()
 }
 
 async function create(at: string, make: () => Promise<Job>): Promise<Job> {

@@ -1,4 +1,5 @@
-import type { AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import { CallRecord } from '#engine/workflow/call-record.ts'
 import { CollectedEffects } from '#engine/workflow/collected-effects.ts'
 import { runEffects, type StepWish } from '#engine/workflow/run-effects.ts'
 import { failureOf, logFailure } from '#engine/workflow/run-failure.ts'
@@ -12,10 +13,11 @@ import { type DefinitionOf, type Position, type WaitOutcome, walk } from '#engin
 import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import type { TargetChange } from '#sdk/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import type { TaskOutcome } from '#sdk/workflow-task.ts'
 import type { IdempotentAnswer } from '#storage/idempotency-store.ts'
-import type { NewRun, RunEffects } from '#storage/run-store.ts'
+import type { FirstState, NewRun, NextState, RunEffects } from '#storage/run-store.ts'
 
 export interface CallParts {
   readonly services: WorkflowServices
@@ -25,6 +27,10 @@ export interface CallParts {
   /** So that the run can be taken up when it is stored. */
   saveDefinitions(): Promise<void>
   readonly deadline: Date | undefined
+  /** The target's changes and their audit are one commit. */
+  auditsWithin(target: string): boolean
+  /** The run is to be found when it has ended. */
+  readonly kept: boolean
   /** What is to be remembered of the answer. */
   answer(result: WorkflowResult): IdempotentAnswer | undefined
 }
@@ -37,13 +43,16 @@ export class CallExecution {
   readonly #state: RunState
   readonly #parts: CallParts
   readonly #trail: AuditTrail
+  readonly #record: CallRecord
   readonly #wishes: StepWish[] = []
   readonly #log = new StepLog()
 
   constructor(state: RunState, parts: CallParts) {
     this.#state = state
     this.#parts = parts
-    this.#trail = auditTrail(state, parts.services.audit)
+    const { services, kept, deadline } = parts
+    this.#trail = auditTrail(state, services.audit)
+    this.#record = new CallRecord(state, { services, trail: this.#trail, kept, deadline })
   }
 
   async run(): Promise<WorkflowResult> {
@@ -64,10 +73,13 @@ export class CallExecution {
       status: wait === undefined ? 'completed' : 'waiting',
       changes: this.#trail.count,
     }
-    if (wait === undefined || failure !== undefined) failure = await this.#record(result, failure)
+    if (wait === undefined || failure !== undefined) failure = await this.#end(result, failure)
     if (failure !== undefined) throw failure
     return result
   }
+
+  readonly #intend = (place: AuditPlace, changes: readonly TargetChange[]): Promise<void> =>
+    this.#record.intend(place, changes)
 
   #runTask(position: Position): TaskOutcome | Promise<TaskOutcome> {
     const started = Date.now()
@@ -80,6 +92,7 @@ export class CallExecution {
     }
     const ended = (outcome: TaskOutcome): TaskOutcome => {
       note(outcome.kind)
+      this.#record.learned()
       if (!effects.isEmpty) this.#wishes.push({ step: number, effects })
       return outcome
     }
@@ -88,7 +101,14 @@ export class CallExecution {
       throw error
     }
     try {
-      const context = stepContext(this.#state, position, { log, clock, trail: this.#trail, effects })
+      const context = stepContext(this.#state, position, {
+        log,
+        clock,
+        trail: this.#trail,
+        effects,
+        auditsWithin: this.#parts.auditsWithin,
+        intend: this.#intend,
+      })
       const outcome = position.step.task.run(context)
       return 'kind' in outcome ? ended(outcome) : outcome.then(ended, failed)
     } catch (error) {
@@ -111,15 +131,20 @@ export class CallExecution {
       timers,
       ...(answer === undefined ? {} : { answer }),
     }
+    const touched = this.#trail.count > 0
     services.crash('before-commit')
-    await services.runs.start(
-      {
-        ...run,
-        state: undecidable ? { state: 'ready', due: { inMillis: 0 } } : { state: 'waiting' },
-        touched: this.#trail.count > 0,
-      },
-      { effects, ...(approval === undefined ? {} : { approval }) },
-    )
+    if (this.#record.claim !== undefined) {
+      const next: NextState = undecidable
+        ? { state: 'ready', due: { inMillis: 0 }, attempt: 0 }
+        : { state: 'waiting', ...(approval === undefined ? {} : { approval }) }
+      await this.#record.leave(next, { ...run, touched }, effects)
+    } else {
+      const state: FirstState = undecidable ? { state: 'ready', due: { inMillis: 0 } } : { state: 'waiting' }
+      await services.runs.start(
+        { ...run, state, touched },
+        { effects, ...(approval === undefined ? {} : { approval }) },
+      )
+    }
     services.crash('after-commit')
   }
 
@@ -135,8 +160,8 @@ export class CallExecution {
   }
 
   /** Also for a run that failed: what it changed before is in the audit, and access that it gave ends in time. */
-  async #record(result: WorkflowResult, failed: GatewayError | undefined): Promise<GatewayError | undefined> {
-    const { services, prepare } = this.#parts
+  async #end(result: WorkflowResult, failed: GatewayError | undefined): Promise<GatewayError | undefined> {
+    const { prepare } = this.#parts
     const audit = this.#trail.rows
     let failure = failed
     let effects: RunEffects = {}
@@ -147,9 +172,8 @@ export class CallExecution {
     }
     const answer = failure === undefined ? this.#parts.answer(result) : undefined
     try {
-      if (answer !== undefined) await services.runs.record({ ...effects, audit, answer })
-      else if (Object.keys(effects).length > 0) await services.runs.record({ ...effects, audit })
-      else if (audit.length > 0) await services.audit.append(audit)
+      const all = answer === undefined ? { ...effects, audit } : { ...effects, audit, answer }
+      await this.#record.end(failure, all, () => this.#log.take(1))
       return failure
     } catch (error) {
       return this.#unaudited(error, failure)

@@ -1,4 +1,4 @@
-import { ClaimLost } from '#engine/workflow/claimed-run.ts'
+import { ClaimLost } from '#engine/workflow/claim-lost.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { RunClaim, RunStore } from '#storage/run-store.ts'

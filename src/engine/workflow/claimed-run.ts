@@ -1,3 +1,4 @@
+import { ClaimLost } from '#engine/workflow/claim-lost.ts'
 import { type Intent, untold } from '#engine/workflow/intents.ts'
 import { type RetryLimits, retryDelay } from '#engine/workflow/retry-policy.ts'
 import { runEffects } from '#engine/workflow/run-effects.ts'
@@ -8,6 +9,7 @@ import type { BatchEnd, StepBatch } from '#engine/workflow/step-batch.ts'
 import type { StepLog } from '#engine/workflow/step-log.ts'
 import { RunSealer, type StoredForm } from '#engine/workflow/stored-form.ts'
 import { signalFromJson } from '#engine/workflow/task-signal.ts'
+import { isWithinCall, readLostCall, remainingForm } from '#engine/workflow/within-call-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import type { Workflows } from '#engine/workflow/workflows.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -37,6 +39,9 @@ export interface ClaimedRunParts {
   saveRows(rows: readonly AuditRow[]): Promise<void>
 }
 
+/** For so many leases a change that was asked for may still come. */
+const lateLeases = 2
+
 /** One claim on a run: executes step after step, each committed before the next, until the run leaves the worker. */
 export class ClaimedRunExecution {
   readonly #run: ClaimedRun
@@ -62,6 +67,7 @@ export class ClaimedRunExecution {
 
   /** `stepAbort` gives each step its signal. Throws what committing throws. */
   async execute(stepAbort: () => AbortSignal): Promise<void> {
+    if (isWithinCall(this.#run.data)) return await this.#settleLostCall()
     const early = this.#earlyEnd()
     if (early !== undefined) {
       await this.#commit(early, this.#form, {})
@@ -90,6 +96,40 @@ export class ClaimedRunExecution {
     if (attempt <= retries.attempts) return undefined
     const message = `the step was begun ${attempt - 1} times, and whoever executed it never came back`
     return { state: 'incident', incident: { task: 'unknown', code: 'WORKER_LOST', message } }
+  }
+
+  /**
+   * The process that executed the run within its call is gone, and nobody waits for the answer: the audit gets what is
+   * found to be changed, and the run goes no further. What cannot be told by reading is for an administrator.
+   */
+  async #settleLostCall(): Promise<void> {
+    const { id, name, data } = this.#run
+    await this.#parts.use(async (workflows) => {
+      try {
+        const { task, intents, incident } = readLostCall(data)
+        const { there, absent, unknown } = await workflows.find(intents, { id, name })
+        const audit = await this.#confirmed(there)
+        const again = this.#lookAgainIn(absent)
+        if (again !== undefined) {
+          const later: NextState = { state: 'ready', due: { inMillis: again }, attempt: 0 }
+          await this.#commit(later, { data: remainingForm(data, [...absent, ...unknown]) }, { audit })
+          return
+        }
+        const next: NextState =
+          unknown.length === 0 ? { state: 'failed', incident } : this.#incident(unknownOutcome(unknown), task)
+        await this.#commit(next, { data: remainingForm(data, unknown) }, { audit })
+      } catch (error) {
+        await this.#commit(this.#afterFailure(error, 'call'), this.#form, {})
+      }
+    })
+  }
+
+  /** A target that was called goes on although its caller died, so what is not there may still come, for a while. */
+  #lookAgainIn(absent: readonly Intent[]): number | undefined {
+    const { services, leaseMillis } = this.#parts
+    const latest = Math.max(...absent.map(({ time }) => time.getTime()))
+    const left = latest + lateLeases * leaseMillis - services.clock().getTime()
+    return left > 0 ? Math.min(left, leaseMillis) : undefined
   }
 
   async #restore(): Promise<RunState> {
@@ -160,7 +200,9 @@ export class ClaimedRunExecution {
     const common = { steps: log.take(this.#attempt), audit: rows }
     try {
       const form = await this.#sealer.form(saved)
-      const wished = await runEffects(this.#run.id, wishes, (call) => workflows.prepare(call))
+      const { depth } = saved.data
+      const from = typeof depth === 'number' ? depth : 0
+      const wished = await runEffects(this.#run.id, wishes, (call) => workflows.prepare({ ...call, depth: from + 1 }))
       const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
       return await this.#commit(this.#nextState(end), form, { ...wished, ...common, ...timers })
     } catch (error) {
@@ -219,10 +261,9 @@ export class ClaimedRunExecution {
   }
 }
 
-/** The run is another worker's by now. */
-export class ClaimLost extends Error {
-  constructor(run: string) {
-    super(`the claim of run ${run} is lost`)
-    this.name = 'ClaimLost'
-  }
+/** Nobody can tell by reading whether these changes were made. */
+function unknownOutcome(intents: readonly Intent[]): GatewayError {
+  const what = intents.map(({ target, kind, action, attribute }) => `${target}: ${action} ${kind} ${attribute}`)
+  const text = 'the call ended without an answer, and nobody knows whether this was changed'
+  return new GatewayError('WORKFLOW_FAILED', `${text}: ${[...new Set(what)].slice(0, 20).join('; ')}`)
 }

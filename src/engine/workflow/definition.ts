@@ -1,3 +1,4 @@
+import { withTimeLimit } from '#engine/workflow/time-limit.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { WorkflowConfig } from '#sdk/configuration.ts'
 import type { ModuleHost } from '#sdk/host.ts'
@@ -30,7 +31,9 @@ export async function createDefinition(config: WorkflowConfig, host: ModuleHost,
   for (let list = pending.shift(); list !== undefined; list = pending.shift()) {
     const steps: Step[] = []
     for (const [index, prepared] of list.tasks.entries()) {
-      steps.push({ taskType: prepared.taskType, task: scope.own(await prepared.create(host)) })
+      const task = scope.own(await prepared.create(host))
+      const { taskType, timeoutMillis } = prepared
+      steps.push({ taskType, task: timeoutMillis === undefined ? task : withTimeLimit(task, timeoutMillis) })
       for (const branch of ['onSuccess', 'onFailure'] as const) {
         if (prepared[branch].length === 0) continue
         pending.push({ place: branchPlace(list.place, index, branch), tasks: prepared[branch] })

@@ -17,6 +17,8 @@ export interface DefinitionParts {
   readonly store: Pick<RunStore, 'definition' | 'saveDefinitions'>
 }
 
+/** What is in use says so this often at least, so that it is not cleaned up; less than a day, as cleaning up relies on. */
+const usedMillis = 3600_000
 /** Definitions of earlier configurations that are kept ready. */
 const maxOld = 200
 
@@ -30,7 +32,8 @@ export class Definitions {
   readonly #old = new Map<string, Promise<Definition>>()
   readonly #ready = new Map<string, Definition>()
   readonly #scope = new Scope()
-  readonly #saved = new Set<string>()
+  /** When they were saved last. */
+  readonly #saved = new Map<string, number>()
 
   constructor(parts: DefinitionParts) {
     this.#parts = parts
@@ -63,12 +66,13 @@ export class Definitions {
     const missing: { name: string; hash: string; body: string }[] = []
     for (const [name, hash] of pins) {
       const config = this.#parts.configuration.workflows.get(name)
-      if (config?.hash === hash && !this.#saved.has(keyOf(name, hash)))
+      const saved = this.#saved.get(keyOf(name, hash)) ?? Number.NEGATIVE_INFINITY
+      if (config?.hash === hash && performance.now() - saved > usedMillis)
         missing.push({ name, hash, body: config.source })
     }
     if (missing.length === 0) return
     await this.#parts.store.saveDefinitions(missing)
-    for (const { name, hash } of missing) this.#saved.add(keyOf(name, hash))
+    for (const { name, hash } of missing) this.#saved.set(keyOf(name, hash), performance.now())
   }
 
   /** Makes `get` give these. Throws WORKFLOW_FAILED, saying why, when one cannot be had any more. */

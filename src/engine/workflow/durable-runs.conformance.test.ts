@@ -246,15 +246,15 @@ onEachDatabase('durable runs', (freshUrl) => {
       const tasks = {
         long: async () => {
           executed++
-          await delay(700)
+          await delay(2_200)
           return next
         },
       }
       const options = { workflows: { w: [{ taskType: 'long' }] }, tasks }
       const [one, two] = [await openDurable(url, options), await openDurable(url, options)]
       const { id } = await one.run('w', asynchronous)
-      one.worker({ leaseMillis: 200 })
-      two.worker({ leaseMillis: 200 })
+      one.worker({ leaseMillis: 1_000 })
+      two.worker({ leaseMillis: 1_000 })
       expect(await one.settled(id)).toMatchObject({ state: 'completed', fence: 1 })
       expect(executed).toBe(1)
     })
@@ -767,6 +767,27 @@ onEachDatabase('durable runs', (freshUrl) => {
     await delay(100)
     expect((await process.storage.audit.list({ workflowId: id, limit: 10 })).rows.length).toBe(1)
     expect((await process.storage.runs.steps(id)).length).toBe(1)
+  })
+
+  test('a clock that is set back changes nothing: runs are due, claimed and taken over by the clock of the database', async () => {
+    const url = await freshUrl()
+    const store = new MemoryTarget()
+    const options = { workflows: { w: [addMail, provision()] }, targets: { store } }
+    let offset = 0
+    const clock = (): Date => new Date(Date.now() + offset)
+    const process = await openDurable(url, options, { changed: () => ({ clock }) })
+    const { id } = await process.run('w', { ...asynchronous, deadline: new Date(Date.now() + 60_000) })
+    offset = -24 * 3600_000
+    // Somebody else has claimed it, and died.
+    await process.storage.runs.claim('dead', 1, 300)
+    const behind = await process.run('w', asynchronous)
+    process.worker({ leaseMillis: 300 })
+    await process.settled(id, 'completed')
+    await process.settled(behind.id, 'completed')
+    expect(store.methods().filter((method) => method === 'createUser')).toHaveLength(1)
+    const [first, second] = [await process.storage.runs.get(id), await process.storage.runs.get(behind.id)]
+    expect(first?.ended?.getTime()).toBeLessThanOrEqual(second?.ended?.getTime() ?? 0)
+    expect((await process.storage.audit.verify()).problems).toEqual([])
   })
 
   test('runs that the last process left are taken up at once, where there is one process', async () => {

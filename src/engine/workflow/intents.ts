@@ -1,6 +1,8 @@
+import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { SavedObject } from '#engine/workflow/saved-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { TargetChange } from '#sdk/target.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 
 /**
@@ -8,7 +10,10 @@ import type { AuditRow } from '#storage/audit-store.ts'
  * target is called: when nobody learns what came of the call, the next attempt finds by reading that the change is there,
  * and the audit gets its row all the same.
  */
-export type Intent = AuditRow
+export interface Intent extends AuditRow {
+  /** The group that it is about, where it is not about the user. */
+  readonly group?: string
+}
 
 const maxIntents = 5_000
 
@@ -19,7 +24,7 @@ export const intentsToJson = (intents: readonly Intent[]): JsonObject[] =>
     workflow: { ...workflow },
   }))
 
-const optional = ['caller', 'value', 'requestId', 'approval', 'reason'] as const
+const optional = ['caller', 'value', 'requestId', 'approval', 'reason', 'group'] as const
 
 /** Throws WORKFLOW_FAILED for anything that was not written by `intentsToJson`. */
 export function intentsFromJson(list: readonly JsonValue[]): Intent[] {
@@ -40,7 +45,7 @@ export function intentsFromJson(list: readonly JsonValue[]): Intent[] {
       kind: saved.oneOf('kind', ['entry', 'attribute', 'group']),
       action: saved.oneOf('action', ['add', 'replace', 'delete']),
       attribute: saved.text('attribute'),
-      ...(Object.fromEntries(given) as Partial<AuditRow>),
+      ...(Object.fromEntries(given) as Partial<Intent>),
     }
   })
 }
@@ -52,6 +57,13 @@ const sameChange = (a: AuditRow, b: AuditRow): boolean =>
   a.attribute === b.attribute &&
   a.value === b.value &&
   a.subject === b.subject
+
+/** As rows that are not in the audit yet. */
+export const intentsOf = (trail: AuditTrail, place: AuditPlace, changes: readonly TargetChange[]): Intent[] =>
+  trail.rowsOf(place, changes).map((row, i) => {
+    const group = changes[i]?.group
+    return group === undefined ? row : { ...row, group }
+  })
 
 /** Those that no row tells of. An intent that was repeated is told once. */
 export function untold(intents: readonly Intent[], rows: readonly AuditRow[]): Intent[] {

@@ -9,14 +9,24 @@ import { newId } from '#kernel/ids.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import type { WorkflowUser } from '#sdk/workflow-task.ts'
 
-/** The run that a call asks for, before its first step. The caller's user stays untouched. Throws BAD_REQUEST. */
+/** Runs that may start one another: a workflow that starts itself must come to an end. */
+const maxDepth = 16
+
+/**
+ * The run that a call asks for, before its first step. The caller's user stays untouched. Throws BAD_REQUEST, and
+ * WORKFLOW_FAILED when too many runs started one another.
+ */
 export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): RunState {
   if (call.user.userID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for a user without a login')
   if (call.newUserID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for an empty new login')
+  const { caller, reason, requestId, depth = 0 } = call
+  if (depth > maxDepth) {
+    const text = `workflow "${call.name}" was not started: more than ${maxDepth} runs started one another`
+    throw new GatewayError('WORKFLOW_FAILED', text)
+  }
   const id = newId()
   const request = createRequestMap(call.params)
   request.set('WORKFLOW_ID', id)
-  const { caller, reason, requestId } = call
   return {
     id,
     workflow: call.name,
@@ -30,6 +40,7 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
     frames: [rootFrame(definition)],
     pins,
     steps: 0,
+    ...(depth === 0 ? {} : { depth }),
   }
 }
 

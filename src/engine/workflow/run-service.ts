@@ -1,6 +1,7 @@
 import { RunInterventions } from '#engine/workflow/interventions.ts'
 import { isAsynchronous } from '#engine/workflow/request-map.ts'
 import type { Runs } from '#engine/workflow/runs.ts'
+import { isWithinCall } from '#engine/workflow/within-call-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { accepted, type Workflows } from '#engine/workflow/workflows.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
@@ -8,8 +9,8 @@ import type { CallKey, RunStart } from '#sdk/runs.ts'
 import type { RunStatus, WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import type { NewRun, StartOutcome } from '#storage/run-store.ts'
 
-/** How long a synchronous call with a key may take before the same call may be made again. */
-const answerMillis = 10 * 60_000
+/** How long a synchronous call with a key may take before the same call may be made again, since its process died. */
+const answerMillis = 2 * 60_000
 
 /** Runs as one configuration sees them. */
 export class RunService extends RunInterventions implements Runs {
@@ -42,8 +43,8 @@ export class RunService extends RunInterventions implements Runs {
     const reservation = await idempotency.reserve({ ...key, run: state.id }, answerMillis)
     if (reservation.kind !== 'reserved') {
       // A stored run that began by this key has no answer but that it was accepted; a call under way has none at all.
-      const stored = reservation.kind === 'repeated' && (await this.get(reservation.run)) !== undefined
-      return repeated(reservation, stored)
+      const run = reservation.kind === 'repeated' ? await this.get(reservation.run) : undefined
+      return repeated(reservation, run !== undefined && !isWithinCall(run.data))
     }
     try {
       return { kind: 'started', result: await workflows.runNow(call, state, key) }

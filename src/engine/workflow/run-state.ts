@@ -31,6 +31,8 @@ export interface RunState {
   readonly pins: ReadonlyMap<string, string>
   /** Steps begun so far. The number of a step is the same in every attempt of it. */
   steps: number
+  /** How many runs started one another before this one. */
+  readonly depth?: number
   /** What the next step waited for. */
   signal?: TaskSignal
   /** What earlier attempts of the next step were about to change, and nobody knows whether they did. */

@@ -19,7 +19,7 @@ export interface WorkerLimits extends ClaimTimes {
   readonly retries: RetryLimits
 }
 
-const defaultLimits: WorkerLimits = {
+export const defaultLimits: WorkerLimits = {
   atOnce: 16,
   leaseMillis: 30_000,
   stepMillis: 5 * 60_000,

@@ -14,6 +14,8 @@ export interface RunServices {
   readonly effects: StepEffects
   /** Told when the step is about to call a target. */
   readonly onTarget?: () => void
+  /** The target's changes and their audit are one commit, so that none need be written down before. */
+  readonly auditsWithin?: (target: string) => boolean
   /** Told what is about to be asked of the target, where that is to be written down before. */
   readonly intend?: (place: AuditPlace, changes: readonly TargetChange[]) => Promise<void>
   /** Aborted when whoever executes the step may not any more, or when it takes too long. */
@@ -40,7 +42,9 @@ export function stepContext(state: RunState, position: Position, services: RunSe
     log,
     audit: (change) => services.trail.add(place(target), change),
     auditWithin: (transaction, changes) => services.trail.appendWithin(transaction, place(target), changes),
-    ...(intend === undefined ? {} : { intend: (changes) => intend(place(target), changes) }),
+    ...(intend === undefined || services.auditsWithin?.(target) === true
+      ? {}
+      : { intend: (changes) => intend(place(target), changes) }),
     ...(services.abort === undefined ? {} : { signal: services.abort }),
   })
   const { signal } = state

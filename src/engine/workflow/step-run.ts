@@ -1,6 +1,6 @@
 import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { CollectedEffects } from '#engine/workflow/collected-effects.ts'
-import type { Intent } from '#engine/workflow/intents.ts'
+import { type Intent, intentsOf } from '#engine/workflow/intents.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { stepContext } from '#engine/workflow/step-context.ts'
 import { type Position, positionText } from '#engine/workflow/walk.ts'
@@ -87,14 +87,15 @@ export class StepRun {
       onTarget: () => {
         this.#calledTarget = true
       },
+      auditsWithin: (target: string) => this.#parts.auditsWithin(target),
       intend: (place: AuditPlace, changes: readonly TargetChange[]) => this.#intend(place, changes),
     }
     return await this.#position.step.task.run(stepContext(this.#state, this.#position, context))
   }
 
   async #intend(place: AuditPlace, changes: readonly TargetChange[]): Promise<void> {
-    if (changes.length === 0 || this.#parts.auditsWithin(place.target)) return
-    this.intents.push(...this.#trail.rowsOf(place, changes))
+    if (changes.length === 0) return
+    this.intents.push(...intentsOf(this.#trail, place, changes))
     await this.#parts.intend(this.intents)
   }
 }

@@ -19,6 +19,8 @@ export interface WorkflowServices {
   readonly runs: RunStore
   readonly idempotency: IdempotencyStore
   readonly secrets: SecretBox
+  /** For how long a process holds what it executes before others take it for dead. */
+  readonly leaseMillis: number
   readonly observer: StepObserver
   readonly crash: CrashHook
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { TaskContext } from '#sdk/workflow-task.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { recordingLogger, startWorkflows } from '#testing/workflow-fixture.ts'
 
@@ -177,15 +178,17 @@ describe('failure', () => {
   })
 
   test('when the run and its audit both fail, both causes are kept', async () => {
-    const store = new MemoryTarget()
     const broken = new GatewayError('TARGET_FAILED', 'no')
-    store.before = ({ method }) => {
-      if (method === 'deleteUser') throw broken
+    const tasks = {
+      half: ({ forTarget }: TaskContext) => {
+        forTarget('store').audit({ subject: 'entry', action: 'add', attribute: 'userID', value: 'x' })
+        throw broken
+      },
     }
     const lost = new Error('disk full')
-    const workflows = { w: [provision(), { taskType: 'delete', target: 'store' }] }
     const append = () => Promise.reject(lost)
-    const { run } = await startWorkflows({ workflows, targets: { store }, append })
+    const targets = { store: new MemoryTarget() }
+    const { run } = await startWorkflows({ workflows: { w: [{ taskType: 'half' }] }, tasks, targets, append })
     const error = await run('w').catch((thrown: unknown) => thrown)
     expect(((error as Error).cause as AggregateError).errors).toEqual([broken, lost])
   })

@@ -2,6 +2,8 @@ import { createTargetMappings, withMappings } from '#engine/provisioning/target-
 import { CallExecution, resultToJson } from '#engine/workflow/call-execution.ts'
 import { createDefinition, type Definition } from '#engine/workflow/definition.ts'
 import { Definitions } from '#engine/workflow/definitions.ts'
+import { type FoundIntents, findIntents } from '#engine/workflow/found-intents.ts'
+import type { Intent } from '#engine/workflow/intents.ts'
 import { isAsynchronous } from '#engine/workflow/request-map.ts'
 import { runOf } from '#engine/workflow/run-call.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
@@ -13,6 +15,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { buildScoped, type Closable, type Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { ModuleHost, WorkflowStarter } from '#sdk/host.ts'
+import type { Target } from '#sdk/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import type { IdempotencyKey } from '#storage/idempotency-store.ts'
 import type { NewRun, RunEffects, StartOutcome } from '#storage/run-store.ts'
@@ -37,8 +40,8 @@ export async function createWorkflows(
     return scope.own(new Definitions({ configuration, created, hostFor: taskHost, store: services.runs }))
   })
   const { targets } = hostFor('', '')
-  const auditsWithin = (target: string): boolean => targets.get(target).auditsWithin ?? false
-  return new Workflows(definitions, services, approvals, auditsWithin, scope)
+  const target = (name: string): Target => targets.get(name)
+  return new Workflows(definitions, services, approvals, target, scope)
 }
 
 /** A call that is to be answered as the first time when it comes again. */
@@ -51,7 +54,9 @@ export class Workflows implements WorkflowStarter, Closable {
   readonly #definitions: Definitions
   readonly #services: WorkflowServices
   readonly #approvals: ApprovalOpener
-  readonly #auditsWithin: (target: string) => boolean
+  readonly #target: (name: string) => Target
+  /** Whether a target's changes and their audit are one commit, by its name. */
+  readonly #auditing = new Map<string, boolean>()
   readonly #scope: Scope
   #active = 0
   #closing = false
@@ -61,13 +66,13 @@ export class Workflows implements WorkflowStarter, Closable {
     definitions: Definitions,
     services: WorkflowServices,
     approvals: ApprovalOpener,
-    auditsWithin: (target: string) => boolean,
+    target: (name: string) => Target,
     scope: Scope,
   ) {
     this.#definitions = definitions
     this.#services = services
     this.#approvals = approvals
-    this.#auditsWithin = auditsWithin
+    this.#target = target
     this.#scope = scope
   }
 
@@ -91,7 +96,9 @@ export class Workflows implements WorkflowStarter, Closable {
           services: this.#services,
           definitions: (name, hash) => this.#definitions.get(name, hash),
           approvals: this.#approvals,
-          prepare: (started) => this.prepare(started),
+          prepare: (started) => this.prepare({ ...started, depth: (state.depth ?? 0) + 1 }),
+          auditsWithin: this.#auditsWithin,
+          kept: call.kept ?? false,
           saveDefinitions: () => this.#definitions.save(state.pins),
           deadline: call.deadline,
           answer: (result) => key && { scope: key.scope, key: key.key, run: state.id, response: resultToJson(result) },
@@ -122,6 +129,12 @@ export class Workflows implements WorkflowStarter, Closable {
     await this.#definitions.load(state.pins)
   }
 
+  /** What of that happened, as far as it can be told by reading. Throws what targets throw. */
+  async find(intents: readonly Intent[], run: { readonly id: string; readonly name: string }): Promise<FoundIntents> {
+    const { log } = this.#services
+    return await this.#counted(run.name, () => findIntents(intents, { target: this.#target, workflow: run, log }))
+  }
+
   /** Executes steps of a stored run up to what is to be committed. */
   step(state: RunState, control: BatchControl): Promise<StepBatch> {
     return this.#counted(state.workflow, () =>
@@ -140,6 +153,19 @@ export class Workflows implements WorkflowStarter, Closable {
     this.#closing = true
     if (this.#active > 0) await this.#drain()
     await this.#scope.close()
+  }
+
+  /** Tasks may also name what is no target, such as themselves. */
+  readonly #auditsWithin = (target: string): boolean => {
+    const known = this.#auditing.get(target)
+    if (known !== undefined) return known
+    try {
+      const audits = this.#target(target).auditsWithin ?? false
+      this.#auditing.set(target, audits)
+      return audits
+    } catch {
+      return false
+    }
   }
 
   async #counted<T>(name: string, work: () => Promise<T>): Promise<T> {

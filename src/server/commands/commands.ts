@@ -38,6 +38,10 @@ export const commands: Readonly<Record<string, Command>> = {
     about: 'tell the runs of workflows, and retry, skip or cancel what went wrong',
     load: async () => (await import('#server/commands/workflow.ts')).workflowCommand,
   },
+  mail: {
+    about: 'tell the mails that were given up or may not have arrived, and send them again',
+    load: async () => (await import('#server/commands/mail.ts')).mailCommand,
+  },
   audit: {
     about: 'verify, read, export and prune the audit',
     load: async () => (await import('#server/commands/audit.ts')).auditCommand,

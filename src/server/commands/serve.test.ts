@@ -24,6 +24,10 @@ test.each([
   [['--config', folder, '--tls-cert', join(folder, 'none'), '--tls-key', keyFile], '--tls-cert: ENOENT'],
   [['--config', folder, '--tls-cert', noPem, '--tls-key', keyFile], 'it is not a PEM file'],
   [['--config', folder, '--database', 'mysql://x'], '--database: a database address starts with'],
+  [['--config', folder, '--workflow-attempts', '0'], '--workflow-attempts must be a whole number from 1 to 100'],
+  [['--config', folder, '--workflow-lease-seconds', '1'], '--workflow-lease-seconds must be a whole number from 5'],
+  [['--config', folder, '--workflow-step-seconds', 'long'], '--workflow-step-seconds must be'],
+  [['--config', folder, '--workflow-parallel', '1e3'], '--workflow-parallel must be'],
   [['--config', folder, '--prt', '1'], "Unknown option '--prt'\n"],
 ])('wrong usage starts nothing and names the option: %j', async (args, message) => {
   const errors: string[] = []

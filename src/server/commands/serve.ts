@@ -6,8 +6,9 @@ import { pino } from 'pino'
 import { createAccessLog } from '#server/access-log.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
+import { readWorkflowLimits, workflowLimitOptions, workflowLimitUsage } from '#server/commands/workflow-limits.ts'
 import { ConfigurationRefused } from '#server/configuration-refused.ts'
-import { type Gateway, startGateway } from '#server/gateway.ts'
+import { type Gateway, startGateway, type WorkflowLimits } from '#server/gateway.ts'
 import { parseHostPort } from '#server/host-port.ts'
 import { createLogger, type LogLevel, logLevels } from '#server/log.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
@@ -25,7 +26,8 @@ const usage = `Usage: gatehouse serve --config DIR [OPTIONS]
   --tls-key F           its private key, PEM
   --trusted-proxy CIDR  whose X-Forwarded-* headers are believed; may repeat
   --log-level LEVEL     ${logLevels.join(', ')} (info)
-  --drain-seconds N     how long requests under way may take after SIGTERM (20)`
+  --drain-seconds N     how long requests under way may take after SIGTERM (20)
+${workflowLimitUsage}`
 
 const options = {
   config: { type: 'string' },
@@ -39,6 +41,7 @@ const options = {
   'trusted-proxy': { type: 'string', multiple: true },
   'log-level': { type: 'string', default: 'info' },
   'drain-seconds': { type: 'string', default: '20' },
+  ...workflowLimitOptions,
 } as const
 
 export async function serveCommand(args: string[], io: CommandIo): Promise<number> {
@@ -67,6 +70,12 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
     ['--tls-key', () => keyFile === undefined || createPrivateKey(readFileSync(keyFile))],
   ])
   if (wrongOption !== undefined) return wrong(wrongOption)
+  let workflowLimits: WorkflowLimits
+  try {
+    workflowLimits = readWorkflowLimits(values)
+  } catch (error) {
+    return wrong(reasonOf(error))
+  }
   const listenUrl = `${certFile === undefined ? 'http' : 'https'}://${values.listen}`
 
   const configFolder = resolve(values.config)
@@ -83,6 +92,7 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
       metrics: values.metrics === 'off' ? undefined : values.metrics,
       tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
       trustedProxies: values['trusted-proxy'] ?? [],
+      workflowLimits,
       log,
       accessLog,
     })

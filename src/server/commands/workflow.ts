@@ -137,7 +137,9 @@ const intervene =
 async function findRun({ runs }: Storage, id: string): Promise<Run> {
   const run = await runs.get(id)
   if (run !== undefined) return run
-  throw new Error(`there is no stored run "${id}"; one that ended within its call stands in the audit only`)
+  throw new Error(
+    `there is no stored run "${id}"; one that a SCIM call asked for and that ended within it stands in the audit only`,
+  )
 }
 
 async function readStory({ runs, approvals }: Storage, { data: _, ...run }: Run): Promise<RunStory> {

@@ -71,6 +71,23 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     expect(await two.runs.definition('other')).toBeUndefined()
   })
 
+  test('a definition that nobody uses any more is forgotten; one that an open run is pinned to is not', async () => {
+    const { one, two, sql } = await open()
+    const body = 'tasks'
+    const names = ['own', 'called', 'old', 'ended', 'touched']
+    await one.runs.saveDefinitions(names.map((hash) => ({ hash, name: hash, body })))
+    await sql('update definitions set created = 1000')
+    await one.runs.start(newRun('a', { definition: 'own', data: { pins: [['c', 'called']] } }))
+    await one.runs.start(newRun('b', { definition: 'ended', state: { state: 'completed' } }))
+    await one.runs.start(newRun('c', { definition: 'x', data: { withinCall: true } }))
+    await two.runs.saveDefinitions([{ hash: 'touched', name: 'touched', body: 'other' }])
+    expect(await two.runs.pruneDefinitions(new Date(1000))).toBe(0)
+    expect(await two.runs.pruneDefinitions(new Date(2000))).toBe(2)
+    expect(await sql('select hash from definitions order by hash')).toMatchObject(
+      ['called', 'own', 'touched'].map((hash) => ({ hash })),
+    )
+  })
+
   test('everything that a step leads to is committed together', async () => {
     const { one, two } = await open()
     await one.runs.start(newRun('a', { secret: 'sealed' }))

@@ -1,4 +1,11 @@
-import type { MigrationPlan, SqlClient, SqlDialect, SqlQuery, SqlTransaction } from '#storage/sql/sql-client.ts'
+import type {
+  Durability,
+  MigrationPlan,
+  SqlClient,
+  SqlDialect,
+  SqlQuery,
+  SqlTransaction,
+} from '#storage/sql/sql-client.ts'
 
 /**
  * A database that is connected to when it is first used. What fails then is thrown to whoever used it, and tried again
@@ -20,8 +27,8 @@ export class LazyClient implements SqlClient {
     return (this.#client ?? (await this.open())).query(query)
   }
 
-  async transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
-    return (this.#client ?? (await this.open())).transaction(work)
+  async transaction<T>(work: (tx: SqlTransaction) => Promise<T>, durable?: Durability): Promise<T> {
+    return (this.#client ?? (await this.open())).transaction(work, durable)
   }
 
   owns(transaction: object): transaction is SqlTransaction {

@@ -6,14 +6,16 @@ import type { SqlTransaction, SqlValue } from '#storage/sql/sql-client.ts'
 
 const queue = 'gatehouse-runs'
 /** Small batches, so that of many calls every process hears some. */
-const polling = { batchSize: 50, pollingIntervalSeconds: 1, burstWhenBatchFull: true } as const
+const polling = { batchSize: 2, pollingIntervalSeconds: 1 } as const
+/** Whoever hears one call claims all that it can, so that more calls within this time say nothing new. */
+const pauseMillis = 200
 /** A job is only a call. One that nobody heard is of no use later: by then the workers have looked by themselves. */
 const jobOptions = { retryLimit: 0, expireInSeconds: 60, retentionSeconds: 60, deleteAfterSeconds: 60 }
 
 /**
  * Wakes the workers of all processes on one PostgreSQL, through pg-boss in a schema of its own: the job is sent by the
- * transaction that makes runs ready, so it is there exactly when they are. The workers of this process hear of the
- * commit directly. While pg-boss cannot be used, only they do, and the others look by themselves.
+ * transaction that makes runs ready, so it is there exactly when they are; of many such transactions only one in a while
+ * sends it. The workers of this process hear of the commit directly. While pg-boss cannot be used, only they do, and the others look by themselves.
  */
 export class PgBossWakeUp implements RunWakeUp {
   readonly #url: string
@@ -23,6 +25,10 @@ export class PgBossWakeUp implements RunWakeUp {
   #usable = false
   #closed = false
   #wake: (() => void) | undefined
+  #called = Number.NEGATIVE_INFINITY
+  #later: NodeJS.Timeout | undefined
+  /** Of transactions that have sent a call. */
+  readonly #calling = new WeakSet<readonly string[]>()
 
   constructor(url: string, log: Logger, schema = 'gatehouse_boss') {
     this.#url = url
@@ -30,8 +36,9 @@ export class PgBossWakeUp implements RunWakeUp {
     this.#schema = schema
   }
 
-  async inTransaction(tx: SqlTransaction): Promise<void> {
-    if (this.#boss === undefined || !this.#usable) return
+  async inTransaction(tx: SqlTransaction, runs: readonly string[]): Promise<void> {
+    if (this.#boss === undefined || !this.#usable || performance.now() - this.#called < pauseMillis) return
+    this.#calling.add(runs)
     try {
       await this.#boss.send(queue, null, { ...jobOptions, db: within(tx) })
     } catch (cause) {
@@ -42,8 +49,22 @@ export class PgBossWakeUp implements RunWakeUp {
     }
   }
 
-  committed(): void {
+  committed(runs: readonly string[]): void {
     this.#wake?.()
+    if (this.#calling.has(runs)) this.#called = performance.now()
+    else this.#callLater()
+  }
+
+  /** What was committed without a call is called for at the end of the pause. */
+  #callLater(): void {
+    if (!this.#usable || this.#later !== undefined) return
+    this.#later = setTimeout(() => {
+      this.#later = undefined
+      if (!this.#usable) return
+      this.#called = performance.now()
+      this.#boss?.send(queue, null, jobOptions).catch((err: unknown) => this.#log.debug('pg-boss', { err }))
+    }, pauseMillis)
+    this.#later.unref()
   }
 
   async start(wake: () => void): Promise<void> {
@@ -75,6 +96,7 @@ export class PgBossWakeUp implements RunWakeUp {
     this.#closed = true
     this.#usable = false
     this.#wake = undefined
+    clearTimeout(this.#later)
     await this.#stop()
   }
 

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { isConnectionLoss, isRetryable, postgresError } from '#storage/sql/postgres-errors.ts'
-import type { MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/sql/sql-client.ts'
+import type { Durability, MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/sql/sql-client.ts'
 
 const maxAttempts = 8
 /** Any number that no other program uses as an advisory lock in the same database. */
@@ -14,6 +14,11 @@ const bigintOid = 20
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format: 'text' | 'binary') =>
     oid === bigintOid ? Number : pg.types.getTypeParser(oid, format)) as pg.CustomTypesConfig['getTypeParser'],
+}
+
+const beginnings: Readonly<Record<Durability, string>> = {
+  now: 'begin',
+  soon: 'begin; set local synchronous_commit = off',
 }
 
 /** A PostgreSQL database, by a pool of connections that are made when they are needed. */
@@ -49,8 +54,8 @@ export class PostgresClient implements SqlClient {
     return this.#counted(() => this.#read(query))
   }
 
-  transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
-    return this.#counted(() => this.#repeat(work))
+  transaction<T>(work: (tx: SqlTransaction) => Promise<T>, durable: Durability = 'now'): Promise<T> {
+    return this.#counted(() => this.#repeat(work, durable))
   }
 
   async #read<R>(query: SqlQuery<R>): Promise<R[]> {
@@ -67,10 +72,10 @@ export class PostgresClient implements SqlClient {
     }
   }
 
-  async #repeat<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
+  async #repeat<T>(work: (tx: SqlTransaction) => Promise<T>, durable: Durability): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#attempt(work)
+        return await this.#attempt(work, durable)
       } catch (error) {
         if (!isRetryable(error) || attempt >= maxAttempts) throw postgresError(error)
         await delay(Math.random() * 10 * 2 ** attempt)
@@ -87,7 +92,7 @@ export class PostgresClient implements SqlClient {
   }
 
   #runMigrations(plan: MigrationPlan): Promise<void> {
-    return this.#withConnection(async (connection) => {
+    return this.#withConnection(beginnings.now, async (connection) => {
       await connection.query("set local lock_timeout = '60s'; set local statement_timeout = '10min'")
       await connection.query({ text: 'select pg_advisory_xact_lock($1)', values: [migrationLock] })
       await plan(new PostgresTransaction(this, connection), async (script) => {
@@ -116,8 +121,8 @@ export class PostgresClient implements SqlClient {
     }
   }
 
-  #attempt<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
-    return this.#withConnection(async (connection) => {
+  #attempt<T>(work: (tx: SqlTransaction) => Promise<T>, durable: Durability): Promise<T> {
+    return this.#withConnection(beginnings[durable], async (connection) => {
       const tx = new PostgresTransaction(this, connection)
       try {
         return await work(tx)
@@ -128,11 +133,11 @@ export class PostgresClient implements SqlClient {
   }
 
   /** Runs `work` between begin and commit; errors come out as the driver threw them. */
-  async #withConnection<T>(work: (connection: pg.PoolClient) => Promise<T>): Promise<T> {
+  async #withConnection<T>(begin: string, work: (connection: pg.PoolClient) => Promise<T>): Promise<T> {
     const connection = await this.#pool.connect()
     let broken = false
     try {
-      await connection.query('begin')
+      await connection.query(begin)
       const result = await work(connection)
       await connection.query('commit')
       return result

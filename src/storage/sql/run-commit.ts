@@ -20,11 +20,15 @@ export async function commitStep(tx: SqlTransaction, step: StepCommit): Promise<
     await insertApproval(tx, run.id, next.approval, now)
   }
   await finishTimers(tx, effects.doneTimers ?? [])
-  if (ends.has(state)) await endTimersOfRun(tx, run.id)
+  if (ends.has(state) && !endsTimers(tx, step)) await endTimersOfRun(tx, run.id)
   const started = await writeEffects(tx, effects, now, run.id)
   const own = state === 'ready' && next.state === 'ready' && isNow(next) ? [run.id] : []
   return { value: state, ready: [...own, ...following, ...started] }
 }
+
+/** The statement that ends the run ends its timers too, unless one of them has to be there still. */
+const endsTimers = ({ dialect }: SqlTransaction, { effects }: StepCommit): boolean =>
+  dialect === 'postgres' && effects.doneTimers === undefined
 
 interface Moved {
   readonly state: RunState
@@ -36,12 +40,13 @@ interface Moved {
 /** Undefined when the claim is void, or when the run's end was asked for. */
 async function move(
   tx: SqlTransaction,
-  { run, data, secret, touched }: StepCommit,
+  step: StepCommit,
   next: NextState,
   despiteCancel = false,
 ): Promise<Moved | undefined> {
   const { keep, leave } = runStatements(tx.dialect)
-  const { id, fence } = run
+  const { data, secret, touched } = step
+  const { id, fence } = step.run
   const { state } = next
   const final = ends.has(state)
   const common = {
@@ -62,6 +67,7 @@ async function move(
       attempt: state === 'ready' ? next.attempt : 0,
       incident: 'incident' in next ? JSON.stringify(next.incident) : null,
       final: final ? 1 : 0,
+      ends_timers: final && endsTimers(tx, step) ? 1 : 0,
       despite_cancel: despiteCancel || final ? 1 : 0,
       ...whenValues(state === 'ready' ? next.due : { inMillis: 0 }),
     }),

@@ -1,4 +1,5 @@
-import type { NewRun, RunEffects } from '#storage/run-store.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { NewRun, RunClaim, RunEffects } from '#storage/run-store.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixedInserts } from '#storage/sql/queries.ts'
@@ -20,6 +21,14 @@ export async function insertRun(tx: SqlTransaction, run: NewRun): Promise<number
   return row?.created ?? 0
 }
 
+/** It may be claimed. */
+export const isReady = ({ state }: NewRun): boolean => state === undefined || state.state === 'ready'
+
+async function forgetRun(tx: SqlTransaction, { id, fence }: RunClaim): Promise<void> {
+  if ((await tx.run(runStatements(tx.dialect).forget({ id, fence }))) > 0) return
+  throw new GatewayError('VERSION_MISMATCH', `the claim ${fence} of run ${id} is void`)
+}
+
 /**
  * Writes everything that goes along with a run's state; `run` is absent where there is no stored one. The runs that are
  * ready from now on. To come after the run itself was locked and timers were ended; the audit's head, which others may
@@ -36,10 +45,11 @@ export async function writeEffects(
     const rows = effects.steps.map((step) => toStepRow(run, step))
     for (const query of insertSteps(tx.dialect)(rows)) await tx.run(query)
   }
+  if (effects.forgets !== undefined) await forgetRun(tx, effects.forgets)
   if (effects.revokes !== undefined) await revokeGrants(tx, effects.revokes)
   for (const started of effects.starts ?? []) {
     await insertRun(tx, started)
-    if (started.state?.state !== 'waiting') ready.push(started.id)
+    if (isReady(started)) ready.push(started.id)
   }
   if (effects.timers !== undefined) await insertTimers(tx, effects.timers, now)
   if (effects.grants !== undefined) await insertGrants(tx, effects.grants, now)

@@ -65,8 +65,22 @@ export const runReads = perDialect((dialect) => {
       db
         .insertInto('definitions')
         .values({ hash: at('hash'), name: at('name'), body: at('body'), created: now })
-        .onConflict((conflict) => conflict.doNothing()),
+        .onConflict((conflict) => conflict.column('hash').doUpdateSet({ created: now })),
     ),
+    /** Runs name what they are pinned to in their data: pairs of name and hash. */
+    pruneDefinitions: fixed<{ before: number }, unknown>(dialect, (db, at) => {
+      const pinned =
+        dialect === 'sqlite'
+          ? sql`select json_extract(pin.value, '$[1]') from runs, json_each(runs.data, '$.pins') as pin`
+          : sql`select pin.value ->> 1 from runs, jsonb_array_elements(cast(data as jsonb) -> 'pins') as pin(value)`
+      const open = sql.join(unfinished)
+      return {
+        compile: () =>
+          sql`delete from definitions where created < ${at('before')}
+            and hash not in (select definition from runs where state in (${open}))
+            and hash not in (${pinned} where state in (${open}))`.compile(db),
+      }
+    }),
     definition: fixed<{ hash: string }, { name: string; body: string }>(dialect, (db, at) =>
       db.selectFrom('definitions').select(['name', 'body']).where('hash', '=', at('hash')),
     ),

@@ -2,6 +2,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import type {
   Cancellation,
   ClaimedRun,
+  FirstState,
   Incident,
   NewRun,
   Run,
@@ -119,7 +120,7 @@ export interface NewRunValues extends WhenValues {
   readonly id: string
   readonly name: string
   readonly definition: string
-  readonly state: 'ready' | 'waiting'
+  readonly state: FirstState['state']
   readonly subject: string
   readonly subject_key: string
   readonly requestor: string
@@ -132,6 +133,11 @@ export interface NewRunValues extends WhenValues {
   readonly deadline_at: number | null
   readonly deadline_in: number | null
   readonly touched: number
+  /** Attempts and claims so far. */
+  readonly claims: number
+  readonly lease: number | null
+  readonly incident: string | null
+  readonly final: number
 }
 
 /** Throws BAD_REQUEST for a login or an id that the database cannot hold. */
@@ -139,13 +145,14 @@ export function newRunValues(run: NewRun): NewRunValues {
   assertStorable('id of the run', run.id)
   assertStorable('login', run.subject)
   assertStorable('requestor', run.requestor)
-  const due = run.state?.state === 'ready' ? run.state.due : { inMillis: 0 }
+  const first: FirstState = run.state ?? { state: 'ready', due: { inMillis: 0 } }
+  const due = first.state === 'ready' ? first.due : { inMillis: 0 }
   const deadline = run.deadline === undefined ? { due_at: null, due_in: null } : whenValues(run.deadline)
   return {
     id: run.id,
     name: storable(run.name),
     definition: storable(run.definition),
-    state: run.state?.state ?? 'ready',
+    state: first.state,
     subject: run.subject,
     subject_key: lookupKey(run.subject),
     requestor: run.requestor,
@@ -159,6 +166,10 @@ export function newRunValues(run: NewRun): NewRunValues {
     deadline_at: deadline.due_at,
     deadline_in: deadline.due_in,
     touched: run.touched === true ? 1 : 0,
+    claims: first.state === 'running' ? 1 : 0,
+    lease: first.state === 'running' ? first.leaseMillis : null,
+    incident: first.state === 'failed' ? JSON.stringify(first.incident) : null,
+    final: first.state === 'completed' || first.state === 'failed' ? 1 : 0,
   }
 }
 

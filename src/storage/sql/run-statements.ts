@@ -2,8 +2,9 @@ import { sql } from 'kysely'
 import type { RunState } from '#storage/run-store.ts'
 import { databaseNow, type WhenValues, whenSql } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
-import { fixed } from '#storage/sql/queries.ts'
+import { type Builder, fixed, type Place } from '#storage/sql/queries.ts'
 import { type ClaimedRow, type NewRunValues, type SummaryRow, summaryColumns } from '#storage/sql/run-records.ts'
+import type { SqlDialect } from '#storage/sql/sql-client.ts'
 
 /** States in the text of a statement, since partial indexes serve only what the text itself says. */
 const ready = sql.lit<RunState>('ready')
@@ -22,6 +23,8 @@ interface Leave extends Fenced, WhenValues {
   readonly touched: number
   readonly incident: string | null
   readonly final: number
+  /** 1 where the run's timers go with it; only PostgreSQL looks. */
+  readonly ends_timers: number
   /** 1 where a run whose end was asked for may take this state. */
   readonly despite_cancel: number
 }
@@ -31,6 +34,17 @@ interface Keep extends Fenced {
   readonly secret: string | null
   readonly touched: number
   readonly lease: number
+}
+
+/** PostgreSQL can do both in one journey. */
+function endingTimers(dialect: SqlDialect, db: Builder, at: Place<Leave>) {
+  if (dialect === 'sqlite') return db
+  return db.with('ended_timers', (query) =>
+    query
+      .deleteFrom('timers')
+      .where('run', '=', at('id'))
+      .where(sql<boolean>`cast(${at('ends_timers')} as bigint) = 1`),
+  )
 }
 
 /** Statements that move runs from state to state. All times are the database's. */
@@ -55,34 +69,46 @@ export const runStatements = perDialect((dialect) => {
           data: at('data'),
           signal: null,
           secret: at('secret'),
-          attempt: 0,
-          fence: 0,
+          attempt: at('claims'),
+          fence: at('claims'),
           worker: null,
-          lease_until: 0,
+          lease_until: sql<number>`coalesce(${now} + cast(${at('lease')} as bigint), 0)`,
           due: whenSql(now, at('due_at'), at('due_in')),
           deadline: whenSql(now, at('deadline_at'), at('deadline_in')),
-          incident: null,
+          incident: at('incident'),
           cancel: null,
           touched: at('touched'),
           created: now,
           updated: now,
-          ended: null,
+          ended: sql<number | null>`case when cast(${at('final')} as bigint) = 1 then ${now} end`,
         })
         .returning('created'),
     ),
     /**
-     * Of a subject only the first that is ready, and none while one is running. A run whose lease ran out is the one that
-     * is running, so it goes first by itself.
+     * Of a subject only the first that is ready, and none while a worker executes one. A run whose lease ran out is the
+     * one that is running, so it goes first by itself; but one that was executed within its call may not be the only one.
      */
     claim: fixed<{ worker: string; lease: number; limit: number }, ClaimedRow>(dialect, (db, at) =>
       db
         .with('lost', (query) =>
           query
-            .selectFrom('runs')
-            .select('seq')
-            .where('state', '=', running)
-            .where('lease_until', '<=', now)
-            .orderBy('lease_until')
+            .selectFrom('runs as lost')
+            .select('lost.seq')
+            .where('lost.state', '=', running)
+            .where('lost.lease_until', '<=', now)
+            .where(({ not, exists, selectFrom }) =>
+              not(
+                exists(
+                  selectFrom('runs as other')
+                    .select('other.seq')
+                    .whereRef('other.subject_key', '=', 'lost.subject_key')
+                    .where('other.state', '=', running)
+                    .where('other.worker', 'is not', null)
+                    .whereRef('other.seq', '<>', 'lost.seq'),
+                ),
+              ),
+            )
+            .orderBy('lost.lease_until')
             .limit(at('limit'))
             .$if(dialect === 'postgres', (locked) => locked.forUpdate().skipLocked()),
         )
@@ -109,7 +135,8 @@ export const runStatements = perDialect((dialect) => {
                   selectFrom('runs as other')
                     .select('other.seq')
                     .whereRef('other.subject_key', '=', 'run.subject_key')
-                    .where('other.state', '=', running),
+                    .where('other.state', '=', running)
+                    .where('other.worker', 'is not', null),
                 ),
               ),
             )
@@ -174,9 +201,9 @@ export const runStatements = perDialect((dialect) => {
         .where('cancel', 'is', null)
         .returning('updated'),
     ),
-    /** The claim ends. `following` is the run of the same subject that comes next, if any. */
+    /** The claim ends, on PostgreSQL with the run's timers where it is said so. `following` is the run of the same subject that comes next, if any. */
     leave: fixed<Leave, { updated: number; following: string | null }>(dialect, (db, at) =>
-      db
+      endingTimers(dialect, db, at)
         .updateTable('runs')
         .set({
           state: at('state'),
@@ -256,6 +283,10 @@ export const runStatements = perDialect((dialect) => {
             .limit(1)
             .as('following'),
         ),
+    ),
+    /** One that was executed within its call, and so held up nobody. */
+    forget: fixed<Fenced, unknown>(dialect, (db, at) =>
+      db.deleteFrom('runs').where('id', '=', at('id')).where('fence', '=', at('fence')).where('state', '=', running),
     ),
     askToEnd: fixed<{ id: string; cancel: string }, unknown>(dialect, (db, at) =>
       db

@@ -28,6 +28,12 @@ export interface SqlTransaction extends SqlReader {
 export type MigrationPlan = (tx: SqlTransaction, runScript: (script: string) => Promise<void>) => Promise<void>
 
 /**
+ * `soon`: what a crash of the database may undo, together with everything that was committed after it; for claims, which
+ * are worth nothing then. Saves PostgreSQL a flush to disk; SQLite does as for `now`.
+ */
+export type Durability = 'now' | 'soon'
+
+/**
  * A database. Failures are GatewayErrors: CONFLICT for a uniqueness rule, BAD_REQUEST for a value it cannot hold,
  * TARGET_UNREACHABLE when it does not answer, is locked or is full, TARGET_TIMEOUT when a statement takes too long.
  */
@@ -38,7 +44,7 @@ export interface SqlClient extends SqlReader {
    * Settles when the work is durable, or undone as a whole. `work` may run more than once, so it has no effect but
    * through `tx`; it awaits nothing but `tx`, and starts no other transaction, since others wait for it.
    */
-  transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T>
+  transaction<T>(work: (tx: SqlTransaction) => Promise<T>, durable?: Durability): Promise<T>
   /** Whether a transaction that someone holds is one of this client. */
   owns(transaction: object): transaction is SqlTransaction
   /** Runs a plan in one transaction, under a lock against all others who migrate this database. */

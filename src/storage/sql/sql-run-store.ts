@@ -24,7 +24,7 @@ import { insertApproval } from '#storage/sql/approval-writes.ts'
 import { readNow } from '#storage/sql/database-time.ts'
 import { pruneInParts } from '#storage/sql/prune.ts'
 import { commitStep } from '#storage/sql/run-commit.ts'
-import { insertRun, writeEffects } from '#storage/sql/run-effects.ts'
+import { insertRun, isReady, writeEffects } from '#storage/sql/run-effects.ts'
 import { cancelRun, resumeRun, signalRun } from '#storage/sql/run-interventions.ts'
 import { listRuns, runReads } from '#storage/sql/run-reads.ts'
 import { toClaimed, toRun, toStep } from '#storage/sql/run-records.ts'
@@ -77,7 +77,7 @@ export class SqlRunStore implements RunStore {
       if (approval !== undefined) await insertApproval(tx, run.id, approval, now)
       await finishTimers(tx, effects.doneTimers ?? [])
       const others = await writeEffects(tx, effects, now, run.id)
-      const own = run.state?.state === 'waiting' ? [] : [run.id]
+      const own = isReady(run) ? [run.id] : []
       return { value: { kind: 'started' }, ready: [...own, ...others] }
     })
   }
@@ -96,7 +96,7 @@ export class SqlRunStore implements RunStore {
     const query = runStatements(this.#client.dialect).claim({ worker, limit, lease: leaseMillis })
     for (let tries = 1; ; tries++) {
       try {
-        const rows = await this.#client.transaction((tx) => tx.query(query))
+        const rows = await this.#client.transaction((tx) => tx.query(query), 'soon')
         return rows.sort((a, b) => a.due - b.due || a.seq - b.seq).map(toClaimed)
       } catch (error) {
         if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
@@ -107,7 +107,7 @@ export class SqlRunStore implements RunStore {
 
   async renew({ id, fence }: RunClaim, leaseMillis: number): Promise<boolean> {
     const query = runStatements(this.#client.dialect).renew({ id, fence, lease: leaseMillis })
-    return (await this.#client.transaction((tx) => tx.run(query))) > 0
+    return (await this.#client.transaction((tx) => tx.run(query), 'soon')) > 0
   }
 
   async release({ id, fence }: RunClaim): Promise<boolean> {
@@ -173,5 +173,10 @@ export class SqlRunStore implements RunStore {
 
   prune(before: Date): Promise<number> {
     return pruneInParts(this.#client, runReads(this.#client.dialect).prune({ before: before.getTime() }))
+  }
+
+  async pruneDefinitions(before: Date): Promise<number> {
+    const query = runReads(this.#client.dialect).pruneDefinitions({ before: before.getTime() })
+    return await this.#client.transaction((tx) => tx.run(query))
   }
 }

@@ -103,6 +103,8 @@ interface MailTable {
   html: string | null
   notifier: string | null
   state: 'queued' | 'sent' | 'failed'
+  /** When the hand-over of this attempt began; a queued mail that has one and is nobody's is of unknown fate. */
+  handed_over: number | null
   attempt: number
   due: number
   fence: number

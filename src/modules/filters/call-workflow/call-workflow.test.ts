@@ -78,6 +78,7 @@ test('a call of all members runs the workflow for the subject that the named att
   const [call] = runs.calls
   expect({ ...call, user: undefined, params: { ...call?.params } }).toEqual({
     name: 'join',
+    kept: true,
     requestor: 'boss',
     caller: 'svc',
     reason: 'new here',

@@ -100,6 +100,7 @@ class CallWorkflow implements Filter {
       requestor,
       ...(requestor === caller ? {} : { caller }),
       requestId: request.id,
+      kept: true,
     }
     const key = await readCallKey(request, body, { application, mount, caller })
     const result = await this.#run(call, key, request.signal)

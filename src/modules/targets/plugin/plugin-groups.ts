@@ -1,10 +1,11 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { changesOfGroup } from '#sdk/group-changes.ts'
 import type { GroupTarget, Target } from '#sdk/target.ts'
 import { readFlag, readGroup, readOptional } from './plugin-answers.ts'
 import type { PluginCaller } from './plugin-caller.ts'
-import { changesOfGroup, valuesAdded } from './plugin-changes.ts'
+import { valuesAdded } from './plugin-changes.ts'
 import { requireVersion } from './plugin-version.ts'
 import { UserQueue } from './user-queue.ts'
 

@@ -2,6 +2,7 @@ import { noFlow } from '#sdk/flow.ts'
 import { list } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { createGroup } from './change-group.ts'
 import { groupAttributes, readGroupAttributes } from './group-attributes.ts'
 import { groupTarget, readTemplates, renderName, targetParameter } from './group-task.ts'
 
@@ -36,7 +37,7 @@ export default defineCustomTask({
         const values = Object.entries(groupAttributes(attributes, context)).filter(([, held]) => held.length > 0)
         for (const name of names.map((template) => renderName(template, context))) {
           if ((await groups.findGroup(name)) !== undefined) continue
-          await groups.createGroup(name, Object.fromEntries(values), context.forTarget(targetName))
+          await createGroup(groups, name, Object.fromEntries(values), context.forTarget(targetName))
         }
         return next
       },

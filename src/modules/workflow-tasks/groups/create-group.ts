@@ -1,6 +1,7 @@
 import { noFlow } from '#sdk/flow.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { createGroup } from './change-group.ts'
 import { attributesParameter, groupAttributes, readGroupAttributes } from './group-attributes.ts'
 import { groupTarget, namesParameter, readTemplates, renderName, targetParameter } from './group-task.ts'
 
@@ -23,7 +24,7 @@ export default defineCustomTask({
         const groups = groupTarget(target, targetName)
         const values = Object.entries(groupAttributes(attributes, context)).filter(([, list]) => list.length > 0)
         for (const name of names.map((template) => renderName(template, context))) {
-          await groups.createGroup(name, Object.fromEntries(values), context.forTarget(targetName))
+          await createGroup(groups, name, Object.fromEntries(values), context.forTarget(targetName))
         }
         return next
       },

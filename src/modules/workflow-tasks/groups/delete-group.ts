@@ -1,6 +1,7 @@
 import { noFlow } from '#sdk/flow.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { deleteGroup } from './change-group.ts'
 import {
   checkVersionParameter,
   groupTarget,
@@ -32,7 +33,7 @@ export default defineCustomTask({
         const groups = groupTarget(target, targetName)
         const options = isChecked ? takeGroupVersion(context) : {}
         for (const name of names.map((template) => renderName(template, context))) {
-          await groups.deleteGroup(name, context.forTarget(targetName), options)
+          await deleteGroup(groups, name, options, context.forTarget(targetName))
         }
         return next
       },

@@ -5,6 +5,7 @@ import { readParameters } from '#sdk/parameters.ts'
 import type { GroupChange, GroupTarget, TargetRequest } from '#sdk/target.ts'
 import { renderTask } from '#sdk/task-template.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { updateGroup } from './change-group.ts'
 import { attributesParameter, groupAttributes, readGroupAttributes } from './group-attributes.ts'
 import {
   checkVersionParameter,
@@ -64,11 +65,11 @@ export default defineCustomTask({
 /** A group that an attempt before this one has renamed is found by its new name. */
 async function update(groups: GroupTarget, name: string, change: GroupChange, request: TargetRequest): Promise<void> {
   try {
-    await groups.updateGroup(name, change, request)
+    await updateGroup(groups, name, change, request)
   } catch (error) {
     const { newName, ...rest } = change
     const isGone = error instanceof GatewayError && error.code === 'NOT_FOUND'
     if (!isGone || newName === undefined || (await groups.findGroup(newName)) === undefined) throw error
-    await groups.updateGroup(newName, rest, request)
+    await updateGroup(groups, newName, rest, request)
   }
 }

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { withTimeLimit } from '#engine/workflow/time-limit.ts'
+import type { TaskContext, WorkflowTask } from '#sdk/workflow-task.ts'
+
+const context = (signal?: AbortSignal): TaskContext =>
+  ({ forTarget: () => (signal === undefined ? {} : { signal }) }) as unknown as TaskContext
+
+test('a task that takes too long fails, and its calls are told', async () => {
+  let reason: unknown
+  const stuck: WorkflowTask = {
+    run: ({ forTarget }) => {
+      const { signal } = forTarget('t')
+      signal?.addEventListener('abort', () => {
+        reason = signal.reason
+      })
+      return new Promise(() => {})
+    },
+  }
+  await expect(withTimeLimit(stuck, 20).run(context())).rejects.toMatchObject({ code: 'TARGET_TIMEOUT', status: 504 })
+  expect(reason).toMatchObject({ code: 'TARGET_TIMEOUT' })
+})
+
+test('whoever executes the task can still end it, and one that is in time is left alone', async () => {
+  const controller = new AbortController()
+  const signals: (AbortSignal | undefined)[] = []
+  const quick: WorkflowTask = {
+    run: ({ forTarget }) => {
+      signals.push(forTarget('t').signal)
+      return { kind: 'next' }
+    },
+  }
+  expect(await withTimeLimit(quick, 20).run(context(controller.signal))).toEqual({ kind: 'next' })
+  await new Promise((resolve) => setTimeout(resolve, 40))
+  expect(signals[0]?.aborted).toBe(false)
+  controller.abort(new Error('lost'))
+  expect(signals[0]?.reason).toMatchObject({ message: 'lost' })
+})

@@ -1,0 +1,70 @@
+import type { Group } from '#identity/group.ts'
+import { auditedCall } from '#sdk/audited-call.ts'
+import { changesOfGroup } from '#sdk/group-changes.ts'
+import type { GroupChange, GroupTarget, TargetChange, TargetRequest } from '#sdk/target.ts'
+import { change } from '#sdk/value-changes.ts'
+
+/** Attributes by name. */
+type Values = Readonly<Record<string, readonly string[]>>
+
+export const createGroup = (groups: GroupTarget, name: string, attributes: Values, request: TargetRequest) =>
+  audited(
+    groups,
+    name,
+    request,
+    (audit) => groups.createGroup(name, attributes, audit),
+    (found) =>
+      found === undefined
+        ? [
+            change('entry', 'add', 'name', name),
+            ...Object.entries(attributes).flatMap(([attribute, values]) =>
+              values.map((value) => change('attribute', 'add', attribute, value)),
+            ),
+          ]
+        : [],
+  )
+
+export const updateGroup = (groups: GroupTarget, name: string, wanted: GroupChange, request: TargetRequest) =>
+  audited(
+    groups,
+    name,
+    request,
+    (audit) => groups.updateGroup(name, wanted, audit),
+    (found) =>
+      found === undefined
+        ? []
+        : changesOfGroup(found, wanted.newName ?? found.name, Object.entries(wanted.attributes ?? {})),
+  )
+
+export const deleteGroup = (
+  groups: GroupTarget,
+  name: string,
+  options: { readonly expectedVersion?: string },
+  request: TargetRequest,
+) =>
+  audited(
+    groups,
+    name,
+    request,
+    (audit) => groups.deleteGroup(name, audit, options),
+    (found) => (found === undefined ? [] : [change('entry', 'delete', 'name', name)]),
+  )
+
+/**
+ * What is about to be changed is read and written down before, where the target's changes and their audit are not one
+ * commit anyway. Where there is nothing to change, the target finds that out by itself, and has its own word on it.
+ */
+async function audited(
+  groups: GroupTarget,
+  name: string,
+  request: TargetRequest,
+  call: (request: TargetRequest) => Promise<void>,
+  expected: (found: Group | undefined) => readonly TargetChange[],
+): Promise<void> {
+  if (request.intend === undefined) return await call(request)
+  const changes = expected(await groups.findGroup(name))
+  const renamed = changes.find(({ subject, action }) => subject === 'entry' && action === 'replace')
+  const owned = changes.map((one) => (one.subject === 'attribute' ? { ...one, group: renamed?.value ?? name } : one))
+  if (owned.length === 0) return await call(request)
+  await auditedCall(request, () => owned, call)
+}

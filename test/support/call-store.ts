@@ -1,0 +1,32 @@
+import type { AuditRow } from '#storage/audit-store.ts'
+import type { RunEffects, RunStore } from '#storage/run-store.ts'
+
+/** A store that a test does without. */
+export const absentStore = <S extends object>(what: string): S =>
+  new Proxy({} as S, {
+    get: () => async () => {
+      throw new Error(`no ${what} in this test`)
+    },
+  })
+
+/** Knows of runs only what is stored of them while they are executed within their call. */
+export const callStore = (append: (rows: readonly AuditRow[]) => Promise<void>): RunStore => {
+  const write = async ({ audit = [] }: RunEffects): Promise<void> => {
+    if (audit.length > 0) await append(audit)
+  }
+  const known: Partial<RunStore> = {
+    start: async ({ state }, { effects = {} } = {}) => {
+      if (state?.state !== 'running') throw new Error('no stored runs in this test')
+      await write(effects)
+      return { kind: 'started' }
+    },
+    commit: async ({ next, effects }) => {
+      await write(effects)
+      return next.state
+    },
+    record: write,
+    renew: async () => true,
+  }
+  const absent = absentStore<RunStore>('stored runs')
+  return new Proxy(absent, { get: (_, name: keyof RunStore) => known[name] ?? absent[name] })
+}
