@@ -25,6 +25,7 @@ import { createOperationsApp } from '#server/operations-app.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
+import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage } from '#storage/open.ts'
 import { openRunWakeUp } from '#storage/run-wake-up.ts'
 
@@ -90,10 +91,14 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   checkSecretKeys(options.environment)
   mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 })
   const dispatcher = await openRunWakeUp(options.databaseUrl, log)
+  const database = {
+    dataFolder: options.dataFolder,
+    ...(options.databaseUrl === undefined ? {} : { url: options.databaseUrl }),
+  }
+  scope.own(await lockInstance(database))
   const storage = scope.own(
     openStorage({
-      dataFolder: options.dataFolder,
-      ...(options.databaseUrl === undefined ? {} : { url: options.databaseUrl }),
+      ...database,
       clock,
       log,
       wake: dispatcher,

@@ -1,0 +1,81 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { lockInstance } from '#storage/instance-lock.ts'
+import { openStorage } from '#storage/open.ts'
+
+let dataFolder: string
+beforeEach(() => {
+  dataFolder = mkdtempSync(join(tmpdir(), 'gatehouse-lock-'))
+})
+afterEach(() => rmSync(dataFolder, { recursive: true, force: true }))
+
+const held = { code: 'CONFLICT', message: expect.stringContaining('another gateway uses') }
+const module = new URL('instance-lock.ts', import.meta.url).href
+const take = (waitMillis: number) =>
+  `const { lockInstance } = await import(${JSON.stringify(module)})
+   await lockInstance({ dataFolder: ${JSON.stringify(dataFolder)}, waitMillis: ${waitMillis} })
+   console.log('held')`
+
+test('a second gateway is refused until the first has ended', async () => {
+  const first = await lockInstance({ dataFolder })
+  await expect(lockInstance({ dataFolder, waitMillis: 0 })).rejects.toMatchObject(held)
+  // The refusal took nothing from the first.
+  await expect(lockInstance({ dataFolder, waitMillis: 0 })).rejects.toMatchObject(held)
+  await first.close?.()
+  const second = await lockInstance({ dataFolder, waitMillis: 0 })
+  await second.close?.()
+})
+
+test('one that is just ending is waited for', async () => {
+  const first = await lockInstance({ dataFolder })
+  setTimeout(() => void first.close?.(), 150)
+  const second = await lockInstance({ dataFolder, waitMillis: 10_000 })
+  await second.close?.()
+})
+
+test('a process that is killed holds nothing any more', { timeout: 30_000 }, async () => {
+  const other = spawn(process.execPath, ['--input-type=module', '-e', `${take(0)}; setInterval(() => {}, 1000)`])
+  try {
+    await once(other.stdout, 'data')
+    await expect(lockInstance({ dataFolder, waitMillis: 0 })).rejects.toMatchObject(held)
+  } finally {
+    other.kill('SIGKILL')
+  }
+  await once(other, 'exit')
+  const mine = await lockInstance({ dataFolder, waitMillis: 0 })
+  expect(() => execFileSync(process.execPath, ['--input-type=module', '-e', take(0)], { stdio: 'pipe' })).toThrow(
+    /another gateway uses/,
+  )
+  await mine.close?.()
+})
+
+test('commands may use the database meanwhile, and the lock is for its owner only', async () => {
+  const lock = await lockInstance({ dataFolder })
+  const storage = openStorage({ dataFolder, clock: systemClock, log: silentLogger })
+  await storage.ready()
+  await storage.close()
+  expect(readdirSync(dataFolder)).toEqual(['gatehouse.db', 'gatehouse.db.lock'])
+  expect(statSync(join(dataFolder, 'gatehouse.db.lock')).mode & 0o777).toBe(0o600)
+  await lock.close?.()
+})
+
+test('a database elsewhere is held there, in a folder that need not be there yet', async () => {
+  const url = `sqlite:${join(dataFolder, 'elsewhere', 'own.db')}`
+  const first = await lockInstance({ url, dataFolder })
+  await expect(lockInstance({ url, dataFolder, waitMillis: 0 })).rejects.toMatchObject(held)
+  const other = await lockInstance({ dataFolder, waitMillis: 0 })
+  await first.close?.()
+  await other.close?.()
+})
+
+test('gateways on PostgreSQL do not exclude each other', async () => {
+  const url = 'postgres://nobody@127.0.0.1/nothing'
+  await lockInstance({ url, dataFolder })
+  await lockInstance({ url, dataFolder, waitMillis: 0 })
+})

@@ -1,0 +1,64 @@
+import { chmodSync, mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as delay } from 'node:timers/promises'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Closable } from '#kernel/scope.ts'
+import { readAddress } from '#storage/sql/databases.ts'
+import { isBusy, sqliteError } from '#storage/sql/sqlite-errors.ts'
+
+export interface InstanceLockOptions {
+  /** As for the storage; PostgreSQL is for any number of gateways, and nothing is held then. */
+  readonly url?: string
+  readonly dataFolder: string
+  /** How long a gateway that is just ending is waited for. */
+  readonly waitMillis?: number
+}
+
+const againMillis = 50
+
+/**
+ * Holds the file of an embedded database for this gateway alone until it is closed; CONFLICT when another gateway has it.
+ * A second one would take the runs of the first for those of a process that died. The lock is the operating system's, on a
+ * file beside the database, so that it ends with its process however that ends, and commands may still use the database.
+ */
+export async function lockInstance({ url, dataFolder, waitMillis = 5_000 }: InstanceLockOptions): Promise<Closable> {
+  const { dialect, address } = readAddress(url ?? `sqlite:${join(dataFolder, 'gatehouse.db')}`)
+  if (dialect !== 'sqlite') return {}
+  const file = `${address}.lock`
+  const lock = open(file)
+  try {
+    const giveUp = performance.now() + waitMillis
+    while (!isTaken(lock)) {
+      if (performance.now() >= giveUp) {
+        throw new GatewayError('CONFLICT', `another gateway uses ${address}; stop it, or choose another --data`)
+      }
+      await delay(againMillis)
+    }
+    // By its name: opening and closing the file anew in this process would give the lock up.
+    chmodSync(file, 0o600)
+    return lock
+  } catch (error) {
+    lock.close()
+    throw error
+  }
+}
+
+function open(file: string): DatabaseSync {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    return new DatabaseSync(file)
+  } catch (error) {
+    throw sqliteError(error)
+  }
+}
+
+function isTaken(lock: DatabaseSync): boolean {
+  try {
+    lock.exec('pragma journal_mode = memory; begin exclusive')
+    return true
+  } catch (error) {
+    if (isBusy(error)) return false
+    throw sqliteError(error)
+  }
+}
