@@ -76,6 +76,13 @@ export function auditChainConformance(open: () => Promise<WorkflowStores>): void
     expect((await one.audit.verify()).problems).toEqual([{ kind: 'removed', chain, number: 1 }])
   })
 
+  test('a whole chain that was removed, with what is known of it, is found', async () => {
+    const { one, sql, chain } = await filled()
+    await sql('delete from audit')
+    await sql(`delete from audit_chains where chain = ${chain}`)
+    expect((await one.audit.verify()).problems).toEqual([{ kind: 'removed', chain, number: 1 }])
+  })
+
   test('inserted rows are found, wherever they claim to stand', async () => {
     const { one, sql, chain } = await filled()
     const columns =

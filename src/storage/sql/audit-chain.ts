@@ -8,6 +8,9 @@ import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 
 const chains = 16
 
+/** As they were made; they never become more or fewer. */
+export const auditChains: readonly number[] = Array.from({ length: chains }, (_, chain) => chain)
+
 export interface Head {
   readonly chain: number
   readonly seq: number

@@ -1,5 +1,5 @@
 import type { AuditProblem, AuditReport } from '#storage/audit-store.ts'
-import { type ChainedRecord, linkHash } from '#storage/sql/audit-chain.ts'
+import { auditChains, type ChainedRecord, linkHash } from '#storage/sql/audit-chain.ts'
 import { auditColumns } from '#storage/sql/audit-records.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
@@ -78,6 +78,9 @@ export async function verifyAudit(client: SqlReader): Promise<AuditReport> {
   const seq = all.find(({ chain }) => chain < 0)?.seq ?? 0
   for (const chain of all.filter((each) => each.chain >= 0)) {
     checked += await verifyChain(client, chain, problems)
+  }
+  for (const chain of auditChains.filter((each) => !all.some((known) => known.chain === each))) {
+    problems.push({ kind: 'removed', chain, number: 1 })
   }
   for (const { id } of await client.query(strangers({ seq }))) problems.push({ kind: 'inserted', id })
   const [old] = await client.query(unchained({ seq }))
