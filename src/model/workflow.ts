@@ -19,6 +19,8 @@ export const workflowSchema = z.strictObject({
     .optional(),
   /** Request parameters that tasks read otherwise than as `$name$`. */
   parameters: z.array(z.string()).optional(),
+  /** How long a run may take, from its start; a length of time. */
+  deadline: z.string().optional(),
   /** A list, or the YAML text of one. */
   tasks: z.union([z.string(), z.array(z.unknown())]),
 })

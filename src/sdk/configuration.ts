@@ -1,5 +1,6 @@
 import type { SafePattern } from '#kernel/safe-pattern.ts'
 import type { Schedule } from '#kernel/schedule.ts'
+import type { TimeSpan } from '#kernel/time-span.ts'
 import type { OrgSpec } from '#model/org.ts'
 import type { PortalUrlSpec } from '#model/portal-url.ts'
 import type { ReportSpec } from '#model/report.ts'
@@ -117,6 +118,8 @@ export interface WorkflowConfig extends Placed {
   readonly description: string
   readonly inList: boolean
   readonly orgId: string | undefined
+  /** How long a run may take; for as long as it likes when absent. */
+  readonly deadline?: TimeSpan
   /** Of the definition as it was read, so that a run can be pinned to it. */
   readonly hash: string
   readonly tasks: readonly PreparedTask[]

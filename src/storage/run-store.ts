@@ -270,6 +270,8 @@ export interface RunStore {
   list(query: RunQuery): Promise<RunPage>
   /** In their order, at most 500 behind the one with that id. */
   steps(run: string, after?: number): Promise<readonly StoredStep[]>
+  /** A run of the subject is ready, now or later. */
+  hasReady(subject: string): Promise<boolean>
   figures(): Promise<RunFigures>
   /** Forgets runs that ended before then, with their steps and approvals; how many. */
   prune(before: Date): Promise<number>

@@ -12,6 +12,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
 import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
+import type { TimeSpan } from '#kernel/time-span.ts'
 import type { Configuration, TargetConfig, WorkflowConfig } from '#sdk/configuration.ts'
 import { noFlow } from '#sdk/flow.ts'
 import type { GrantAccess } from '#sdk/grants.ts'
@@ -107,6 +108,8 @@ export type OwnTasks = Readonly<Record<string, WorkflowTask['run']>>
 export interface FixtureOptions {
   readonly tasks?: OwnTasks
   readonly workflows: Readonly<Record<string, readonly TaskSpec[]>>
+  /** Of workflows that have one. */
+  readonly deadlines?: Readonly<Record<string, TimeSpan>>
   readonly targets?: Readonly<Record<string, Target>>
   readonly mappings?: Readonly<Record<string, PreparedMapping>>
   readonly directory?: Directory
@@ -133,13 +136,16 @@ export interface Fixture {
 export function workflowSet(
   workflows: FixtureOptions['workflows'],
   own?: OwnTasks,
+  deadlines: FixtureOptions['deadlines'] = {},
 ): Pick<Configuration, 'workflows' | 'restoreWorkflow'> {
   const config = (name: string, source: string): WorkflowConfig => {
     const { tasks, issues } = parseTasks(JSON.parse(source) as TaskSpec[], own)
     if (!issues.ok) throw new Error(issues.list.map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n'))
     const described = { label: name, description: '', inList: false, orgId: undefined, parameters: [] }
     const hash = secretHash(source)
-    return { name, namespace: undefined, at: `${name}.yaml:1:1`, ...described, hash, source, tasks }
+    const deadline = deadlines[name]
+    const ends = deadline === undefined ? {} : { deadline }
+    return { name, namespace: undefined, at: `${name}.yaml:1:1`, ...described, ...ends, hash, source, tasks }
   }
   return {
     workflows: new Map(Object.entries(workflows).map(([name, specs]) => [name, config(name, JSON.stringify(specs))])),
@@ -189,7 +195,10 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
     },
     ...options.services,
   }
-  const configuration = { ...workflowSet(options.workflows, options.tasks), targets: new Map(targets) }
+  const configuration = {
+    ...workflowSet(options.workflows, options.tasks, options.deadlines),
+    targets: new Map(targets),
+  }
   const workflows = await createWorkflows(configuration, () => host, services, options.approvals ?? noApprovalDesk)
   return {
     workflows,

@@ -3,6 +3,7 @@ import type { BuildContext } from '#config/build-context.ts'
 import { parseTasks } from '#config/parse-tasks.ts'
 import { templateKeysIn } from '#config/template-keys.ts'
 import { workflowSource } from '#config/workflow-source.ts'
+import { isEmptySpan, parseTimeSpan, spanMillis, type TimeSpan } from '#kernel/time-span.ts'
 import type { CustomAuthorizationSpec } from '#model/custom-authorization.ts'
 import type { TargetSpec } from '#model/target.ts'
 import type { WorkflowSpec } from '#model/workflow.ts'
@@ -48,12 +49,21 @@ export function buildWorkflow(spec: WorkflowSpec, context: BuildContext): void {
     description: spec.description ?? '',
     inList,
     orgId,
+    ...readDeadline(spec, context),
     hash: createHash('sha256').update(JSON.stringify(spec, sortedKeys)).digest('base64url'),
     tasks,
     parameters: readParameterNames(spec, context),
     source: workflowSource(spec, context.document),
   }
   state.draft.workflows.set(placed.name, { config, document: context.document })
+}
+
+function readDeadline({ deadline }: WorkflowSpec, { issues }: BuildContext): { readonly deadline?: TimeSpan } {
+  if (deadline === undefined || deadline === '') return {}
+  const span = parseTimeSpan(deadline.trim())
+  if (span !== undefined && !isEmptySpan(span) && spanMillis(new Date(0), span) !== undefined) return { deadline: span }
+  issues.error(['spec', 'deadline'], '"deadline" must be a length of time such as 8h, 30d or P30D')
+  return {}
 }
 
 /** What a caller may pass: declared names, and those that templates use, keys of the engine excepted. */

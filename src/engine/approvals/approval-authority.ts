@@ -37,7 +37,7 @@ export class ApprovalAuthority {
   ): Promise<Standing> {
     const entries = await this.#parts.finder.entriesOf(user)
     const logins = loginsOf(user, entries)
-    const involved = hasAny(plan.involved, logins)
+    const involved = isMeant(plan.involved, logins, entries)
     if (await this.passes(plan.approvers, entries)) {
       return involved && !allowSelf ? { kind: 'barred' } : { kind: 'may' }
     }
@@ -66,8 +66,9 @@ export class ApprovalAuthority {
   ): Promise<string | undefined> {
     for (const login of logins) {
       for (const represented of await this.#parts.delegations.representedBy(login)) {
-        if (!hasAny(approvers, [represented]) || hasAny(barred, [represented])) continue
+        if (!hasAny(approvers, [represented])) continue
         const entries = await this.#parts.finder.entriesOf({ login: represented })
+        if (isMeant(barred, [represented], entries)) continue
         if (await this.passes(plan.approvers, entries)) return represented
       }
     }
@@ -80,6 +81,22 @@ export function loginsOf({ login }: ApprovalUser, entries: readonly DirectoryEnt
   const all = [login, ...entries.flatMap(({ attributes }) => attributes.values('uid'))]
   return all.filter((one, i) => one !== '' && all.findIndex((other) => sameLogin(one, other)) === i)
 }
+
+/**
+ * True when one of the names may be that person's. A caller may name people by any attribute that tells them apart, and
+ * targets may take spellings for the same that are not the same here: better one approver too few than one who asked.
+ */
+export function isMeant(
+  names: readonly string[],
+  logins: readonly string[],
+  entries: readonly DirectoryEntry[],
+): boolean {
+  const own = entries.flatMap(({ attributes }) => [...attributes.values('uid'), ...attributes.values('mail')])
+  const known = new Set([...logins, ...own].map(looseName))
+  return names.some((name) => known.has(looseName(name)))
+}
+
+const looseName = (name: string): string => name.normalize('NFKC').trim().toLowerCase()
 
 export const hasAny = (logins: readonly string[], wanted: readonly string[]): boolean =>
   wanted.some((login) => logins.some((other) => sameLogin(login, other)))

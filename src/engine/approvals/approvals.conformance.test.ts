@@ -85,9 +85,9 @@ class Office {
   /** A run that waits for the approval; the approval's id. */
   async ask(
     more: Partial<ApprovalRequest> = {},
-    about: { subject?: string; requestor?: string; caller?: string } = {},
+    about: { subject?: string; requestor?: string; caller?: string; uid?: string } = {},
   ) {
-    const { subject = 'subject', requestor = 'asker', caller } = about
+    const { subject = 'subject', requestor = 'asker', caller, uid } = about
     const run = newId()
     const request: ApprovalRequest = {
       label: 'Access to the vault',
@@ -104,7 +104,15 @@ class Office {
       subject,
       requestor,
       ...(caller === undefined ? {} : { caller }),
-      user: { userID: subject, attributes: Attributes.from({ cn: ['Sub Ject'], userPassword: ['hush'] }), groups: [] },
+      user: {
+        userID: subject,
+        attributes: Attributes.from({
+          ...(uid === undefined ? {} : { uid: [uid] }),
+          cn: ['Sub Ject'],
+          userPassword: ['hush'],
+        }),
+        groups: [],
+      },
       request: new Map<string, unknown>([
         ['namespace', 'prod'],
         ['api_token', 'hush'],
@@ -277,6 +285,28 @@ onEachDatabase('approvals', (freshUrl) => {
           code: 'ACCESS_DENIED',
         })
       }
+    })
+
+    test('nor may they where the request knows them by another name', async () => {
+      const office = await open()
+      office.people.put('ann', ['managers'], { mail: ['Ann@x.org', 'ann.b@x.org'] })
+      const others = [
+        { subject: '4711', uid: 'ann' },
+        { subject: 'ANN.B@x.org' },
+        { requestor: 'ann@X.org' },
+        { caller: 'ann@x.org' },
+        { subject: ' Ann ' },
+        { requestor: 'ａｎｎ' },
+      ]
+      for (const about of others) {
+        const { id } = await office.ask({}, about)
+        expect((await office.one.approvals.get(id))?.approvers).toEqual(['boss', 'chief'])
+        const decided = office.desk().decide({ login: 'ann' }, { approval: id, approve: true })
+        await expect(decided).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+      }
+      await expect(
+        office.ask({ approvers: [office.group('chiefs')] }, { subject: 'chief@x.org' }),
+      ).rejects.toMatchObject({ code: 'NO_APPROVERS' })
     })
 
     test('an approval may allow it', async () => {

@@ -1,4 +1,4 @@
-import { hasAny } from '#engine/approvals/approval-authority.ts'
+import { isMeant } from '#engine/approvals/approval-authority.ts'
 import { approvalData } from '#engine/approvals/approval-data.ts'
 import { type ApprovalRun, escalationTimer } from '#engine/approvals/approval-desk.ts'
 import { type ApprovalPlan, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
@@ -64,12 +64,18 @@ export async function findApprovers(
   barred: readonly string[],
   finder: ApproverFinder,
 ): Promise<readonly Approver[]> {
-  return (await finder.find(rules)).filter(({ login }) => !hasAny(barred, [login]))
+  return (await finder.find(rules)).filter(({ login, entry }) => !isMeant(barred, [login], [entry]))
 }
 
 /** Everybody in whose interest the decision may be. */
 function involvedIn({ subject, requestor, caller, user }: ApprovalRun): string[] {
-  const all = [requestor, subject, user.userID, ...(caller === undefined ? [] : [caller])]
+  const all = [
+    requestor,
+    subject,
+    user.userID,
+    ...user.attributes.values('uid'),
+    ...(caller === undefined ? [] : [caller]),
+  ]
   return [...new Set(all)]
 }
 

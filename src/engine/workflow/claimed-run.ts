@@ -1,6 +1,7 @@
 import { ClaimLost } from '#engine/workflow/claim-lost.ts'
 import { type Intent, untold } from '#engine/workflow/intents.ts'
 import { type RetryLimits, retryDelay } from '#engine/workflow/retry-policy.ts'
+import { startedCall } from '#engine/workflow/run-call.ts'
 import { runEffects } from '#engine/workflow/run-effects.ts'
 import { failureOf, logFailure, messageOf, taskOf } from '#engine/workflow/run-failure.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
@@ -201,8 +202,8 @@ export class ClaimedRunExecution {
     try {
       const form = await this.#sealer.form(saved)
       const { depth } = saved.data
-      const from = typeof depth === 'number' ? depth : 0
-      const wished = await runEffects(this.#run.id, wishes, (call) => workflows.prepare({ ...call, depth: from + 1 }))
+      const by = { ...this.#run, depth: typeof depth === 'number' ? depth : 0 }
+      const wished = await runEffects(this.#run.id, wishes, (call) => workflows.prepare(startedCall(call, by)))
       const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
       return await this.#commit(this.#nextState(end), form, { ...wished, ...common, ...timers })
     } catch (error) {

@@ -1,5 +1,6 @@
 import { withTimeLimit } from '#engine/workflow/time-limit.ts'
 import type { Scope } from '#kernel/scope.ts'
+import type { TimeSpan } from '#kernel/time-span.ts'
 import type { WorkflowConfig } from '#sdk/configuration.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { PreparedTask, WorkflowTask } from '#sdk/workflow-task.ts'
@@ -15,6 +16,8 @@ export interface Definition {
   readonly name: string
   /** A run is pinned to this. */
   readonly hash: string
+  /** How long a run may take. */
+  readonly deadline?: TimeSpan
   /** By place: `''` is the workflow's own list, `2/onSuccess` the list in the third task's branch, and so on. */
   readonly lists: ReadonlyMap<string, readonly Step[]>
 }
@@ -41,5 +44,6 @@ export async function createDefinition(config: WorkflowConfig, host: ModuleHost,
     }
     lists.set(list.place, steps)
   }
-  return { name: config.name, hash: config.hash, lists }
+  const { name, hash, deadline } = config
+  return { name, hash, lists, ...(deadline === undefined ? {} : { deadline }) }
 }

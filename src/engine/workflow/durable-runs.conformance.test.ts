@@ -2,6 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
+import { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ApprovalRequest } from '#sdk/approval.ts'
 import { next, type TaskContext, type TaskOutcome } from '#sdk/workflow-task.ts'
@@ -104,6 +105,29 @@ onEachDatabase('durable runs', (freshUrl) => {
       await process.settled(id, 'completed')
       expect(store.passwords.get('jjackson')).toBe('hunter2')
       expect(await everything(url)).not.toMatch(/hunter2|g1\./)
+    })
+
+    test('is not overtaken by a call about the same subject, however often it has to be tried', async () => {
+      const store = new MemoryTarget()
+      let failures = 1
+      store.before = ({ method }) => {
+        if (method === 'createUser' && failures-- > 0) throw new GatewayError('TARGET_UNREACHABLE', 'down')
+      }
+      const workflows = { w: [provision()], gone: [{ taskType: 'delete', target: 'store' }] }
+      const process = await openDurable(await freshUrl(), { workflows, targets: { store } })
+      const { id } = await process.run('w', asynchronous)
+      process.worker({ retries: { attempts: 4, unknownAttempts: 2, firstMillis: 6_000, mostMillis: 6_000 } })
+      await expect.poll(() => failures).toBe(0)
+      const user = { userID: 'jjackson', attributes: new Attributes(), groups: [] }
+      const call = { name: 'gone', requestor: 'caller', params: {}, user, kept: true }
+      const key = { scope: 's', key: 'k', bodyHash: 'h' }
+      const behind = await process.runs.start(call, key)
+      expect(behind).toMatchObject({ kind: 'started', result: { status: 'accepted' } })
+      expect(await process.runs.start(call, key)).toMatchObject({ kind: 'repeated', result: { status: 'accepted' } })
+      await process.settled(id, 'completed')
+      if ('result' in behind) await process.settled(behind.result.id, 'completed')
+      expect(store.stored('jjackson')).toBeUndefined()
+      expect(await process.runs.start(call)).toMatchObject({ kind: 'started', result: { status: 'completed' } })
     })
 
     test('is answered the same when it comes again under its key', async () => {
@@ -613,6 +637,26 @@ onEachDatabase('durable runs', (freshUrl) => {
     })
   })
 
+  test('the deadline that a workflow has holds for each of its runs', async () => {
+    const tasks = {
+      approval,
+      start: ({ effects, user }: TaskContext): TaskOutcome => {
+        effects.start({ name: 'w', requestor: 'caller', params: {}, user, asynchronous: true })
+        return next
+      },
+    }
+    const workflows = { w: [{ taskType: 'approval' }], starter: [{ taskType: 'start' }] }
+    const options = { workflows, tasks, approvals, deadlines: { w: { months: 0, millis: 1_000 } } }
+    const process = await openDurable(await freshUrl(), options)
+    await process.run('w')
+    await process.run('w', { ...asynchronous, userID: 'second' })
+    await process.run('starter', { userID: 'third' })
+    process.worker()
+    process.timers()
+    const ended = async () => (await process.storage.runs.list({ name: 'w', states: ['failed'], limit: 9 })).runs.length
+    await expect.poll(ended, { timeout: 10_000 }).toBe(3)
+  })
+
   describe('definitions', () => {
     const tasks = {
       pause: ({ signal }: TaskContext): TaskOutcome =>
@@ -721,6 +765,26 @@ onEachDatabase('durable runs', (freshUrl) => {
     expect(await process.storage.mails.figures()).toMatchObject({ queued: 2 })
     expect((await process.storage.grants.listOfSubject('second')).length).toBe(1)
     for (const user of ['jjackson', 'second']) await expect.poll(() => store.stored(user)).toBeDefined()
+  })
+
+  test('another run that a step asks for has the same caller, so that nobody hides behind a requestor', async () => {
+    const tasks = {
+      wishes: ({ effects, user, requestor }: TaskContext): TaskOutcome => {
+        effects.start({ name: 'other', requestor, params: {}, user, asynchronous: true })
+        return next
+      },
+    }
+    const workflows = { w: [{ taskType: 'wishes' }], other: [addMail] }
+    const process = await openDurable(await freshUrl(), { workflows, tasks })
+    const call = { requestor: 'boss', caller: 'eve' }
+    await process.run('w', call)
+    await process.run('w', { ...call, ...asynchronous, userID: 'second' })
+    process.worker()
+    const started = async () => (await process.storage.runs.list({ name: 'other', limit: 100 })).runs
+    await expect.poll(async () => (await started()).filter(({ ended }) => ended !== undefined).length).toBe(2)
+    expect(new Set((await started()).map(({ requestor, caller }) => `${requestor} ${caller}`))).toEqual(
+      new Set(['boss eve']),
+    )
   })
 
   test('what a step asks for and cannot have fails the run, and what was changed is in the audit', async () => {

@@ -44,6 +44,13 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
   }
 }
 
+/** A run that a step of another asked for: as deep as that one and one more, and called by whoever called that one. */
+export const startedCall = (call: WorkflowCall, { depth = 0, caller }: Pick<RunState, 'depth' | 'caller'>) => ({
+  ...(caller === undefined ? {} : { caller }),
+  ...call,
+  depth: depth + 1,
+})
+
 function workflowUser(call: WorkflowCall): WorkflowUser {
   const { user, reason, password, newUserID, basedOn } = call
   return {

@@ -1,5 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { RunInterventions } from '#engine/workflow/interventions.ts'
 import { isAsynchronous } from '#engine/workflow/request-map.ts'
+import type { RunState } from '#engine/workflow/run-state.ts'
 import type { Runs } from '#engine/workflow/runs.ts'
 import { isWithinCall } from '#engine/workflow/within-call-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
@@ -11,6 +13,8 @@ import type { NewRun, StartOutcome } from '#storage/run-store.ts'
 
 /** How long a synchronous call with a key may take before the same call may be made again, since its process died. */
 const answerMillis = 2 * 60_000
+/** How long a call waits for stored runs of its subject before it is stored behind them. */
+const behindMillis = 2_000
 
 /** Runs as one configuration sees them. */
 export class RunService extends RunInterventions implements Runs {
@@ -33,19 +37,16 @@ export class RunService extends RunInterventions implements Runs {
 
   async start(call: WorkflowCall, key?: CallKey): Promise<RunStart> {
     const workflows = this.#workflows()
-    if (key === undefined) return { kind: 'started', result: await workflows.run(call) }
     const state = workflows.begin(call)
-    if (isAsynchronous(call)) {
+    if (isAsynchronous(call) || (await this.#isBehind(call, state))) {
       const outcome = await workflows.store(call, state, key)
-      return outcome.kind === 'started' ? { kind: 'started', result: accepted(state) } : repeated(outcome)
+      if (outcome.kind === 'started') return { kind: 'started', result: accepted(state) }
+      return repeated(outcome, await this.#isStored(outcome))
     }
+    if (key === undefined) return { kind: 'started', result: await workflows.runNow(call, state) }
     const { idempotency } = this.#services
     const reservation = await idempotency.reserve({ ...key, run: state.id }, answerMillis)
-    if (reservation.kind !== 'reserved') {
-      // A stored run that began by this key has no answer but that it was accepted; a call under way has none at all.
-      const run = reservation.kind === 'repeated' ? await this.get(reservation.run) : undefined
-      return repeated(reservation, run !== undefined && !isWithinCall(run.data))
-    }
+    if (reservation.kind !== 'reserved') return repeated(reservation, await this.#isStored(reservation))
     try {
       return { kind: 'started', result: await workflows.runNow(call, state, key) }
     } catch (error) {
@@ -55,9 +56,31 @@ export class RunService extends RunInterventions implements Runs {
       throw error
     }
   }
+
+  /**
+   * What was accepted before comes first, also when it is still to be tried again: else an account could come back that
+   * this call deletes. Only for calls whose run can be asked for later.
+   */
+  async #isBehind({ kept }: WorkflowCall, { subject }: RunState): Promise<boolean> {
+    if (kept !== true) return false
+    const end = performance.now() + behindMillis
+    for (let pause = 10; await this.#services.runs.hasReady(subject); pause = Math.min(pause * 2, 200)) {
+      if (performance.now() > end) return true
+      await delay(pause)
+    }
+    return false
+  }
+
+  /** A stored run that began by this key has no answer but that it was accepted; a call under way has none at all. */
+  async #isStored(outcome: Repeated): Promise<boolean> {
+    const run = outcome.kind === 'repeated' ? await this.get(outcome.run) : undefined
+    return run !== undefined && !isWithinCall(run.data)
+  }
 }
 
-function repeated(outcome: Exclude<StartOutcome, { kind: 'started' }>, stored = true): RunStart {
+type Repeated = Exclude<StartOutcome, { kind: 'started' }>
+
+function repeated(outcome: Repeated, stored: boolean): RunStart {
   if (outcome.kind === 'other-body') return outcome
   const { run, response } = outcome
   if (response !== undefined) return { kind: 'repeated', result: resultOf(run, response) }

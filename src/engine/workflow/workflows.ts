@@ -5,7 +5,7 @@ import { Definitions } from '#engine/workflow/definitions.ts'
 import { type FoundIntents, findIntents } from '#engine/workflow/found-intents.ts'
 import type { Intent } from '#engine/workflow/intents.ts'
 import { isAsynchronous } from '#engine/workflow/request-map.ts'
-import { runOf } from '#engine/workflow/run-call.ts'
+import { runOf, startedCall } from '#engine/workflow/run-call.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { deadlineTimer } from '#engine/workflow/run-timers.ts'
 import { type BatchControl, executeBatch, type StepBatch } from '#engine/workflow/step-batch.ts'
@@ -13,6 +13,7 @@ import { newRunOf } from '#engine/workflow/stored-form.ts'
 import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { buildScoped, type Closable, type Scope } from '#kernel/scope.ts'
+import { addSpan } from '#kernel/time-span.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { ModuleHost, WorkflowStarter } from '#sdk/host.ts'
 import type { Target } from '#sdk/target.ts'
@@ -96,11 +97,11 @@ export class Workflows implements WorkflowStarter, Closable {
           services: this.#services,
           definitions: (name, hash) => this.#definitions.get(name, hash),
           approvals: this.#approvals,
-          prepare: (started) => this.prepare({ ...started, depth: (state.depth ?? 0) + 1 }),
+          prepare: (started) => this.prepare(startedCall(started, state)),
           auditsWithin: this.#auditsWithin,
           kept: call.kept ?? false,
           saveDefinitions: () => this.#definitions.save(state.pins),
-          deadline: call.deadline,
+          deadline: this.#deadlineOf(call),
           answer: (result) => key && { scope: key.scope, key: key.key, run: state.id, response: resultToJson(result) },
         }).run(),
       ),
@@ -109,16 +110,17 @@ export class Workflows implements WorkflowStarter, Closable {
 
   /** Stores the run, to be executed by whoever claims it. */
   async store(call: WorkflowCall, state: RunState, key?: KeyedCall): Promise<StartOutcome> {
-    const run = await newRunOf(state, this.#services.secrets, call.deadline)
+    const deadline = this.#deadlineOf(call)
+    const run = await newRunOf(state, this.#services.secrets, deadline)
     await this.#definitions.save(state.pins)
-    const effects: RunEffects = call.deadline === undefined ? {} : { timers: [deadlineTimer(state.id, call.deadline)] }
+    const effects: RunEffects = deadline === undefined ? {} : { timers: [deadlineTimer(state.id, deadline)] }
     const idempotency = key && { ...key, run: state.id }
     return await this.#services.runs.start(run, { effects, ...(idempotency === undefined ? {} : { idempotency }) })
   }
 
   async prepare(call: WorkflowCall): Promise<NewRun> {
     const state = this.begin(call)
-    const run = await newRunOf(state, this.#services.secrets, call.deadline)
+    const run = await newRunOf(state, this.#services.secrets, this.#deadlineOf(call))
     await this.#definitions.save(state.pins)
     return run
   }
@@ -153,6 +155,12 @@ export class Workflows implements WorkflowStarter, Closable {
     this.#closing = true
     if (this.#active > 0) await this.#drain()
     await this.#scope.close()
+  }
+
+  /** What the call says, or else the workflow. */
+  #deadlineOf({ name, deadline }: WorkflowCall): Date | undefined {
+    const span = this.#definitions.get(name).deadline
+    return deadline ?? (span === undefined ? undefined : addSpan(this.#services.clock(), span))
   }
 
   /** Tasks may also name what is no target, such as themselves. */

@@ -38,6 +38,14 @@ export const runReads = perDialect((dialect) => {
         .orderBy('seq')
         .limit(500),
     ),
+    readyOf: fixed<{ subject_key: string }, { seq: number }>(dialect, (db, at) =>
+      db
+        .selectFrom('runs')
+        .select('seq')
+        .where('subject_key', '=', at('subject_key'))
+        .where('state', '=', sql.lit<RunState>('ready'))
+        .limit(1),
+    ),
     /** How many there are that have not ended, and for how long the first has been due, or been an incident. */
     figures: fixed<object, Figures>(dialect, (db) =>
       db

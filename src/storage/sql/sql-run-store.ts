@@ -32,7 +32,7 @@ import { runStatements } from '#storage/sql/run-statements.ts'
 import type { SqlClient } from '#storage/sql/sql-client.ts'
 import { reserveKey } from '#storage/sql/sql-idempotency-store.ts'
 import { finishTimers } from '#storage/sql/sql-timer-store.ts'
-import { isStorable } from '#storage/sql/text-keys.ts'
+import { isStorable, lookupKey } from '#storage/sql/text-keys.ts'
 import { transactionWithWakeUp, type WakeUp, type Woken } from '#storage/sql/wake-up.ts'
 
 const claimTries = 4
@@ -154,6 +154,12 @@ export class SqlRunStore implements RunStore {
   async steps(run: string, after = 0): Promise<readonly StoredStep[]> {
     if (!isStorable(run)) return []
     return (await this.#client.query(runReads(this.#client.dialect).steps({ run, after }))).map(toStep)
+  }
+
+  async hasReady(subject: string): Promise<boolean> {
+    if (!isStorable(subject)) return false
+    const { readyOf } = runReads(this.#client.dialect)
+    return (await this.#client.query(readyOf({ subject_key: lookupKey(subject) }))).length > 0
   }
 
   async figures(): Promise<RunFigures> {

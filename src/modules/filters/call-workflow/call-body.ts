@@ -16,11 +16,15 @@ const text = (max: number) =>
 
 const name = (max: number) => line(max).min(1)
 
+/** A login that is shown as it is compared: none that reads like another one. */
+export const isLogin = (login: string): boolean =>
+  login !== '' && login.trim() === login && login.isWellFormed() && !/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u.test(login)
+
 const attribute = z.strictObject({ name: name(256), values: z.array(text(20_000)).max(1_000) })
 
 /** What a call consists of: spec 2.4. `uid`, `dn` and `directory` are accepted, since callers send them, and not used. */
 export const callSchema = z.strictObject({
-  requestor: name(256).optional(),
+  requestor: z.string().max(256).refine(isLogin, 'must be a login').optional(),
   name: name(256),
   uidAttributeName: name(256),
   user: z.strictObject({

@@ -359,3 +359,14 @@ test('a list without workflows is told, and those in it are looked up', () => {
   callWorkflow.prepare(fakeParams({ allowedWorkflow: ['a', 'b'] }), issues, context)
   expect(context.references.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['workflow a', 'workflow b'])
 })
+
+test.each([' boss', 'boss\u00a0', ' ', 'a\u202eb', 'a\u2028b'])(
+  'nobody is named %j, which reads like another',
+  async (name) => {
+    const { post, runs } = await open()
+    const named = { ...body, user: { attributes: [{ name: 'uid', values: [name] }] } }
+    expect(await problemsOf(post(named))).toEqual(['UNPROCESSABLE', '/user/attributes/0/values'])
+    expect(await problemsOf(post({ ...body, requestor: name }))).toEqual(['BAD_REQUEST', '/requestor'])
+    expect(runs.calls).toEqual([])
+  },
+)

@@ -3,7 +3,7 @@ import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { isEngineKey } from '#sdk/engine-keys.ts'
 import { jsonPointer } from '#sdk/json-body.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
-import type { CallBody } from './call-body.ts'
+import { type CallBody, isLogin } from './call-body.ts'
 
 const execType = 'UNISON.EXEC.TYPE'
 const execTypes: ReadonlyMap<string, boolean> = new Map([
@@ -51,8 +51,8 @@ function readSubject({ user, uidAttributeName }: CallBody, problems: FieldProble
   const [value = ''] = values
   if (at < 0) {
     problems.push({ pointer: '/uidAttributeName', detail: 'names none of the attributes of the user' })
-  } else if (values.length !== 1 || value.trim() === '' || value.length > 256 || /\p{Cc}/u.test(value)) {
-    const detail = 'must be one value of at most 256 characters, since it names the subject'
+  } else if (values.length !== 1 || value.length > 256 || !isLogin(value)) {
+    const detail = 'must be one login of at most 256 characters, since it names the subject'
     problems.push({ pointer: jsonPointer(['user', 'attributes', at, 'values']), detail })
   }
   return value
