@@ -122,8 +122,14 @@ test('every metric is documented, and no other', () => {
   )
 })
 
+test('the list of the reference has every page', () => {
+  const list = readFileSync('docs/reference/README.md', 'utf8')
+  const pages = globSync('docs/reference/**/*.md').map((page) => page.replace('docs/reference/', ''))
+  expect(pages.filter((page) => page !== 'README.md' && !list.includes(`](${page})`))).toEqual([])
+})
+
 test('links between pages lead somewhere', () => {
-  const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...globSync('docs/**/*.md')]
+  const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...globSync('{docs,examples}/**/*.md')]
   const broken = pages.flatMap((page) =>
     Array.from(readFileSync(page, 'utf8').matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g), (match) => match[1] ?? '')
       .filter((target) => !existsSync(join(dirname(page), target)))

@@ -20,6 +20,13 @@ test('a call that only read is one line', () => {
   expect(journalLines(row(), 160)).toEqual(['2030-01-02T03:04:05.678Z 200 GET    /scim/Users/42 (3 ms)'])
 })
 
+test('a call that ran a workflow tells which, also where it names no attribute', () => {
+  expect(journalLines(row({ method: 'DELETE', status: 204, workflows: ['run-1'] }), 160)).toEqual([
+    '2030-01-02T03:04:05.678Z 204 DELETE /scim/Users/42 (3 ms)',
+    '    scim-people, idp, request r-1, run run-1',
+  ])
+})
+
 test('a call that failed tells why, what it wanted, and where to look on', () => {
   const failed = row({
     method: 'PATCH',

@@ -4,13 +4,13 @@ import type { StoredJournalRow } from '#storage/journal-store.ts'
 
 const maxRuns = 3
 
-/** A call for a person: one line, and for what it changed or why it failed one more each, none longer than the terminal. */
+/** A call for a person: one line, and one more each for why it failed, what it changed and who ran what; none longer than the terminal. */
 export function journalLines(row: StoredJournalRow, width: number): string[] {
   const { time, status, method, path, millis, journal, caller, requestId, keyword, error, workflows, operations } = row
   const failed = error === undefined ? [] : [keyword === undefined ? error : `${keyword}: ${error}`]
   const changed = operations === undefined ? [] : [describeOperations(operations)]
   const runs = workflows.length > maxRuns ? `${workflows.length} runs` : workflows.map((run) => `run ${run}`).join(', ')
-  const detailed = failed.length > 0 || changed.length > 0
+  const detailed = failed.length > 0 || changed.length > 0 || workflows.length > 0
   const origin = [journal, caller, `request ${requestId}`, runs].filter((text) => text !== '').join(', ')
   const lines = [
     `${time.toISOString()} ${status} ${method.padEnd(6)} ${path} (${millis} ms)`,

@@ -2,8 +2,8 @@ import process from 'node:process'
 
 /** Below this, a line says nothing any more. */
 const leastWidth = 40
-/** Where the output is no terminal. */
-const defaultWidth = 160
+/** Where the output is no terminal: whoever searches it wants whole lines. */
+const defaultWidth = 4_000
 
 export const terminalWidth = (): number => process.stdout.columns ?? defaultWidth
 

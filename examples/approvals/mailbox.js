@@ -1,0 +1,31 @@
+// A mail server for trying things out: it shows the text of the mails it gets, and sends them nowhere.
+import { SMTPServer } from 'smtp-server'
+
+const [port = '2525'] = process.argv.slice(2)
+
+const quotedPrintable = (text) =>
+  text.replace(/=\r?\n/g, '').replace(/=([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
+
+/** What stands in the plain form of a mail of Gatehouse, behind the headers. */
+function plainText(mail) {
+  const [, part = mail] = mail.split(/^content-type: text\/plain.*$/im)
+  const [head = '', ...body] = part.split(/^--/m)[0].split(/\r?\n\r?\n/)
+  const text = body.join('\n\n')
+  if (/quoted-printable/i.test(head)) return quotedPrintable(text)
+  return /base64/i.test(head) ? Buffer.from(text, 'base64').toString() : text
+}
+
+new SMTPServer({
+  authOptional: true,
+  disabledCommands: ['STARTTLS'],
+  onData(stream, session, done) {
+    stream.setEncoding('utf8')
+    stream.toArray().then((chunks) => {
+      const mail = chunks.join('')
+      const to = session.envelope.rcptTo.map(({ address }) => address).join(', ')
+      const subject = /^subject: (.*)$/im.exec(mail)?.[1]?.trim()
+      console.log(`To: ${to}\nSubject: ${subject}\n\n${plainText(mail).trim()}\n`)
+      done()
+    }, done)
+  },
+}).listen(Number(port), '127.0.0.1', () => console.log(`mails to 127.0.0.1:${port} are shown here`))
