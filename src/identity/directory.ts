@@ -13,13 +13,43 @@ export interface DirectorySearch {
   readonly filter: Filter
   /** At most this many entries come back. */
   readonly limit: number
+  /** The attributes wanted; all when absent. More may come. */
+  readonly attributes?: readonly string[]
 }
 
-/** One tree of people and groups, whatever systems they live in. */
-export interface Directory {
+export interface DirectoryPageSearch extends DirectorySearch {
+  /** The `next` of a page of the same search. BAD_REQUEST when no page gave it. */
+  readonly after?: string
+  /** Whether the page's `total` is wanted. */
+  readonly count?: boolean
+}
+
+export interface DirectoryPage {
+  /** In a stable order. */
+  readonly entries: readonly DirectoryEntry[]
+  /** Where the following page starts; absent on the last one. */
+  readonly next?: string
+  /** How many entries match in all, where it was asked for and counting them costs little. */
+  readonly total?: number
+}
+
+/**
+ * Who and what there is in one tree of people and groups, whatever systems they live in. When a system that a search concerns does not answer, the
+ * search throws TARGET_UNREACHABLE: an answer without that system's entries would pass for the whole truth.
+ */
+export interface EntryDirectory {
   search(search: DirectorySearch): Promise<readonly DirectoryEntry[]>
   /** Whether the entry is a member of the static group. False when there is no such group. */
   isMember(group: Dn, member: Dn): Promise<boolean>
+}
+
+export interface Directory extends EntryDirectory {
+  page(search: DirectoryPageSearch): Promise<DirectoryPage>
+  /**
+   * Whether this is the entry's password; false for an empty one. NOT_SUPPORTED where the entry's system checks no
+   * passwords.
+   */
+  bind(dn: Dn, password: string): Promise<boolean>
 }
 
 export interface MemberDirectory extends Directory {

@@ -18,12 +18,23 @@ interface Placed {
   readonly key: string
 }
 
+/** The items that match, in order; what pages are cut from. */
+export interface Ordered<T> {
+  readonly scope: PageScope
+  readonly all: readonly (Placed & { readonly item: T })[]
+}
+
 /** The page that is asked for, the order of the items' keys taken for that of their creation. */
 export function pageInMemory<T>(items: readonly T[], search: UserSearch, collection: Collection<T>): Page<T> {
-  const { filter, sort, offset, limit } = search
+  return pageOf(orderInMemory(items, search, collection), search)
+}
+
+export function orderInMemory<T>(
+  items: readonly T[],
+  { filter, sort }: Pick<UserSearch, 'filter' | 'sort'>,
+  collection: Collection<T>,
+): Ordered<T> {
   const scope: PageScope = { of: collection.of, filter, sort }
-  const sign = sort?.descending ? -1 : 1
-  const compare = (a: Placed, b: Placed) => sign * (compareSortKeys(a.sort, b.sort) || compareKeys(a.key, b.key))
   const placed = new Map<string, Placed & { readonly item: T }>()
   for (const item of items) {
     const source = collection.source(item)
@@ -32,8 +43,12 @@ export function pageInMemory<T>(items: readonly T[], search: UserSearch, collect
     const key = collection.key(item)
     placed.set(key, { item, key, sort: sortKey(value, sort?.caseExact ?? false) })
   }
-  const all = [...placed.values()].sort(compare)
-  const from = search.after === undefined ? 0 : firstBehind(all, positionOf(scope, search.after), compare)
+  return { scope, all: [...placed.values()].sort(comparison(scope)) }
+}
+
+export function pageOf<T>({ scope, all }: Ordered<T>, search: Omit<UserSearch, 'filter' | 'sort'>): Page<T> {
+  const { offset, limit, after } = search
+  const from = after === undefined ? 0 : firstBehind(all, positionOf(scope, after), comparison(scope))
   const page = all.slice(from + offset, from + offset + limit)
   const last = page.at(-1)
   const more = last !== undefined && from + offset + limit < all.length
@@ -42,6 +57,11 @@ export function pageInMemory<T>(items: readonly T[], search: UserSearch, collect
     total: all.length,
     ...(more ? { next: writePosition(scope, { entry: last.key, ...last.sort }) } : {}),
   }
+}
+
+function comparison({ sort }: PageScope): (a: Placed, b: Placed) => number {
+  const sign = sort?.descending ? -1 : 1
+  return (a, b) => sign * (compareSortKeys(a.sort, b.sort) || compareKeys(a.key, b.key))
 }
 
 function positionOf(scope: PageScope, after: string): Placed {

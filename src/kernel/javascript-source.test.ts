@@ -31,14 +31,6 @@ test('nothing of the text runs while it is checked', () => {
   expect('ranWhileChecked' in globalThis).toBe(false)
 })
 
-test('Java classes are refused by name, but not in comments', () => {
-  expect(() => checkJavaScript('\nvar User = Java.type("com.example.User")')).toThrow(
-    /line 2: "Java.type\(" needs Java/,
-  )
-  expect(() => checkJavaScript('const s = "//"; Java . extend (x)')).toThrow(/Java classes/)
-  expect(checkJavaScript('// Java.type("x")\n/* Java.type("y") */\nfunction f() {}').form).toBe('script')
-})
-
 test('a file is a module even without import and export', () => {
   expect(checkJavaScriptModule('function f() {}').form).toBe('module')
   expect(() => checkJavaScriptModule('function f() {')).toThrow()

@@ -15,7 +15,7 @@ export const maxJavaScriptLength = 1_000_000
 
 /** Throws an Error whose message says the line and what is wrong. */
 export function checkJavaScript(source: string): JavaScriptCode {
-  refuseUnusable(source)
+  refuseTooLong(source)
   const asScript = syntaxError(() => new Script(source, { filename: 'source' }))
   if (asScript === undefined) return { form: 'script', text: source }
   const isModule = /\b(import|export|await)\b/.test(asScript.message)
@@ -31,7 +31,7 @@ export function checkJavaScript(source: string): JavaScriptCode {
 
 /** As checkJavaScript, for a file, which is a module whatever it contains. */
 export function checkJavaScriptModule(source: string): JavaScriptCode {
-  refuseUnusable(source)
+  refuseTooLong(source)
   try {
     return { form: 'module', text: stripTypeScriptTypes(source) }
   } catch (error) {
@@ -39,21 +39,9 @@ export function checkJavaScriptModule(source: string): JavaScriptCode {
   }
 }
 
-function refuseUnusable(source: string): void {
+function refuseTooLong(source: string): void {
   if (source.length > maxJavaScriptLength) throw new Error(`is longer than ${maxJavaScriptLength} characters`)
-  const java = /\bJava\s*\.\s*[a-z]+\s*\(/i.exec(withoutComments(source))
-  if (java !== null) {
-    throw new Error(`line ${lineAt(source, java.index)}: "${java[0]}" needs Java classes, which do not exist here`)
-  }
 }
-
-/** Comments become spaces, so that positions stay. Strings are passed over, since they may hold what looks like one. */
-function withoutComments(source: string): string {
-  const tokens = /"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\[\s\S]|[^`\\])*`|\/\/[^\n]*|\/\*[\s\S]*?\*\//g
-  return source.replace(tokens, (token) => (token.startsWith('/') ? token.replace(/[^\n]/g, ' ') : token))
-}
-
-const lineAt = (source: string, index: number): number => source.slice(0, index).split('\n').length
 
 function syntaxError(parse: () => unknown): SyntaxError | undefined {
   try {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
+import { isAlways, type Truth, truthOf } from '#identity/filter/truth.ts'
 import { type EntryRow, type Related, readEntries } from '#storage/sql/entry-rows.ts'
 import {
   choiceSizes,
@@ -9,7 +10,6 @@ import {
   indexChoices,
   type SearchSpace,
 } from '#storage/sql/filter-to-sql.ts'
-import { isAlways, type Truth, truthOf } from '#storage/sql/filter-truth.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { asLists, type Builder, builderFor, dynamic, fixed, type Place } from '#storage/sql/queries.ts'
 import type { SqlDialect, SqlQuery, SqlReader } from '#storage/sql/sql-client.ts'

@@ -1,5 +1,5 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
-import type { Truth, ValueFilter } from '#storage/sql/filter-truth.ts'
+import type { Truth, ValueFilter } from '#identity/filter/truth.ts'
 import { assertStorable, foldKey } from '#storage/sql/text-keys.ts'
 import { keyCondition, type ValueSource, valueTest } from '#storage/sql/value-test.ts'
 

@@ -1,10 +1,10 @@
 import type { RawBuilder } from 'kysely'
 import type { Filter } from '#identity/filter/ast.ts'
+import type { Truth } from '#identity/filter/truth.ts'
 import { compareSortKeys } from '#identity/sort-key.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { restriction, smallestChoice } from '#storage/sql/entry-selection.ts'
 import { indexChoices, maxCounted, type SearchSpace, truthCondition } from '#storage/sql/filter-to-sql.ts'
-import type { Truth } from '#storage/sql/filter-truth.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
 import {
   countWithValue,

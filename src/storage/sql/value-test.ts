@@ -1,8 +1,8 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { CompareFilter, SubstringFilter } from '#identity/filter/ast.ts'
 import { foldValue } from '#identity/filter/compare-values.ts'
+import type { ValueFilter } from '#identity/filter/truth.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ValueFilter } from '#storage/sql/filter-truth.ts'
 import { afterPrefix, foldKey, indexKey, isLong, numberOf } from '#storage/sql/text-keys.ts'
 
 type Text = RawBuilder<string>

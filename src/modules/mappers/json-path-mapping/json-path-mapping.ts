@@ -1,9 +1,9 @@
 import type { MappingSource } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
 import { defineMapper } from '#sdk/mapper.ts'
 import { readPositional } from '#sdk/mapper-parameters.ts'
-import { compileJsonPath, type JsonPath } from './json-path.ts'
 
 /** The values that a JSON path finds in an attribute, as texts. */
 export default defineMapper({

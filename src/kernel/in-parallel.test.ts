@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { inParallel } from './in-parallel.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
 
 const tick = () => new Promise((resolve) => setImmediate(resolve))
 

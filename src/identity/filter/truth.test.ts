@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Filter } from '#identity/filter/ast.ts'
-import { isAlways, truthOf } from '#storage/sql/filter-truth.ts'
+import { isAlways, truthOf } from '#identity/filter/truth.ts'
 
 const equal: Filter = { kind: 'equal', attribute: 'a', value: '1' }
 const not = (filter: Filter): Filter => ({ kind: 'not', filter })
