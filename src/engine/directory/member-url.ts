@@ -9,6 +9,18 @@ export interface MemberUrl {
   readonly filter: Filter
 }
 
+/** Whether the name stands where the URL looks. */
+export function isNamedBy({ base, scope }: Pick<MemberUrl, 'base' | 'scope'>, dn: Dn): boolean {
+  switch (scope) {
+    case 'base':
+      return dn.equals(base)
+    case 'one':
+      return dn.parent?.equals(base) ?? false
+    case 'sub':
+      return dn.isWithin(base)
+  }
+}
+
 const anything = parseFilter('(objectClass=*)')
 
 /** `ldap:///base??scope?filter` (RFC 4516); attributes and host are ignored. Throws for anything else. */

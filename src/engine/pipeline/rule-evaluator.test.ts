@@ -1,15 +1,17 @@
 import { describe, expect, test } from 'vitest'
+import { isNamedBy } from '#engine/directory/member-url.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { Directory } from '#identity/directory.ts'
+import type { EntryDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { Issues } from '#kernel/issues.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { parseRule, type Rule, type ruleScopes } from '#sdk/rule.ts'
 import { subject } from '#testing/subjects.ts'
 
 const dynamicGroup = Dn.parse('cn=paris,ou=groups,o=Tremolo')
-const directory: Directory = {
+const directory: EntryDirectory = {
   search: async ({ base }) =>
     base.equals(dynamicGroup)
       ? [{ dn: base, attributes: Attributes.from({ memberURL: ['ldap:///ou=people,o=Tremolo??sub?(l=Paris)'] }) }]
@@ -77,5 +79,27 @@ describe('RuleEvaluator', () => {
     const [verdict] = await evaluator.explain(ada, [rule('custom', 'broken')])
     expect(verdict).toMatchObject({ passed: false, reason: 'cannot be evaluated: database down' })
     expect(await allowed(rule('custom', 'absent'))).toBe(false)
+  })
+
+  test('a system that does not answer is no verdict: it is told, unless another rule passes', async () => {
+    const down = new GatewayError('TARGET_UNREACHABLE', 'the directory does not answer')
+    const broken = { search: () => Promise.reject(down), isMember: () => Promise.reject(down) }
+    const closed = new RuleEvaluator(broken, authorizations, silentLogger)
+    for (const unknown of [rule('group', 'cn=admins,o=Tremolo'), rule('dynamicGroup', dynamicGroup.toString())]) {
+      await expect(closed.decide(ada, [unknown, rule('filter', '(mail=x)')])).rejects.toBe(down)
+      expect((await closed.decide(ada, [unknown, rule('dn', 'o=Tremolo')])).allowed).toBe(true)
+      expect(await closed.explain(ada, [unknown])).toMatchObject([{ passed: false }])
+    }
+  })
+
+  test('a dynamic group looks where its URL says', () => {
+    const base = Dn.parse('ou=people,o=Tremolo')
+    const covered = (scope: 'base' | 'one' | 'sub') =>
+      ['ou=people,o=Tremolo', 'uid=ada,ou=people,o=Tremolo', 'uid=ada,ou=x,ou=people,o=Tremolo', 'o=Tremolo'].map(
+        (name) => isNamedBy({ base, scope }, Dn.parse(name)),
+      )
+    expect(covered('base')).toEqual([true, false, false, false])
+    expect(covered('one')).toEqual([false, true, false, false])
+    expect(covered('sub')).toEqual([true, true, true, false])
   })
 })

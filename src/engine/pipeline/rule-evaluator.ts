@@ -1,52 +1,66 @@
-import { parseMemberUrl } from '#engine/directory/member-url.ts'
-import type { Directory } from '#identity/directory.ts'
+import { isNamedBy, parseMemberUrl } from '#engine/directory/member-url.ts'
+import type { EntryDirectory } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import { evaluate } from '#identity/filter/evaluate.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
 import type { Subject } from '#identity/subject.ts'
+import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Authorization } from '#sdk/authorization.ts'
 import type { Rule, RuleDecision, RuleVerdict } from '#sdk/rule.ts'
 
 type Verdict = Pick<RuleVerdict, 'passed' | 'reason'>
 
+const unanswering: ReadonlySet<ErrorCode> = new Set(['TARGET_UNREACHABLE', 'TARGET_TIMEOUT'])
+
 const presentOnly = parseFilter('(objectClass=*)')
 
 /** Decides rules for a subject. A rule that cannot be evaluated does not pass, and the log says why. */
 export class RuleEvaluator {
-  readonly #directory: Directory
+  readonly #directory: EntryDirectory
   readonly #authorizations: ReadonlyMap<string, Authorization>
   readonly #log: Logger
 
-  constructor(directory: Directory, authorizations: ReadonlyMap<string, Authorization>, log: Logger) {
+  constructor(directory: EntryDirectory, authorizations: ReadonlyMap<string, Authorization>, log: Logger) {
     this.#directory = directory
     this.#authorizations = authorizations
     this.#log = log
   }
 
-  /** Stops at the first rule that passes. */
+  /**
+   * Stops at the first rule that passes. Where none does, and one could not be asked since a system does not answer, it
+   * throws what that said (503): whether the subject is allowed is then not known, and nobody is told otherwise.
+   */
   async decide(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision> {
     const verdicts: RuleVerdict[] = []
+    let unanswered: GatewayError | undefined
     for (const rule of rules) {
-      const verdict = await this.#evaluate(subject, rule)
+      const { error, ...verdict } = await this.#evaluate(subject, rule)
       verdicts.push(verdict)
       if (verdict.passed) return { allowed: true, verdicts }
+      if (error instanceof GatewayError && unanswering.has(error.code)) unanswered ??= error
     }
+    if (unanswered !== undefined) throw unanswered
     return { allowed: false, verdicts }
   }
 
   /** Every rule's verdict, for people. */
   explain(subject: Subject, rules: readonly Rule[]): Promise<RuleVerdict[]> {
-    return Promise.all(rules.map((rule) => this.#evaluate(subject, rule)))
+    return Promise.all(
+      rules.map(async (rule) => {
+        const { error: _, ...verdict } = await this.#evaluate(subject, rule)
+        return verdict
+      }),
+    )
   }
 
-  async #evaluate(subject: Subject, rule: Rule): Promise<RuleVerdict> {
+  async #evaluate(subject: Subject, rule: Rule): Promise<RuleVerdict & { readonly error?: unknown }> {
     try {
       return { rule, ...(await this.#verdict(subject, rule)) }
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       this.#log.error('rule could not be evaluated', { scope: rule.scope, constraint: rule.constraint, err: error })
-      return { rule, passed: false, reason: `cannot be evaluated: ${reason}` }
+      return { rule, passed: false, reason: `cannot be evaluated: ${reason}`, error }
     }
   }
 
@@ -91,9 +105,7 @@ export class RuleEvaluator {
     if (entry === undefined) return { passed: false, reason: 'there is no such group' }
     for (const url of entry.attributes.values('memberURL')) {
       const member = parseMemberUrl(url)
-      const named = namesOf(subject).some((dn) =>
-        member.scope === 'base' ? dn.equals(member.base) : dn.isWithin(member.base),
-      )
+      const named = namesOf(subject).some((dn) => isNamedBy(member, dn))
       if (named && evaluate(member.filter, subject.attributes) === true)
         return { passed: true, reason: `${url} covers it` }
     }

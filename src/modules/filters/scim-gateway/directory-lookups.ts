@@ -1,42 +1,41 @@
-import { Attributes } from '#identity/attributes.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { pageInMemory } from '#identity/page-in-memory.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
 import type { SearchPage } from '#sdk/target.ts'
+import { DirectoryPages } from './directory-pages.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import { inParallel } from './in-parallel.ts'
 import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
-
-/** As many entries as one search may give; a search that would give more is refused rather than cut. */
-const maxEntries = 1000
 
 const groupClasses = ['groupOfUniqueNames', 'groupOfNames', 'group']
 
 /** Look-ups through the virtual directory (`lookupFromLDAP`). */
 export class DirectoryLookups implements Lookups {
   readonly #directory: Directory
-  readonly #base: Dn
+  readonly #entries: DirectoryPages
   readonly #users: GatewayConfig['users']
   readonly #groups: GatewayConfig['groups']
+  readonly #isUser: Filter
   readonly #dns = new WeakMap<object, Dn>()
   readonly names: Lookups['names']
   readonly keepsVersions = false
   readonly groupIdIsName: boolean
-  readonly renamesUsers = false
+  /** Whether the system behind can do that is not known before it is asked. */
+  readonly renamesUsers: boolean
 
   constructor(directory: Directory, base: Dn, config: GatewayConfig) {
     this.#directory = directory
-    this.#base = base
+    this.#entries = new DirectoryPages(directory, base)
     this.#users = config.users
     this.#groups = config.groups
-    const { lookupAttribute, idAttribute } = config.users
+    const { lookupAttribute, idAttribute = lookupAttribute, loginAttribute } = config.users
     const groups = config.groups
+    this.#isUser = { kind: 'present', attribute: loginAttribute }
     this.groupIdIsName = (groups.idAttribute ?? groups.lookupAttribute) === groups.lookupAttribute
+    this.renamesUsers = ![lookupAttribute, loginAttribute].some((name) => same(name, idAttribute))
     this.names = {
       login: [lookupAttribute],
-      userId: [idAttribute ?? lookupAttribute],
+      userId: [idAttribute],
       groupName: [groups.displayAttribute ?? groups.lookupAttribute],
       groupId: [groups.idAttribute ?? groups.lookupAttribute],
     }
@@ -50,16 +49,14 @@ export class DirectoryLookups implements Lookups {
     return this.#oneUser(this.#users.lookupAttribute, login)
   }
 
-  async searchUsers(query: Query): Promise<SearchPage<FoundUser>> {
-    const isUser: Filter = { kind: 'present', attribute: this.#users.loginAttribute }
-    const entries = await this.#search(and(isUser, query.filter))
-    const users = entries.flatMap((entry) => this.#user(entry) ?? [])
-    return page(users, query, 'users', ({ user }) => user.attributes)
+  async searchUsers({ filter, ...query }: Query): Promise<SearchPage<FoundUser>> {
+    const page = await this.#entries.page(and(this.#isUser, filter), query)
+    return { ...page, items: await this.#foundUsers(page.items) }
   }
 
   async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
     const entry = await this.#oneGroup(this.#groups.idAttribute ?? this.#groups.lookupAttribute, id)
-    return entry && this.#group(members ? ((await this.#entry(entry.dn)) ?? entry) : entry)
+    return entry && this.#group(members ? ((await this.#entries.named(entry.dn)) ?? entry) : entry)
   }
 
   async groupByName(name: string): Promise<FoundGroup | undefined> {
@@ -67,16 +64,15 @@ export class DirectoryLookups implements Lookups {
     return entry && this.#group(entry)
   }
 
-  async searchGroups(query: Query): Promise<SearchPage<FoundGroup>> {
-    const entries = await this.#search(and(isGroup, query.filter))
-    const groups = entries.flatMap((entry) => this.#group(entry) ?? [])
-    return page(groups, query, 'groups', ({ group }) => group.attributes ?? new Attributes())
+  async searchGroups({ filter, ...query }: Query): Promise<SearchPage<FoundGroup>> {
+    const page = await this.#entries.page(and(isGroup, filter), query)
+    return { ...page, items: page.items.flatMap((entry) => this.#group(entry) ?? []) }
   }
 
   async members({ group }: FoundGroup): Promise<readonly Member[]> {
     const found = await inParallel(group.members, lookupWidth, async (member) => {
       const dn = parseDn(member)
-      const entry = dn?.isWithin(this.#base) ? await this.#entry(dn) : undefined
+      const entry = dn && (await this.#entries.named(dn))
       return entry && this.#user(entry)
     })
     return found.flatMap((member) => (member === undefined ? [] : [{ id: member.id }]))
@@ -91,11 +87,8 @@ export class DirectoryLookups implements Lookups {
   async groupsOf({ user }: FoundUser): Promise<readonly FoundGroup[]> {
     const dn = this.#dns.get(user)
     if (dn === undefined) return []
-    const { memberAttribute } = this.#groups
-    const entries = await this.#search(
-      and(isGroup, { kind: 'equal', attribute: memberAttribute, value: dn.toString() }),
-    )
-    return entries.flatMap((entry) => this.#group(entry) ?? [])
+    const isIn: Filter = { kind: 'equal', attribute: this.#groups.memberAttribute, value: dn.toString() }
+    return (await this.#entries.all(and(isGroup, isIn))).flatMap((entry) => this.#group(entry) ?? [])
   }
 
   /** Several systems may stand behind the directory, so there is none that a change could be bound to. */
@@ -105,25 +98,33 @@ export class DirectoryLookups implements Lookups {
 
   /** A name that two entries claim names nobody: acting on the wrong one would be worse. */
   async #oneUser(attribute: string, value: string): Promise<FoundUser | undefined> {
-    const isUser: Filter = { kind: 'present', attribute: this.#users.loginAttribute }
-    const [entry, second] = await this.#search(and(isUser, { kind: 'equal', attribute, value }))
-    return entry === undefined || second !== undefined ? undefined : this.#user(entry)
+    const entry = await this.#entries.only(and(this.#isUser, { kind: 'equal', attribute, value }))
+    return entry && (await this.#foundUsers([entry]))[0]
   }
 
-  async #oneGroup(attribute: string, value: string): Promise<DirectoryEntry | undefined> {
-    const [entry, second] = await this.#search(and(isGroup, { kind: 'equal', attribute, value, caseExact: false }))
-    return second === undefined ? entry : undefined
+  #oneGroup(attribute: string, value: string): Promise<DirectoryEntry | undefined> {
+    return this.#entries.only(and(isGroup, { kind: 'equal', attribute, value, caseExact: false }))
   }
 
-  async #search(filter: Filter): Promise<readonly DirectoryEntry[]> {
-    const entries = await this.#directory.search({ base: this.#base, scope: 'sub', filter, limit: maxEntries })
-    if (entries.length >= maxEntries) throw scimError('tooMany', 'Too many entries match; narrow the filter.')
-    return entries
-  }
-
-  async #entry(dn: Dn): Promise<DirectoryEntry | undefined> {
-    const filter: Filter = { kind: 'present', attribute: 'objectClass' }
-    return (await this.#directory.search({ base: dn, scope: 'base', filter, limit: 1 }))[0]
+  /** With their groups, as `memberOf` names them, where the built-in mapping shows them; each group is read once. */
+  async #foundUsers(entries: readonly DirectoryEntry[]): Promise<FoundUser[]> {
+    const users = entries.flatMap((entry) => this.#user(entry) ?? [])
+    if (this.#users.mapping.isEmpty) return users
+    const names = new Set(users.flatMap(({ user }) => user.attributes.values('memberOf')))
+    const groups = new Map<string, FoundGroup>()
+    await inParallel([...names], lookupWidth, async (name) => {
+      const dn = parseDn(name)
+      const entry = dn && (await this.#entries.named(dn))
+      const group = entry && this.#group(entry)
+      if (group !== undefined) groups.set(name, group)
+    })
+    return users.map(({ id, user }) => {
+      const held = user.attributes.values('memberOf').flatMap((name) => groups.get(name) ?? [])
+      const shown = { ...user, groups: held.map(({ group }) => group.name), groupIds: held.map((group) => group.id) }
+      const dn = this.#dns.get(user)
+      if (dn !== undefined) this.#dns.set(shown, dn)
+      return { id, user: shown }
+    })
   }
 
   #user({ dn, attributes }: DirectoryEntry): FoundUser | undefined {
@@ -155,12 +156,7 @@ const isGroup: Filter = {
 const and = (first: Filter, second: Filter | undefined): Filter =>
   second === undefined ? first : { kind: 'and', filters: [first, second] }
 
-const page = <T extends { readonly id: string }>(
-  items: readonly T[],
-  { filter: _, ...search }: Query,
-  of: string,
-  source: (item: T) => Attributes,
-): SearchPage<T> => pageInMemory(items, search, { of, source, key: ({ id }) => id })
+const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
 function parseDn(text: string): Dn | undefined {
   try {

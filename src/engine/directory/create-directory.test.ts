@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { TargetDirectory } from '#engine/directory/target-directory.ts'
+import { targetBranches } from '#engine/directory/create-directory.ts'
+import { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectorySearch } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
@@ -39,13 +40,11 @@ const target = {
 } as unknown as LookupTarget
 const withoutLookups = { findUser: async () => undefined } as unknown as Target
 
-const directory = new TargetDirectory(
-  Dn.parse('o=Tremolo'),
-  new Map([
-    ['hr', target],
-    ['mute', withoutLookups],
-  ]),
-)
+const targets = new Map([
+  ['hr', target],
+  ['mute', withoutLookups],
+])
+const directory = new VirtualDirectory(targetBranches(Dn.parse('o=Tremolo'), targets))
 const find = async (base: string, filter: string, scope: DirectorySearch['scope'] = 'sub', limit = 100) =>
   (await directory.search({ base: Dn.parse(base), scope, filter: parseFilter(filter), limit })).map(({ dn }) =>
     dn.toString(),
@@ -54,7 +53,7 @@ const find = async (base: string, filter: string, scope: DirectorySearch['scope'
 const adaDn = 'uid=ada,ou=hr,o=Tremolo'
 const adminsDn = 'cn=Admins,ou=groups,ou=hr,o=Tremolo'
 
-describe('TargetDirectory', () => {
+describe('targets as branches of the directory', () => {
   test('finds people and groups from the root down', async () => {
     expect(await find('o=Tremolo', '(mail=ada@x.org)')).toEqual([adaDn])
     expect(await find('o=Tremolo', '(objectClass=*)')).toHaveLength(4)

@@ -1,0 +1,63 @@
+import type { BuildContext } from '#config/build-context.ts'
+import type { Draft } from '#config/draft.ts'
+import { Dn } from '#identity/dn.ts'
+import { isAttributeType } from '#identity/dn-syntax.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { isForbiddenKey } from '#kernel/json.ts'
+import type { DirectoryInsertSpec } from '#model/directory-insert.ts'
+
+export function buildDirectoryInsert(spec: DirectoryInsertSpec, context: BuildContext): void {
+  const { state, issues, placed, document } = context
+  const module = context.module(state.catalog.directoryInserts, spec.className, ['spec', 'className'])
+  const params = context.params(spec.params, ['spec', 'params'], spec.secretParams, ['spec', 'secretParams'])
+  const suffix = readSuffix(spec.suffix, context)
+  const mapping = readMapping(spec.mapping ?? {}, issues)
+  const insert = module?.prepare(params, issues, context)
+  if (insert === undefined || suffix === undefined) return
+  state.draft.inserts.push({ config: { ...placed, insert, suffix, order: spec.order ?? 0, mapping }, document })
+}
+
+function readSuffix(text: string, { issues }: BuildContext): Dn | undefined {
+  try {
+    return Dn.parse(text)
+  } catch (error) {
+    issues.error(
+      ['spec', 'suffix'],
+      `"${text}" is not a name: ${error instanceof Error ? error.message : String(error)}`,
+    )
+    return undefined
+  }
+}
+
+/** As LDAP has them, and as SCIM has them, such as `name.familyName`. */
+const isName = (name: string): boolean => isAttributeType(name) || /^[A-Za-z][\w.:$-]{0,255}$/.test(name)
+
+/** Each name on either side once, so that the mapping can be gone in both directions. */
+function readMapping(spec: Readonly<Record<string, string>>, issues: Issues): Map<string, string> {
+  const mapping = new Map<string, string>()
+  const taken = new Map<string, string>()
+  for (const [local, remote] of Object.entries(spec)) {
+    const path = ['spec', 'mapping', local]
+    const wrong = [local, remote].find((name) => !isName(name) || isForbiddenKey(name))
+    if (wrong !== undefined) issues.error(path, `"${wrong}" is not the name of an attribute`)
+    for (const key of [`local ${local.toLowerCase()}`, `remote ${remote.toLowerCase()}`]) {
+      const earlier = taken.get(key)
+      if (earlier !== undefined) issues.error(path, `says the same name as "${earlier}"`)
+      taken.set(key, local)
+    }
+    mapping.set(local, remote)
+  }
+  return mapping
+}
+
+/** Every insert stands below the root, and no two at the same place. */
+export function checkInserts(draft: Draft, root: Dn, issues: Issues): void {
+  const first = new Map<string, string>()
+  for (const { config, document } of draft.inserts) {
+    const report = (message: string) => issues.for(document).error(['spec', 'suffix'], message)
+    if (!config.suffix.isWithin(root)) report(`"${config.suffix}" is not within the root of the directory, ${root}`)
+    const earlier = first.get(config.suffix.key)
+    if (earlier !== undefined) report(`another insert stands at ${config.suffix} (${earlier})`)
+    first.set(config.suffix.key, earlier ?? document.at(['spec', 'suffix']))
+  }
+}

@@ -1,0 +1,165 @@
+import type {
+  DirectoryEntry,
+  DirectoryPage,
+  DirectoryPageSearch,
+  DirectorySearch,
+  MemberDirectory,
+} from '#identity/directory.ts'
+import type { Dn } from '#identity/dn.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
+import type { DirectoryInsert } from '#sdk/directory-insert.ts'
+
+/** An insert and where it stands. */
+export interface Mount {
+  readonly name: string
+  readonly suffix: Dn
+  readonly insert: DirectoryInsert
+}
+
+/** Entries of one page, whatever is asked. */
+const maxPage = 1000
+/** Pages that one search reads at most; an insert may give short ones. */
+const maxPages = 1000
+const lookupWidth = 8
+/** Longer than any that somebody would type; hashing it would only cost time. */
+const maxPasswordBytes = 1024
+
+const anything: Filter = { kind: 'present', attribute: 'objectClass' }
+
+/**
+ * One tree made of inserts, asked in their order. A name belongs to the insert with the longest suffix that it is within,
+ * and to no other, so one insert may stand inside another and hides what that has there. Names between the root and the
+ * suffixes have no entry.
+ */
+export class VirtualDirectory implements MemberDirectory {
+  readonly #mounts: readonly Mount[]
+
+  constructor(mounts: readonly Mount[]) {
+    this.#mounts = mounts
+  }
+
+  async search(search: DirectorySearch): Promise<readonly DirectoryEntry[]> {
+    const limit = Math.min(search.limit, maxPage)
+    const found: DirectoryEntry[] = []
+    let after: string | undefined
+    for (let pages = 0; pages < maxPages && found.length < limit; pages++) {
+      const rest = { ...search, limit: limit - found.length, ...(after === undefined ? {} : { after }) }
+      const page = await this.page(rest)
+      found.push(...page.entries)
+      if (page.next === undefined) return found
+      after = page.next
+    }
+    if (found.length < limit) throw new GatewayError('BAD_REQUEST', 'a search that comes to no end')
+    return found
+  }
+
+  async page(search: DirectoryPageSearch): Promise<DirectoryPage> {
+    const limit = Math.max(1, Math.min(search.limit, maxPage))
+    const scope: PageScope = { of: `${search.scope} ${search.base.key}`, filter: search.filter, sort: undefined }
+    const asked = this.#concerned(search)
+    const start = search.after === undefined ? undefined : readPosition(scope, search.after)
+    const first = start === undefined ? 0 : asked.findIndex(({ mount }) => mount.name === start.entry)
+    if (first < 0) throw unknownPosition()
+    const entries: DirectoryEntry[] = []
+    let next: string | undefined
+    for (const [i, { mount, part }] of asked.entries()) {
+      if (i < first) continue
+      if (entries.length >= limit) {
+        next = writePosition(scope, { entry: mount.name })
+        break
+      }
+      const after = i === first ? start?.folded : undefined
+      const wanted = { ...part, limit: limit - entries.length, ...(after === undefined ? {} : { after }) }
+      const page = await named(mount, () => mount.insert.search(wanted))
+      entries.push(...page.entries.filter(({ dn }) => this.#owner(dn) === mount))
+      if (page.next !== undefined) {
+        next = writePosition(scope, { entry: mount.name, folded: page.next })
+        break
+      }
+    }
+    const total = search.count === true ? await this.#total(asked) : undefined
+    return { entries, ...(next === undefined ? {} : { next }), ...(total === undefined ? {} : { total }) }
+  }
+
+  async isMember(group: Dn, member: Dn): Promise<boolean> {
+    const mount = this.#owner(group)
+    return mount !== undefined && (await named(mount, () => mount.insert.isMember(group, member)))
+  }
+
+  async members(group: Dn, limit: number): Promise<readonly DirectoryEntry[]> {
+    const mount = this.#owner(group)
+    if (mount === undefined) return []
+    const names = await named(mount, () => mount.insert.members(group, limit))
+    const found = await inParallel(names.slice(0, limit), lookupWidth, (base) =>
+      this.search({ base, scope: 'base', filter: anything, limit: 1 }),
+    )
+    return found.flat()
+  }
+
+  async bind(dn: Dn, password: string): Promise<boolean> {
+    // An LDAP server takes a bind with an empty password for one of nobody, and accepts it (RFC 4513 5.1.2).
+    if (password === '' || Buffer.byteLength(password) > maxPasswordBytes) return false
+    const mount = this.#owner(dn)
+    if (mount === undefined) return false
+    if (mount.insert.bind === undefined) {
+      throw new GatewayError('NOT_SUPPORTED', `the directory insert "${mount.name}" checks no passwords`)
+    }
+    return named(mount, async () => (await mount.insert.bind?.(dn, password)) ?? false)
+  }
+
+  #owner(dn: Dn): Mount | undefined {
+    let owner: Mount | undefined
+    for (const mount of this.#mounts) {
+      const depth = owner?.suffix.rdns.length ?? -1
+      if (mount.suffix.rdns.length > depth && dn.isWithin(mount.suffix)) owner = mount
+    }
+    return owner
+  }
+
+  /** The inserts that can have entries of the search, each with its part of the search. */
+  #concerned({
+    after: _,
+    count: __,
+    ...search
+  }: DirectoryPageSearch): { readonly mount: Mount; readonly part: DirectoryPageSearch }[] {
+    const owner = this.#owner(search.base)
+    return this.#mounts.flatMap((mount) => {
+      if (mount === owner) return [{ mount, part: search }]
+      const { suffix } = mount
+      if (!suffix.isWithin(search.base)) return []
+      if (search.scope === 'sub') return [{ mount, part: { ...search, base: suffix } }]
+      const isChild = search.scope === 'one' && suffix.parent?.equals(search.base) === true
+      return isChild ? [{ mount, part: { ...search, base: suffix, scope: 'base' as const } }] : []
+    })
+  }
+
+  /** Undefined where one of the inserts cannot tell, or hides entries of another. */
+  async #total(asked: readonly { readonly mount: Mount; readonly part: DirectoryPageSearch }[]) {
+    let total = 0
+    for (const { mount, part } of asked) {
+      if (this.#mounts.some((other) => other !== mount && other.suffix.isWithin(mount.suffix))) return undefined
+      const page = await named(mount, () => mount.insert.search({ ...part, limit: 1, count: true }))
+      if (page.total === undefined && page.next !== undefined) return undefined
+      total += page.total ?? page.entries.length
+    }
+    return total
+  }
+}
+
+/** Puts the insert's name in front of what goes wrong in its system. */
+async function named<T>({ name }: Mount, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (thrown) {
+    const { code, message, publicText, retryAfter, keyword } = asGatewayError(thrown)
+    throw new GatewayError(code === 'INTERNAL' ? 'TARGET_FAILED' : code, `directory insert "${name}": ${message}`, {
+      cause: thrown,
+      ...(code === 'INTERNAL' ? {} : { publicText }),
+      ...(retryAfter === undefined ? {} : { retryAfter }),
+      ...(keyword === undefined ? {} : { keyword }),
+    })
+  }
+}

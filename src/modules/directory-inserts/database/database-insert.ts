@@ -1,0 +1,99 @@
+import { Attributes } from '#identity/attributes.ts'
+import type { DirectoryPage, DirectoryPageSearch } from '#identity/directory.ts'
+import type { Dn } from '#identity/dn.ts'
+import type { UserChange, UserDirectory } from '#identity/user-directory.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { AccountLayout } from '#sdk/account-layout.ts'
+import { AccountsInsert } from '#sdk/accounts-insert.ts'
+import type { NewPerson, PeopleInsert, PeoplePage } from '#sdk/directory-insert.ts'
+import type { Passwords } from './passwords.ts'
+
+const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'userPassword' }
+
+/** People, groups and passwords in a database. */
+export class DatabaseInsert implements PeopleInsert {
+  readonly #users: UserDirectory
+  readonly #passwords: Passwords
+  readonly #accounts: AccountsInsert
+
+  constructor(users: UserDirectory, passwords: Passwords, layout: AccountLayout) {
+    this.#users = users
+    this.#passwords = passwords
+    this.#accounts = new AccountsInsert(
+      {
+        lookupUserByLogin: (login) => users.findByLogin(login),
+        lookupUserById: (id) => users.findById(id),
+        searchUsers: (query) => users.searchUsers(query),
+        lookupGroupByName: (name, options) => users.findGroupByName(name, options),
+        searchGroups: (query) => users.searchGroups(query),
+        groupMembersAreIds: false,
+      },
+      layout,
+    )
+  }
+
+  search(search: DirectoryPageSearch): Promise<DirectoryPage> {
+    return this.#accounts.search(search)
+  }
+
+  isMember(group: Dn, member: Dn): Promise<boolean> {
+    return this.#accounts.isMember(group, member)
+  }
+
+  members(group: Dn, limit: number): Promise<readonly Dn[]> {
+    return this.#accounts.members(group, limit)
+  }
+
+  async bind(dn: Dn, password: string): Promise<boolean> {
+    const login = this.#accounts.loginOf(dn)
+    const user = login === undefined ? undefined : await this.#users.findByLogin(login)
+    return this.#passwords.check(user?.id, password)
+  }
+
+  /** Somebody whose password could not be stored is taken out again, so that a second attempt finds nobody in its way. */
+  async addPerson({ login, attributes, groups, password }: NewPerson): Promise<readonly UserChange[]> {
+    const hash = password === undefined ? undefined : await this.#passwords.hash(password)
+    const changes = await this.#users.create({ userID: login, attributes: Attributes.from(attributes), groups })
+    if (hash === undefined) return changes
+    try {
+      await this.#passwords.set(await this.#idOf(login), hash)
+    } catch (error) {
+      await this.#users.delete(login)
+      throw error
+    }
+    return [...changes, { ...passwordChange, action: 'add' }]
+  }
+
+  async setPassword(login: string, password: string): Promise<readonly UserChange[]> {
+    const id = await this.#idOf(login)
+    await this.#passwords.set(id, await this.#passwords.hash(password))
+    return [passwordChange]
+  }
+
+  async removePerson(login: string): Promise<readonly UserChange[]> {
+    const user = await this.#users.findByLogin(login)
+    if (user?.id !== undefined) await this.#passwords.remove(user.id)
+    return user === undefined ? [] : this.#users.delete(login)
+  }
+
+  async listPeople(limit: number, after?: string): Promise<PeoplePage> {
+    const page = await this.#users.searchUsers({ offset: 0, limit, ...(after === undefined ? {} : { after }) })
+    const people = []
+    for (const user of page.items) {
+      const hasPassword = user.id !== undefined && (await this.#passwords.has(user.id))
+      people.push({ login: user.userID, entry: this.#accounts.personEntry(user), hasPassword })
+    }
+    return { people, ...(page.next === undefined ? {} : { next: page.next }) }
+  }
+
+  async close(): Promise<void> {
+    await this.#users.close()
+    await this.#passwords.close()
+  }
+
+  async #idOf(login: string): Promise<string> {
+    const id = (await this.#users.findByLogin(login))?.id
+    if (id === undefined) throw new GatewayError('NOT_FOUND', `there is nobody with the login "${login}"`)
+    return id
+  }
+}

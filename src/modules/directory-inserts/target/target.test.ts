@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import target from '#modules/directory-inserts/target/target.ts'
+import type { LookupTarget, Target } from '#sdk/target.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+
+const ada = { userID: 'ada', attributes: new Attributes(), groups: ['admins'] }
+const people = {
+  lookupUserByLogin: async (login: string) => (login === 'ada' ? ada : undefined),
+} as unknown as LookupTarget
+const mute = { findUser: async () => undefined } as unknown as Target
+
+function create(params: ParamValues) {
+  const prepared = target.prepare(fakeParams(params), noIssues(), fakeParseContext())
+  const host = fakeModuleHost({ targets: { people, mute } })
+  return prepared.create({ ...host, suffix: Dn.parse('ou=staff,o=T') })
+}
+
+test('containers stand below the suffix, and naming attributes are as configured', async () => {
+  const insert = await create({ target: 'people', people: 'ou=a,ou=b', groups: 'ou=teams', userAttribute: 'login' })
+  const filter = { kind: 'present', attribute: 'login' } as const
+  const base = Dn.parse('login=ada,ou=a,ou=b,ou=staff,o=T')
+  const { entries } = await insert.search({ base, scope: 'base', filter, limit: 1 })
+  expect(entries[0]?.attributes.values('memberOf')).toEqual(['cn=admins,ou=teams,ou=staff,o=T'])
+  expect(await insert.isMember(Dn.parse('cn=admins,ou=teams,ou=staff,o=T'), base)).toBe(true)
+  expect(insert.bind).toBeUndefined()
+})
+
+test('a target that nobody can be found in is refused', async () => {
+  await expect(create({ target: 'mute' })).rejects.toThrow('"mute" has no look-ups')
+})

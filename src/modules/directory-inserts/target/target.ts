@@ -1,0 +1,30 @@
+import { layoutParameters, parseLayout } from '#sdk/account-layout.ts'
+import { AccountsInsert } from '#sdk/accounts-insert.ts'
+import { defineDirectoryInsert } from '#sdk/directory-insert.ts'
+import { text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { hasLookups } from '#sdk/target.ts'
+
+const parameters = {
+  target: text({
+    about: 'The target whose users and groups stand here; it must have look-ups.',
+    required: true,
+    reference: 'target',
+  }),
+  ...layoutParameters,
+}
+
+/** The users and groups of a target. */
+export default defineDirectoryInsert({
+  className: 'directory.Target',
+  parameters,
+  parse: (params, issues, context) => {
+    const given = readParameters(parameters, params, issues, context)
+    return { target: given.target, layout: parseLayout(given, params, issues) }
+  },
+  create: ({ target: name, layout }, { targets, suffix }) => {
+    const target = targets.get(name)
+    if (!hasLookups(target)) throw new Error(`the target "${name}" has no look-ups, so nobody can be found in it`)
+    return new AccountsInsert(target, layout(suffix))
+  },
+})

@@ -1,0 +1,127 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { userCommandReading } from '#server/commands/user.ts'
+import { openStorage, type Storage } from '#storage/open.ts'
+import { temporaryFolder } from '#testing/databases.ts'
+
+const insert = (name: string) => `apiVersion: openunison.tremolo.io/v1
+kind: DirectoryInsert
+metadata: { name: ${name} }
+spec: { className: directory.Database, suffix: "ou=${name},o=Tremolo" }
+`
+
+function setUp(...inserts: string[]) {
+  const folder = temporaryFolder()
+  const config = join(folder, 'config')
+  const data = join(folder, 'data')
+  mkdirSync(config)
+  writeFileSync(join(config, 'directory.yaml'), inserts.map(insert).join('---\n'))
+  const run = async (password: string, ...args: string[]) => {
+    const output: string[] = []
+    const errors: string[] = []
+    const io = { stdout: (line: string) => void output.push(line), stderr: (line: string) => void errors.push(line) }
+    const input = Readable.from([Buffer.from(password)])
+    const code = await userCommandReading(input)([...args, '--config', config, '--data', data], io)
+    return { code, output, errors: errors.join('\n') }
+  }
+  const look = async <T>(work: (storage: Storage) => Promise<T>): Promise<T> => {
+    const storage = openStorage({ dataFolder: data, clock: systemClock, log: silentLogger })
+    try {
+      return await work(storage)
+    } finally {
+      await storage.close()
+    }
+  }
+  return { run, look }
+}
+
+test('somebody is added, listed, given another password and removed, each in the audit without the password', async () => {
+  const { run, look } = setUp('people')
+  const add = [
+    'add',
+    'ada',
+    '--attribute',
+    'mail=ada@x.org',
+    '--attribute',
+    'mail=a=b',
+    '--group',
+    'admins',
+    '--by',
+    'me',
+  ]
+  expect(await run('correct horse\nand no more', ...add)).toEqual({ code: 0, output: [], errors: '' })
+  expect(await run('', 'add', 'bob\u001b[2J', '--no-password')).toMatchObject({ code: 0 })
+  expect((await run('', 'list')).output).toEqual([
+    'ada  password  uid=ada,ou=people,o=Tremolo',
+    expect.stringMatching(/^bob\ufffd\[2J {2}no password/),
+  ])
+  expect(await run('another horse', 'passwd', 'ADA')).toMatchObject({ code: 0 })
+  expect(await look((storage) => storage.userDirectory({ name: 'people' }).findByLogin('ada'))).toMatchObject({
+    userID: 'ada',
+    groups: ['admins'],
+  })
+  expect(await run('', 'remove', 'ada')).toMatchObject({ code: 0 })
+  expect(await run('', 'remove', 'ada')).toMatchObject({ code: 1, errors: expect.stringContaining('nobody') })
+  const { rows } = await look(({ audit }) => audit.list({ subject: 'ada', limit: 50 }))
+  expect(JSON.stringify(rows)).not.toMatch(/horse|argon2/)
+  expect(rows.map(({ action, attribute }) => `${action} ${attribute}`)).toEqual([
+    'delete userID',
+    'replace userPassword',
+    'add userPassword',
+    'add groups',
+    'add name',
+    'add mail',
+    'add mail',
+    'add userID',
+  ])
+  expect(rows.at(-1)).toMatchObject({ requestor: 'me', target: 'people', workflow: { name: 'gatehouse user add' } })
+})
+
+test('what cannot be done is told, and nobody is there afterwards', async () => {
+  const { run } = setUp('people')
+  expect(await run('', 'list')).toMatchObject({ code: 1, errors: expect.stringContaining('no database') })
+  expect(await run('short', 'add', 'ada')).toMatchObject({ code: 1, errors: expect.stringContaining('8 characters') })
+  expect(await run('', 'add', 'ada')).toMatchObject({ code: 1, errors: expect.stringContaining('standard input') })
+  expect(await run('x'.repeat(5000), 'add', 'ada')).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('too long'),
+  })
+  expect(await run('', 'add', 'zoe', '--no-password')).toMatchObject({ code: 0 })
+  expect(await run('long enough', 'passwd', 'ada')).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('nobody'),
+  })
+  expect((await run('', 'list')).output).toHaveLength(1)
+  expect(await run('long enough', 'add', 'ada')).toMatchObject({ code: 0 })
+  expect(await run('long enough', 'add', 'Ada')).toMatchObject({ code: 1, errors: expect.stringContaining('already') })
+})
+
+test('wrong usage, and a choice that has to be made', async () => {
+  const two = setUp('people', 'guests')
+  expect(await two.run('long enough', 'add', 'ada')).toMatchObject({
+    code: 2,
+    errors: expect.stringContaining('guests or people'),
+  })
+  expect(await two.run('long enough', 'add', 'ada', '--insert', 'guests')).toMatchObject({ code: 0 })
+  expect((await two.run('', 'list', '--insert', 'people')).output).toEqual([])
+  expect(await two.run('', 'list', '--insert', 'other')).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('"other"'),
+  })
+  for (const args of [
+    ['add'],
+    ['rename', 'ada'],
+    ['add', 'ada', '--attribute', 'mail'],
+    ['add', 'ada', '--password', 'x'],
+  ]) {
+    expect(await two.run('long enough', ...args)).toMatchObject({ code: 2 })
+  }
+  expect(await setUp().run('', 'list')).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('directory.Database'),
+  })
+})

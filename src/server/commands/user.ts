@@ -1,0 +1,215 @@
+import { userInfo } from 'node:os'
+import { join, resolve } from 'node:path'
+import process from 'node:process'
+import { catalog } from '#catalog/catalog.ts'
+import { loadConfiguration } from '#config/load.ts'
+import { formatIssue } from '#config/located-issue.ts'
+import { createKeySource } from '#engine/keys/key-source.ts'
+import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import type { UserChange } from '#identity/user-directory.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import { isForbiddenKey } from '#kernel/json.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { Configuration, InsertConfig } from '#sdk/configuration.ts'
+import { keepsPeople, type NewPerson, type PeopleInsert } from '#sdk/directory-insert.ts'
+import { readArguments } from '#server/commands/arguments.ts'
+import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
+import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
+import { type PasswordInput, readPassword } from '#server/commands/read-password.ts'
+import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
+import type { Storage } from '#storage/open.ts'
+
+const usage = `Usage: gatehouse user add LOGIN --config DIR [OPTIONS]
+       gatehouse user passwd|remove LOGIN --config DIR [OPTIONS]
+       gatehouse user list --config DIR [OPTIONS]
+
+add     adds a person, with a password from standard input
+passwd  sets a person's password, from standard input
+remove  removes a person with their memberships and password
+list    tells the people there are, and who has a password
+
+  --config DIR            the folder of YAML, with a DirectoryInsert of class directory.Database
+${databaseUsage}
+  --insert NAME           which of several such inserts
+  --attribute NAME=VALUE  add: an attribute; may repeat
+  --group NAME            add: a group, made when it is not there; may repeat
+  --no-password           add: without a password
+  --by NAME               who does it, for the audit (the user of this system)
+
+A password is the first line of standard input, or typed at the terminal; it is never an argument.`
+
+const options = {
+  ...databaseOptions,
+  config: { type: 'string' },
+  insert: { type: 'string' },
+  attribute: { type: 'string', multiple: true },
+  group: { type: 'string', multiple: true },
+  'no-password': { type: 'boolean' },
+  by: { type: 'string' },
+} as const
+
+const embedded = 'directory.Database'
+const pageSize = 200
+
+class WrongUsage extends Error {}
+
+const read = (args: string[], io: CommandIo) =>
+  readArguments(args, { usage, options, positionals: args[0] === 'list' ? 1 : 2 }, io)
+type Values = Extract<ReturnType<typeof read>, { values: unknown }>['values']
+
+/** What an action does to the people of an insert; the changes are for the audit. */
+type Action = (people: PeopleInsert, io: CommandIo) => Promise<readonly UserChange[]>
+
+/** `gatehouse user add|passwd|remove|list`, with passwords from the given input. */
+export const userCommandReading =
+  (input: PasswordInput): RunCommand =>
+  async (args, io) => {
+    const given = read(args, io)
+    if ('exit' in given) return given.exit
+    const { values, positionals } = given
+    const [word = '', login = ''] = positionals
+    try {
+      const action = readAction(word, login, values, input)
+      if (values.config === undefined) throw new WrongUsage('--config is required')
+      const configuration = await loadFolder(values.config, io)
+      if (configuration === undefined) return 1
+      const config = chooseInsert(configuration, values.insert)
+      const work = async (storage: Storage): Promise<void> => {
+        const people = await openPeople(config, configuration, storage, values.data)
+        try {
+          await audited(await action(people, io), { word, login, values, target: config.name }, storage)
+        } finally {
+          await people.close?.()
+        }
+      }
+      await withDatabase(values, work, word === 'add' ? 'make' : 'refuse')
+      return 0
+    } catch (error) {
+      io.stderr(`gatehouse user: ${messageOf(error)}`)
+      if (!(error instanceof WrongUsage)) return 1
+      io.stderr(usage)
+      return 2
+    }
+  }
+
+export const userCommand: RunCommand = (args, io) => userCommandReading(process.stdin)(args, io)
+
+/** Usage is checked before anything is opened or read. */
+function readAction(word: string, login: string, values: Values, input: PasswordInput): Action {
+  const password = (io: CommandIo): Promise<string> => readPassword(input, io.stderr)
+  switch (word) {
+    case 'add': {
+      const person = { login, attributes: readAttributes(values.attribute ?? []), groups: values.group ?? [] }
+      return async (people, io) => {
+        const added: NewPerson = {
+          ...person,
+          password: values['no-password'] === true ? undefined : await password(io),
+        }
+        return people.addPerson(added)
+      }
+    }
+    case 'passwd':
+      return async (people, io) => people.setPassword(login, await password(io))
+    case 'remove':
+      return async (people) => {
+        const changes = await people.removePerson(login)
+        if (changes.length === 0) throw new Error(`there is nobody with the login "${login}"`)
+        return changes
+      }
+    case 'list':
+      return list
+    default:
+      throw new WrongUsage(`unknown action "${word}"`)
+  }
+}
+
+async function list(people: PeopleInsert, io: CommandIo): Promise<readonly UserChange[]> {
+  let after: string | undefined
+  do {
+    const page = await people.listPeople(pageSize, after)
+    for (const { login, entry, hasPassword } of page.people) {
+      io.stdout(terminalLine(`${login}  ${hasPassword ? 'password' : 'no password'}  ${entry.dn}`, terminalWidth()))
+    }
+    after = page.next
+  } while (after !== undefined)
+  return []
+}
+
+function readAttributes(texts: readonly string[]): Map<string, string[]> {
+  const attributes = new Map<string, string[]>()
+  for (const text of texts) {
+    const end = text.indexOf('=')
+    const name = text.slice(0, Math.max(end, 0))
+    if (name === '' || isForbiddenKey(name)) throw new WrongUsage(`--attribute must be NAME=VALUE, not "${text}"`)
+    attributes.set(name, [...(attributes.get(name) ?? []), text.slice(end + 1)])
+  }
+  return attributes
+}
+
+async function loadFolder(config: string, io: CommandIo): Promise<Configuration | undefined> {
+  const folder = resolve(config)
+  const secretsFolder = join(folder, 'secrets')
+  const { configuration, issues } = await loadConfiguration({
+    folder,
+    secretsFolder,
+    environment: process.env,
+    catalog,
+    strictSecrets: false,
+  })
+  if (configuration === undefined) for (const issue of issues) io.stderr(formatIssue(issue))
+  return configuration
+}
+
+function chooseInsert({ inserts }: Configuration, name: string | undefined): InsertConfig {
+  const kept = inserts.filter(({ insert }) => insert.className === embedded)
+  const [found, another] = name === undefined ? kept : kept.filter((one) => one.name === name)
+  if (found === undefined) {
+    const wanted = name === undefined ? '' : ` named "${name}"`
+    throw new Error(`the configuration has no DirectoryInsert of class ${embedded}${wanted}`)
+  }
+  if (another !== undefined) throw new WrongUsage(`--insert is needed: ${kept.map((one) => one.name).join(' or ')}`)
+  return found
+}
+
+async function openPeople(
+  { name, insert, suffix }: InsertConfig,
+  { folder }: Configuration,
+  storage: Storage,
+  data: string,
+): Promise<PeopleInsert> {
+  const made = await insert.create({
+    name,
+    suffix,
+    log: silentLogger,
+    clock: systemClock,
+    keys: createKeySource({ configuration: folder, data }),
+    targets: {
+      get: (wanted) => {
+        throw new GatewayError('INTERNAL', `the target "${wanted}" is not open here`)
+      },
+    },
+    openUserDirectory: async (wanted) => storage.userDirectory(wanted),
+  })
+  if (!keepsPeople(made)) throw new Error(`the DirectoryInsert "${name}" keeps no people`)
+  return made
+}
+
+async function audited(
+  changes: readonly UserChange[],
+  { word, login, values, target }: { word: string; login: string; values: Values; target: string },
+  { audit }: Storage,
+): Promise<void> {
+  const requestor = values.by ?? `${userInfo().username} (command line)`
+  const trail = new AuditTrail({ requestor, workflow: { id: newId(), name: `gatehouse user ${word}` } }, audit)
+  const rows = trail.rowsOf({ time: systemClock(), subject: login, target }, changes)
+  if (rows.length > 0) await audit.append(rows)
+}
+
+/** What the store says is for the log; to whoever asked, its public words say more. */
+function messageOf(error: unknown): string {
+  if (error instanceof GatewayError && error.code === 'BAD_REQUEST') return error.publicText
+  if (error instanceof GatewayError && error.code === 'CONFLICT') return 'there is somebody with this login already'
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,83 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { temporaryFolder } from '#testing/databases.ts'
+import { ScimClient, startScimServer } from '#testing/scim-client.ts'
+import { directoryParameters, scimConfiguration, throughDirectory } from '#testing/scim-lookups.ts'
+
+const embedded = `apiVersion: openunison.tremolo.io/v1
+kind: DirectoryInsert
+metadata: { name: callers }
+spec:
+  className: directory.Database
+  suffix: ou=callers,o=Tremolo
+  mapping: { nick: displayName }
+`
+
+/** The SCIM example, for callers who are in the embedded directory and in its group `clients`. */
+async function configuration(): Promise<string> {
+  const { files } = await throughDirectory.open()
+  const folder = await scimConfiguration({
+    parameters: directoryParameters,
+    files: { ...files, 'callers.yaml': embedded },
+  })
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  await edit(join(folder, 'authentication.yaml'), [
+    ['linkToDirectory: "false"', 'linkToDirectory: "true"'],
+    ['lookupFilter: ""', `lookupFilter: "(&(uid=\${sub})(nick=*))"`],
+  ])
+  await edit(join(folder, 'clients.yaml'), [
+    [
+      '- scope: dn\n          constraint: sub=idp,ou=api,o=Tremolo',
+      '- scope: group\n          constraint: cn=clients,ou=groups,ou=callers,o=Tremolo',
+    ],
+  ])
+  return folder
+}
+
+async function edit(file: string, changes: readonly (readonly [string, string])[]): Promise<void> {
+  let text = await readFile(file, 'utf8')
+  for (const [from, to] of changes) {
+    expect(text).toContain(from)
+    text = text.replaceAll(from, () => to)
+  }
+  await writeFile(file, text)
+}
+
+async function gatehouse(input: string, ...args: string[]): Promise<{ code: number | null; output: string }> {
+  const child = spawn('bin/gatehouse', args, { stdio: ['pipe', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  child.stdin.end(input)
+  const [code] = await once(child, 'close')
+  return { code, output }
+}
+
+test('people of the embedded directory are linked, and its groups decide', async () => {
+  const config = await configuration()
+  const data = temporaryFolder()
+  const user = (input: string, ...args: string[]) =>
+    gatehouse(input, 'user', ...args, '--config', config, '--data', data)
+  const named = ['--attribute', 'displayName=x']
+  expect(await user('a good password\n', 'add', 'idp', '--group', 'clients', ...named)).toEqual({ code: 0, output: '' })
+  expect((await user('a good password\n', 'add', 'guest', ...named)).code).toBe(0)
+  expect((await user('', 'add', 'nameless', '--group', 'clients', '--no-password')).code).toBe(0)
+
+  const server = await startScimServer(undefined, data, config)
+  onTestFinished(async () => void (await server.process.stop()))
+  const status = async (subject: string) => {
+    const token = await server.process.token('--subject', subject)
+    return (await new ScimClient(`${server.process.url}/scim/v2`, token).get('/Users')).status
+  }
+  expect(await status('idp')).toBe(200)
+  expect(await status('guest')).toBe(403)
+  expect(await status('nameless')).toBe(403)
+  expect(await status('*')).toBe(403)
+  expect((await user('', 'add', 'late', '--group', 'clients', '--no-password', ...named)).code).toBe(0)
+  expect(await status('late')).toBe(200)
+  const listed = await user('', 'list')
+  expect(listed.output).toContain('idp  password  uid=idp,ou=callers,o=Tremolo')
+  expect((await user('', 'remove', 'late')).code).toBe(0)
+})
