@@ -1,0 +1,119 @@
+import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { cp, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Client, EqualityFilter } from 'ldapts'
+import { type Slapd, startSlapd } from '#testing/slapd.ts'
+import { startMeasured } from './gateway.ts'
+import { runLoad } from './load.ts'
+import { type RequestMaker, scimRequests } from './requests.ts'
+import { loginOf } from './seed.ts'
+
+export interface LdapFigures {
+  readonly entries: number
+  readonly bare: number
+  /** SCIM requests a second, and as a share of bare searches beside them. */
+  readonly rates: readonly { readonly name: string; readonly perSecond: number; readonly share: number }[]
+  /** Of one page of 100 of the whole directory. */
+  readonly pageMillis: number
+}
+
+const path = '/scim/directory'
+const connections = 16
+const turns = 5
+const turnSeconds = 1
+const sample = 2000
+
+/** A directory of so many people in OpenLDAP behind a SCIM gateway, beside ldapts alone asking for the same entries. */
+export async function measureLdap(folder: string, entries: number): Promise<LdapFigures> {
+  const seedFile = join(folder, 'people.ldif')
+  await writePeople(seedFile, entries)
+  const slapd = await startSlapd({ seedFile, adminPassword: 'example', durable: true })
+  try {
+    const config = join(folder, 'ldap-config')
+    await cp('examples/ldap-target', config, { recursive: true })
+    await writeFile(join(config, 'values.yaml'), `LDAP_URL: ${slapd.url}\nLDAP_BASE: ${slapd.baseDn}\n`)
+    const gateway = await startMeasured(config, join(folder, 'ldap-data'))
+    try {
+      const ids = await sampleIds(slapd, entries)
+      const requests = scimRequests(gateway, path)
+      const { port } = gateway
+      const bareRates: number[] = []
+      const turn = async (name: string, request: RequestMaker) => {
+        let sent = 0
+        const load = { port, connections, request: () => request(sent++), expectedStatus: 200 }
+        await runLoad({ ...load, seconds: 2 })
+        await bareSearches(slapd, ids)
+        const rates: number[] = []
+        const shares: number[] = []
+        for (let n = 0; n < turns; n++) {
+          const bare = await bareSearches(slapd, ids)
+          const { perSecond } = await runLoad({ ...load, seconds: turnSeconds })
+          bareRates.push(bare)
+          rates.push(perSecond)
+          shares.push(perSecond / bare)
+        }
+        return { name, perSecond: median(rates), share: median(shares) }
+      }
+      const rates = [
+        await turn('GET by id', requests.byId(ids)),
+        await turn('filter userName eq', requests.byLogin(entries)),
+      ]
+      const page = await runLoad({ port, connections: 1, request: requests.page, expectedStatus: 200, seconds: 5 })
+      return { entries, rates, bare: median(bareRates), pageMillis: page.p50 }
+    } finally {
+      await gateway.stop()
+    }
+  } finally {
+    await slapd.stop()
+  }
+}
+
+/** Searches a second of ldapts by the same identifiers, one under way on each of as many connections. */
+async function bareSearches({ url, adminDn, adminPassword, peopleDn }: Slapd, ids: readonly string[]): Promise<number> {
+  const clients = Array.from({ length: connections }, () => new Client({ url }))
+  await Promise.all(clients.map((client) => client.bind(adminDn, adminPassword)))
+  let done = 0
+  const started = performance.now()
+  const end = started + turnSeconds * 1000
+  await Promise.all(
+    clients.map(async (client) => {
+      while (performance.now() < end) {
+        const value = ids[Math.floor(Math.random() * ids.length)] ?? ''
+        await client.search(peopleDn, { filter: new EqualityFilter({ attribute: 'entryUUID', value }) })
+        done++
+      }
+    }),
+  )
+  const seconds = (performance.now() - started) / 1000
+  await Promise.all(clients.map((client) => client.unbind()))
+  return done / seconds
+}
+
+async function sampleIds({ url, adminDn, adminPassword, peopleDn }: Slapd, entries: number): Promise<string[]> {
+  const client = new Client({ url })
+  await client.bind(adminDn, adminPassword)
+  const ids: string[] = []
+  for (let i = 0; i < sample; i++) {
+    const value = loginOf(Math.floor((i * entries) / sample))
+    const filter = new EqualityFilter({ attribute: 'uid', value })
+    const { searchEntries } = await client.search(peopleDn, { filter, attributes: ['entryUUID'] })
+    ids.push(String(searchEntries[0]?.['entryUUID']))
+  }
+  await client.unbind()
+  return ids
+}
+
+async function writePeople(file: string, count: number): Promise<void> {
+  const out = createWriteStream(file)
+  for (let i = 0; i < count; i++) {
+    const uid = loginOf(i)
+    const lines = `uid: ${uid}\ncn: Person ${i}\nsn: Person\ngivenName: P${i}\nmail: ${uid}@example.com\n`
+    const entry = `dn: uid=${uid},ou=people,dc=example,dc=test\nobjectClass: inetOrgPerson\n${lines}\n`
+    if (!out.write(entry)) await once(out, 'drain')
+  }
+  out.end()
+  await once(out, 'finish')
+}
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0

@@ -1,0 +1,198 @@
+import { Attributes } from '#identity/attributes.ts'
+import type { DirectoryEntry, DirectoryPage, DirectoryPageSearch } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import { filterAttributes, type NarrowFilter, narrowFilter } from '#identity/filter/narrow-filter.ts'
+import { movedName } from '#identity/moved-name.ts'
+import { changedName, holdsNames, withNames, withPlainNames } from '#identity/name-attributes.ts'
+import { type Collection, pageInMemory } from '#identity/page-in-memory.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
+import { isAttributeDescription } from '#protocols/ldap/attribute-description.ts'
+import { type LdapEntry, textsOf } from '#protocols/ldap/ldap-entry.ts'
+import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
+import type { LdapSearch, LdapServer } from '#protocols/ldap/ldap-server.ts'
+import type { DirectoryInsert } from '#sdk/directory-insert.ts'
+
+export interface LdapInsertOptions {
+  readonly server: LdapServer
+  /** Where the insert stands in the virtual tree. */
+  readonly suffix: Dn
+  /** What stands there, by its name on the server. */
+  readonly base: Dn
+  /** Attributes, in lower case, whose values are base64 here and bytes there. */
+  readonly binary: ReadonlySet<string>
+  readonly maxEntries: number
+}
+
+/** An answer of no more entries than these is read whole at once; of a longer one only the page that is asked for. */
+const smallAnswer = 200
+const readWidth = 50
+const lookupWidth = 8
+const memberAttributes = ['member', 'uniqueMember'] as const
+/** What servers tell only of entries that are asked for it by name, besides all that users see. */
+const everything = ['*', 'memberOf', 'entryUUID', 'createTimestamp', 'modifyTimestamp'] as const
+
+/** A branch of an LDAP server as a part of the directory. */
+export class LdapInsert implements DirectoryInsert {
+  readonly #options: LdapInsertOptions
+
+  constructor(options: LdapInsertOptions) {
+    this.#options = options
+  }
+
+  async search(search: DirectoryPageSearch): Promise<DirectoryPage> {
+    const filter = withPlainNames(search.filter)
+    const base = this.#remote(search.base)
+    if (base === undefined) return { entries: [] }
+    const wire = this.#wireFilter(search.filter)
+    const compared = [...filterAttributes(filter)].filter(isAttributeDescription)
+    const wanted = ['objectClass', ...compared, ...(search.attributes ?? everything)].filter(isWanted)
+    const request: LdapSearch = { base: base.toString(), scope: search.scope, filter: wire, attributes: wanted }
+    const small = await this.#ask(request, smallAnswer)
+    const whole = !small.more
+    const found = whole
+      ? small.entries
+      : await this.#candidates({ ...request, attributes: ['objectClass', ...compared] })
+    const collection: Collection<DirectoryEntry> = {
+      of: `${search.scope} ${search.base.key}`,
+      source: ({ attributes }) => attributes,
+      key: ({ dn }) => dn.key,
+    }
+    const { limit, after } = search
+    const query = { filter, offset: 0, limit, ...(after === undefined ? {} : { after }) }
+    const { items, next, total } = pageInMemory(found, query, collection)
+    const entries = whole ? items : await this.#read(items, wanted)
+    return { entries, ...(next === undefined ? {} : { next }), ...(search.count === true ? { total } : {}) }
+  }
+
+  async isMember(group: Dn, member: Dn): Promise<boolean> {
+    const base = this.#remote(group)
+    if (base === undefined) return false
+    const own = this.#remote(member)
+    const name = (own ?? member).toString()
+    // Logins are those of this branch, and tell nothing of somebody elsewhere.
+    const login = own && loginIn(own)
+    const filters: LdapFilter[] = memberAttributes.map((attribute) => ({ kind: 'equal', attribute, value: name }))
+    if (login !== undefined) filters.push({ kind: 'equal', attribute: 'memberUid', value: login })
+    const found = await this.#options.server.find({
+      base: base.toString(),
+      scope: 'base',
+      filter: { kind: 'or', filters },
+      attributes: ['1.1'],
+    })
+    return found.length > 0
+  }
+
+  async members(group: Dn, limit: number): Promise<readonly Dn[]> {
+    const base = this.#remote(group)
+    if (base === undefined) return []
+    const attributes = [...memberAttributes, 'memberUid']
+    const search = { base: base.toString(), scope: 'base', filter: { kind: 'and', filters: [] }, attributes } as const
+    const [entry] = await this.#options.server.find(search)
+    if (entry === undefined) return []
+    const all = Attributes.from(textsOf(entry, () => false))
+    const named = memberAttributes.flatMap((name) => all.values(name)).flatMap((text) => this.#virtualName(text) ?? [])
+    const logins = all.values('memberUid').slice(0, Math.max(0, limit - named.length))
+    const found = await inParallel(logins, lookupWidth, (login) => this.#peopleOf(login))
+    return [...named, ...found.flat()].slice(0, limit)
+  }
+
+  async bind(dn: Dn, password: string): Promise<boolean> {
+    const name = this.#remote(dn)
+    return name !== undefined && (await this.#options.server.checkPassword(name.toString(), password))
+  }
+
+  close(): void {
+    this.#options.server.close()
+  }
+
+  async #peopleOf(login: string): Promise<Dn[]> {
+    const { server, base } = this.#options
+    const filter = { kind: 'equal', attribute: 'uid', value: login } as const
+    const found = await server.find({ base: base.toString(), scope: 'sub', filter, attributes: ['1.1'] }, 2)
+    return found.flatMap(({ dn }) => this.#virtualName(dn) ?? [])
+  }
+
+  async #ask(search: LdapSearch, limit: number): Promise<{ entries: DirectoryEntry[]; more: boolean }> {
+    if (search.scope === 'base') return { entries: this.#entries(await this.#options.server.find(search)), more: false }
+    const { entries, more } = await this.#options.server.findMany(search, limit)
+    return { entries: this.#entries(entries), more }
+  }
+
+  async #candidates(search: LdapSearch): Promise<DirectoryEntry[]> {
+    const { maxEntries } = this.#options
+    const { entries, more } = await this.#ask(search, maxEntries)
+    if (!more) return entries
+    throw new GatewayError('BAD_REQUEST', `more than ${maxEntries} entries match`, {
+      publicText: 'The filter matches too many entries.',
+      keyword: 'tooMany',
+    })
+  }
+
+  async #read(entries: readonly DirectoryEntry[], attributes: readonly string[]): Promise<DirectoryEntry[]> {
+    const filter = { kind: 'and', filters: [] } as const
+    const read = await inParallel(entries, readWidth, async ({ dn }) => {
+      const base = (this.#remote(dn) ?? dn).toString()
+      return this.#entries(await this.#options.server.find({ base, scope: 'base', filter, attributes }))
+    })
+    return read.flat()
+  }
+
+  /** An entry whose name cannot be told in the virtual tree is none of it. */
+  #entries(found: readonly LdapEntry[]): DirectoryEntry[] {
+    const { binary } = this.#options
+    return found.flatMap((entry) => {
+      const dn = this.#virtualName(entry.dn)
+      if (dn === undefined) return []
+      const attributes = new Attributes()
+      for (const [name, values] of textsOf(entry, (one) => binary.has(one.toLowerCase()))) {
+        attributes.add(name, holdsNames(name) ? values.map((value) => this.#virtualText(value)) : values)
+      }
+      return [{ dn, attributes }]
+    })
+  }
+
+  #wireFilter(filter: Filter): LdapFilter {
+    const { binary } = this.#options
+    const toWire = (narrow: NarrowFilter): LdapFilter => {
+      if (narrow.kind === 'and' || narrow.kind === 'or') {
+        return { kind: narrow.kind, filters: narrow.filters.map(toWire) }
+      }
+      if (narrow.kind === 'not' || narrow.kind === 'present') return narrow
+      const { attribute } = narrow
+      if (binary.has(attribute.toLowerCase())) {
+        return narrow.kind === 'equal'
+          ? { kind: 'equal', attribute, value: Buffer.from(narrow.value, 'base64') }
+          : { kind: 'present', attribute }
+      }
+      // Names are compared as names by servers, and have no substrings.
+      if (narrow.kind === 'substring') return holdsNames(attribute) ? { kind: 'present', attribute } : narrow
+      return { kind: 'equal', attribute, value: narrow.value }
+    }
+    return toWire(narrowFilter(withNames(filter, (dn) => this.#remote(dn) ?? dn)))
+  }
+
+  #remote(dn: Dn): Dn | undefined {
+    return movedName(dn, this.#options.suffix, this.#options.base)
+  }
+
+  /** Names from outside the branch stay what they are. */
+  #virtualText(text: string): string {
+    const { base, suffix } = this.#options
+    return changedName(text, (dn) => movedName(dn, base, suffix) ?? dn)
+  }
+
+  #virtualName(text: string): Dn | undefined {
+    try {
+      return Dn.parse(this.#virtualText(text))
+    } catch {
+      return undefined
+    }
+  }
+}
+
+const isWanted = (name: string, i: number, all: readonly string[]): boolean =>
+  (name === '*' || isAttributeDescription(name)) && all.indexOf(name) === i
+
+const loginIn = (dn: Dn): string | undefined => dn.rdns[0]?.find(({ type }) => type.toLowerCase() === 'uid')?.value

@@ -1,0 +1,47 @@
+import { Dn } from '#identity/dn.ts'
+import { binaryByNature } from '#protocols/ldap/ldap-entry.ts'
+import { defineDirectoryInsert } from '#sdk/directory-insert.ts'
+import { ldapAuthorities, ldapConnection, ldapConnectionParameters } from '#sdk/ldap-parameters.ts'
+import { list, parsed, wholeNumber } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+
+const parameters = {
+  ...ldapConnectionParameters,
+  searchBase: parsed('distinguished name', (value) => Dn.parse(value), {
+    about: 'The server’s branch that stands at the suffix.',
+    required: true,
+  }),
+  binaryAttributes: list({ about: 'Attributes, besides the usual ones, that are base64 here and bytes there.' }),
+  maxEntries: wholeNumber({
+    about: 'A search that finds more entries than these is refused.',
+    fallback: 100_000,
+    min: 1,
+    max: 10_000_000,
+  }),
+}
+
+/** A branch of an LDAP server. */
+export default defineDirectoryInsert({
+  className: 'directory.Ldap',
+  parameters,
+  parse: (params, issues, context) => {
+    const given = readParameters(parameters, params, issues, context)
+    return {
+      connection: ldapConnection(given, params, issues, context),
+      base: given.searchBase ?? new Dn([]),
+      binary: new Set([...binaryByNature, ...given.binaryAttributes].map((name) => name.toLowerCase())),
+      maxEntries: given.maxEntries,
+    }
+  },
+  /** Loaded where there is such an insert: a gateway without one is smaller and starts sooner. */
+  create: async ({ connection, base, binary, maxEntries }, { name, suffix }) => {
+    const { LdapServer } = await import('#protocols/ldap/ldap-server.ts')
+    const { LdapInsert } = await import('./ldap-insert.ts')
+    const server = new LdapServer({
+      ...connection,
+      ca: ldapAuthorities(connection),
+      name: `directory insert "${name}"`,
+    })
+    return new LdapInsert({ server, suffix, base, binary, maxEntries })
+  },
+})

@@ -1,0 +1,230 @@
+import type { Filter } from '#identity/filter/ast.ts'
+import { matches } from '#identity/filter/evaluate.ts'
+import { filterAttributes, mapFilter, narrowFilter } from '#identity/filter/narrow-filter.ts'
+import type { Group } from '#identity/group.ts'
+import { type Collection, orderInMemory, pageOf } from '#identity/page-in-memory.ts'
+import type { User } from '#identity/user.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
+import { isAttributeDescription } from '#protocols/ldap/attribute-description.ts'
+import type { LdapEntry } from '#protocols/ldap/ldap-entry.ts'
+import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
+import type { LdapSearch } from '#protocols/ldap/ldap-server.ts'
+import type { LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target.ts'
+import { groupCollection, userCollection } from '#sdk/target-collections.ts'
+import { both, type LdapTree } from './ldap-tree.ts'
+import { idOf, idValue, type ReadEntry, readValues } from './ldap-values.ts'
+import type { LongAnswers } from './long-answers.ts'
+
+/** An answer of no more entries than these is read whole at once; of a longer one, the page that is asked for. */
+const smallAnswer = 200
+const readWidth = 50
+const everything: Filter = { kind: 'and', filters: [] }
+
+/** A kind of entry, as searches see it. */
+interface Shelf<T> {
+  readonly base: string
+  readonly filter: LdapFilter
+  /** Our names for what the server has under others, in lower case. Undefined: asked of nobody, finished here. */
+  readonly names: ReadonlyMap<string, string | undefined>
+  /** The same, with what has to be read to finish it here. */
+  readonly reads: ReadonlyMap<string, string>
+  readonly collection: Collection<T>
+  /** The attribute that tells one from another. */
+  readonly key: string
+  /** All that is read of a whole one. */
+  attributes(asked: readonly string[]): string[]
+  /** From no more than the attributes the filter and the order are about. */
+  sketch(entry: ReadEntry): T
+  /** What takes more than the entry itself to know, where the filter is about that. */
+  related(entry: ReadEntry, names: ReadonlySet<string>): Promise<Partial<T> | undefined>
+  whole(entry: ReadEntry, query: SearchQuery): Promise<T>
+}
+
+/** The server is asked for candidates; which of them match, and in which order, is decided here. */
+export function lookupsOf(tree: LdapTree, answers: LongAnswers): Omit<LookupTarget, keyof Target> {
+  const { layout } = tree
+  const users: Shelf<User> = {
+    base: layout.users.base.toString(),
+    filter: tree.userFilter,
+    names: new Map([
+      ['userid', layout.users.login],
+      ['id', layout.id ?? layout.users.login],
+      ['groups', undefined],
+    ]),
+    reads: new Map([
+      ['userid', layout.users.login],
+      ['id', layout.id ?? layout.users.login],
+      ...(layout.groups.memberOf === undefined ? [] : [['groups', layout.groups.memberOf] as const]),
+    ]),
+    collection: userCollection,
+    key: layout.users.login,
+    attributes: (asked) => tree.userAttributes(asked),
+    sketch: (entry) => {
+      const own = idOf(entry, layout)
+      const known = { userID: tree.loginOf(entry), attributes: entry.all, groups: [] }
+      return own === undefined ? known : { ...known, id: own }
+    },
+    related: async (entry, names) => (names.has('groups') ? { groups: (await tree.groupsOf(entry)).names } : undefined),
+    whole: (entry, { attributes }) => tree.toUser(entry, attributes),
+  }
+  const groups: Shelf<Group> = {
+    base: layout.groups.base.toString(),
+    filter: tree.groupFilter,
+    names: new Map([
+      ['name', layout.groups.name],
+      ['id', layout.id ?? layout.groups.name],
+      ['members', undefined],
+    ]),
+    reads: new Map([
+      ['name', layout.groups.name],
+      ['id', layout.id ?? layout.groups.name],
+      ['members', layout.groups.member],
+    ]),
+    collection: groupCollection,
+    key: layout.groups.name,
+    attributes: (asked) => tree.groupAttributes(asked),
+    sketch: (entry) => {
+      const name = entry.all.first(layout.groups.name) ?? entry.dn
+      return { name, id: idOf(entry, layout) ?? name, members: [], attributes: entry.all }
+    },
+    related: async (entry, names) => (names.has('members') ? { members: await tree.membersOf(entry) } : undefined),
+    whole: (entry) => tree.toGroup(entry, false),
+  }
+  const user = async (entry: ReadEntry | undefined) => (entry === undefined ? undefined : tree.toUser(entry))
+  const group = async (by: { readonly name: string } | { readonly id: string }, members = true) => {
+    const whole = () => ('name' in by ? tree.groupEntry(by.name) : tree.groupEntryById(by.id))
+    const entry = members ? await whole() : await tree.groupWithoutMembers(by)
+    return entry === undefined ? undefined : tree.toGroup(entry, members)
+  }
+  return {
+    groupMembersAreIds: false,
+    userIdIsLogin: layout.id === undefined,
+    groupHasOwnId: layout.id !== undefined,
+    lookupUserByLogin: async (login) => user(await tree.userEntry(login)),
+    lookupUserById: async (given) =>
+      user(layout.id === undefined ? await tree.userEntry(given) : await tree.userEntryById(given)),
+    searchUsers: (query) => search(tree, users, query, answers),
+    lookupGroupByName: (name, options) => group({ name }, options?.members),
+    lookupGroupById: (given, options) =>
+      group(layout.id === undefined ? { name: given } : { id: given }, options?.members),
+    searchGroups: (query) => search(tree, groups, query, answers),
+  }
+}
+
+async function search<T>(
+  tree: LdapTree,
+  shelf: Shelf<T>,
+  query: SearchQuery,
+  answers: LongAnswers,
+): Promise<SearchPage<T>> {
+  const { filter = everything, sort } = query
+  const names = filterAttributes(filter)
+  if (sort !== undefined) names.add(sort.attribute.toLowerCase())
+  const compared = Array.from(names, (name) => shelf.reads.get(name) ?? name).filter(isAttributeDescription)
+  const wanted = shelf.attributes([...compared, ...(query.attributes ?? ['*'])])
+  const request: LdapSearch = {
+    base: shelf.base,
+    scope: 'sub',
+    filter: both(shelf.filter, wireFilter(tree, shelf, filter)),
+    attributes: wanted,
+  }
+  const order = async (found: readonly LdapEntry[]) =>
+    orderInMemory(await sketches(tree, shelf, found, names), query, placed(shelf))
+  const key = JSON.stringify([shelf.collection.of, query.filter, sort])
+  const few = answers.recall(key) === undefined ? await fewer(tree, shelf, request, filter) : undefined
+  if (few !== undefined) {
+    const page = pageOf(await order(few), query)
+    return { ...page, items: await inParallel(page.items, readWidth, ({ entry }) => shelf.whole(entry, query)) }
+  }
+  const long = await answers.read(key, async () => {
+    const { scope, all } = await order(await everyOne(tree, { ...request, attributes: [shelf.key, ...compared] }))
+    return { scope, all: all.map(({ item, ...place }) => ({ ...place, item: item.entry.dn })) }
+  })
+  const page = pageOf(long, query)
+  const items = await inParallel(page.items, readWidth, async (dn) => {
+    const entry = await tree.entryAt(dn, wanted)
+    if (entry === undefined) return []
+    // It may have changed since the order was made.
+    const item = await sketch(shelf, entry, names)
+    return matches(filter, shelf.collection.source(item)) ? [await shelf.whole(entry, query)] : []
+  })
+  return { ...page, items: items.flat() }
+}
+
+interface Sketched<T> {
+  readonly entry: ReadEntry
+  readonly item: T
+}
+
+const placed = <T>({ collection }: Shelf<T>): Collection<Sketched<T>> => ({
+  of: collection.of,
+  source: ({ item }) => collection.source(item),
+  key: ({ item }) => collection.key(item),
+})
+
+const sketches = <T>(tree: LdapTree, shelf: Shelf<T>, found: readonly LdapEntry[], names: ReadonlySet<string>) =>
+  inParallel(found, readWidth, async (one): Promise<Sketched<T>> => {
+    const entry = readValues(one, tree.layout)
+    return { entry, item: await sketch(shelf, entry, names) }
+  })
+
+async function sketch<T>(shelf: Shelf<T>, entry: ReadEntry, names: ReadonlySet<string>): Promise<T> {
+  return { ...shelf.sketch(entry), ...(await shelf.related(entry, names)) }
+}
+
+/** All candidates as they are wanted, where they are few; undefined where they are many. */
+async function fewer<T>(
+  { server }: LdapTree,
+  shelf: Shelf<T>,
+  request: LdapSearch,
+  filter: Filter,
+): Promise<readonly LdapEntry[] | undefined> {
+  if (isPoint(filter, shelf)) return server.find(request)
+  const { entries, more } = await server.findMany(request, smallAnswer)
+  return more ? undefined : entries
+}
+
+async function everyOne({ server, layout }: LdapTree, request: LdapSearch): Promise<readonly LdapEntry[]> {
+  const { entries, more } = await server.findMany(request, layout.maxEntries)
+  if (!more) return entries
+  throw new GatewayError('BAD_REQUEST', `more than ${layout.maxEntries} entries match`, {
+    publicText: 'The filter matches too many entries.',
+    keyword: 'tooMany',
+  })
+}
+
+/** A filter that finds one entry at most. */
+function isPoint(filter: Filter, { names }: Pick<Shelf<unknown>, 'names'>): boolean {
+  if (filter.kind !== 'equal') return false
+  const name = filter.attribute.toLowerCase()
+  return name === 'id' || (names.has(name) && names.get(name) !== undefined)
+}
+
+/** What the server is asked: by its own names, wide enough that nothing is missed. */
+function wireFilter(tree: LdapTree, { names }: Pick<Shelf<unknown>, 'names'>, filter: Filter): LdapFilter {
+  const { layout } = tree
+  const renamed = mapFilter(narrowFilter(filter), (leaf) => {
+    const key = leaf.attribute.toLowerCase()
+    if (!names.has(key)) return leaf
+    const attribute = names.get(key)
+    return attribute === undefined ? everything : { ...leaf, attribute }
+  })
+  return toBytes(narrowFilter(renamed))
+
+  function toBytes(narrow: ReturnType<typeof narrowFilter>): LdapFilter {
+    if (narrow.kind === 'and' || narrow.kind === 'or')
+      return { kind: narrow.kind, filters: narrow.filters.map(toBytes) }
+    if (narrow.kind === 'not' || narrow.kind === 'present') return narrow
+    const isBinary = layout.binary.has(narrow.attribute.toLowerCase())
+    if (!isBinary) return narrow.kind === 'equal' ? { ...narrow, kind: 'equal' } : narrow
+    const value = narrow.kind === 'equal' ? binaryValue(narrow.attribute, narrow.value) : undefined
+    return value === undefined
+      ? { kind: 'present', attribute: narrow.attribute }
+      : { kind: 'equal', attribute: narrow.attribute, value }
+  }
+
+  function binaryValue(attribute: string, value: string): string | Buffer | undefined {
+    return attribute.toLowerCase() === layout.id?.toLowerCase() ? idValue(value, layout) : Buffer.from(value, 'base64')
+  }
+}

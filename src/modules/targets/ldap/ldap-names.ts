@@ -1,0 +1,125 @@
+import { Attributes } from '#identity/attributes.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import { mapFilter } from '#identity/filter/narrow-filter.ts'
+import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import type { GroupTarget, LookupTarget, PasswordTarget, SearchQuery, TargetRequest } from '#sdk/target.ts'
+
+type WholeTarget = LookupTarget & GroupTarget & PasswordTarget
+
+/** What the server calls the attributes of a kind of entry, where it is not as they are called here; each once. */
+export class AttributeNames {
+  readonly #toServer: ReadonlyMap<string, string>
+  readonly #toOurs: ReadonlyMap<string, string>
+
+  constructor(names: Iterable<readonly [ours: string, server: string]>) {
+    const pairs = [...names]
+    this.#toServer = new Map(pairs.map(([ours, server]) => [ours.toLowerCase(), server]))
+    this.#toOurs = new Map(pairs.map(([ours, server]) => [server.toLowerCase(), ours]))
+  }
+
+  get isEmpty(): boolean {
+    return this.#toServer.size === 0
+  }
+
+  toServer = (name: string): string => this.#toServer.get(name.toLowerCase()) ?? name
+  /** The server's name is another one's here, so that its values would pass for that one's. */
+  isHidden = (name: string): boolean => this.#toServer.has(name.toLowerCase()) && !this.#toOurs.has(name.toLowerCase())
+  toOurs = (name: string): string => this.#toOurs.get(name.toLowerCase()) ?? name
+}
+
+export interface LdapNames {
+  readonly users: AttributeNames
+  readonly groups: AttributeNames
+  /** Empty texts, which directories hold none of, are left out; otherwise the server refuses them. */
+  readonly leavesOutEmpty: boolean
+}
+
+/** The target under our names for what it has under others: in what is written, read, filtered, sorted by and audited. */
+export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
+  const { users, groups, leavesOutEmpty } = names
+  if (users.isEmpty && groups.isEmpty && !leavesOutEmpty) return target
+  const written = (attributes: Iterable<readonly [string, readonly string[]]>, { toServer }: AttributeNames) => {
+    const renamed = new Attributes()
+    for (const [name, values] of attributes) {
+      renamed.add(toServer(name), leavesOutEmpty ? values.filter((value) => value !== '') : values)
+    }
+    return renamed
+  }
+  const userIn = (user: User): User => ({ ...user, attributes: written(user.attributes, users) })
+  const userOut = (user: User): User => ({ ...user, attributes: read(user.attributes, users) })
+  const groupOut = ({ description: _, ...group }: Group): Group => {
+    const attributes = read(group.attributes ?? new Attributes(), groups)
+    const description = attributes.first('description')
+    return { ...group, attributes, ...(description === undefined ? {} : { description }) }
+  }
+  const groupIn = (attributes: Readonly<Record<string, readonly string[]>>): Record<string, readonly string[]> => {
+    const given = Object.entries(attributes)
+    const cleared = given.map(([name]): [string, readonly string[]] => [groups.toServer(name), []])
+    return Object.assign(Object.create(null), Object.fromEntries(cleared), written(given, groups).toObject())
+  }
+  return {
+    ...target,
+    findUser: async (userID, attributes, request) =>
+      optional(await target.findUser(userID, attributes.map(users.toServer), request), userOut),
+    createUser: (user, attributes, request) =>
+      target.createUser(userIn(user), attributes.map(users.toServer), told(request, users)),
+    syncUser: (user, options, request) =>
+      target.syncUser(
+        userIn(user),
+        { ...options, attributes: options.attributes.map(users.toServer) },
+        told(request, users),
+      ),
+    deleteUser: (user, request, options) => target.deleteUser(userIn(user), request, options),
+    setUserPassword: (user, password, request) => target.setUserPassword(userIn(user), password, request),
+    lookupUserByLogin: async (login) => optional(await target.lookupUserByLogin(login), userOut),
+    lookupUserById: async (id) => optional(await target.lookupUserById(id), userOut),
+    searchUsers: async (query) => {
+      const page = await target.searchUsers(asked(query, users))
+      return { ...page, items: page.items.map(userOut) }
+    },
+    findGroup: async (name) => optional(await target.findGroup(name), groupOut),
+    lookupGroupByName: async (name, options) => optional(await target.lookupGroupByName(name, options), groupOut),
+    lookupGroupById: async (id, options) => optional(await target.lookupGroupById(id, options), groupOut),
+    searchGroups: async (query) => {
+      const page = await target.searchGroups(asked(query, groups))
+      return { ...page, items: page.items.map(groupOut) }
+    },
+    createGroup: (name, attributes, request) => target.createGroup(name, groupIn(attributes), told(request, groups)),
+    updateGroup: (name, { attributes, ...change }, request) =>
+      target.updateGroup(
+        name,
+        attributes === undefined ? change : { ...change, attributes: groupIn(attributes) },
+        told(request, groups),
+      ),
+  }
+}
+
+function read(attributes: Attributes, { toOurs, isHidden }: AttributeNames): Attributes {
+  const renamed = new Attributes()
+  for (const [name, values] of attributes) if (!isHidden(name)) renamed.add(toOurs(name), values)
+  return renamed
+}
+
+function asked(query: SearchQuery, { toServer }: AttributeNames): SearchQuery {
+  const { filter, sort, attributes } = query
+  const rename = (leaf: Exclude<Filter, { kind: 'and' | 'or' | 'not' }>): Filter => ({
+    ...leaf,
+    attribute: toServer(leaf.attribute),
+  })
+  return {
+    ...query,
+    ...(filter === undefined ? {} : { filter: mapFilter(filter, rename) }),
+    ...(sort === undefined ? {} : { sort: { ...sort, attribute: toServer(sort.attribute) } }),
+    ...(attributes === undefined ? {} : { attributes: attributes.map(toServer) }),
+  }
+}
+
+const told = (request: TargetRequest, { toOurs }: AttributeNames): TargetRequest => ({
+  ...request,
+  audit: (change) =>
+    request.audit(change.subject === 'attribute' ? { ...change, attribute: toOurs(change.attribute) } : change),
+})
+
+const optional = <T>(value: T | undefined, change: (value: T) => T): T | undefined =>
+  value === undefined ? undefined : change(value)

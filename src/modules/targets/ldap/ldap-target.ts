@@ -1,0 +1,44 @@
+import { LdapServer } from '#protocols/ldap/ldap-server.ts'
+import { ldapAuthorities } from '#sdk/ldap-parameters.ts'
+import type { GroupTarget, LookupTarget, PasswordTarget } from '#sdk/target.ts'
+import { LdapAccounts } from './ldap-accounts.ts'
+import type { LdapTargetConfig } from './ldap-config.ts'
+import { LdapGroups } from './ldap-groups.ts'
+import { lookupsOf } from './ldap-lookups.ts'
+import { LdapMemberships } from './ldap-memberships.ts'
+import { withNames } from './ldap-names.ts'
+import { LdapTree } from './ldap-tree.ts'
+import { LongAnswers } from './long-answers.ts'
+
+export type LdapTarget = LookupTarget & GroupTarget & PasswordTarget
+
+/** Connects when it is first asked. Throws when the certificate authorities cannot be read. */
+export function openLdapTarget({ connection, layout, names }: LdapTargetConfig, name: string): LdapTarget {
+  const server = new LdapServer({ ...connection, ca: ldapAuthorities(connection), name: `target "${name}"` })
+  const tree = new LdapTree(server, layout)
+  const memberships = new LdapMemberships(tree)
+  const accounts = new LdapAccounts(tree, memberships)
+  const groups = new LdapGroups(tree, memberships)
+  const answers = new LongAnswers(layout.listMemoryMillis)
+  /** What was remembered of before may be otherwise now, also where the change failed. */
+  const changing = <T>(change: Promise<T>): Promise<T> => change.finally(() => answers.forget())
+  const target: LdapTarget = {
+    ...lookupsOf(tree, answers),
+    renamesUsers: layout.users.dn.isOwn(layout.users.login) && layout.users.dn.isOwn('userID'),
+    keepsVersions: layout.version !== undefined,
+    findUser: (userID, attributes) => accounts.find(userID, attributes),
+    createUser: (user, attributes, request) => changing(accounts.create(user, attributes, request)),
+    syncUser: (user, options, request) => changing(accounts.sync(user, options, request)),
+    deleteUser: (user, request, options) => changing(accounts.delete(user, request, options?.expectedVersion)),
+    setUserPassword: accounts.setPassword,
+    findGroup: (group) => groups.find(group),
+    createGroup: (group, attributes, request) => changing(groups.create(group, attributes, request)),
+    updateGroup: (group, change, request) => changing(groups.update(group, change, request)),
+    deleteGroup: (group, request, options) => changing(groups.delete(group, request, options?.expectedVersion)),
+    close: () => {
+      answers.close()
+      server.close()
+    },
+  }
+  return withNames(target, names)
+}

@@ -1,0 +1,46 @@
+import {
+  AlreadyExistsError,
+  BusyError,
+  ConstraintViolationError,
+  InsufficientAccessError,
+  InvalidSyntaxError,
+  ObjectClassViolationError,
+  UnknownStatusCodeError,
+} from 'ldapts'
+import { expect, test } from 'vitest'
+import { GatewayError } from '#kernel/errors.ts'
+import { asLdapFailure, resultCodeOf } from '#protocols/ldap/ldap-failure.ts'
+
+const failure = (error: unknown) => asLdapFailure(error, 'target "people"', 'add')
+
+test.each([
+  [new AlreadyExistsError(), 'CONFLICT'],
+  [new ConstraintViolationError('some attributes not unique'), 'CONFLICT'],
+  [new ConstraintViolationError('Password fails quality checking policy'), 'BAD_REQUEST'],
+  [new InvalidSyntaxError('mail: value #0 invalid per syntax'), 'BAD_REQUEST'],
+  [new InsufficientAccessError(), 'TARGET_FAILED'],
+  [new BusyError(), 'TARGET_UNREACHABLE'],
+  [new UnknownStatusCodeError(10, ''), 'TARGET_FAILED'],
+  [new UnknownStatusCodeError(80, ''), 'TARGET_FAILED'],
+  [new UnknownStatusCodeError(122, ''), 'VERSION_MISMATCH'],
+  [new Error('Connection closed'), 'TARGET_UNREACHABLE'],
+])('%s is %s', (error, code) => {
+  const found = failure(error)
+  expect(found).toMatchObject({ code, cause: error, message: expect.stringContaining('target "people": add') })
+})
+
+test('the attribute that is to blame is told, and nothing else of the server’s words', () => {
+  const told = (error: Error) => failure(error).publicText
+  expect(told(new InvalidSyntaxError('mail: value #0 invalid per syntax'))).toBe(
+    'The value of "mail" cannot be stored.',
+  )
+  expect(told(new ObjectClassViolationError("attribute 'sn' not allowed"))).toBe('The value of "sn" cannot be stored.')
+  expect(told(new InvalidSyntaxError('C:\\secret\\path'))).toBe('The request is malformed.')
+})
+
+test('what is a failure already stays one, and its result can still be asked for', () => {
+  const once = failure(new AlreadyExistsError())
+  expect(failure(once)).toBe(once)
+  expect(resultCodeOf(once)).toBe(68)
+  expect(resultCodeOf(new GatewayError('INTERNAL', 'x'))).toBeUndefined()
+})

@@ -1,0 +1,76 @@
+import { ResultCodeError } from 'ldapts'
+import { type ErrorCode, GatewayError, type GatewayErrorOptions } from '#kernel/errors.ts'
+
+/** The result codes (RFC 4511 4.1.9, RFC 4528) that callers decide by. */
+export const resultCodes = {
+  sizeLimitExceeded: 4,
+  noSuchAttribute: 16,
+  attributeOrValueExists: 20,
+  noSuchObject: 32,
+  invalidCredentials: 49,
+  objectClassViolation: 65,
+  entryAlreadyExists: 68,
+  other: 80,
+  assertionFailed: 122,
+} as const
+
+const uniqueness: GatewayErrorOptions = { keyword: 'uniqueness' }
+const soon: GatewayErrorOptions = { retryAfter: 1 }
+
+/** What a result means to whoever asked. Any other code is TARGET_FAILED. */
+const meanings = new Map<number, readonly [ErrorCode, GatewayErrorOptions?]>([
+  [16, ['BAD_REQUEST']],
+  [17, ['BAD_REQUEST']],
+  [19, ['BAD_REQUEST']],
+  [20, ['BAD_REQUEST']],
+  [21, ['BAD_REQUEST']],
+  [34, ['BAD_REQUEST']],
+  [51, ['TARGET_UNREACHABLE', soon]],
+  [52, ['TARGET_UNREACHABLE', soon]],
+  [64, ['BAD_REQUEST']],
+  [65, ['BAD_REQUEST']],
+  [67, ['BAD_REQUEST']],
+  [68, ['CONFLICT', uniqueness]],
+  [69, ['BAD_REQUEST']],
+  [122, ['VERSION_MISMATCH']],
+])
+
+/** What was asked, in words for the log, without values. */
+export function asLdapFailure(error: unknown, server: string, asked: string): GatewayError {
+  if (error instanceof GatewayError) return error
+  if (!(error instanceof ResultCodeError)) return unreachable(error, server, asked)
+  const text = error.message.replace(/\s+/g, ' ').trim().slice(0, 300)
+  const detail = `${server}: ${asked}: result ${error.code}: ${text}`
+  if (error.code === 10)
+    return new GatewayError('TARGET_FAILED', `${detail}: referrals are not followed`, { cause: error })
+  const [code, options] = meaningOf(error.code, text)
+  const attribute = code === 'BAD_REQUEST' ? blamedAttribute(text) : undefined
+  const publicText = attribute === undefined ? {} : { publicText: `The value of "${attribute}" cannot be stored.` }
+  return new GatewayError(code, detail, { cause: error, ...options, ...publicText })
+}
+
+export const unreachable = (cause: unknown, server: string, asked: string, retryAfter = 1): GatewayError =>
+  new GatewayError(
+    'TARGET_UNREACHABLE',
+    `${server}: ${asked}: ${cause instanceof Error ? cause.message.split('\n').at(-1) : String(cause)}`,
+    { cause, retryAfter },
+  )
+
+/** The server's own answer behind a failure; undefined when there was none. */
+export function resultCodeOf(error: unknown): number | undefined {
+  const cause = error instanceof GatewayError ? error.cause : error
+  return cause instanceof ResultCodeError ? cause.code : undefined
+}
+
+/** OpenLDAP's `unique` overlay answers with a constraint violation, as everything does that a policy forbids. */
+const meaningOf = (code: number, text: string): readonly [ErrorCode, GatewayErrorOptions?] =>
+  code === 19 && /\bunique\b/i.test(text) ? ['CONFLICT', uniqueness] : (meanings.get(code) ?? ['TARGET_FAILED'])
+
+/** OpenLDAP and 389 name the attribute; others do not. */
+function blamedAttribute(text: string): string | undefined {
+  const found =
+    /^([A-Za-z][\w;-]{0,63}): (?:value #|attribute type|multiple values|modify\/)/.exec(text) ??
+    /attribute '?([A-Za-z][\w;-]{0,63})'? not allowed/.exec(text) ??
+    /requires attribute '?([A-Za-z][\w;-]{0,63})'?/.exec(text)
+  return found?.[1]
+}

@@ -1,0 +1,213 @@
+import { Attribute, Change, type Client, DN } from 'ldapts'
+import { GatewayError } from '#kernel/errors.ts'
+import { AssertionControl } from './assertion-control.ts'
+import { asBytes, type LdapEntry, readEntry } from './ldap-entry.ts'
+import { resultCodeOf, resultCodes } from './ldap-failure.ts'
+import { type LdapFilter, toWireFilter } from './ldap-filter.ts'
+import { LdapPool, type LdapPoolOptions } from './ldap-pool.ts'
+import { passwordModifyOid, passwordModifyValue } from './password-modify.ts'
+import { withWholeLists } from './ranged-values.ts'
+
+export interface LdapServerOptions extends LdapPoolOptions {
+  /** Entries of a page (RFC 2696). */
+  readonly pageSize: number
+  /** What becomes of a search that the server would have continued elsewhere. They are never followed. */
+  readonly referrals: 'ignore' | 'refuse'
+}
+
+export interface LdapSearch {
+  readonly base: string
+  readonly scope: 'base' | 'one' | 'sub'
+  readonly filter: LdapFilter
+  readonly attributes: readonly string[]
+}
+
+export interface LdapChange {
+  readonly operation: 'add' | 'delete' | 'replace'
+  readonly attribute: string
+  readonly values: readonly (string | Buffer)[]
+}
+
+export interface WriteOptions {
+  /** The change is made only while the entry matches; else VERSION_MISMATCH. */
+  readonly while?: LdapFilter | undefined
+}
+
+/** A server's operations. Every failure is a GatewayError that names the server; every wait is bounded. */
+export class LdapServer {
+  readonly #options: LdapServerOptions
+  readonly #pool: LdapPool
+
+  constructor(options: LdapServerOptions) {
+    this.#options = options
+    this.#pool = new LdapPool(options)
+  }
+
+  /**
+   * For what finds few entries: all of them, in one answer. With `atMost`, no more than that. None where the base does not
+   * exist. TARGET_FAILED when the server's own limit cuts it short.
+   */
+  async find(search: LdapSearch, atMost = 0): Promise<LdapEntry[]> {
+    return this.#pool.run('search', true, async ({ client }) => {
+      const wanted = { ...this.#wire(search), sizeLimit: atMost }
+      const found = await noneWithoutBase(() => client.search(search.base, wanted))
+      this.#look(found?.searchReferences)
+      return this.#whole(client, (found?.searchEntries ?? []).map(readEntry))
+    })
+  }
+
+  /** The names of the attributes that the entries have, without their values, which may be many. */
+  async findNames(search: LdapSearch): Promise<{ readonly dn: string; readonly names: readonly string[] }[]> {
+    return this.#pool.run('search', true, async ({ client }) => {
+      const wanted = { ...this.#wire(search), returnAttributeValues: false }
+      const found = await noneWithoutBase(() => client.search(search.base, wanted))
+      this.#look(found?.searchReferences)
+      return (found?.searchEntries ?? []).map(({ dn, ...rest }) => ({ dn, names: Object.keys(rest) }))
+    })
+  }
+
+  /** For what may find many: page by page, until `limit` entries were given. `more` says that there were others. */
+  async findMany(search: LdapSearch, limit: number): Promise<{ entries: LdapEntry[]; more: boolean }> {
+    return this.#pool.runAlone('search', async ({ client }) => {
+      const entries: LdapEntry[] = []
+      const paged = { pageSize: Math.min(this.#options.pageSize, limit + 1) }
+      const pages = client.searchPaginated(search.base, { ...this.#wire(search), paged })
+      for (;;) {
+        const page = await noneWithoutBase(() => pages.next())
+        if (page === undefined || page.done === true)
+          return { entries: await this.#whole(client, entries), more: false }
+        this.#look(page.value.searchReferences)
+        for (const entry of page.value.searchEntries) {
+          if (entries.length === limit) return { entries: await this.#whole(client, entries), more: true }
+          entries.push(readEntry(entry))
+        }
+      }
+    })
+  }
+
+  async add(dn: string, attributes: Iterable<readonly [string, readonly (string | Buffer)[]]>): Promise<void> {
+    const list = Array.from(attributes, ([type, values]) => attribute(type, values))
+    await this.#pool.run('add', false, ({ client }) => client.add(dn, list))
+  }
+
+  async modify(dn: string, changes: readonly LdapChange[], options: WriteOptions = {}): Promise<void> {
+    const list = changes.map(
+      (change) => new Change({ operation: change.operation, modification: attribute(change.attribute, change.values) }),
+    )
+    await this.#pool.run('modify', false, ({ client }) => client.modify(dn, list, controls(options)))
+  }
+
+  async delete(dn: string, options: WriteOptions = {}): Promise<void> {
+    await this.#pool.run('delete', false, ({ client }) => client.del(dn, controls(options)))
+  }
+
+  /** Under the same parent. The old name's values go. */
+  async rename(dn: string, rdn: string, options: WriteOptions = {}): Promise<void> {
+    await this.#pool.run('rename', false, ({ client }) => client.modifyDN(dn, new WholeRdn(rdn), controls(options)))
+  }
+
+  /** False where there is no such entry or attribute as well. */
+  async compare(dn: string, name: string, value: string): Promise<boolean> {
+    return this.#pool.run('compare', true, async ({ client }) => {
+      try {
+        return await client.compare(dn, name, value)
+      } catch (error) {
+        const code = resultCodeOf(error)
+        if (code === resultCodes.noSuchObject || code === resultCodes.noSuchAttribute) return false
+        throw error
+      }
+    })
+  }
+
+  /** RFC 3062. */
+  async setPassword(dn: string, password: string): Promise<void> {
+    await this.#pool.run('password modify', false, ({ client }) =>
+      client.exop(passwordModifyOid, passwordModifyValue(dn, password)),
+    )
+  }
+
+  /** An empty password would be taken for no password, and let everybody in (RFC 4513 5.1.2). */
+  async checkPassword(dn: string, password: string): Promise<boolean> {
+    if (password === '' || dn === '') return false
+    try {
+      await this.#pool.runAs({ dn, password }, 'bind')
+      return true
+    } catch (error) {
+      const code = resultCodeOf(error)
+      if (code === undefined || busy.has(code)) throw error
+      if (refusals.has(code)) return false
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#pool.close()
+  }
+
+  #wire({ scope, filter, attributes }: LdapSearch) {
+    return {
+      scope,
+      filter: toWireFilter(filter),
+      attributes: [...attributes],
+      explicitBufferAttributes: asBytes,
+      timeLimit: Math.ceil(this.#options.timeoutMillis / 1000),
+    }
+  }
+
+  async #whole(client: Client, entries: readonly LdapEntry[]): Promise<LdapEntry[]> {
+    const whole: LdapEntry[] = []
+    for (const entry of entries) {
+      const read = async (attribute: string): Promise<LdapEntry | undefined> => {
+        const search = { base: entry.dn, scope: 'base', filter: { kind: 'and', filters: [] } } as const
+        const wanted = this.#wire({ ...search, attributes: [attribute] })
+        const part = await noneWithoutBase(() => client.search(entry.dn, wanted))
+        return part?.searchEntries.map(readEntry)[0]
+      }
+      whole.push(await withWholeLists(entry, read))
+    }
+    return whole
+  }
+
+  #look(references: readonly string[] = []): void {
+    if (references.length === 0 || this.#options.referrals === 'ignore') return
+    throw new GatewayError('TARGET_FAILED', `${this.#options.name}: search: referrals are not followed`)
+  }
+}
+
+const busy = new Set([51, 52])
+
+/** Wrong or no password, no such entry, locked, expired: all of them are no. */
+const refusals = new Set([19, 32, 34, 48, 49, 50, 53])
+
+/** ldapts would look for the parent's name in a text, and mistake an escaped character for its beginning. */
+class WholeRdn extends DN {
+  readonly #text: string
+
+  constructor(text: string) {
+    super()
+    this.#text = text
+  }
+
+  override toString(): string {
+    return this.#text
+  }
+}
+
+function attribute(type: string, values: readonly (string | Buffer)[]): Attribute {
+  return new Attribute({
+    type,
+    values: values.map((value) => (typeof value === 'string' ? Buffer.from(value) : value)),
+  })
+}
+
+const controls = ({ while: filter }: WriteOptions): AssertionControl[] =>
+  filter === undefined ? [] : [new AssertionControl(filter)]
+
+async function noneWithoutBase<T>(search: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await search()
+  } catch (error) {
+    if (resultCodeOf(error) === resultCodes.noSuchObject) return undefined
+    throw error
+  }
+}

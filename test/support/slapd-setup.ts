@@ -1,0 +1,20 @@
+import type { TestProject } from 'vitest/node'
+import { missingPart } from './missing-part.ts'
+import { slapdTool } from './slapd.ts'
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** Where OpenLDAP's server is; empty when it is not installed. */
+    slapd: string
+  }
+}
+
+/** Vitest's global set-up: looks for OpenLDAP, which each suite then starts for itself. */
+export default function setup(project: TestProject): void {
+  try {
+    project.provide('slapd', slapdTool('slapd'))
+  } catch (error) {
+    missingPart('OpenLDAP (slapd)', error)
+    project.provide('slapd', '')
+  }
+}
