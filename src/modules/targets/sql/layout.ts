@@ -1,0 +1,175 @@
+import { suggestion } from '#kernel/suggest.ts'
+import type { SqlReader } from '#protocols/sql/sql-database.ts'
+import type { Column } from './column.ts'
+import { readColumns } from './read-columns.ts'
+import { showTable, type TableName } from './table-name.ts'
+import type { GroupsConfig, TablesConfig, ValuesConfig } from './tables-config.ts'
+
+/** An existing schema, found to be as the configuration describes it. */
+export interface Layout {
+  readonly users: UserLayout
+  readonly groups: GroupLayout | undefined
+}
+
+export interface EntryLayout {
+  readonly table: TableName
+  /** The login, or the group's name. */
+  readonly name: Column
+  /** The key; the name itself where there is no other. */
+  readonly id: Column
+  readonly version: Column | undefined
+  readonly columns: readonly AttributeColumn[]
+}
+
+export interface AttributeColumn {
+  readonly attribute: string
+  readonly column: Column
+}
+
+export interface UserLayout extends EntryLayout {
+  readonly password: Column | undefined
+  readonly values: readonly ValuesLayout[]
+}
+
+export interface ValuesLayout {
+  readonly attribute: string
+  readonly table: TableName
+  readonly user: Column
+  readonly value: Column
+  readonly position: Column | undefined
+}
+
+export interface GroupLayout {
+  readonly members: { readonly table: TableName; readonly user: Column; readonly group: Column }
+  /** The column of the user table that `members.user` refers to. */
+  readonly userRef: Column
+  readonly own: (EntryLayout & { readonly ref: Column; readonly createMissing: boolean }) | undefined
+}
+
+/** Throws an Error that names the table or column that is not there or of no use. */
+export async function readLayout(reader: SqlReader, config: TablesConfig): Promise<Layout> {
+  const { users, groups } = config
+  const table = await TableReader.open(reader, users.table)
+  const name = table.column(users.login)
+  const id = users.id === undefined ? name : table.column(users.id)
+  const version = versionColumn(table, users.version)
+  const password = users.password === undefined ? undefined : table.writable(users.password)
+  // As the predecessor has it, the login is an attribute of its column's name as well.
+  const taken = new Set([id, version, password])
+  const columns =
+    users.columns === undefined
+      ? table.all
+          .filter((column) => column === name || (!taken.has(column) && isUsable(column)))
+          .map((column) => ({ attribute: column.name, column }))
+      : attributeColumns(table, users.columns)
+  const values: ValuesLayout[] = []
+  for (const [attribute, config] of users.values) values.push(await valuesLayout(reader, attribute, config))
+  if (id !== name) checkKey(table, id)
+  const user: UserLayout = { table: users.table, name, id, version, password, columns, values }
+  return { users: user, groups: groups === undefined ? undefined : await groupLayout(reader, groups, user) }
+}
+
+async function valuesLayout(reader: SqlReader, attribute: string, config: ValuesConfig): Promise<ValuesLayout> {
+  const table = await TableReader.open(reader, config.table)
+  const position = config.position === undefined ? undefined : table.writable(config.position)
+  if (position !== undefined && position.kind !== 'integer') {
+    throw new Error(
+      `column "${position.name}" of table "${table.shown}" cannot number values: it is of type ${position.type}`,
+    )
+  }
+  return {
+    attribute,
+    table: config.table,
+    user: table.writable(config.user),
+    value: table.writable(config.value),
+    position,
+  }
+}
+
+async function groupLayout(reader: SqlReader, config: GroupsConfig, users: UserLayout): Promise<GroupLayout> {
+  const link = await TableReader.open(reader, config.members.table)
+  const members = {
+    table: config.members.table,
+    user: link.writable(config.members.user),
+    group: link.writable(config.members.group),
+  }
+  const userRef = config.userBy === 'id' ? users.id : users.name
+  if (config.own === undefined) return { members, userRef, own: undefined }
+  const { own } = config
+  const table = await TableReader.open(reader, own.table)
+  const name = table.writable(own.name)
+  const id = own.id === undefined ? name : table.column(own.id)
+  if (id !== name) checkKey(table, id)
+  const columns = attributeColumns(table, own.columns)
+  const ref = own.groupBy === 'id' ? id : name
+  const entry = { table: own.table, name, id, version: versionColumn(table, own.version), columns }
+  return { members, userRef, own: { ...entry, ref, createMissing: own.createMissing } }
+}
+
+const attributeColumns = (table: TableReader, columns: ReadonlyMap<string, string>): AttributeColumn[] =>
+  Array.from(columns, ([attribute, name]) => ({ attribute, column: table.writable(name) }))
+
+/** Numbers go up by one; of texts each change makes a new one. */
+function versionColumn(table: TableReader, name: string | undefined): Column | undefined {
+  if (name === undefined) return undefined
+  const column = table.writable(name)
+  if (column.kind === 'integer' || column.kind === 'uuid') return column
+  if (column.kind === 'text' && (column.maxLength ?? 36) >= 36) return column
+  throw new Error(
+    `column "${name}" of table "${table.shown}" cannot hold versions: it is of type ${column.type}, not a number or a text of 36 characters`,
+  )
+}
+
+/** New rows need a key: from the database, or an id of ours. */
+function checkKey(table: TableReader, column: Column): void {
+  if (column.hasDefault || column.generated || makesOwnKey(column)) return
+  throw new Error(
+    `column "${column.name}" of table "${table.shown}" has no default, and keys of type ${column.type} cannot be made here`,
+  )
+}
+
+/** We have to give the key of a new row, and can. */
+export const makesOwnKey = (column: Column): boolean =>
+  !column.hasDefault &&
+  !column.generated &&
+  (column.kind === 'uuid' || (column.kind === 'text' && (column.maxLength ?? 36) >= 36))
+
+const isUsable = (column: Column): boolean => column.kind !== 'binary' && !column.generated
+
+class TableReader {
+  readonly shown: string
+  readonly #columns: ReadonlyMap<string, Column>
+
+  static async open(reader: SqlReader, table: TableName): Promise<TableReader> {
+    return new TableReader(showTable(table), await readColumns(reader, table))
+  }
+
+  constructor(shown: string, columns: ReadonlyMap<string, Column>) {
+    if (columns.size === 0) throw new Error(`there is no table "${shown}" that this account may see`)
+    this.shown = shown
+    this.#columns = columns
+  }
+
+  get all(): readonly Column[] {
+    return [...this.#columns.values()]
+  }
+
+  column(name: string): Column {
+    const column = this.#columns.get(name)
+    if (column === undefined) {
+      throw new Error(`table "${this.shown}" has no column "${name}"${suggestion(name, this.#columns.keys())}`)
+    }
+    if (column.kind === 'binary') {
+      throw new Error(
+        `column "${name}" of table "${this.shown}" is of type ${column.type}, which cannot be read as text`,
+      )
+    }
+    return column
+  }
+
+  writable(name: string): Column {
+    const column = this.column(name)
+    if (column.generated) throw new Error(`column "${name}" of table "${this.shown}" is computed by the database`)
+    return column
+  }
+}

@@ -1,0 +1,335 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { GatewayError } from '#kernel/errors.ts'
+import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { hasGroups, hasLookups, hasPasswords, type Target } from '#sdk/target.ts'
+import { onEachDatabase, temporaryFolder } from '#testing/databases.ts'
+import { startPostgres } from '#testing/embedded-postgres.ts'
+import type { ParamValues } from '#testing/fake-parse.ts'
+import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import {
+  applicationParams,
+  applicationStatements,
+  makeApplication,
+  openApplication,
+  openTarget,
+  runOn,
+} from '#testing/sql-schema.ts'
+
+const names = { attributes: ['mail', 'givenName', 'phone'], groups: ['group1', 'group2', 'group3'] } as const
+const requestFor = (target: Target) => targetFixture(target, names).request
+
+onEachDatabase('the SQL target and what it is told to use', (freshUrl) => {
+  test.each<[ParamValues, RegExp]>([
+    [{ userTable: 'Peple' }, /there is no table "Peple"/],
+    [{ userName: 'logn' }, /table "People" has no column "logn" \(did you mean "login"\?\)/],
+    [{ 'column.phone': 'phone"; drop table crews; --' }, /is not a column's name/],
+    [{ 'column.phone': 'fone' }, /table "People" has no column "fone"/],
+    [
+      { 'values.mail': 'addresses(person, adress)' },
+      /table "addresses" has no column "adress" \(did you mean "address"\?\)/,
+    ],
+    [{ 'values.mail': 'addresses(person, address, kind)' }, /column "kind" of table "addresses" cannot number values/],
+    [{ groupLinkTableName: 'crew_peoples' }, /there is no table "crew_peoples"/],
+    [{ 'groupColumn.description': 'abut' }, /table "crews" has no column "abut"/],
+    [{ userVersion: 'active' }, /column "active" of table "People" cannot hold versions/],
+  ])('%j is refused by name', async (params, problem) => {
+    const url = await freshUrl()
+    await makeApplication(url)
+    await expect(openTarget(url, { ...applicationParams, ...params })).rejects.toThrow(problem)
+    expect(await runOn(url, 'select title from crews')).toHaveLength(3)
+  })
+
+  test('a statement that is not understood is refused by name', async () => {
+    const url = await freshUrl()
+    await makeApplication(url)
+    const params = { ...applicationStatements, 'statement.deleteUser': 'delete from nobody where login = :userID' }
+    await expect(openTarget(url, params)).rejects.toThrow(/statement deleteUser is not understood: .*nobody/)
+  })
+
+  test('values that a column cannot hold are refused by name, and nothing is written', async () => {
+    const target = await openApplication(await freshUrl())
+    const request = requestFor(target)
+    const attributes = [...names.attributes, 'badge', 'active', 'hired', 'shoeSize']
+    const wrong: [Record<string, string[]>, RegExp][] = [
+      [{ badge: ['12x'] }, /"badge": column "badge" \(integer\) cannot hold/],
+      [{ badge: ['007'] }, /"badge"/],
+      [{ badge: ['1', '2'] }, /"badge" can have one value only/],
+      [{ active: ['yes'] }, /column "active" \(boolean\)/],
+      [{ hired: ['2026-02-30T00:00:00Z'] }, /column "hired"/],
+      [{ phone: ['9'.repeat(100_001)] }, /column "phone" .*at most 100000 characters/],
+      [{ shoeSize: ['46'] }, /"shoeSize" cannot be stored: it has no column/],
+    ]
+    for (const [values, problem] of wrong) {
+      const attempt = target.createUser(userOf('ada', values), attributes, request)
+      await expect(attempt).rejects.toMatchObject({ code: 'BAD_REQUEST', message: expect.stringMatching(problem) })
+      await expect(attempt).rejects.toThrow(/target "crm"/)
+    }
+    await expect(target.createUser(userOf('ada', {}, ['nowhere']), attributes, request)).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+      message: expect.stringMatching(/a group that is not there: "nowhere"/),
+    })
+    expect(await target.findUser('ada', [], request)).toBeUndefined()
+  })
+
+  test('typed columns are text both ways, and a value in another form is no change', async () => {
+    const target = await openApplication(await freshUrl())
+    const { request, changes } = targetFixture(target, names)
+    const attributes = ['badge', 'active', 'hired']
+    await target.createUser(
+      userOf('ada', { badge: ['-12'], active: ['False'], hired: ['2026-03-04T05:06:07.250+02:00'] }),
+      attributes,
+      request,
+    )
+    const stored = await target.findUser('ada', attributes, request)
+    const expected = { badge: ['-12'], active: ['false'], hired: ['2026-03-04T03:06:07.25Z'] }
+    expect(stored?.attributes.toObject()).toEqual(expected)
+    changes.length = 0
+    const same = { badge: ['-12'], active: ['FALSE'], hired: ['2026-03-04T03:06:07.25Z'] }
+    await target.syncUser(userOf('ada', same), syncOptions(attributes), request)
+    expect(changes).toEqual([])
+    const cleared = target.syncUser(userOf('ada', { badge: ['1'] }), syncOptions(attributes), request)
+    await expect(cleared).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+      message: expect.stringMatching(/"active" must have/),
+    })
+    expect((await target.findUser('ada', attributes, request))?.attributes.toObject()).toEqual(expected)
+  })
+
+  test("another's unique value is a conflict, and a change of which a part fails is undone as a whole", async () => {
+    const url = await freshUrl()
+    const target = await openApplication(url)
+    const { request, changes } = targetFixture(target, names)
+    await runOn(url, 'create unique index one_phone on "People" (phone)')
+    await target.createUser(userOf('ada', { phone: ['1'] }), names.attributes, request)
+    await target.createUser(userOf('bob', { phone: ['2'], mail: ['b@x.test'] }), names.attributes, request)
+    changes.length = 0
+    await expect(target.createUser(userOf('cyd', { phone: ['1'] }), names.attributes, request)).rejects.toMatchObject({
+      code: 'CONFLICT',
+    })
+    const both = userOf('bob', { phone: ['1'], mail: ['c@x.test'] }, ['group1'])
+    await expect(target.syncUser(both, syncOptions(names.attributes), request)).rejects.toMatchObject({
+      code: 'CONFLICT',
+    })
+    const lost = userOf('bob', { phone: ['3'], mail: ['c@x.test'] }, ['group1', 'nowhere'])
+    await expect(target.syncUser(lost, syncOptions(names.attributes), request)).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+    })
+    const bob = await target.findUser('bob', names.attributes, request)
+    expect([bob?.attributes.toObject(), bob?.groups]).toEqual([{ mail: ['b@x.test'], phone: ['2'] }, []])
+    expect(changes).toEqual([])
+  })
+
+  test('a login in other letters is found where only one is alike, and written to as it is', async () => {
+    const url = await freshUrl()
+    const target = await openApplication(url)
+    if (!hasLookups(target)) throw new Error('no look-ups')
+    const { request } = targetFixture(target, names)
+    for (const login of ['Ada', 'bob', 'Åsa']) await target.createUser(userOf(login, {}), [], request)
+    await runOn(url, `insert into "People" (login) values ('BOB')`)
+    const logins = ['ada', 'bob', 'Bob', 'åSA', 'ÅSA', 'a_a', '%', '', 'ad\0a', "' or 1=1"]
+    const found = await Promise.all(logins.map(async (login) => (await target.lookupUserByLogin(login))?.userID))
+    expect(found).toEqual(['Ada', 'bob', ...Array(8)])
+    expect(await target.findUser('ada', [], request)).toBeUndefined()
+  })
+
+  test('what else a row holds stays, and a new order is written', async () => {
+    const url = await freshUrl()
+    const target = await openApplication(url)
+    const { request, changes } = targetFixture(target, names)
+    await target.createUser(userOf('ada', { mail: ['a', 'b'] }), ['mail'], request)
+    await runOn(url, "update addresses set kind = 'home' where address = 'a'")
+    await target.syncUser(userOf('ada', { mail: ['a', 'c'] }), syncOptions(['mail']), request)
+    expect(await runOn(url, 'select address, kind from addresses order by rank')).toMatchObject([
+      { address: 'a', kind: 'home' },
+      { address: 'c', kind: 'work' },
+    ])
+    changes.length = 0
+    await target.syncUser(userOf('ada', { mail: ['c', 'a'] }), syncOptions(['mail']), request)
+    expect((await target.findUser('ada', ['mail'], request))?.attributes.values('mail')).toEqual(['c', 'a'])
+    expect(changes).toEqual([{ subject: 'attribute', action: 'replace', attribute: 'mail', value: 'c' }])
+  })
+
+  test('a password is stored as its hash, and of somebody who is not there it is not', async () => {
+    for (const params of [applicationParams, applicationStatements]) {
+      const url = await freshUrl()
+      await makeApplication(url)
+      const target = await openTarget(url, params)
+      onTestFinished(async () => target.close?.())
+      const request = requestFor(target)
+      if (!hasPasswords(target)) throw new Error('no passwords')
+      await target.createUser(userOf('ada'), [], request)
+      await target.setUserPassword(userOf('ada'), 'correct horse', request)
+      const [row] = await runOn(url, 'select secret_hash from "People"')
+      expect(row?.['secret_hash']).toMatch(/^\$scrypt\$ln=15,r=8,p=1\$[\w+/]{22}\$[\w+/]{43}$/)
+      await expect(target.setUserPassword(userOf('bob'), 'x', request)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    }
+  })
+
+  test('a group that was renamed or deleted meanwhile is not joined', async () => {
+    const target = await openApplication(await freshUrl())
+    if (!hasLookups(target) || !hasGroups(target)) throw new Error('no groups')
+    const request = requestFor(target)
+    await target.createUser(userOf('ada'), [], request)
+    const group = await target.lookupGroupByName('group1')
+    const join = (name: string) =>
+      target.syncUser(
+        userOf('ada', {}, [name]),
+        syncOptions([], { expectedGroup: { name: 'group1', id: group?.id ?? '' } }),
+        request,
+      )
+    await target.updateGroup('group1', { newName: 'other' }, request)
+    await expect(join('other')).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    await target.updateGroup('other', { newName: 'group1' }, request)
+    await join('group1')
+    expect((await target.findUser('ada', [], request))?.groups).toEqual(['group1'])
+  })
+
+  test('without columns told, every column is an attribute of its name, and the login is one by its own', async () => {
+    const url = await freshUrl()
+    await makeApplication(url)
+    const target = await openTarget(url, { userTable: 'People', userName: 'login', userPrimaryKey: 'person_id' })
+    onTestFinished(async () => target.close?.())
+    const { request, changes } = targetFixture(target, names)
+    const listed = ['login', 'phone', 'given name']
+    await target.createUser(userOf('ada', { login: ['ada'], phone: ['1'], 'given name': ['Ada'] }), listed, request)
+    expect(changes.map(({ attribute }) => attribute)).toEqual(['userID', 'phone', 'given name'])
+    const other = target.syncUser(userOf('ada', { login: ['eve'] }), syncOptions(['login']), request)
+    await expect(other).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+      publicText: '"login" is the login, and differs from it.',
+    })
+    changes.length = 0
+    await target.syncUser(userOf('ada', { login: ['eve'] }), syncOptions(['login'], { newUserID: 'eve' }), request)
+    expect(changes).toEqual([{ subject: 'entry', action: 'replace', attribute: 'userID', value: 'eve' }])
+    const eve = await target.findUser('eve', listed, request)
+    expect(eve?.attributes.toObject()).toEqual({ login: ['eve'], phone: ['1'], 'given name': ['Ada'] })
+    expect(hasGroups(target)).toBe(false)
+    await expect(target.createUser(userOf('bob', {}, ['group1']), [], request)).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+    })
+  })
+
+  test('a filter that only memory can answer has a bound', async () => {
+    const target = await openApplication(await freshUrl(), { searchLimit: '2' })
+    if (!hasLookups(target)) throw new Error('no look-ups')
+    const request = requestFor(target)
+    for (const login of ['a', 'b', 'c']) await target.createUser(userOf(login, { phone: [login] }), ['phone'], request)
+    const filter = { kind: 'greater', attribute: 'phone', value: 'a' } as const
+    await expect(target.searchUsers({ filter, offset: 0, limit: 10 })).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+      keyword: 'tooMany',
+    })
+    const narrowed = { kind: 'and', filters: [filter, { kind: 'equal', attribute: 'userID', value: 'B' }] } as const
+    const page = await target.searchUsers({ filter: narrowed, offset: 0, limit: 10 })
+    expect(page.items.map(({ userID }) => userID)).toEqual(['b'])
+  })
+})
+
+test('a SQLite file that is not there is not made, and is used once it is', async () => {
+  const file = join(temporaryFolder(), 'late.db')
+  const target = await openTarget(`sqlite:${file}`, applicationParams)
+  const request = requestFor(target)
+  await expect(target.findUser('ada', [], request)).rejects.toMatchObject({
+    code: 'TARGET_UNREACHABLE',
+    retryAfter: 30,
+  })
+  expect(existsSync(file)).toBe(false)
+  await makeApplication(`sqlite:${file}`)
+  expect(await target.findUser('ada', [], request)).toBeUndefined()
+  await target.close?.()
+  await expect(target.findUser('ada', [], request)).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
+})
+
+describe.skipIf(postgresUrl() === '')('the SQL target and a PostgreSQL in trouble', () => {
+  test('nobody there: the target is made, and each call says so', async () => {
+    const target = await openTarget('postgres://u:hunter2@127.0.0.1:1/none', {
+      ...applicationParams,
+      timeoutMillis: '500',
+    })
+    const failure = await target.findUser('ada', [], requestFor(target)).catch((error: unknown) => error)
+    expect(failure).toMatchObject({ code: 'TARGET_UNREACHABLE', retryAfter: 5 })
+    expect(JSON.stringify(failure, Object.getOwnPropertyNames(failure))).not.toContain('hunter2')
+    await target.close?.()
+  })
+
+  test('read-only, locked, and a wrong password', async () => {
+    const url = await freshSchema()
+    await makeApplication(url)
+    const readOnly = new URL(url)
+    const options = readOnly.searchParams.get('options')
+    readOnly.searchParams.set('options', `${options} -c default_transaction_read_only=on`)
+    const reader = await openTarget(readOnly.toString(), applicationParams)
+    const request = requestFor(reader)
+    await expect(reader.createUser(userOf('ada'), [], request)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    await reader.close?.()
+
+    const target = await openTarget(url, { ...applicationParams, timeoutMillis: '300' })
+    await target.createUser(userOf('ada'), [], request)
+    const blocked = runOn(url, 'begin; lock table "People" in access exclusive mode; select pg_sleep(1.5); commit')
+    await delay(200)
+    const waiting = target.syncUser(userOf('ada', { phone: ['1'] }), syncOptions(['phone']), request)
+    await expect(waiting).rejects.toMatchObject({
+      code: 'TARGET_TIMEOUT',
+      message: expect.stringMatching(/target "crm"/),
+    })
+    await blocked
+    await target.syncUser(userOf('ada', { phone: ['1'] }), syncOptions(['phone']), request)
+    await target.close?.()
+
+    const stranger = await openTarget(url, { ...applicationParams, user: 'nobody', password: 'hunter2' })
+    await expect(stranger.findUser('ada', [], request)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    await stranger.close?.()
+  })
+
+  test('killed and started again in mid-load: it recovers by itself, and nothing acknowledged is missing', async () => {
+    const server = await startPostgres({ durable: true })
+    onTestFinished(() => server.stop())
+    await makeApplication(server.url)
+    const target = await openTarget(server.url, { ...applicationParams, timeoutMillis: '3000' })
+    const request = requestFor(target)
+    const acknowledged = new Map<string, string>()
+    const failures = new Set<string>()
+    let ended = false
+    const worker = async (n: number): Promise<void> => {
+      for (let i = 0; !ended; i++) {
+        const login = `user${n}-${i % 20}`
+        const phone = `${i}`
+        const user = userOf(login, { phone: [phone], mail: [phone] }, ['group1'])
+        try {
+          if (i < 20) await target.createUser(user, names.attributes, request)
+          else await target.syncUser(user, syncOptions(names.attributes), request)
+          acknowledged.set(login, phone)
+        } catch (error) {
+          failures.add(error instanceof GatewayError ? error.code : String(error))
+          // Nobody knows what came of it, as of a call that the engine makes again.
+          acknowledged.delete(login)
+          if (i < 20) i--
+          await delay(50)
+        }
+      }
+    }
+    const load = Promise.all(Array.from({ length: 6 }, (_, n) => worker(n)))
+    await delay(1500)
+    await server.restart()
+    const restarted = acknowledged.size
+    await delay(1500)
+    ended = true
+    await load
+    expect(restarted).toBeGreaterThan(0)
+    expect([...failures]).toEqual(['TARGET_UNREACHABLE'])
+    for (const [login, phone] of acknowledged) {
+      const found = await target.findUser(login, names.attributes, request)
+      expect([login, found?.attributes.first('phone'), found?.attributes.values('mail'), found?.groups]).toEqual([
+        login,
+        phone,
+        [phone],
+        ['group1'],
+      ])
+    }
+    expect(acknowledged.size).toBeGreaterThan(100)
+    await target.close?.()
+  })
+})

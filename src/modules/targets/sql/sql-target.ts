@@ -1,0 +1,159 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { openDatabase } from '#protocols/sql/open-database.ts'
+import type { SqlDatabase } from '#protocols/sql/sql-database.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { PasswordTarget, Target } from '#sdk/target.ts'
+import { accountsOf } from './accounts.ts'
+import { refuse } from './bad-value.ts'
+import { readLayout } from './layout.ts'
+import { withNamedFailures } from './named-failures.ts'
+import type { SqlTargetConfig } from './parse-sql.ts'
+import { hashPassword } from './password-hash.ts'
+import { StatementAccounts } from './statement-accounts.ts'
+import { statementLookups } from './statement-lookups.ts'
+import { bindStatement } from './statement-text.ts'
+import type { StatementsConfig } from './statements-config.ts'
+import { TableAccounts } from './table-accounts.ts'
+import { type GroupTables, tableGroups } from './table-groups.ts'
+import { type OpenTables, searchSpaces, tableLookups } from './table-lookups.ts'
+import type { TablesConfig } from './tables-config.ts'
+
+type Host = Pick<ModuleHost, 'name' | 'log'>
+
+/** Rejects with the reason when the schema is not as it is described; a database that does not answer is asked again later. */
+export async function openSqlTarget(config: SqlTargetConfig, host: Host): Promise<Target> {
+  const { url, user, password, timeoutMillis, maxConnections, schema } = config
+  const database = await openDatabase({
+    url,
+    user,
+    password,
+    timeoutMillis,
+    maxConnections,
+    onIdleLoss: (error) => host.log.warn('an idle database connection was lost', { error: error.message }),
+  })
+  try {
+    const target =
+      schema.kind === 'tables'
+        ? await tablesTarget(database, schema.tables, config)
+        : await statementsTarget(database, schema.statements, config, host.name)
+    return withNamedFailures(host.name, { ...target, close: () => database.close() })
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+}
+
+async function tablesTarget(database: SqlDatabase, tables: TablesConfig, config: SqlTargetConfig): Promise<Target> {
+  const open = onceReached(async (): Promise<OpenTables> => {
+    const layout = await readLayout(database, tables)
+    return { layout, accounts: new TableAccounts(layout, database.dialect), ...searchSpaces(layout, database) }
+  })
+  const groups = async (): Promise<GroupTables> => {
+    const { layout, groups: rows } = await open()
+    const own = layout.groups?.own
+    if (layout.groups === undefined || own === undefined || rows === undefined)
+      throw new GatewayError('INTERNAL', 'no groups')
+    return { rows, groups: layout.groups, own }
+  }
+  const { users } = tables
+  await unlessUnreachable(open)
+  return {
+    ...accountsOf(database, async () => (await open()).accounts),
+    ...tableLookups(database, tables, open, config.searchLimit),
+    ...(tables.groups?.own === undefined ? {} : tableGroups(database, groups)),
+    ...(users.password === undefined ? {} : tablePasswords(database, open, config)),
+    renamesUsers: users.id !== undefined && tables.groups?.userBy !== 'login',
+    keepsVersions: users.version !== undefined,
+  }
+}
+
+async function statementsTarget(
+  database: SqlDatabase,
+  config: StatementsConfig,
+  { searchLimit, passwordHash }: SqlTargetConfig,
+  name: string,
+): Promise<Target> {
+  const accounts = new StatementAccounts(config, name)
+  const check = onceReached(async () => {
+    for (const [statement, text] of config.statements) {
+      await database.check(bindStatement(text, database.dialect, () => null)).catch((cause: unknown) => {
+        if (!(cause instanceof GatewayError) || cause.code !== 'TARGET_FAILED') throw cause
+        throw new Error(`the statement ${statement} is not understood: ${cause.message}`, { cause })
+      })
+    }
+    return accounts
+  })
+  await unlessUnreachable(check)
+  const passwords: Pick<PasswordTarget, 'setUserPassword'> = {
+    async setUserPassword(user, password, request) {
+      checkPassword(password)
+      const hash = await hashPassword(password, passwordHash)
+      await database.transaction(async (tx) => {
+        await accounts.lock(tx, user.userID)
+        const found = await accounts.find(tx, 'login', user.userID)
+        if (found === undefined) throw new GatewayError('NOT_FOUND', `no user "${user.userID}"`)
+        await accounts.setPassword(tx, found, password, hash)
+      })
+      request.audit({ subject: 'attribute', action: 'replace', attribute: 'password' })
+    },
+  }
+  return {
+    ...accountsOf(database, check),
+    ...(config.statements.has('searchUsers') ? statementLookups(database, accounts, config, searchLimit) : {}),
+    ...(config.statements.has('setPassword') ? passwords : {}),
+    renamesUsers: accounts.renames,
+    keepsVersions: false,
+  }
+}
+
+function tablePasswords(
+  database: SqlDatabase,
+  open: () => Promise<OpenTables>,
+  { passwordHash }: SqlTargetConfig,
+): Pick<PasswordTarget, 'setUserPassword'> {
+  return {
+    async setUserPassword(user, password, request) {
+      const { accounts, layout } = await open()
+      const column = layout.users.password
+      if (column === undefined) throw new GatewayError('NOT_SUPPORTED', 'there is no column for passwords')
+      checkPassword(password)
+      const hash = await hashPassword(password, passwordHash)
+      if (column.maxLength !== undefined && column.maxLength < hash.length) {
+        throw new GatewayError(
+          'TARGET_FAILED',
+          `column "${column.name}" is too short for a hash of ${hash.length} characters`,
+        )
+      }
+      const found = await database.transaction((tx) => accounts.setPassword(tx, user.userID, column, hash))
+      if (!found) throw new GatewayError('NOT_FOUND', `no user "${user.userID}"`)
+      request.audit({ subject: 'attribute', action: 'replace', attribute: 'password' })
+    },
+  }
+}
+
+/** Hashing is work, so what is hashed is bounded. */
+function checkPassword(password: string): void {
+  if (password === '' || password.length > 1024) refuse('password', 'must have 1 to 1024 characters')
+}
+
+/** The same answer for everybody once there is one; until then each one who asks is told what is wrong. */
+function onceReached<T>(open: () => Promise<T>): () => Promise<T> {
+  let opened: Promise<T> | undefined
+  return () => {
+    opened ??= open().catch((error: unknown) => {
+      opened = undefined
+      throw error instanceof GatewayError ? error : new GatewayError('TARGET_FAILED', String(error), { cause: error })
+    })
+    return opened
+  }
+}
+
+async function unlessUnreachable(open: () => Promise<unknown>): Promise<void> {
+  try {
+    await open()
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    if (error.code === 'TARGET_UNREACHABLE' || error.code === 'TARGET_TIMEOUT') return
+    throw error.cause instanceof Error && !(error.cause instanceof GatewayError) ? error.cause : error
+  }
+}

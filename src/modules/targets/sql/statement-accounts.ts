@@ -1,0 +1,212 @@
+import { createHash } from 'node:crypto'
+import { sql } from 'kysely'
+import { Attributes } from '#identity/attributes.ts'
+import type { User } from '#identity/user.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { SqlReader, SqlRow, SqlTransaction, SqlValue } from '#protocols/sql/sql-database.ts'
+import type { AccountStore, UserUpdate } from './account-store.ts'
+import { refuse } from './bad-value.ts'
+import { bindStatement, type StatementText } from './statement-text.ts'
+import type { StatementsConfig } from './statements-config.ts'
+
+const ownPlaces = new Set(['userID', 'id'])
+const maxValueBytes = 1024 * 1024
+
+/** Users behind statements that somebody else wrote. */
+export class StatementAccounts implements AccountStore {
+  readonly renames: boolean
+  readonly keepsVersions = false
+  readonly #config: StatementsConfig
+  readonly #scope: string
+  /** By name in lower case, those that have a place. */
+  readonly #attributes: ReadonlySet<string>
+
+  /** `scope` tells the locks of this target from those of others. */
+  constructor(config: StatementsConfig, scope: string) {
+    this.#config = config
+    this.#scope = scope
+    this.renames = config.statements.has('renameUser')
+    const places = ['createUser', 'updateUser'].flatMap((name) => config.statements.get(name)?.names ?? [])
+    const named = places.filter((name) => !ownPlaces.has(name)).map((name) => name.toLowerCase())
+    this.#attributes = new Set([...named, ...config.multiValued])
+  }
+
+  written = (attributes: readonly string[]): readonly string[] => attributes
+
+  held(user: User, attributes: readonly string[]): User {
+    const kept = new Attributes()
+    for (const name of attributes) {
+      const values = [...new Set(user.attributes.values(name))]
+      if (values.length > 0 && !this.#attributes.has(name.toLowerCase()))
+        refuse(name, 'cannot be stored: no statement has a place for it')
+      if (values.length > 1 && !this.isMultiValued(name)) refuse(name, 'can have one value only')
+      for (const value of values) checkText(name, value)
+      kept.set(name, values)
+    }
+    checkText('userID', user.userID)
+    for (const group of user.groups) checkText('groups', group)
+    if (user.groups.length > 0 && !this.#config.statements.has('addMember'))
+      refuse('groups', 'cannot be stored: no groups are kept')
+    return { userID: user.userID, attributes: kept, groups: [...new Set(user.groups)] }
+  }
+
+  isMultiValued = (attribute: string): boolean => this.#config.multiValued.has(attribute.toLowerCase())
+  keepsOrder = (): boolean => false
+  hasDefault = (): boolean => false
+  isNamed = async (): Promise<undefined> => undefined
+  /** What logins are the same is for the statements to say. */
+  isTaken = async (): Promise<boolean> => false
+
+  async lock(tx: SqlTransaction, userID: string): Promise<void> {
+    if (tx.dialect === 'sqlite') return
+    const key = createHash('sha256').update(`gatehouse ${this.#scope} ${userID}`).digest().readBigInt64BE()
+    await tx.query(sql`select pg_advisory_xact_lock(cast(${String(key)} as bigint))`)
+  }
+
+  async find(reader: SqlReader, by: 'login' | 'id', value: string): Promise<User | undefined> {
+    if (!isText(value)) return undefined
+    const statement = by === 'login' ? 'findUser' : 'findUserById'
+    const rows = await this.#query(reader, statement, new Map([[by === 'login' ? 'userID' : 'id', value]]))
+    const [user, second] = readUsers(rows)
+    if (second !== undefined) throw new GatewayError('TARGET_FAILED', `the statement ${statement} found several users`)
+    return user === undefined ? undefined : this.withGroups(reader, user)
+  }
+
+  async withGroups(reader: SqlReader, user: User): Promise<User> {
+    if (!this.#config.statements.has('findUserGroups')) return user
+    const rows = await this.#query(reader, 'findUserGroups', placesOf(user))
+    const groups = rows.map((row) => String(cell(row, 'name') ?? '')).filter((name) => name !== '')
+    return { ...user, groups: [...new Set(groups)] }
+  }
+
+  async insert(tx: SqlTransaction, user: User): Promise<void> {
+    await this.#run(tx, 'createUser', this.#places(user))
+    const made = readUsers(await this.#query(tx, 'findUser', new Map([['userID', user.userID]])))[0]
+    if (made === undefined)
+      throw new GatewayError('TARGET_FAILED', 'the statement createUser made no user that findUser finds')
+    for (const [name, values] of user.attributes)
+      if (this.isMultiValued(name)) await this.#values(tx, made, name, values)
+    for (const group of user.groups) await this.#member(tx, 'addMember', made, group)
+  }
+
+  async update(tx: SqlTransaction, user: User, { attributes, join, leave, newUserID }: UserUpdate): Promise<void> {
+    const wanted = user.attributes.clone()
+    for (const [name, values] of attributes) {
+      wanted.set(name, values)
+      if (this.isMultiValued(name)) await this.#values(tx, user, name, values)
+    }
+    for (const group of leave.toSorted()) await this.#member(tx, 'removeMember', user, group)
+    for (const group of join.toSorted()) await this.#member(tx, 'addMember', user, group)
+    const isPlain = [...attributes.keys()].some((name) => !this.isMultiValued(name))
+    if (isPlain) await this.#run(tx, 'updateUser', this.#places({ ...user, attributes: wanted }))
+    if (newUserID === undefined) return
+    checkText('userID', newUserID)
+    await this.#run(tx, 'renameUser', new Map([...placesOf(user), ['newUserID', newUserID]]))
+  }
+
+  async delete(tx: SqlTransaction, user: User): Promise<void> {
+    await this.#run(tx, 'deleteUser', placesOf(user))
+  }
+
+  async setPassword(tx: SqlTransaction, user: User, password: string, hash: string): Promise<void> {
+    await this.#run(tx, 'setPassword', new Map([...placesOf(user), ['password', password], ['hash', hash]]))
+  }
+
+  /** Without their groups. */
+  async all(reader: SqlReader, limit: number): Promise<User[]> {
+    const users = readUsers(await this.#query(reader, 'searchUsers', new Map()))
+    if (users.length > limit)
+      throw new GatewayError('TARGET_FAILED', `the statement searchUsers found more than ${limit} users`)
+    return users
+  }
+
+  async #values(tx: SqlTransaction, user: User, name: string, wanted: readonly string[]): Promise<void> {
+    const present = user.attributes.values(name)
+    const change = (kind: string, value: string) =>
+      this.#run(tx, this.#named(kind, name), new Map([...placesOf(user), ['value', value]]))
+    for (const value of present) if (!wanted.includes(value)) await change('removeValue', value)
+    for (const value of wanted) if (!present.includes(value)) await change('addValue', value)
+  }
+
+  #named(kind: string, attribute: string): string {
+    const wanted = `${kind}.${attribute}`.toLowerCase()
+    return [...this.#config.statements.keys()].find((name) => name.toLowerCase() === wanted) ?? wanted
+  }
+
+  #member(tx: SqlTransaction, statement: string, user: User, group: string): Promise<void> {
+    return this.#run(tx, statement, new Map([...placesOf(user), ['group', group]]))
+  }
+
+  #places(user: User): Map<string, SqlValue> {
+    const places = new Map<string, SqlValue>()
+    for (const [name, [value = null]] of user.attributes) places.set(name.toLowerCase(), value)
+    for (const [name, value] of placesOf(user)) places.set(name, value)
+    return places
+  }
+
+  async #query(reader: SqlReader, name: string, places: ReadonlyMap<string, SqlValue>): Promise<readonly SqlRow[]> {
+    return reader.query(bindStatement(this.statement(name), reader.dialect, valueIn(places)))
+  }
+
+  /** Throws TARGET_FAILED for a statement that did nothing: what was asked for is not done. */
+  async #run(tx: SqlTransaction, name: string, places: ReadonlyMap<string, SqlValue>): Promise<void> {
+    const rows = await tx.run(bindStatement(this.statement(name), tx.dialect, valueIn(places)))
+    if (rows === 0) throw new GatewayError('TARGET_FAILED', `the statement ${name} changed nothing`)
+  }
+
+  statement(name: string): StatementText {
+    const statement = this.#config.statements.get(name)
+    if (statement === undefined) throw new GatewayError('NOT_SUPPORTED', `there is no statement ${name}`)
+    return statement
+  }
+}
+
+const valueIn =
+  (places: ReadonlyMap<string, SqlValue>) =>
+  (name: string): SqlValue =>
+    places.get(name) ?? places.get(name.toLowerCase()) ?? null
+
+const placesOf = (user: User): Map<string, SqlValue> =>
+  new Map<string, SqlValue>([
+    ['userID', user.userID],
+    ['id', user.id ?? user.userID],
+  ])
+
+/** A column by its name in any letter case, since databases change it. */
+export function cell(row: SqlRow, name: string): unknown {
+  const wanted = name.toLowerCase()
+  const found = Object.keys(row).find((key) => key.toLowerCase() === wanted)
+  return found === undefined ? undefined : row[found]
+}
+
+/** One user may be in several rows, which together hold its values. */
+function readUsers(rows: readonly SqlRow[]): User[] {
+  const users = new Map<string, User>()
+  for (const row of rows) {
+    const login = cell(row, 'userID')
+    if (login === undefined || login === null)
+      throw new GatewayError('TARGET_FAILED', 'a statement gives no column userID')
+    const userID = String(login)
+    const [id, version] = [cell(row, 'id'), cell(row, 'version')]
+    const user = users.get(userID) ?? {
+      userID,
+      attributes: new Attributes(),
+      groups: [],
+      ...(id === undefined || id === null ? {} : { id: String(id) }),
+      ...(version === undefined || version === null ? {} : { version: String(version) }),
+    }
+    users.set(userID, user)
+    for (const [name, value] of Object.entries(row)) {
+      if (value === null || /^(?:userid|id|version)$/i.test(name)) continue
+      if (!user.attributes.values(name).includes(String(value))) user.attributes.add(name, [String(value)])
+    }
+  }
+  return [...users.values()]
+}
+
+const isText = (value: string): boolean => value.isWellFormed() && !value.includes('\0')
+
+function checkText(name: string, value: string): void {
+  if (!isText(value)) refuse(name, 'holds a character that cannot be stored')
+  if (Buffer.byteLength(value) > maxValueBytes) refuse(name, 'has a value that is too long')
+}

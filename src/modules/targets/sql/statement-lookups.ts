@@ -1,0 +1,78 @@
+import { Attributes } from '#identity/attributes.ts'
+import type { Group } from '#identity/group.ts'
+import { pageInMemory } from '#identity/page-in-memory.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { SqlDatabase, SqlRow } from '#protocols/sql/sql-database.ts'
+import type { LookupTarget, Target } from '#sdk/target.ts'
+import { groupCollection, userCollection } from '#sdk/target-collections.ts'
+import { cell, type StatementAccounts } from './statement-accounts.ts'
+import { bindStatement } from './statement-text.ts'
+import type { StatementsConfig } from './statements-config.ts'
+
+/** Whoever searches gets everything from the statement, and what is asked for is found in that. */
+export function statementLookups(
+  database: SqlDatabase,
+  accounts: StatementAccounts,
+  { statements }: StatementsConfig,
+  limit: number,
+): Omit<LookupTarget, keyof Target> {
+  async function groups(): Promise<Group[]> {
+    if (!statements.has('searchGroups')) return []
+    const rows = await database.query(bindStatement(accounts.statement('searchGroups'), database.dialect, () => null))
+    if (rows.length > limit)
+      throw new GatewayError('TARGET_FAILED', `the statement searchGroups found more than ${limit} rows`)
+    return rows.map(toGroup)
+  }
+
+  async function withMembers(group: Group | undefined, wanted: boolean): Promise<Group | undefined> {
+    if (group === undefined || !wanted || !statements.has('findGroupMembers')) return group
+    const places = new Map([
+      ['name', group.name],
+      ['id', group.id],
+    ])
+    const statement = accounts.statement('findGroupMembers')
+    const rows = await database.query(bindStatement(statement, database.dialect, (name) => places.get(name) ?? null))
+    return { ...group, members: rows.map((row) => String(cell(row, 'userID') ?? '')) }
+  }
+
+  return {
+    groupMembersAreIds: false,
+    userIdIsLogin: !statements.has('findUserById'),
+    groupHasOwnId: false,
+    lookupUserByLogin: (login) => accounts.find(database, 'login', login),
+    lookupUserById: (id) => accounts.find(database, statements.has('findUserById') ? 'id' : 'login', id),
+    async searchUsers(query) {
+      const page = pageInMemory(await accounts.all(database, limit), query, userCollection)
+      const items = []
+      for (const user of page.items) items.push(await accounts.withGroups(database, user))
+      return { ...page, items }
+    },
+    lookupGroupByName: async (name, options) =>
+      withMembers(
+        (await groups()).find((group) => group.name === name),
+        options?.members ?? true,
+      ),
+    lookupGroupById: async (id, options) =>
+      withMembers(
+        (await groups()).find((group) => group.id === id),
+        options?.members ?? true,
+      ),
+    searchGroups: async (query) => pageInMemory(await groups(), query, groupCollection),
+  }
+}
+
+function toGroup(row: SqlRow): Group {
+  const name = String(cell(row, 'name') ?? '')
+  const attributes = new Attributes()
+  for (const [key, value] of Object.entries(row)) {
+    if (value !== null && !/^(?:name|id)$/i.test(key)) attributes.set(key, [String(value)])
+  }
+  const description = attributes.first('description')
+  return {
+    id: String(cell(row, 'id') ?? name),
+    name,
+    members: [],
+    attributes,
+    ...(description === undefined ? {} : { description }),
+  }
+}

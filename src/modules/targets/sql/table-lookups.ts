@@ -1,0 +1,104 @@
+import { sql } from 'kysely'
+import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import type { SqlDatabase } from '#protocols/sql/sql-database.ts'
+import type { LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target.ts'
+import { groupCollection, userCollection } from '#sdk/target-collections.ts'
+import type { SearchField } from './filter-condition.ts'
+import { GroupRows } from './group-rows.ts'
+import type { Layout } from './layout.ts'
+import type { TableAccounts } from './table-accounts.ts'
+import { tableId } from './table-name.ts'
+import { type SearchSpace, searchTable } from './table-search.ts'
+import { columnOf } from './table-sql.ts'
+import type { TablesConfig } from './tables-config.ts'
+import { UserRows } from './user-rows.ts'
+
+/** What is known of the tables once they were read. */
+export interface OpenTables {
+  readonly layout: Layout
+  readonly accounts: TableAccounts
+  readonly groups: GroupRows | undefined
+  readonly userSpace: SearchSpace<User>
+  readonly groupSpace: SearchSpace<Group> | undefined
+}
+
+/** The users and the groups as they are searched. In filters `userID`, `name` and `id` are an entry's own. */
+export function searchSpaces(
+  layout: Layout,
+  database: SqlDatabase,
+): Pick<OpenTables, 'groups' | 'userSpace' | 'groupSpace'> {
+  const { users, groups } = layout
+  const rows = new UserRows(layout, database.dialect)
+  const userFields = new Map<string, SearchField>([
+    ...users.columns.map(({ attribute, column }) => [attribute.toLowerCase(), { alias: 'u', column }] as const),
+    ...users.values.map(
+      (values) => [values.attribute.toLowerCase(), { values, owner: columnOf('u', users.id) }] as const,
+    ),
+  ])
+  // An attribute of such a name goes first, as it does in memory.
+  if (!userFields.has('userid')) userFields.set('userid', { alias: 'u', column: users.name })
+  if (!userFields.has('id')) userFields.set('id', { alias: 'u', column: users.id })
+  const userSpace: SearchSpace<User> = {
+    from: sql`${tableId(users.table)} as u`,
+    alias: 'u',
+    key: users.id,
+    columns: rows.columns,
+    fields: userFields,
+    collection: userCollection,
+    read: (row) => rows.toUser(row),
+  }
+  if (groups === undefined) return { userSpace, groups: undefined, groupSpace: undefined }
+  const groupRows = new GroupRows(layout, groups, database.dialect)
+  const groupFields = new Map<string, SearchField>([
+    ['name', { alias: 'g', column: groupRows.name }],
+    ['id', { alias: 'g', column: groupRows.id }],
+    ...(groups.own?.columns ?? []).map(
+      ({ attribute, column }) => [attribute.toLowerCase(), { alias: 'g', column }] as const,
+    ),
+  ])
+  const groupSpace: SearchSpace<Group> = {
+    from: groupRows.from,
+    alias: 'g',
+    key: groupRows.id,
+    columns: groupRows.columns,
+    fields: groupFields,
+    collection: groupCollection,
+    read: (row) => groupRows.toGroup(row),
+  }
+  return { userSpace, groups: groupRows, groupSpace }
+}
+
+export function tableLookups(
+  database: SqlDatabase,
+  config: TablesConfig,
+  open: () => Promise<OpenTables>,
+  limitInMemory: number,
+): Omit<LookupTarget, keyof Target> {
+  async function group(by: 'name' | 'id', value: string, members: boolean): Promise<Group | undefined> {
+    const { groups } = await open()
+    const found = await groups?.find(database, by, value)
+    return found === undefined || groups === undefined || !members ? found : groups.withMembers(database, found)
+  }
+
+  return {
+    groupMembersAreIds: false,
+    userIdIsLogin: config.users.id === undefined,
+    groupHasOwnId: config.groups?.own?.id !== undefined,
+    lookupUserByLogin: async (login) => (await open()).accounts.findAlike(database, login),
+    lookupUserById: async (id) => (await open()).accounts.find(database, 'id', id),
+    async searchUsers(query: SearchQuery): Promise<SearchPage<User>> {
+      const page = await searchTable(database, (await open()).userSpace, query, limitInMemory)
+      const { attributes } = query
+      if (attributes === undefined) return page
+      return { ...page, items: page.items.map((user) => ({ ...user, attributes: user.attributes.pick(attributes) })) }
+    },
+    lookupGroupByName: (name, options) => group('name', name, options?.members ?? true),
+    lookupGroupById: (id, options) => group('id', id, options?.members ?? true),
+    async searchGroups(query) {
+      const { groupSpace } = await open()
+      if (groupSpace === undefined) return { items: [], total: 0 }
+      return searchTable(database, groupSpace, query, limitInMemory)
+    },
+  }
+}

@@ -1,0 +1,55 @@
+import type { RawBuilder } from 'kysely'
+
+export type SqlDialect = 'sqlite' | 'postgres'
+export type SqlValue = string | number | bigint | null
+
+/** Columns by name. Every statement of ours reads its columns as text. */
+export type SqlRow = Readonly<Record<string, unknown>>
+
+/** A statement and its values, always apart. */
+export interface SqlStatement {
+  readonly sql: string
+  readonly params: readonly SqlValue[]
+}
+
+export interface SqlReader {
+  readonly dialect: SqlDialect
+  /** One statement is one snapshot. */
+  query(statement: RawBuilder<unknown> | SqlStatement): Promise<readonly SqlRow[]>
+}
+
+/** Sees its own writes. Unusable once the transaction's function has returned. */
+export interface SqlTransaction extends SqlReader {
+  /** How many rows were changed. */
+  run(statement: RawBuilder<unknown> | SqlStatement): Promise<number>
+}
+
+/**
+ * Somebody else's database. Failures are GatewayErrors: CONFLICT for a uniqueness rule, BAD_REQUEST for a value that a
+ * column cannot hold, TARGET_UNREACHABLE when it does not answer, is locked, full or read-only, TARGET_TIMEOUT when a
+ * statement takes too long, and TARGET_FAILED for everything else it refuses.
+ */
+export interface SqlDatabase extends SqlReader {
+  /**
+   * Settles when the work is durable, or undone as a whole. `work` may run more than once, so it has no effect but
+   * through `tx`, and awaits nothing but `tx`.
+   */
+  transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T>
+  /** Rejects with TARGET_FAILED when the database would not understand the statement; runs nothing. */
+  check(statement: SqlStatement): Promise<void>
+  /** Waits for what is under way; whatever comes later is SHUTTING_DOWN. */
+  close(): Promise<void>
+}
+
+export interface SqlDatabaseOptions {
+  /** `postgres://…`, or `sqlite:` and an absolute path to a file that exists. */
+  readonly url: string
+  /** Instead of those in the address. */
+  readonly user?: string | undefined
+  readonly password?: string | undefined
+  /** How long a statement, and how long getting a connection or a lock may take. */
+  readonly timeoutMillis: number
+  readonly maxConnections: number
+  /** Told of connections that were lost while nobody used them. */
+  readonly onIdleLoss: (error: Error) => void
+}
