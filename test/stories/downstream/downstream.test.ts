@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -15,14 +15,11 @@ const config = mkdtempSync(join(tmpdir(), 'gatehouse-front-'))
 beforeAll(async () => {
   behind = await startScimServer()
   server = behind.client('/scim/v2')
-  cpSync('test/stories/downstream/config', config, { recursive: true })
-  cpSync('examples/scim/authentication.yaml', join(config, 'authentication.yaml'))
-  front = await startGatewayProcess({
-    config,
-    environment: { DOWNSTREAM_URL: server.base, DOWNSTREAM_TOKEN: behind.token },
-  })
+  cpSync('examples/scim-target', config, { recursive: true })
+  writeFileSync(join(config, 'secrets/downstream/token'), behind.token)
+  front = await startGatewayProcess({ config, environment: { DOWNSTREAM_URL: server.base } })
   client = new ScimClient(`${front.url}/scim/front`, await front.token('--subject', 'idp'))
-})
+}, 60_000)
 afterAll(async () => {
   await front?.stop()
   await behind?.process.stop()
@@ -56,6 +53,29 @@ test('members are added and removed behind', async () => {
   expect(await client.members(group)).toEqual([id])
   await client.patch(`/Groups/${group}`, [{ op: 'Remove', path: 'members', value: [{ value: id }] }])
   expect(await server.members(group)).toEqual([])
+})
+
+test('groups are made, renamed and deleted behind', async () => {
+  const created = await client.post('/Groups', { displayName: 'navy' })
+  expect(created.status).toBe(201)
+  const { id } = created.body
+  expect((await server.get(`/Groups/${id}`)).body.displayName).toBe('navy')
+  const renamed = await client.patch(`/Groups/${id}`, [{ op: 'replace', path: 'displayName', value: 'fleet' }])
+  expect(renamed.status).toBe(200)
+  expect((await server.get(`/Groups/${id}`)).body.displayName).toBe('fleet')
+  expect((await client.delete(`/Groups/${id}`)).status).toBe(204)
+  expect((await server.get(`/Groups/${id}`)).status).toBe(404)
+})
+
+test('versions are those of the server behind', async () => {
+  const { id } = (await client.filter('/Users', 'userName eq "grace"')).body.Resources[0]
+  const stale = (await client.get(`/Users/${id}`)).headers.get('etag') ?? ''
+  await server.patch(`/Users/${id}`, [{ op: 'replace', path: 'nickName', value: 'Amazing Grace' }])
+  const title = [{ op: 'replace', path: 'title', value: 'Admiral' }]
+  expect((await client.patch(`/Users/${id}`, title, { 'if-match': stale })).status).toBe(412)
+  const fresh = (await client.get(`/Users/${id}`)).headers.get('etag') ?? ''
+  expect((await client.patch(`/Users/${id}`, title, { 'if-match': fresh })).status).toBe(200)
+  expect((await server.get(`/Users/${id}`)).body).toMatchObject({ title: 'Admiral', nickName: 'Amazing Grace' })
 })
 
 test('filters that the server behind is not asked for are applied in front, over all its pages', async () => {

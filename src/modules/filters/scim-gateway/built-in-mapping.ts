@@ -1,8 +1,8 @@
 import type { Issues, Path } from '#kernel/issues.ts'
+import { pathKey } from '#protocols/scim/path-key.ts'
 import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { MappingRule } from '#sdk/mapping.ts'
 import type { FilterNames } from './filter-names.ts'
-import { pathKey } from './path-key.ts'
 import { SchemaMapping } from './schema-mapping.ts'
 
 /** What the gateway makes itself, and the login and the password, which are no attributes of a mapping. */

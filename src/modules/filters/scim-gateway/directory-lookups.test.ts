@@ -47,3 +47,60 @@ test('offers no versions', async () => {
   expect((await send('GET', '/ServiceProviderConfig')).body).toMatchObject({ etag: { supported: false } })
   expect((await send('GET', '/Users/a')).headers).not.toHaveProperty('etag')
 })
+
+test('pages by index follow one another in one order, whatever that is', async () => {
+  const { send } = await open()
+  const names = async (startIndex: number) => {
+    const { body } = await send('GET', `/Users?startIndex=${startIndex}&count=2`)
+    expect(body).toMatchObject({ totalResults: 4, itemsPerPage: 2 })
+    return (body['Resources'] as JsonObject[]).map(({ userName }) => userName)
+  }
+  expect([...(await names(1)), ...(await names(3))]).toEqual(['c', 'a', 'b', 'd'])
+})
+
+test('a login that two entries have is nobody, and one that is a filter finds nobody', async () => {
+  const twice = [person('a'), { ...person('a'), dn: Dn.parse('uid=a,ou=x,o=test') }, person('b')]
+  const { directory } = fakeModuleHost({ entries: twice })
+  const { send } = await openGateway(scimGateway, { params, host: { directory } })
+  expect((await send('GET', '/Users/a')).status).toBe(404)
+  expect((await send('GET', '/Users/b')).status).toBe(200)
+  for (const odd of ['*', 'b)(uid=*', 'B*']) {
+    expect((await send('GET', `/Users/${encodeURIComponent(odd)}`)).status).toBe(404)
+  }
+})
+
+test('more entries than are read for one answer are refused, not cut', async () => {
+  const many = Array.from({ length: 1000 }, (_, i) => person(`u${i}`))
+  const { directory } = fakeModuleHost()
+  const endless = { ...directory, page: async () => ({ entries: many, next: 'more' }) }
+  const { send } = await openGateway(scimGateway, { params, host: { directory: endless } })
+  expect(await send('GET', '/Users')).toMatchObject({ status: 400, body: { scimType: 'tooMany' } })
+})
+
+test('with the built-in mapping a user shows the groups that memberOf names, each once', async () => {
+  const group = (name: string) => ({
+    dn: Dn.parse(`cn=${name},ou=groups,o=test`),
+    attributes: Attributes.from({ objectClass: ['groupOfNames'], cn: [name], entryUUID: [`id-${name}`] }),
+  })
+  const memberOf = ['CN=one, ou=groups,o=test', 'cn=gone,ou=groups,o=test', 'no name', 'cn=two,o=elsewhere']
+  const user = {
+    dn: Dn.parse('userName=ada,o=test'),
+    attributes: Attributes.from({ userName: ['ada'], entryUUID: ['7'], objectClass: ['person'], memberOf }),
+  }
+  const { directory } = fakeModuleHost({ entries: [user, group('one'), group('two')] })
+  const built = {
+    mapping: 'scim',
+    lookupFromLDAP: 'true',
+    searchBase: 'o=test',
+    workflowName: 'w',
+    idAttributeName: 'entryUUID',
+    groupIdName: 'entryUUID',
+    groupLookupAttributeName: 'cn',
+  }
+  const { send } = await openGateway(scimGateway, { params: built, host: { directory } })
+  expect((await send('GET', '/Users/7')).body).toMatchObject({
+    id: '7',
+    userName: 'ada',
+    groups: [{ value: 'id-one', display: 'one' }],
+  })
+})

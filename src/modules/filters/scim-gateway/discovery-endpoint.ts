@@ -18,17 +18,17 @@ import { answer, notFound, type ScimCall } from './scim-call.ts'
 export class DiscoveryEndpoint {
   readonly #types: readonly { name: string; endpoint: string; schema: GatewayConfig['users']['schema'] }[]
 
-  readonly #features: Features
+  readonly #features: () => Features
 
   constructor({ config, lookups }: GatewayParts) {
     const { users, groups } = config
-    this.#features = {
+    this.#features = () => ({
       bulk: { maxOperations: maxBulkOperations, maxPayloadSize: maxBulkPayload },
       // A password reaches the workflow, but only the workflow knows whether it is set anywhere.
       changePassword: false,
       etag: lookups.keepsVersions,
       ...(config.events === undefined ? {} : { eventUris: eventUris(config.events.payload) }),
-    }
+    })
     this.#types = [
       { name: 'User', endpoint: '/Users', schema: users.supported },
       { name: 'Group', endpoint: '/Groups', schema: groups.supported },
@@ -36,7 +36,7 @@ export class DiscoveryEndpoint {
   }
 
   async serviceProviderConfig({ base }: ScimCall): Promise<GatewayResponse> {
-    return answer(200, serviceProviderConfig(base, this.#features))
+    return answer(200, serviceProviderConfig(base, this.#features()))
   }
 
   async resourceTypes(call: ScimCall): Promise<GatewayResponse> {

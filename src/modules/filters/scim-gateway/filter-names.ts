@@ -1,8 +1,8 @@
 import type { Issues } from '#kernel/issues.ts'
+import { pathKey } from '#protocols/scim/path-key.ts'
 import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute } from '#protocols/scim/schema.ts'
 import type { Params } from '#sdk/params.ts'
-import { pathKey } from './path-key.ts'
 
 /** Which internal attribute holds the values of a SCIM attribute, by `pathKey`. */
 export type FilterNames = ReadonlyMap<string, string>

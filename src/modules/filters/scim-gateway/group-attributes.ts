@@ -1,11 +1,11 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { pathKey } from '#protocols/scim/path-key.ts'
 import { readValue } from '#protocols/scim/read-value.ts'
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
 import type { AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import { pathKey } from './path-key.ts'
 import { type SchemaMapping, storedValues } from './schema-mapping.ts'
 
 /** What the gateway makes of a group by itself. */

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { internalName } from '#protocols/scim/internal-name.ts'
 import { parsePatch } from '#protocols/scim/patch/parse-patch.ts'
 import type { PatchOperation } from '#protocols/scim/patch/patch-operation.ts'
 import { readResource, requireAttributes } from '#protocols/scim/read-resource.ts'
@@ -8,7 +9,6 @@ import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-sch
 import { scimError } from '#protocols/scim/scim-error.ts'
 import { isCore } from './core-attribute.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import { internalName } from './internal-name.ts'
 
 /** Members in one request; the body's size bounds them first. */
 const maxMembers = 100_000

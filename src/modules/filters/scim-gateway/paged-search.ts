@@ -1,6 +1,7 @@
 import type { Filter } from '#identity/filter/ast.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
 import { expiredCursor, invalidCursor } from '#protocols/scim/cursor.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
@@ -10,7 +11,6 @@ import { scimError } from '#protocols/scim/scim-error.ts'
 import { type Sort, sortResources } from '#protocols/scim/sort.ts'
 import type { SearchPage } from '#sdk/target.ts'
 import { heldAt, type NameOf, type Translation, translateFilter } from './filter-translation.ts'
-import { inParallel } from './in-parallel.ts'
 import type { Extent, ListRequest, ResourcePage } from './list-request.ts'
 import { lookupWidth, type Query } from './lookups.ts'
 
@@ -73,12 +73,12 @@ function nextPosition<T>({ items, total, next }: SearchPage<T>, start: Pick<Quer
   return start.after === undefined && items.length > 0 && end < total ? `${positions.offset}${end}` : undefined
 }
 
-/** What a store says of a search that it refuses can only be about the filter, or about a position of the client's. */
+/** What a store says of a search that it refuses is about the filter or a position of the client's, if not how many match. */
 async function searched<T>(source: Search<T>, query: Query, isPosition = query.after !== undefined) {
   try {
     return await source.search(query)
   } catch (error) {
-    if (!(error instanceof GatewayError) || error.code !== 'BAD_REQUEST') throw error
+    if (!(error instanceof GatewayError) || error.code !== 'BAD_REQUEST' || error.keyword === 'tooMany') throw error
     throw isPosition ? invalidCursor(error) : scimError('invalidFilter', error.publicText, { cause: error })
   }
 }

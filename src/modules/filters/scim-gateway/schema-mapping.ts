@@ -1,14 +1,14 @@
 import type { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { internalName } from '#protocols/scim/internal-name.ts'
+import { pathKey } from '#protocols/scim/path-key.ts'
 import { type ReadOptions, readValue } from '#protocols/scim/read-value.ts'
 import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
 import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
+import { decoder, emptyMark, encodeList } from '#protocols/scim/stored-value.ts'
 import type { Held } from './filter-translation.ts'
-import { internalName } from './internal-name.ts'
-import { pathKey } from './path-key.ts'
-import { decoder, emptyMark, encodeList } from './stored-value.ts'
 
 /** Values that were stored before a limit was lowered are still shown. */
 export const storedValues: ReadOptions = { readOnly: 'keep', maxValues: 10_000 }

@@ -1,9 +1,9 @@
+import { pathKey } from '#protocols/scim/path-key.ts'
 import { type AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { Schema, SchemaAttribute } from '#protocols/scim/schema.ts'
 import type { PreparedMapping } from '#sdk/mapping.ts'
 import { isCore } from './core-attribute.ts'
 import type { FilterNames } from './filter-names.ts'
-import { pathKey } from './path-key.ts'
 import type { SchemaMapping } from './schema-mapping.ts'
 
 /**

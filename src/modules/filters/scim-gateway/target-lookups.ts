@@ -1,10 +1,10 @@
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
 import { hasLookups, type LookupTarget, type Target } from '#sdk/target.ts'
 import { noVersion, type ReadVersion } from '#sdk/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import { inParallel } from './in-parallel.ts'
 import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
 
 /** Throws INTERNAL when the target cannot be asked. */
@@ -21,13 +21,11 @@ class TargetLookups implements Lookups {
   readonly names: Lookups['names']
   readonly groupIdIsName: boolean
   readonly renamesUsers: boolean
-  readonly keepsVersions: boolean
 
   constructor(target: LookupTarget, config: GatewayConfig) {
     this.#target = target
     this.#config = config
     this.groupIdIsName = !target.groupHasOwnId
-    this.keepsVersions = target.keepsVersions === true
     const { loginAttribute, lookupAttribute, idAttribute } = config.users
     const idName = idAttribute?.toLowerCase()
     this.#loginIsId =
@@ -41,6 +39,11 @@ class TargetLookups implements Lookups {
       groupName: ['name', ...(displayAttribute === undefined ? [] : [displayAttribute])],
       groupId: [target.groupHasOwnId ? 'id' : 'name'],
     }
+  }
+
+  /** Asked each time: a target may come to know it when its system answers. */
+  get keepsVersions(): boolean {
+    return this.#target.keepsVersions === true
   }
 
   async userById(id: string): Promise<FoundUser | undefined> {

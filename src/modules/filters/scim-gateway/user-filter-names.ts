@@ -1,6 +1,6 @@
+import { pathKey } from '#protocols/scim/path-key.ts'
 import type { NameOf } from './filter-translation.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import { pathKey } from './path-key.ts'
 
 /** An attribute that this gateway neither shows nor filters by never has a value. */
 export function userFilterNames({ config, lookups }: GatewayParts): NameOf {

@@ -1,0 +1,126 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Filter } from '#identity/filter/ast.ts'
+import { matches } from '#identity/filter/evaluate.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import { type FilterName, type Narrowed, narrow } from '#modules/targets/scim/filter-to-scim.ts'
+import { ResourceMapping } from '#modules/targets/scim/resource-mapping.ts'
+import { slotName } from '#modules/targets/scim/slot-name.ts'
+import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
+import { printScimFilter } from '#protocols/scim/filter/print-scim-filter.ts'
+import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { attribute } from '#protocols/scim/schema.ts'
+import { userSchema } from '#protocols/scim/schemas/user.ts'
+
+const schema = new ResourceSchema(userSchema, [
+  {
+    id: 'urn:x:Badge',
+    name: 'Badge',
+    description: '',
+    attributes: [attribute('badge', '', { type: 'integer' }), attribute('code', '', { caseExact: true })],
+  },
+])
+const mapping = new ResourceMapping(schema, new Set(['schemas', 'id', 'meta', 'userName', 'password', 'groups']), [])
+const nameOf = (name: string): FilterName => slotName(name, mapping)
+
+const words = ['a', 'A', 'ab', 'Ab', 'b', 'x"y', '', '1', '01', 'true', 'TRUE', 'K', 'ß']
+const word = fc.constantFrom(...words)
+const names = [
+  'title',
+  'name.givenName',
+  'emails.value',
+  'emails',
+  'active',
+  'nobody',
+  'urn:x:Badge:badge',
+  'urn:x:Badge:code',
+]
+const named = fc.constantFrom(...names)
+const caseExact = fc.constantFrom({}, { caseExact: true })
+
+const leaf: fc.Arbitrary<Filter> = fc.oneof(
+  named.map((name): Filter => ({ kind: 'present', attribute: name })),
+  fc
+    .tuple(fc.constantFrom('equal', 'approximate', 'greater', 'lessOrEqual'), named, word, caseExact)
+    .map(([kind, name, value, exact]): Filter => ({ kind, attribute: name, value, ...exact }) as Filter),
+  fc.tuple(named, word, fc.array(word, { maxLength: 2 }), word, caseExact).map(
+    ([name, initial, any, final, exact]): Filter => ({
+      kind: 'substring',
+      attribute: name,
+      initial,
+      any,
+      final,
+      ...exact,
+    }),
+  ),
+)
+const { filter } = fc.letrec<{ filter: Filter }>((tie) => ({
+  filter: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    leaf,
+    fc.record({
+      kind: fc.constantFrom('and' as const, 'or' as const),
+      filters: fc.array(tie('filter'), { maxLength: 3 }),
+    }),
+    fc.record({ kind: fc.constant('not' as const), filter: tie('filter') }),
+  ),
+}))
+
+const maybe = <T>(one: fc.Arbitrary<T>) => fc.option(one, { nil: undefined })
+const resource: fc.Arbitrary<JsonObject> = fc
+  .record({
+    title: maybe(word),
+    givenName: maybe(word),
+    emails: fc.array(fc.record({ value: word, type: fc.constantFrom('work', 'home') }), { maxLength: 2 }),
+    active: maybe(fc.boolean()),
+    badge: maybe(fc.constantFrom(1, 2)),
+    code: maybe(word),
+  })
+  .map(({ title, givenName, emails, active, badge, code }) => {
+    const text = JSON.stringify({ title, active, name: { givenName }, emails, 'urn:x:Badge': { badge, code } })
+    return mapping.normalize(JSON.parse(text), () => {})
+  })
+
+const isAsked = (narrowed: Narrowed, one: JsonObject): boolean =>
+  narrowed.kind === 'some' ? evaluateFilter(narrowed.filter, one) : narrowed.kind === 'all'
+
+test('the server is never asked for less than what matches, and exactly for that where it says so', () => {
+  let exact = 0
+  fc.assert(
+    fc.property(filter, resource, (one, held) => {
+      const narrowed = narrow(one, nameOf)
+      const wanted = matches(one, mapping.attributes(held))
+      const asked = isAsked(narrowed, held)
+      if (narrowed.exact) {
+        exact++
+        expect(asked).toBe(wanted)
+      } else if (wanted) {
+        expect(asked).toBe(true)
+      }
+    }),
+    { numRuns: 5000 },
+  )
+  expect(exact).toBeGreaterThan(1000)
+}, 30_000)
+
+const text = (one: Filter): string => {
+  const narrowed = narrow(one, nameOf)
+  return narrowed.kind === 'some' ? printScimFilter(narrowed.filter) : narrowed.kind
+}
+
+test('values are quoted, never joined', () => {
+  expect(text({ kind: 'equal', attribute: 'title', value: '" or userName pr or title eq "' })).toBe(
+    'title eq "\\" or userName pr or title eq \\""',
+  )
+})
+
+test('a long value is asked for by its beginning, never by half a character', () => {
+  const value = '🎉'.repeat(20_000)
+  const narrowed = narrow({ kind: 'equal', attribute: 'title', value }, nameOf)
+  expect(narrowed).toMatchObject({ kind: 'some', exact: false, filter: { operator: 'sw' } })
+  expect(text({ kind: 'equal', attribute: 'title', value })).toMatch(/^title sw "(🎉)+"$/u)
+})
+
+test('what no server can hold matches nobody', () => {
+  for (const value of ['a\0b', '\ud800']) expect(text({ kind: 'equal', attribute: 'title', value })).toBe('none')
+})

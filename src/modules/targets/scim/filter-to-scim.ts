@@ -1,0 +1,195 @@
+import type { CompareFilter, Filter, PresentFilter, SubstringFilter } from '#identity/filter/ast.ts'
+import { isDateTime } from '#protocols/scim/date-time.ts'
+import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
+import type { AttributePath } from '#protocols/scim/resource-schema.ts'
+import type { SchemaAttribute } from '#protocols/scim/schema.ts'
+import { isText } from './resource-slots.ts'
+
+/** What a name in a filter means to the server. */
+export type FilterName =
+  | {
+      readonly kind: 'path'
+      readonly path: AttributePath
+      readonly leaf: SchemaAttribute
+      /** Every resource has one. */
+      readonly always?: boolean
+      /** Letter case counts for us as well, whatever the filter says. */
+      readonly exact?: boolean
+      /** Empty texts are not read from it. */
+      readonly neverEmpty?: boolean
+    }
+  /** Only what was read can tell. */
+  | { readonly kind: 'unknown' }
+  /** No resource has it. */
+  | { readonly kind: 'absent' }
+
+/** What the server is asked for: never less than what matches. */
+export type Narrowed =
+  | { readonly kind: 'some'; readonly filter: ScimFilter; readonly exact: boolean }
+  | { readonly kind: 'all'; readonly exact: boolean }
+  | { readonly kind: 'none'; readonly exact: true }
+
+type Leaf = PresentFilter | CompareFilter | SubstringFilter
+type Path = FilterName & { readonly kind: 'path' }
+
+/** Longer values are asked for by their beginning: servers bound the length of a filter. */
+const maxValue = 500
+
+const none: Narrowed = { kind: 'none', exact: true }
+const everything: Narrowed = { kind: 'all', exact: true }
+const unknown: Narrowed = { kind: 'all', exact: false }
+
+/**
+ * SCIM filters are true or false; ours may be neither, where an attribute that is compared is absent. So a negation is
+ * pushed down to the comparisons, and demands there that the attribute is present.
+ */
+export function narrow(filter: Filter, nameOf: (attribute: string) => FilterName, negated = false): Narrowed {
+  switch (filter.kind) {
+    case 'and':
+    case 'or': {
+      const parts = filter.filters.map((part) => narrow(part, nameOf, negated))
+      return (filter.kind === 'and') === negated ? anyOf(parts) : allOf(parts)
+    }
+    case 'not':
+      return narrow(filter.filter, nameOf, !negated)
+    default:
+      return narrowLeaf(filter, nameOf(filter.attribute), negated)
+  }
+}
+
+function allOf(parts: readonly Narrowed[]): Narrowed {
+  if (parts.some(({ kind }) => kind === 'none')) return none
+  const exact = parts.every((part) => part.exact)
+  return (
+    joined(
+      'and',
+      parts.flatMap((part) => (part.kind === 'some' ? [part.filter] : [])),
+      exact,
+    ) ?? { kind: 'all', exact }
+  )
+}
+
+function anyOf(parts: readonly Narrowed[]): Narrowed {
+  const all = parts.filter(({ kind }) => kind === 'all')
+  if (all.length > 0) return { kind: 'all', exact: all.some(({ exact }) => exact) }
+  const exact = parts.every((part) => part.exact)
+  return (
+    joined(
+      'or',
+      parts.flatMap((part) => (part.kind === 'some' ? [part.filter] : [])),
+      exact,
+    ) ?? none
+  )
+}
+
+function joined(kind: 'and' | 'or', filters: readonly ScimFilter[], exact: boolean): Narrowed | undefined {
+  const [first] = filters
+  if (first === undefined) return undefined
+  return { kind: 'some', filter: filters.length === 1 ? first : { kind, filters }, exact }
+}
+
+function narrowLeaf(filter: Leaf, name: FilterName, negated: boolean): Narrowed {
+  if (name.kind === 'unknown') return unknown
+  if (name.kind === 'absent') return filter.kind === 'present' && negated ? everything : none
+  const there = present(name)
+  if (filter.kind === 'present') return negated ? opposite(there) : there
+  const matching = comparison(filter, name)
+  if (!negated) return matching ?? inexact(there)
+  if (matching === undefined || !matching.exact) return inexact(there)
+  return allOf([there, opposite(matching)])
+}
+
+/** `pr` does not count an empty text. */
+function present({ path, leaf, always = false, neverEmpty = false }: Path): Narrowed {
+  if (always) return everything
+  const there: ScimFilter = { kind: 'present', path }
+  if (neverEmpty || leaf.multiValued || !isText(leaf)) return { kind: 'some', filter: there, exact: true }
+  return { kind: 'some', filter: { kind: 'or', filters: [there, compare(path, 'eq', '')] }, exact: true }
+}
+
+function opposite(part: Narrowed): Narrowed {
+  if (part.kind === 'none') return everything
+  if (part.kind === 'all') return none
+  return { ...part, filter: { kind: 'not', filter: part.filter } }
+}
+
+const inexact = (part: Narrowed): Narrowed => (part.kind === 'none' ? part : { ...part, exact: false })
+
+/** Undefined where the server may understand it otherwise: order, and attributes whose letter case counts there only. */
+function comparison(filter: CompareFilter | SubstringFilter, name: Path): Narrowed | undefined {
+  const { leaf, path } = name
+  if (isText(leaf)) return ofText(filter, name)
+  if (filter.kind !== 'equal' && filter.kind !== 'approximate') return undefined
+  const { value } = filter
+  switch (leaf.type) {
+    case 'boolean': {
+      const word = filter.caseExact === true ? value : value.toLowerCase()
+      return word === 'true' || word === 'false' ? some(path, 'eq', word === 'true') : none
+    }
+    case 'integer':
+    case 'decimal':
+      return String(Number(value)) === value && Number.isFinite(Number(value)) ? some(path, 'eq', Number(value)) : none
+    case 'dateTime':
+      return isDateTime(value) ? inexact(some(path, 'eq', value)) : undefined
+    default:
+      return undefined
+  }
+}
+
+function ofText(filter: CompareFilter | SubstringFilter, name: Path): Narrowed | undefined {
+  const parts = textParts(filter)
+  if (parts === undefined) return undefined
+  if (parts.some(({ value }) => !value.isWellFormed() || value.includes('\0'))) return none
+  const { leaf, path, neverEmpty = false } = name
+  if (neverEmpty && parts.some(({ value }) => value === '')) return none
+  const isSensitive = filter.caseExact === true || name.exact === true
+  const hasCase = parts.some(({ value }) => value.toLowerCase() !== value.toUpperCase())
+  if (hasCase && leaf.caseExact && !isSensitive) return undefined
+  if (parts.length === 0) return present(name)
+  const exact = parts.length === 1 && (!hasCase || leaf.caseExact === isSensitive) && !parts.some(isCut)
+  const filters = parts.map((part) => compare(path, ...cut(part)))
+  return joined('and', filters, exact)
+}
+
+interface TextPart {
+  readonly operator: CompareOperator
+  readonly value: string
+}
+
+function textParts(filter: CompareFilter | SubstringFilter): TextPart[] | undefined {
+  if (filter.kind === 'substring') {
+    const { initial = '', any, final = '' } = filter
+    const parts: TextPart[] = [
+      { operator: 'sw', value: initial },
+      ...any.map((value) => ({ operator: 'co', value }) as const),
+      { operator: 'ew', value: final },
+    ]
+    return parts.filter(({ value }) => value !== '')
+  }
+  return filter.kind === 'equal' || filter.kind === 'approximate'
+    ? [{ operator: 'eq', value: filter.value }]
+    : undefined
+}
+
+const isCut = ({ value }: TextPart): boolean => value.length > maxValue
+
+function cut(part: TextPart): [CompareOperator, string] {
+  const { operator, value } = part
+  if (!isCut(part)) return [operator, value]
+  const points = Array.from(value.slice(0, maxValue))
+  // The last one may be half of a pair.
+  return [operator === 'eq' || operator === 'sw' ? 'sw' : 'co', points.slice(0, -1).join('')]
+}
+
+const compare = (path: AttributePath, operator: CompareOperator, value: CompareValue): ScimFilter => ({
+  kind: 'compare',
+  operator,
+  path,
+  value,
+})
+
+const some = (path: AttributePath, operator: CompareOperator, value: CompareValue): Narrowed => ({
+  kind: 'some',
+  filter: compare(path, operator, value),
+  exact: true,
+})

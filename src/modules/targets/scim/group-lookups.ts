@@ -1,0 +1,84 @@
+import type { Group } from '#identity/group.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { SearchQuery } from '#sdk/target.ts'
+import { groupCollection } from '#sdk/target-collections.ts'
+import type { FilterName } from './filter-to-scim.ts'
+import { resourceAt } from './resource-address.ts'
+import { ResourceSearch, type Searched, theOne } from './resource-search.ts'
+import { modelOf, type ScimService, type ServiceModel } from './service-model.ts'
+import { slotName } from './slot-name.ts'
+import { readGroup, type StoredGroup } from './stored-resource.ts'
+
+const maxGroups = 1000
+
+/** Finds groups; with their members only where these are asked for, since they may be many. */
+export class GroupLookups {
+  readonly #service: ScimService
+  readonly search: ResourceSearch<Group>
+
+  constructor(service: ScimService) {
+    this.#service = service
+    const searched: Searched<Group> = {
+      endpoint: '/Groups',
+      collection: groupCollection,
+      read: (raw, model) => readGroup(raw, model, service),
+      nameOf: groupFilterName,
+      excluded: ({ filter }) => (filter !== undefined && asksForMembers(filter) ? undefined : 'members'),
+      complete: async (found) => found,
+    }
+    this.search = new ResourceSearch(service, searched)
+  }
+
+  async byName(name: string, members: boolean): Promise<StoredGroup | undefined> {
+    if (name === '') return undefined
+    const found = await this.search.having('name', name, await modelOf(this.#service))
+    const one = theOne(found, ({ entry }) => entry.name === name, 'groups')
+    return one === undefined || !members ? one : this.byId(one.entry.id, true)
+  }
+
+  async byId(id: string, members: boolean): Promise<StoredGroup | undefined> {
+    const model = await modelOf(this.#service)
+    const raw = await resourceAt(this.#service, '/Groups', id, members ? {} : { excludedAttributes: 'members' })
+    if (raw === undefined) return undefined
+    const group = readGroup(raw, model, this.#service)
+    if (group.entry.id !== id) {
+      throw new GatewayError('TARGET_FAILED', `target "${this.#service.name}" gave another group`)
+    }
+    return members ? group : { ...group, entry: { ...group.entry, members: [] } }
+  }
+
+  /** The groups that a user is a member of. */
+  async of(userId: string): Promise<readonly Group[]> {
+    const filter = { kind: 'equal', attribute: 'members', value: userId } as const
+    const { items, total } = await this.search.matching(filter, maxGroups, await modelOf(this.#service))
+    if (total <= items.length) return items.map(({ entry }) => entry)
+    throw new GatewayError(
+      'TARGET_FAILED',
+      `target "${this.#service.name}" has a user in more than ${maxGroups} groups`,
+    )
+  }
+}
+
+const asksForMembers = (filter: NonNullable<SearchQuery['filter']>): boolean => {
+  if (filter.kind === 'and' || filter.kind === 'or') return filter.filters.some(asksForMembers)
+  return filter.kind === 'not' ? asksForMembers(filter.filter) : filter.attribute.toLowerCase() === 'members'
+}
+
+function groupFilterName(attribute: string, { features, groups }: ServiceModel): FilterName {
+  const own = (name: string, more: object): FilterName => {
+    const path = features.groups.resolveAttribute(name, true)
+    if (path === undefined) return { kind: 'unknown' }
+    return { kind: 'path', path, leaf: path.sub ?? path.attribute, ...more }
+  }
+  switch (attribute.toLowerCase()) {
+    case 'name':
+    case 'displayname':
+      return own('displayName', { always: true })
+    case 'id':
+      return own('id', { always: true, exact: true })
+    case 'members':
+      return own('members.value', { exact: true, neverEmpty: true })
+    default:
+      return slotName(attribute, groups)
+  }
+}

@@ -1,0 +1,192 @@
+import type { Filter } from '#identity/filter/ast.ts'
+import { matches } from '#identity/filter/evaluate.ts'
+import { type Collection, pageInMemory } from '#identity/page-in-memory.ts'
+import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
+import type { SortOrder } from '#identity/user-directory.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { printScimFilter } from '#protocols/scim/filter/print-scim-filter.ts'
+import { internalName } from '#protocols/scim/internal-name.ts'
+import { scimError } from '#protocols/scim/scim-error.ts'
+import type { SearchPage, SearchQuery } from '#sdk/target.ts'
+import { type FilterName, type Narrowed, narrow } from './filter-to-scim.ts'
+import { type ListAnswer, type ListQuery, listResources } from './list-resources.ts'
+import { isText } from './resource-slots.ts'
+import type { ScimService, ServiceModel } from './service-model.ts'
+import type { Stored } from './stored-resource.ts'
+
+/** Users or groups, as they are searched for. */
+export interface Searched<T> {
+  /** Below the service's address. */
+  readonly endpoint: '/Users' | '/Groups'
+  readonly collection: Collection<T>
+  read(raw: ListAnswer['resources'][number], model: ServiceModel): Stored<T>
+  nameOf(attribute: string, model: ServiceModel): FilterName
+  /** What need not be told. */
+  excluded(query: Pick<SearchQuery, 'filter'>): string | undefined
+  /** What the resources do not tell by themselves. */
+  complete(found: readonly Stored<T>[]): Promise<readonly Stored<T>[]>
+}
+
+/** How many resources are read at most where a filter or an order cannot be left to the server. */
+const maxCandidates = 10_000
+const chunk = 200
+const maxFilterText = 4000
+
+/**
+ * Searches as far as the server can, which then gives pages as they are; whatever it cannot do, or does not do as asked,
+ * is done here with the candidates that it gives.
+ */
+export class ResourceSearch<T> {
+  readonly #service: ScimService
+  readonly #searched: Searched<T>
+
+  constructor(service: ScimService, searched: Searched<T>) {
+    this.#service = service
+    this.#searched = searched
+  }
+
+  async page(query: SearchQuery, model: ServiceModel): Promise<SearchPage<T>> {
+    const { items, ...rest } = await this.#page(query, model)
+    return { ...rest, items: items.map(({ entry }) => entry) }
+  }
+
+  /** Those that have exactly this value, letter case apart. */
+  async having(attribute: string, value: string, model: ServiceModel): Promise<readonly Stored<T>[]> {
+    return (await this.matching({ kind: 'equal', attribute, value }, 10, model)).items
+  }
+
+  /** As many as there are, up to the limit. */
+  matching(filter: Filter, limit: number, model: ServiceModel): Promise<SearchPage<Stored<T>>> {
+    return this.#page({ filter, offset: 0, limit }, model, false)
+  }
+
+  async #page(query: SearchQuery, model: ServiceModel, positions = true): Promise<SearchPage<Stored<T>>> {
+    const asked = this.#narrowed(query.filter, model)
+    if (asked.kind === 'none' && query.after === undefined) return { items: [], total: 0 }
+    const order = query.sort === undefined ? {} : this.#order(query.sort, model)
+    const { pages } = model.features
+    const isServed = asked.exact && order !== undefined && query.limit > 0 && (pages.index || query.offset === 0)
+    if (!isServed) return this.#scan(query, asked, model)
+    const found = await this.#served(query, { ...this.#list(query, asked), ...order }, model, positions)
+    const { filter } = query
+    const { source } = this.#searched.collection
+    if (filter === undefined || found.items.every(({ entry }) => matches(filter, source(entry)))) return found
+    this.#service.log.warn('the SCIM server does not filter as it was asked', { endpoint: this.#searched.endpoint })
+    return this.#scan(query, { kind: 'all', exact: false }, model)
+  }
+
+  #narrowed(filter: Filter | undefined, model: ServiceModel): Narrowed {
+    if (filter === undefined) return { kind: 'all', exact: true }
+    const asked = narrow(filter, (attribute) => this.#searched.nameOf(attribute, model))
+    const isAskable =
+      asked.kind !== 'some' || (model.features.filter && printScimFilter(asked.filter).length <= maxFilterText)
+    return isAskable ? asked : { kind: 'all', exact: false }
+  }
+
+  /** Undefined where the server would order otherwise. */
+  #order({ attribute, descending, caseExact }: SortOrder, model: ServiceModel): Partial<ListQuery> | undefined {
+    const name = this.#searched.nameOf(attribute, model)
+    if (name.kind !== 'path' || !model.features.sort) return undefined
+    const { leaf, path } = name
+    if (!isText(leaf) || leaf.multiValued || leaf.caseExact !== caseExact) return undefined
+    return { sortBy: internalName(path), sortOrder: descending ? 'descending' : 'ascending' }
+  }
+
+  #list(query: Pick<SearchQuery, 'filter'>, asked: Narrowed): ListQuery {
+    const excludedAttributes = this.#searched.excluded(query)
+    return {
+      ...(asked.kind === 'some' ? { filter: printScimFilter(asked.filter) } : {}),
+      ...(excludedAttributes === undefined ? {} : { excludedAttributes }),
+    }
+  }
+
+  /**
+   * By cursor where pages are followed, since that costs the same everywhere; a page is then as long as the server makes
+   * it. By index where one is asked for.
+   */
+  async #served(
+    query: SearchQuery,
+    list: ListQuery,
+    model: ServiceModel,
+    positions: boolean,
+  ): Promise<SearchPage<Stored<T>>> {
+    const { filter, sort, limit } = query
+    const scope: PageScope = { of: `scim ${this.#searched.endpoint}`, filter, sort }
+    const start: Place = query.after === undefined ? {} : placeOf(readPosition(scope, query.after).entry)
+    const { cursor, index } = model.features.pages
+    const byCursor = cursor && (positions || !index) && query.offset === 0 && start.offset === undefined
+    let place: Place = byCursor ? { cursor: start.cursor ?? '' } : { offset: start.offset ?? query.offset }
+    const items: Stored<T>[] = []
+    for (;;) {
+      const answer = await this.#ask(list, { ...place, count: byCursor ? limit : limit - items.length })
+      items.push(...(await this.#read(answer, model)).slice(0, limit - items.length))
+      const next = nextPlace(place, answer)
+      if (next === undefined || (byCursor && positions) || items.length >= limit) {
+        const position = next === undefined ? {} : { next: writePosition(scope, { entry: entryOf(next) }) }
+        return { items, total: Math.max(answer.total, items.length), ...position }
+      }
+      place = next
+    }
+  }
+
+  async #scan(query: SearchQuery, asked: Narrowed, model: ServiceModel): Promise<SearchPage<Stored<T>>> {
+    const { collection } = this.#searched
+    const all = asked.kind === 'none' ? [] : await this.#candidates(query, asked, model)
+    return pageInMemory(all, query, {
+      of: collection.of,
+      source: ({ entry }) => collection.source(entry),
+      key: ({ entry }) => collection.key(entry),
+    })
+  }
+
+  async #candidates(query: SearchQuery, asked: Narrowed, model: ServiceModel): Promise<readonly Stored<T>[]> {
+    const found = new Map<string, Stored<T>>()
+    const list = this.#list(query, asked)
+    let place: Place | undefined = model.features.pages.cursor ? { cursor: '' } : { offset: 0 }
+    while (place !== undefined) {
+      const answer: ListAnswer = await this.#ask(list, { ...place, count: chunk })
+      if (answer.total > maxCandidates || found.size > maxCandidates) {
+        throw scimError('tooMany', 'The server behind cannot serve this filter or order, and too much would be read.')
+      }
+      const before = found.size
+      for (const one of await this.#read(answer, model)) found.set(one.entry.id, one)
+      // A server that gives the same page again and again has no more.
+      place = found.size === before ? undefined : nextPlace(place, answer)
+    }
+    return [...found.values()]
+  }
+
+  #ask(list: ListQuery, page: NonNullable<ListQuery['page']>): Promise<ListAnswer> {
+    return listResources(this.#service, this.#searched.endpoint, { ...list, page })
+  }
+
+  async #read({ resources }: ListAnswer, model: ServiceModel): Promise<readonly Stored<T>[]> {
+    return this.#searched.complete(resources.map((raw) => this.#searched.read(raw, model)))
+  }
+}
+
+type Place = { readonly cursor?: string; readonly offset?: number }
+
+function nextPlace(place: Place, { resources, total, nextCursor }: ListAnswer): Place | undefined {
+  if (resources.length === 0) return undefined
+  if (place.cursor !== undefined) return nextCursor === undefined ? undefined : { cursor: nextCursor }
+  const offset = (place.offset ?? 0) + resources.length
+  return offset < total ? { offset } : undefined
+}
+
+const entryOf = ({ cursor, offset }: Place): string => (cursor === undefined ? `i${offset ?? 0}` : `c${cursor}`)
+
+function placeOf(entry: string): Place {
+  if (entry.startsWith('c')) return { cursor: entry.slice(1) }
+  if (/^i\d{1,15}$/.test(entry)) return { offset: Number(entry.slice(1)) }
+  throw unknownPosition()
+}
+
+/** The only one, or the one of exactly this spelling. Throws TARGET_FAILED when that does not decide. */
+export function theOne<T>(found: readonly T[], isExact: (one: T) => boolean, what: string): T | undefined {
+  const [first, second] = found
+  if (second === undefined) return first
+  const exact = found.filter(isExact)
+  if (exact.length === 1) return exact[0]
+  throw new GatewayError('TARGET_FAILED', `the SCIM server has several ${what} of one name`)
+}

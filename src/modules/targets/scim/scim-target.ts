@@ -1,0 +1,133 @@
+import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type {
+  GroupChange,
+  GroupTarget,
+  LookupTarget,
+  PasswordTarget,
+  SearchPage,
+  SearchQuery,
+  SyncOptions,
+  TargetRequest,
+} from '#sdk/target.ts'
+import { GroupAccounts } from './group-accounts.ts'
+import { GroupLookups } from './group-lookups.ts'
+import { Memberships } from './memberships.ts'
+import { requiredPath } from './resource-address.ts'
+import { patchSchema, send } from './resource-writer.ts'
+import { modelOf, type ScimService } from './service-model.ts'
+import { UserAccounts } from './user-accounts.ts'
+import { UserLookups } from './user-lookups.ts'
+
+/** Another SCIM 2.0 server: logins are its userNames, ids are its ids, and groups go by their displayNames. */
+export class ScimTarget implements LookupTarget, GroupTarget {
+  readonly groupMembersAreIds = true
+  readonly userIdIsLogin = false
+  readonly groupHasOwnId = true
+  readonly renamesUsers = true
+  protected readonly service: ScimService
+  protected readonly users: UserLookups
+  readonly #groups: GroupLookups
+  readonly #accounts: UserAccounts
+  readonly #groupAccounts: GroupAccounts
+  readonly #close: () => void
+
+  constructor(service: ScimService, clock: Clock, close: () => void) {
+    this.service = service
+    this.#groups = new GroupLookups(service)
+    this.users = new UserLookups(service, this.#groups)
+    this.#accounts = new UserAccounts(service, this.users, new Memberships(service, this.#groups), clock)
+    this.#groupAccounts = new GroupAccounts(service, this.#groups)
+    this.#close = close
+  }
+
+  /** As the server says; false until it has. */
+  get keepsVersions(): boolean {
+    return this.service.discovery.known?.etag === true
+  }
+
+  findUser(userID: string): Promise<User | undefined> {
+    return this.lookupUserByLogin(userID)
+  }
+
+  createUser(user: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
+    return this.#accounts.create(user, attributes, request)
+  }
+
+  syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void> {
+    return this.#accounts.sync(user, options, request)
+  }
+
+  deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void> {
+    return this.#accounts.delete(user, request, options?.expectedVersion)
+  }
+
+  async lookupUserByLogin(login: string): Promise<User | undefined> {
+    return (await this.users.byLogin(login))?.entry
+  }
+
+  async lookupUserById(id: string): Promise<User | undefined> {
+    return (await this.users.byId(id))?.entry
+  }
+
+  async searchUsers(query: SearchQuery): Promise<SearchPage<User>> {
+    const page = await this.users.search.page(query, await modelOf(this.service))
+    const { attributes } = query
+    if (attributes === undefined) return page
+    return { ...page, items: page.items.map((user) => ({ ...user, attributes: user.attributes.pick(attributes) })) }
+  }
+
+  async lookupGroupByName(name: string, options?: { readonly members: boolean }): Promise<Group | undefined> {
+    return (await this.#groups.byName(name, options?.members !== false))?.entry
+  }
+
+  async lookupGroupById(id: string, options?: { readonly members: boolean }): Promise<Group | undefined> {
+    return (await this.#groups.byId(id, options?.members !== false))?.entry
+  }
+
+  async searchGroups(query: SearchQuery): Promise<SearchPage<Group>> {
+    return this.#groups.search.page(query, await modelOf(this.service))
+  }
+
+  findGroup(name: string): Promise<Group | undefined> {
+    return this.lookupGroupByName(name, { members: false })
+  }
+
+  createGroup(
+    name: string,
+    attributes: Readonly<Record<string, readonly string[]>>,
+    request: TargetRequest,
+  ): Promise<void> {
+    return this.#groupAccounts.create(name, attributes, request)
+  }
+
+  updateGroup(name: string, change: GroupChange, request: TargetRequest): Promise<void> {
+    return this.#groupAccounts.update(name, change, request)
+  }
+
+  deleteGroup(name: string, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void> {
+    return this.#groupAccounts.delete(name, request, options?.expectedVersion)
+  }
+
+  close(): void {
+    this.#close()
+  }
+}
+
+/** A server that takes passwords. */
+export class ScimPasswordTarget extends ScimTarget implements PasswordTarget {
+  async setUserPassword(user: User, password: string, request: TargetRequest): Promise<void> {
+    const stored = await this.users.byLogin(user.userID)
+    const { name } = this.service
+    if (stored === undefined) throw new GatewayError('NOT_FOUND', `target "${name}" has no user "${user.userID}"`)
+    const { features } = await modelOf(this.service)
+    if (!features.patch) throw new GatewayError('NOT_SUPPORTED', `target "${name}" has no PATCH to set a password by`)
+    const Operations = [{ op: 'replace', path: 'password', value: password }]
+    const path = requiredPath(this.service, '/Users', stored.entry.id)
+    const body = { schemas: [patchSchema], Operations }
+    await send(this.service, { method: 'PATCH', path, body, secret: true }, request)
+    request.audit({ subject: 'attribute', action: 'replace', attribute: 'password' })
+  }
+}

@@ -1,0 +1,41 @@
+import type { Logger } from '#kernel/logger.ts'
+import type { ScimConnection } from '#protocols/scim/client/scim-connection.ts'
+import type { ServiceDiscovery } from '#protocols/scim/client/service-discovery.ts'
+import type { ServiceFeatures } from '#protocols/scim/client/service-features.ts'
+import { ResourceMapping } from './resource-mapping.ts'
+
+/** The server that a target stands for. */
+export interface ScimService {
+  readonly name: string
+  readonly connection: ScimConnection
+  readonly discovery: ServiceDiscovery
+  readonly log: Logger
+  /** Where a user's groups are told. */
+  readonly memberships: 'user' | 'group'
+}
+
+/** What the server can do, and its resources as attributes. */
+export interface ServiceModel {
+  readonly features: ServiceFeatures
+  readonly users: ResourceMapping
+  readonly groups: ResourceMapping
+}
+
+const ownOfUsers = new Set(['schemas', 'id', 'meta', 'userName', 'password', 'groups'])
+const ownOfGroups = new Set(['schemas', 'id', 'meta', 'displayName', 'members'])
+
+const models = new WeakMap<ServiceFeatures, ServiceModel>()
+
+/** Throws TARGET_UNREACHABLE while the server has not answered yet. */
+export async function modelOf({ discovery }: ScimService): Promise<ServiceModel> {
+  const features = await discovery.features()
+  const known = models.get(features)
+  if (known !== undefined) return known
+  const model = {
+    features,
+    users: new ResourceMapping(features.users, ownOfUsers, ['username', 'userid']),
+    groups: new ResourceMapping(features.groups, ownOfGroups, ['displayname', 'name']),
+  }
+  models.set(features, model)
+  return model
+}

@@ -1,0 +1,292 @@
+import type { Attributes } from '#identity/attributes.ts'
+import type { User } from '#identity/user.ts'
+import { BoundedCache } from '#kernel/bounded-cache.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#sdk/keyed-queue.ts'
+import { requireVersion } from '#sdk/require-version.ts'
+import type { SyncOptions, TargetChange, TargetRequest } from '#sdk/target.ts'
+import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
+import type { MembershipChange, Memberships } from './memberships.ts'
+import { requiredPath } from './resource-address.ts'
+import { applyEdits, type Edit, unfit } from './resource-mapping.ts'
+import { changeRequest, hasCode, isUncertain, newResource, send } from './resource-writer.ts'
+import { modelOf, type ScimService, type ServiceModel } from './service-model.ts'
+import { readUser, type StoredUser } from './stored-resource.ts'
+import type { UserLookups } from './user-lookups.ts'
+
+const maxAttempts = 5
+const unfinishedMillis = 60 * 60_000
+
+/** What a sync comes to, as far as it is known from what was read. */
+interface Plan {
+  readonly edits: readonly Edit[]
+  readonly newName: string | undefined
+  readonly memberships: readonly MembershipChange[]
+  readonly changes: readonly TargetChange[]
+}
+
+/**
+ * Users come, change and go. Each change reads the user first and writes what differs; where the answer is lost it reads
+ * again, so that what was done is not done twice and what was not done is not told. Changes to one user follow one
+ * another here, and are bound to the version that was read where the server keeps versions.
+ */
+export class UserAccounts {
+  readonly #service: ScimService
+  readonly #users: UserLookups
+  readonly #memberships: Memberships
+  readonly #queue = new KeyedQueue()
+  readonly #clock: Clock
+  /** Users that a step has begun to make, by the step: its next attempt goes on with them. */
+  readonly #unfinished: BoundedCache<string>
+
+  constructor(service: ScimService, users: UserLookups, memberships: Memberships, clock: Clock) {
+    this.#service = service
+    this.#users = users
+    this.#memberships = memberships
+    this.#clock = clock
+    this.#unfinished = new BoundedCache(1000, clock)
+  }
+
+  create(user: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
+    return this.#inTurn(user.userID, async () => {
+      const model = await modelOf(this.#service)
+      const options = { attributes, addOnly: false }
+      checkLogin(user, attributes, [user.userID])
+      const edits = model.users.edits({}, user.attributes, options)
+      const found = await this.#users.byLogin(user.userID)
+      if (found !== undefined) return this.#goOn(found, user, options, request, model)
+      const groups = await this.#memberships.named(distinct(user.groups))
+      const key = stepKey(request, user)
+      this.#unfinished.set(key, user.userID, new Date(this.#clock().getTime() + unfinishedMillis))
+      const made = await this.#post(user, edits, options, request, model)
+      if (made === undefined) return
+      await this.#join(made, groups, request)
+      this.#unfinished.delete(key)
+      const wanted = { userID: user.userID, attributes: attributesAfter({}, edits, model), groups: names(groups) }
+      report(changesOfSync(undefined, wanted, listed(options)), request)
+    })
+  }
+
+  sync(user: User, options: SyncOptions, request: TargetRequest): Promise<void> {
+    const { newUserID = user.userID, expectedVersion, expectedGroup } = options
+    return this.#inTurn(user.userID, async () => {
+      const model = await modelOf(this.#service)
+      checkLogin(user, options.attributes, [user.userID, newUserID])
+      let sent: Plan | undefined
+      for (let attempt = 1; ; attempt++) {
+        const stored = await this.#present(user, newUserID, sent !== undefined)
+        if (expectedGroup !== undefined) await this.#memberships.expect(expectedGroup)
+        const plan = await this.#plan(stored, user, options, model)
+        // What a lost attempt has done is there by now, with a version of its own.
+        if (!isDone(plan, sent)) requireVersion(stored.entry, expectedVersion)
+        sent = { ...plan, changes: sent?.changes ?? plan.changes }
+        try {
+          await this.#write(stored, plan, request, model)
+          break
+        } catch (error) {
+          const lostRace = hasCode(error, 'VERSION_MISMATCH') && expectedVersion === undefined
+          if (attempt >= maxAttempts || !(lostRace || (isUncertain(error) && attempt === 1))) throw error
+          if (lostRace) sent = undefined
+        }
+      }
+      report(sent.changes, request)
+    })
+  }
+
+  delete(user: User, request: TargetRequest, expectedVersion: string | undefined): Promise<void> {
+    return this.#inTurn(user.userID, async () => {
+      const stored = await this.#users.byLogin(user.userID)
+      if (stored === undefined) return
+      requireVersion(stored.entry, expectedVersion)
+      const path = requiredPath(this.#service, '/Users', stored.entry.id)
+      try {
+        await send(this.#service, { method: 'DELETE', path, ifMatch: expectedVersion }, request)
+      } catch (error) {
+        if (hasCode(error, 'NOT_FOUND')) return
+        if (!isUncertain(error) || (await this.#users.byLogin(user.userID)) !== undefined) throw error
+      }
+      report(changesOfDelete(stored.entry), request)
+    })
+  }
+
+  #inTurn(userID: string, work: () => Promise<void>): Promise<void> {
+    return this.#queue.run(userID.toLowerCase(), work)
+  }
+
+  /** There is such a user: as it should be, or as an attempt before this one has left it, or someone else's. */
+  async #goOn(
+    found: StoredUser,
+    user: User,
+    options: { readonly attributes: readonly string[]; readonly addOnly: boolean },
+    request: TargetRequest,
+    model: ServiceModel,
+  ): Promise<void> {
+    const key = stepKey(request, user)
+    const isOwn = this.#unfinished.get(key) === user.userID
+    const sameName = found.entry.userID === user.userID
+    const edits = model.users.edits(found.resource, user.attributes, options)
+    const missing = without(user.groups, found.entry.groups)
+    const isSubset = without(found.entry.groups, user.groups).length === 0
+    if (!sameName || edits.length > 0 || !isSubset || (missing.length > 0 && !isOwn)) throw taken(user.userID)
+    if (!isOwn) return
+    const groups = await this.#memberships.named(missing)
+    const added = groups.map((group) => ({ action: 'add', group }) as const)
+    await this.#memberships.change(found.entry.id, added, request)
+    this.#unfinished.delete(key)
+    report(changesOfSync(undefined, { ...found.entry, groups: user.groups }, listed(options)), request)
+  }
+
+  /** A new user that is refused by a group is taken back: there is no half of it. */
+  async #join(made: StoredUser, groups: readonly MembershipChange['group'][], request: TargetRequest): Promise<void> {
+    const { id } = made.entry
+    try {
+      await this.#memberships.change(
+        id,
+        groups.map((group) => ({ action: 'add', group }) as const),
+        request,
+      )
+    } catch (error) {
+      if (isUncertain(error)) throw error
+      const path = requiredPath(this.#service, '/Users', id)
+      await send(this.#service, { method: 'DELETE', path }, request).catch((failure: unknown) => {
+        this.#service.log.error('a user that could not join its groups is left behind', { id, err: failure })
+      })
+      throw error
+    }
+  }
+
+  /** Undefined when an identical user was there first and nothing is left to do. */
+  async #post(
+    user: User,
+    edits: readonly Edit[],
+    options: { readonly attributes: readonly string[]; readonly addOnly: boolean },
+    request: TargetRequest,
+    model: ServiceModel,
+  ): Promise<StoredUser | undefined> {
+    const body = newResource(model.features.users, { attribute: 'userName', value: user.userID }, edits)
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const raw = await send(this.#service, { method: 'POST', path: '/Users', body }, request)
+        const made = raw === undefined ? await this.#users.byLogin(user.userID) : readUser(raw, model, this.#service)
+        if (made === undefined) throw new GatewayError('TARGET_FAILED', `target "${this.#service.name}" made no user`)
+        return made
+      } catch (error) {
+        const isTaken = hasCode(error, 'CONFLICT')
+        if (!isTaken && !isUncertain(error)) throw this.#given(user, request, error)
+        const found = await this.#users.byLogin(user.userID)
+        if (found === undefined) {
+          if (isTaken || attempt > 1) throw this.#given(user, request, error)
+          continue
+        }
+        const isSame =
+          found.entry.userID === user.userID && model.users.edits(found.resource, user.attributes, options).length === 0
+        if (!isSame) throw this.#given(user, request, taken(user.userID, error))
+        if (!isTaken) return found
+        this.#unfinished.delete(stepKey(request, user))
+        if (without(user.groups, found.entry.groups).length > 0) throw taken(user.userID, error)
+        return undefined
+      }
+    }
+  }
+
+  /** An error that settles the attempt: only where it does not, there may be a user to go on with. */
+  #given(user: User, request: TargetRequest, error: unknown): unknown {
+    if (!isUncertain(error)) this.#unfinished.delete(stepKey(request, user))
+    return error
+  }
+
+  /** By the login; by the new one where an attempt before has given it. Throws NOT_FOUND. */
+  async #present(user: User, newUserID: string, wasSent: boolean): Promise<StoredUser> {
+    const found = await this.#users.byLogin(user.userID)
+    if (found !== undefined) return found
+    const renamed = newUserID === user.userID ? undefined : await this.#users.byLogin(newUserID)
+    if (renamed !== undefined && (wasSent || renamed.entry.id === user.id)) return renamed
+    throw new GatewayError('NOT_FOUND', `target "${this.#service.name}" has no user "${user.userID.slice(0, 100)}"`)
+  }
+
+  async #plan(stored: StoredUser, user: User, options: SyncOptions, model: ServiceModel): Promise<Plan> {
+    const { addOnly, keepGroups, newUserID } = options
+    const { entry, resource } = stored
+    const edits = model.users.edits(resource, user.attributes, options)
+    const newName = newUserID === undefined || newUserID === entry.userID ? undefined : newUserID
+    if (newName !== undefined && newName.toLowerCase() !== entry.userID.toLowerCase()) {
+      if ((await this.#users.byLogin(newName)) !== undefined) throw taken(newName)
+    }
+    const joined = keepGroups ? [] : await this.#memberships.named(without(distinct(user.groups), entry.groups))
+    const left = keepGroups || addOnly ? [] : without(entry.groups, user.groups)
+    const leaving = left.map((name) => ({ name, id: entry.groupIds?.[entry.groups.indexOf(name)] ?? '' }))
+    const groups = [...entry.groups.filter((name) => !left.includes(name)), ...names(joined)]
+    const after = { ...entry, attributes: attributesAfter(resource, edits, model), groups }
+    const renamed: TargetChange[] =
+      newName === undefined ? [] : [{ subject: 'entry', action: 'replace', attribute: 'userID', value: newName }]
+    return {
+      edits,
+      newName,
+      memberships: [
+        ...joined.map((group) => ({ action: 'add', group }) as const),
+        ...leaving.map((group) => ({ action: 'remove', group }) as const),
+      ],
+      changes: [...renamed, ...changesOfSync(entry, after, { ...listed(options), addOnly: false })],
+    }
+  }
+
+  async #write(stored: StoredUser, plan: Plan, request: TargetRequest, model: ServiceModel): Promise<void> {
+    const { edits, newName, memberships } = plan
+    const path = requiredPath(this.#service, '/Users', stored.entry.id)
+    if (edits.length > 0 || newName !== undefined) {
+      const naming = { attribute: 'userName', value: newName } as const
+      const how = { path, model, schema: model.features.users }
+      await send(this.#service, changeRequest(stored, naming, edits, how), request)
+    }
+    if (memberships.length > 0) await this.#memberships.change(stored.entry.id, memberships, request)
+  }
+}
+
+const isDone = ({ edits, newName }: Plan, sent: Plan | undefined): boolean =>
+  sent !== undefined && edits.length === 0 && newName === undefined
+
+const stepKey = ({ workflow, idempotencyKey }: TargetRequest, { userID }: User): string =>
+  JSON.stringify([workflow.id, idempotencyKey, userID])
+
+/** The login goes by `userID`; an attribute that says otherwise would be lost. */
+function checkLogin(user: User, attributes: readonly string[], logins: readonly string[]): void {
+  for (const login of logins) {
+    if (login === '' || !login.isWellFormed() || login.includes('\0')) throw unfit('userName', 'it is no login')
+  }
+  const isListed = attributes.some((name) => name.toLowerCase() === 'username')
+  const told = isListed ? user.attributes.values('userName') : []
+  if (told.some((name) => !logins.includes(name))) throw unfit('userName', 'it is not the login')
+}
+
+function attributesAfter(resource: object, edits: readonly Edit[], { users }: ServiceModel): Attributes {
+  return users.attributes(applyEdits({ ...resource }, edits))
+}
+
+/** The login is told as the entry, not as an attribute. */
+function listed<O extends { readonly attributes: readonly string[]; readonly addOnly: boolean }>(options: O) {
+  const isLogin = (name: string) => ['username', 'userid'].includes(name.toLowerCase())
+  return { addOnly: options.addOnly, attributes: options.attributes.filter((name) => !isLogin(name)) }
+}
+
+const names = (groups: readonly { readonly name: string }[]): string[] => groups.map(({ name }) => name)
+
+const distinct = (groups: readonly string[]): string[] => [
+  ...new Map(groups.map((name) => [name.toLowerCase(), name])).values(),
+]
+
+/** Those that are not among the others, letter case apart. */
+function without(groups: readonly string[], others: readonly string[]): string[] {
+  const known = new Set(others.map((name) => name.toLowerCase()))
+  return groups.filter((name) => !known.has(name.toLowerCase()))
+}
+
+const taken = (userID: string, cause?: unknown): GatewayError =>
+  new GatewayError('CONFLICT', `there is a user "${userID.slice(0, 100)}" already`, {
+    ...(cause === undefined ? {} : { cause }),
+    keyword: 'uniqueness',
+  })
+
+function report(changes: readonly TargetChange[], request: TargetRequest): void {
+  for (const change of changes) request.audit(change)
+}

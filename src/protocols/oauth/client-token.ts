@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import type { HttpAnswer, HttpSend } from '#protocols/http/http-exchange.ts'
+import { type ClientKey, signAssertion } from '#protocols/oauth/client-assertion.ts'
+
+/** How a client proves who it is (RFC 6749 2.3, RFC 7523 2.2). */
+export type ClientProof =
+  | { readonly kind: 'basic'; readonly secret: string }
+  | { readonly kind: 'post'; readonly secret: string }
+  | { readonly kind: 'key'; readonly key: ClientKey }
+
+export interface ClientTokenOptions {
+  readonly tokenUrl: URL
+  readonly clientId: string
+  readonly proof: ClientProof
+  readonly scope?: string | undefined
+  /** Beyond the standard, and asked for by several servers: whom the token is for. */
+  readonly audience?: string | undefined
+  /** The target, in words for errors. */
+  readonly name: string
+  readonly clock: Clock
+}
+
+const maxBytes = 64 * 1024
+const maxLifetime = 24 * 60 * 60
+const unknownLifetime = 5 * 60
+const tokenPattern = /^[\x21-\x7e]{1,16384}$/
+
+/**
+ * An access token by client credentials (RFC 6749 4.4), kept until shortly before it expires. Many who ask at once wait
+ * for one request. Rejects with TARGET_UNREACHABLE, or TARGET_FAILED when the client is refused; nothing secret is told.
+ */
+export class ClientToken {
+  readonly #send: HttpSend
+  readonly #options: ClientTokenOptions
+  #kept: { readonly token: string; readonly until: number } | undefined
+  #asked: Promise<string> | undefined
+
+  constructor(send: HttpSend, options: ClientTokenOptions) {
+    this.#send = send
+    this.#options = options
+  }
+
+  /** The time-out is that of the request itself, since others may wait for it as well. */
+  get(timeoutMillis: number): Promise<string> {
+    if (this.#kept !== undefined && this.#kept.until > this.#options.clock().getTime()) {
+      return Promise.resolve(this.#kept.token)
+    }
+    this.#asked ??= this.#ask(AbortSignal.timeout(timeoutMillis)).finally(() => {
+      this.#asked = undefined
+    })
+    return this.#asked
+  }
+
+  forget(): void {
+    this.#kept = undefined
+  }
+
+  async #ask(signal: AbortSignal): Promise<string> {
+    const { tokenUrl, name } = this.#options
+    const { body, headers } = await this.#request()
+    let answer: HttpAnswer
+    try {
+      answer = await this.#send({ method: 'POST', url: tokenUrl, headers, body }, { signal, bytes: maxBytes })
+    } catch (error) {
+      throw new GatewayError('TARGET_UNREACHABLE', `target "${name}": no token from ${tokenUrl.href}`, { cause: error })
+    }
+    const { token, lifetime } = this.#read(answer)
+    const early = Math.min(60, lifetime / 5)
+    this.#kept = { token, until: this.#options.clock().getTime() + (lifetime - early) * 1000 }
+    return token
+  }
+
+  async #request() {
+    const { clientId, proof, scope, audience, tokenUrl, clock } = this.#options
+    const form = new URLSearchParams({ grant_type: 'client_credentials' })
+    if (scope !== undefined) form.set('scope', scope)
+    if (audience !== undefined) form.set('audience', audience)
+    const headers: Record<string, string> = {
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded',
+    }
+    if (proof.kind === 'basic') {
+      const pair = `${formEncoded(clientId)}:${formEncoded(proof.secret)}`
+      headers['authorization'] = `Basic ${Buffer.from(pair).toString('base64')}`
+      return { body: form.toString(), headers }
+    }
+    form.set('client_id', clientId)
+    if (proof.kind === 'key') {
+      form.set('client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer')
+      const content = { clientId, audience: tokenUrl.href, id: randomUUID(), now: clock() }
+      form.set('client_assertion', await signAssertion(content, proof.key))
+    } else {
+      form.set('client_secret', proof.secret)
+    }
+    return { body: form.toString(), headers }
+  }
+
+  #read({ status, body }: HttpAnswer): { readonly token: string; readonly lifetime: number } {
+    const { name, tokenUrl } = this.#options
+    const message = parsed(body)
+    const where = `target "${name}": ${tokenUrl.href}`
+    if (status !== 200) {
+      const told = message['error']
+      const reason = typeof told === 'string' && /^[\w.-]{1,60}$/.test(told) ? ` ${told}` : ''
+      const later = status >= 500 || status === 429 || status === 408
+      throw new GatewayError(later ? 'TARGET_UNREACHABLE' : 'TARGET_FAILED', `${where} answered ${status}${reason}`)
+    }
+    const token = message['access_token']
+    const type = message['token_type'] ?? 'Bearer'
+    if (typeof token !== 'string' || !tokenPattern.test(token) || String(type).toLowerCase() !== 'bearer') {
+      throw new GatewayError('TARGET_FAILED', `${where} answered without a bearer token`)
+    }
+    const told = Number(message['expires_in'] ?? unknownLifetime)
+    return { token, lifetime: told > 0 ? Math.min(told, maxLifetime) : unknownLifetime }
+  }
+}
+
+/** Both parts are encoded as a form has them (RFC 6749 2.3.1). */
+const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)
+
+function parsed(text: string): JsonObject {
+  try {
+    const value: JsonValue = JSON.parse(text)
+    return isJsonObject(value) ? value : {}
+  } catch {
+    return {}
+  }
+}

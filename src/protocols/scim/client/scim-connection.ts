@@ -1,0 +1,173 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { AnswerTooLong, type HttpAnswer, type HttpSend } from '#protocols/http/http-exchange.ts'
+import { answerError } from '#protocols/scim/client/answer-error.ts'
+
+import { scimMediaType } from '#protocols/scim/scim-error.ts'
+import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
+
+export interface ScimRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Below the service's address, with its slash; its parts are encoded. */
+  readonly path: string
+  readonly query?: Readonly<Record<string, string>>
+  readonly body?: JsonObject
+  /** The version that the resource must have. */
+  readonly ifMatch?: string | undefined
+  /** The body is in no error. */
+  readonly secret?: boolean
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface ScimAnswer {
+  readonly status: number
+  /** Undefined where the answer has no body. */
+  readonly body: JsonObject | undefined
+  readonly etag: string | undefined
+}
+
+/** The value of the Authorization header. */
+export interface Credentials {
+  header(signal: AbortSignal): Promise<string>
+  /** What was given last is not believed any more. False when there is nothing else to give. */
+  renew(): boolean
+}
+
+export interface ConnectionOptions {
+  readonly base: URL
+  /** The target, in words for errors. */
+  readonly name: string
+  readonly credentials: Credentials
+  /** How long a call may take, with everything that is tried again. */
+  readonly timeoutMillis: number
+  readonly clock: Clock
+}
+
+const maxBytes = 32 * 1024 * 1024
+const maxAttempts = 8
+/** Of reading, after a lost answer. */
+const maxReads = 3
+const firstPause = 200
+
+/**
+ * Calls of one SCIM service. 429 and 503 are tried again as Retry-After says while there is time, reading also after a
+ * lost answer. Everything else that is not a success is thrown: TARGET_UNREACHABLE where it is not known what came of
+ * the call or where a later one may succeed, TARGET_FAILED where somebody has to mend something, and what RFC 7644 3.12
+ * says otherwise.
+ */
+export class ScimConnection {
+  readonly #send: HttpSend
+  readonly #options: ConnectionOptions
+
+  constructor(send: HttpSend, options: ConnectionOptions) {
+    this.#send = send
+    this.#options = options
+  }
+
+  async call(request: ScimRequest): Promise<ScimAnswer> {
+    const { timeoutMillis, credentials } = this.#options
+    const timeout = AbortSignal.timeout(timeoutMillis)
+    const signal = request.signal === undefined ? timeout : AbortSignal.any([timeout, request.signal])
+    const deadline = performance.now() + timeoutMillis
+    for (let attempt = 1, renewed = false; ; attempt++) {
+      const last = attempt >= maxAttempts
+      let answer: HttpAnswer
+      try {
+        answer = await this.#exchange(request, signal)
+      } catch (error) {
+        const pause = firstPause * attempt
+        const again = request.method === 'GET' && attempt < maxReads && isTransient(error, signal)
+        if (!again || performance.now() + pause > deadline) throw this.#failure(request, error)
+        await this.#pause(request, pause, signal)
+        continue
+      }
+      if (answer.status === 401 && !renewed && credentials.renew()) {
+        renewed = true
+        continue
+      }
+      const pause = this.#pauseBefore(answer, attempt)
+      if (pause === undefined || last || performance.now() + pause > deadline) return this.#read(request, answer)
+      await this.#pause(request, pause, signal)
+    }
+  }
+
+  async #exchange(request: ScimRequest, signal: AbortSignal): Promise<HttpAnswer> {
+    const { method, body, ifMatch } = request
+    const headers = {
+      accept: `${scimMediaType}, application/json;q=0.9`,
+      authorization: await this.#options.credentials.header(signal),
+      ...(body === undefined ? {} : { 'content-type': scimMediaType }),
+      ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
+    }
+    const call = { method, url: this.#url(request), headers }
+    return this.#send(body === undefined ? call : { ...call, body: JSON.stringify(body) }, { signal, bytes: maxBytes })
+  }
+
+  #url({ path, query }: ScimRequest): URL {
+    const url = new URL(this.#options.base)
+    url.pathname = url.pathname.replace(/\/+$/, '') + path
+    for (const [name, value] of Object.entries(query ?? {})) url.searchParams.append(name, value)
+    return url
+  }
+
+  #pauseBefore({ status, headers }: HttpAnswer, attempt: number): number | undefined {
+    if (status !== 429 && status !== 503) return undefined
+    const told = readRetryAfter(headers['retry-after'], this.#options.clock())
+    // A 503 that says nothing of another time is a failure like any other.
+    return told ?? (status === 429 ? firstPause * 2 ** attempt : undefined)
+  }
+
+  async #pause(request: ScimRequest, millis: number, signal: AbortSignal): Promise<void> {
+    try {
+      await sleep(millis, undefined, { signal })
+    } catch (error) {
+      throw this.#failure(request, error)
+    }
+  }
+
+  #read(request: ScimRequest, answer: HttpAnswer): ScimAnswer {
+    const { status, headers } = answer
+    const call = this.#words(request)
+    if (status < 200 || status > 299) {
+      const wait = readRetryAfter(headers['retry-after'], this.#options.clock())
+      throw answerError({
+        call,
+        status,
+        body: parsed(answer.body),
+        retryAfter: wait === undefined ? undefined : wait / 1000,
+        secret: request.secret === true,
+      })
+    }
+    const { etag } = headers
+    if (answer.body.trim() === '') return { status, body: undefined, etag }
+    const body = parsed(answer.body)
+    if (!isJsonObject(body)) throw new GatewayError('TARGET_FAILED', `${call} answered what is no JSON object`)
+    return { status, body, etag }
+  }
+
+  #failure(request: ScimRequest, error: unknown): GatewayError {
+    if (error instanceof GatewayError) return error
+    const call = this.#words(request)
+    if (error instanceof AnswerTooLong) {
+      return new GatewayError('TARGET_FAILED', `${call}: ${error.message}`, { cause: error })
+    }
+    return new GatewayError('TARGET_UNREACHABLE', `${call} was not answered`, { cause: error })
+  }
+
+  #words({ method, path }: ScimRequest): string {
+    return `target "${this.#options.name}": ${method} ${path.slice(0, 100)}`
+  }
+}
+
+const isTransient = (error: unknown, signal: AbortSignal): boolean =>
+  !signal.aborted && !(error instanceof AnswerTooLong) && !(error instanceof GatewayError)
+
+function parsed(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,81 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { JsonObject } from '#kernel/json.ts'
+
+export interface ProxiedCall {
+  readonly method: string
+  /** Below the service's address, without the query. */
+  readonly path: string
+}
+
+/** What goes wrong with a call: its answer is lost though it was done, it never arrives, or something else is answered. */
+export type Fault = 'lost' | 'never' | { readonly status: number; readonly headers?: Record<string, string> }
+
+export interface ScimProxy {
+  readonly url: URL
+  readonly calls: ProxiedCall[]
+  /** Asked for each call. */
+  fault: (call: ProxiedCall) => Fault | undefined
+  /** What the service says of itself, changed. */
+  describe: (config: JsonObject) => JsonObject
+  /** Every filter is passed over, as careless servers do. */
+  ignoresFilters: boolean
+  close(): void
+}
+
+/** Stands between a client and a real SCIM service. */
+export async function startScimProxy(behind: string): Promise<ScimProxy> {
+  const server = createServer((request, response) => {
+    pass(request, response).catch(() => response.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const proxy: ScimProxy = {
+    url: new URL(`http://127.0.0.1:${port}`),
+    calls: [],
+    fault: () => undefined,
+    describe: (config) => config,
+    ignoresFilters: false,
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+
+  async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(request.url ?? '/', proxy.url)
+    const call = { method: request.method ?? 'GET', path: pathname }
+    proxy.calls.push(call)
+    const body = await bodyOf(request)
+    const fault = proxy.fault(call)
+    if (fault === 'never') return void response.destroy()
+    if (typeof fault === 'object') return void response.writeHead(fault.status, fault.headers).end('{}')
+    if (proxy.ignoresFilters) searchParams.delete('filter')
+    const query = searchParams.size === 0 ? '' : `?${searchParams}`
+    const answer = await fetch(behind + pathname + query, {
+      method: call.method,
+      headers: passedOn(request),
+      ...(body === '' ? {} : { body }),
+    })
+    const text = await answer.text()
+    if (fault === 'lost') return void response.destroy()
+    const shown = pathname === '/ServiceProviderConfig' ? JSON.stringify(proxy.describe(JSON.parse(text))) : text
+    const etag = answer.headers.get('etag')
+    response.writeHead(answer.status, etag === null ? {} : { etag }).end(shown)
+  }
+  return proxy
+}
+
+const passedOn = ({ headers }: IncomingMessage): Record<string, string> =>
+  Object.fromEntries(
+    ['authorization', 'content-type', 'accept', 'if-match'].flatMap((name) => {
+      const value = headers[name]
+      return typeof value === 'string' ? [[name, value]] : []
+    }),
+  )
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8')
+}

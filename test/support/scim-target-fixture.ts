@@ -1,0 +1,29 @@
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { openScimTarget } from '#modules/targets/scim/open-scim-target.ts'
+import type { ScimConfig } from '#modules/targets/scim/scim-parameters.ts'
+import type { ScimTarget } from '#modules/targets/scim/scim-target.ts'
+import type { ScimBehind } from '#testing/scim-behind.ts'
+
+/** A target that is the server behind, or what stands at another address in front of it. */
+export const openTargetOn = ({ client }: ScimBehind, more: Partial<ScimConfig> = {}): Promise<ScimTarget> =>
+  openScimTarget(
+    {
+      url: new URL(client.base),
+      access: { kind: 'token', token: client.token },
+      authority: {},
+      memberships: 'user',
+      passwords: false,
+      timeoutMillis: 10_000,
+      ...more,
+    },
+    { name: 'behind', log: silentLogger, clock: systemClock },
+  )
+
+export const groupNames = ['group1', 'group2', 'group3'] as const
+
+/** Leaves nothing behind but three empty groups. */
+export async function freshBehind(behind: ScimBehind): Promise<void> {
+  await behind.empty()
+  for (const displayName of groupNames) await behind.client.post('/Groups', { displayName })
+}
