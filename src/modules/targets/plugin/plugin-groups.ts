@@ -2,16 +2,16 @@ import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { changesOfGroup } from '#sdk/group-changes.ts'
+import { KeyedQueue } from '#sdk/keyed-queue.ts'
+import { requireVersion } from '#sdk/require-version.ts'
 import type { GroupTarget, Target } from '#sdk/target.ts'
+import { valuesAdded } from '#sdk/target-changes.ts'
 import { readFlag, readGroup, readOptional } from './plugin-answers.ts'
 import type { PluginCaller } from './plugin-caller.ts'
-import { valuesAdded } from './plugin-changes.ts'
-import { requireVersion } from './plugin-version.ts'
-import { UserQueue } from './user-queue.ts'
 
 /** Each change reads the group first, and changes to one group follow one another, as those to a user do. */
 export function groupsOf(caller: PluginCaller): Omit<GroupTarget, keyof Target> {
-  const queue = new UserQueue()
+  const queue = new KeyedQueue()
 
   async function find(name: string): Promise<Group | undefined> {
     if (caller.has('lookupGroupByName')) {

@@ -12,7 +12,7 @@ import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } 
 import plugin from './plugin.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'plugin-target-'))
-const sample = readFileSync(new URL('../../../../examples/plugin-target/target.js', import.meta.url), 'utf8')
+const sample = readFileSync(new URL('../../../../examples/plugin-target/target.ts', import.meta.url), 'utf8')
 const opened: Target[] = []
 
 afterEach(async () => {
@@ -119,7 +119,7 @@ describe('parameters', () => {
   test.each([
     [{}, 'error params.javaScript: either "javaScript" or "module" is required, and not both'],
     [{ javaScript: 'function f(', module: '' }, /error params.javaScript: "javaScript": line 1: /],
-    [{ javaScript: 'var a = Java.type("x.Y")' }, /Java classes/],
+    [{ javaScript: 'var a = Java.type("x.Y")' }, /^warning .*line 1: the Java type x.Y is not served/],
     [{ javaScript: 'x', module: 'x.js' }, /not both/],
     [
       { module: '../x.js' },
@@ -315,7 +315,7 @@ describe('answers are checked', () => {
 test('a search passes the text and the tree of the filter', async () => {
   const javaScript = sample.replace(
     'Array.from(users.values(), plain)',
-    '{ throw new Error(filterText + JSON.stringify(filter)) }',
+    '{ throw new Error(_filterText + JSON.stringify(_filter)) }',
   )
   const target = await open({ javaScript })
   if (!hasLookups(target)) throw new Error('no look-ups')

@@ -3,16 +3,16 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import type { ModuleHost } from '#sdk/host.ts'
+import { KeyedQueue } from '#sdk/keyed-queue.ts'
 import { loadPluginCode, type PluginCode } from '#sdk/plugin-code.ts'
+import { requireVersion } from '#sdk/require-version.ts'
 import type { PasswordTarget, SyncOptions, Target, TargetRequest } from '#sdk/target.ts'
+import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
 import { readFlag, readOptional, readUser } from './plugin-answers.ts'
 import { type AuditedRequest, PluginCaller, plainRequest } from './plugin-caller.ts'
-import { changesOfDelete, changesOfSync } from './plugin-changes.ts'
 import { capabilitiesOf, type Demands, pluginFunctions } from './plugin-functions.ts'
 import { groupsOf } from './plugin-groups.ts'
 import { lookupsOf } from './plugin-lookups.ts'
-import { requireVersion } from './plugin-version.ts'
-import { UserQueue } from './user-queue.ts'
 
 export interface PluginTargetConfig extends Demands {
   readonly code: PluginCode
@@ -56,7 +56,7 @@ export async function openPluginTarget(
  * again, memberships can be kept, and the change can be told. Changes to one user follow one another.
  */
 function accountsOf(caller: PluginCaller): Target {
-  const queue = new UserQueue()
+  const queue = new KeyedQueue()
   const find = (userID: string, attributes: readonly string[], request: TargetRequest) =>
     caller.ask('findUser', [userID, attributes, plainRequest(request)], readOptional(readUser), request)
 

@@ -2,6 +2,7 @@ import { parsed } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { pluginParameters, readPluginCode } from '#sdk/plugin-code.ts'
 import { defineTarget } from '#sdk/target.ts'
+import { legacySignatures } from './legacy-signatures.ts'
 import { openPluginTarget, type PluginTargetConfig } from './plugin-target.ts'
 
 /** `true`, `false`, or undefined: as the plug-in's functions have it. */
@@ -34,7 +35,7 @@ export default defineTarget<PluginTargetConfig>({
   parse: (params, issues, context) => {
     const values = readParameters(parameters, params, issues, context)
     return {
-      code: readPluginCode(values, Object.keys(parameters), params, issues, context),
+      code: readPluginCode(values, Object.keys(parameters), params, issues, context, legacySignatures),
       requireAllFunctions: values.requireAllFunctions ?? false,
       lookups: values.enableUserLookups,
       groups: values.enableCreateGroups,

@@ -3,7 +3,7 @@ import type { User } from '#identity/user.ts'
 import type { SyncOptions, TargetChange } from '#sdk/target.ts'
 import { change, changesOfValues, missingFrom } from '#sdk/value-changes.ts'
 
-/** What bringing `before` to `wanted` changes: the audit of a plug-in that keeps none itself. */
+/** What bringing `before` to `wanted` changes. */
 export function changesOfSync(
   before: User | undefined,
   wanted: User,

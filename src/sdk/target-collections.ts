@@ -24,6 +24,6 @@ function named(
   }
 }
 
-/** By login and by name, so that pages stay what they are whatever order the plug-in gives. */
+/** By login and by name, so that pages stay what they are whatever order the target gives. */
 export const userCollection: Collection<User> = { of: 'users', source: userSource, key: ({ userID }) => userID }
 export const groupCollection: Collection<Group> = { of: 'groups', source: groupSource, key: ({ name }) => name }

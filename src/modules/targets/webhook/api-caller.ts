@@ -1,0 +1,205 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '#kernel/clock.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
+import type { TargetRequest } from '#sdk/target.ts'
+import type { BodyValues } from './body-template.ts'
+import { CallFailure, statusFailure } from './call-failure.ts'
+import { AnswerTooLarge, type HttpAnswer, HttpConnection, type HttpRequest, NotSent } from './http-connection.ts'
+import type { Operation } from './operation.ts'
+import { kindOf } from './operations.ts'
+import type { RequestTemplate, SingleValues } from './request-template.ts'
+import { signature } from './signature.ts'
+import type { ConnectionConfig } from './webhook-config.ts'
+
+export interface Call {
+  readonly operation: Operation
+  /** In place of the operation's own. */
+  readonly template?: RequestTemplate
+  /** For address and headers. */
+  readonly values: SingleValues
+  /** For the body; `values` when absent. */
+  readonly body?: BodyValues
+  readonly request?: TargetRequest | undefined
+}
+
+/** An answer of success. */
+export interface ApiAnswer {
+  /** Throws TARGET_FAILED when it is no JSON. */
+  json(): JsonValue
+}
+
+const firstDelay = 100
+const longestDelay = 2_000
+const repeatable = new Set(['PUT', 'DELETE'])
+
+/** Makes the calls: each bounded by one deadline, signed, and made again while that can help and cannot harm. */
+export class ApiCaller {
+  readonly #config: ConnectionConfig
+  readonly #connection: HttpConnection
+  readonly #target: string
+  readonly #clock: Clock
+
+  static async open(config: ConnectionConfig, target: string, clock: Clock): Promise<ApiCaller> {
+    return new ApiCaller(config, await HttpConnection.open(config), target, clock)
+  }
+
+  constructor(config: ConnectionConfig, connection: HttpConnection, target: string, clock: Clock) {
+    this.#config = config
+    this.#connection = connection
+    this.#target = target
+    this.#clock = clock
+  }
+
+  /** Undefined for "there is none". Throws CallFailure, and BAD_REQUEST for a value that the request cannot hold. */
+  async call(call: Call): Promise<ApiAnswer | undefined> {
+    const { operation, request } = call
+    const outgoing = this.#render(call)
+    const deadline = AbortSignal.timeout(this.#config.timeoutMillis)
+    const end = performance.now() + this.#config.timeoutMillis
+    const signal = request?.signal === undefined ? deadline : AbortSignal.any([deadline, request.signal])
+    const writes = isWrite(operation)
+    const repeats =
+      !writes || repeatable.has(outgoing.method) || (this.#config.idempotencyKeys && request !== undefined)
+    let mayBeDone = false
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#attempt(operation, outgoing, signal)
+      } catch (error) {
+        if (!(error instanceof CallFailure)) throw error
+        mayBeDone ||= error.mayBeDone
+        const wait = delay(attempt, error.retryAfter)
+        const canWait = performance.now() + wait < end && !signal.aborted
+        const again = error.mayPass && attempt < this.#config.retries && canWait && (repeats || !error.mayBeDone)
+        if (!again) throw mayBeDone && !error.mayBeDone ? uncertain(error) : error
+        await sleep(wait, undefined, { signal }).catch((cause) => {
+          throw new CallFailure('TARGET_UNREACHABLE', `${this.#what(operation)} took too long`, {
+            mayBeDone,
+            mayPass: true,
+            cause,
+          })
+        })
+      }
+    }
+  }
+
+  close(): void {
+    this.#connection.close()
+  }
+
+  #what = ({ name }: Operation): string => `${name} of target "${this.#target}"`
+
+  #render({ operation, template = operation.request, values, body, request }: Call): HttpRequest {
+    const { url, headers } = this.#config
+    const path = url.pathname.replace(/\/$/, '') + template.render(values)
+    const own = operation.headers.flatMap((header) => {
+      const value = header.render(values)
+      return value === undefined ? [] : [[header.name, value] as const]
+    })
+    const json = operation.body?.render(body ?? { values: (name) => listOf(values(name)) })
+    const text = json === undefined ? undefined : JSON.stringify(json)
+    const { method } = template
+    const hasKey = request !== undefined && isWrite(operation)
+    const key = hasKey ? idempotencyKey(request, method, path, text) : undefined
+    return {
+      method,
+      path,
+      body: text,
+      headers: {
+        Accept: 'application/json',
+        'User-Agent': 'gatehouse',
+        ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...(key === undefined ? {} : { 'Idempotency-Key': key }),
+        ...Object.fromEntries([...headers, ...own]),
+      },
+    }
+  }
+
+  async #attempt(operation: Operation, outgoing: HttpRequest, signal: AbortSignal): Promise<ApiAnswer | undefined> {
+    const what = this.#what(operation)
+    const writes = isWrite(operation)
+    let answer: HttpAnswer
+    try {
+      answer = await this.#connection.send({ ...outgoing, headers: this.#signed(outgoing) }, signal)
+    } catch (cause) {
+      throw this.#broken(what, writes, cause, signal)
+    }
+    const { status, headers } = answer
+    if (operation.notFound.has(status)) return undefined
+    const isSuccess = operation.statuses?.has(status) ?? (status >= 200 && status < 300)
+    if (!isSuccess) {
+      const retryAfter = readRetryAfter(headers['retry-after'], this.#clock())
+      throw statusFailure(what, status, { writes, retryAfter })
+    }
+    const refuse = (detail: string, cause?: unknown): CallFailure =>
+      new CallFailure('TARGET_FAILED', `${what} was answered ${detail}`, { mayBeDone: writes, mayPass: false, cause })
+    const encoding = headers['content-encoding'] ?? 'identity'
+    if (encoding !== 'identity') throw refuse('in an encoding that was not asked for')
+    // What a proxy or a log-in page says is no word of the API.
+    if (/^text\/html\b/i.test(headers['content-type'] ?? '')) throw refuse('with a web page')
+    return {
+      json: () => {
+        try {
+          return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(answer.body)) as JsonValue
+        } catch (cause) {
+          throw refuse('with something that is no JSON', cause)
+        }
+      },
+    }
+  }
+
+  #broken(what: string, writes: boolean, cause: unknown, signal: AbortSignal): CallFailure {
+    const mayBeDone = writes && !(cause instanceof NotSent)
+    if (cause instanceof AnswerTooLarge) {
+      return new CallFailure('TARGET_FAILED', `${what} was answered with ${cause.message}`, {
+        mayBeDone,
+        mayPass: false,
+        cause,
+      })
+    }
+    const reason = signal.aborted
+      ? 'took too long'
+      : `failed: ${cause instanceof Error ? cause.message : String(cause)}`
+    return new CallFailure('TARGET_UNREACHABLE', `${what} ${reason}`, { mayBeDone, mayPass: !signal.aborted, cause })
+  }
+
+  #signed({ method, path, headers, body = '' }: HttpRequest): Readonly<Record<string, string>> {
+    const { signing } = this.#config
+    if (signing === undefined) return headers
+    const timestamp = String(Math.floor(this.#clock().getTime() / 1000))
+    return {
+      ...headers,
+      [signing.timestampHeader]: timestamp,
+      [signing.signatureHeader]: signature(signing.secret, { timestamp, method, path, body }),
+    }
+  }
+}
+
+const isWrite = ({ name }: Operation): boolean => kindOf(name).answer === undefined
+
+const listOf = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
+
+/** The same for every attempt of a step to make this very request: a step may make several. */
+function idempotencyKey({ idempotencyKey: step }: TargetRequest, method: string, path: string, body = ''): string {
+  return createHash('sha256')
+    .update(JSON.stringify([step, method, path, body]))
+    .digest('base64url')
+}
+
+/** Doubled each time, with a random part so that many do not come back together; what the server asks for, if longer. */
+function delay(attempt: number, retryAfterSeconds: number | undefined): number {
+  const backoff = Math.min(longestDelay, firstDelay * 2 ** attempt) * (0.5 + Math.random() / 2)
+  return Math.max(backoff, (retryAfterSeconds ?? 0) * 1000)
+}
+
+/** An attempt before this one may have been carried out. */
+const uncertain = (error: CallFailure): CallFailure =>
+  new CallFailure(error.code, error.message, {
+    mayBeDone: true,
+    mayPass: error.mayPass,
+    cause: error,
+    publicText: error.publicText,
+    ...(error.keyword === undefined ? {} : { keyword: error.keyword }),
+    ...(error.retryAfter === undefined ? {} : { retryAfter: error.retryAfter }),
+  })

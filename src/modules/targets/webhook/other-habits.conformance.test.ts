@@ -1,0 +1,28 @@
+import { test } from 'vitest'
+import { targetConformance } from '#sdk/conformance/target-conformance.ts'
+import { asSteps } from '#testing/as-steps.ts'
+import { openWebhook } from '#testing/crm-application.ts'
+import type { ParamValues } from '#testing/fake-parse.ts'
+import { PeopleApi } from '#testing/people-api.ts'
+import { peopleParams } from '#testing/people-params.ts'
+
+const open = (params: ParamValues) => async () => {
+  const api = await PeopleApi.start()
+  const target = asSteps(await openWebhook({ ...params, url: api.url }))
+  const close = async (): Promise<void> => {
+    await target.close?.()
+    await api.close()
+  }
+  return { target, close }
+}
+
+const suite = {
+  test: (name: string, run: () => Promise<void>) => test(name, run),
+  attributes: ['mail', 'displayName', 'phone'] as const,
+}
+
+/** People are replaced whole, units with them. */
+targetConformance('webhook, whole people', open(peopleParams.whole), suite)
+
+/** Units have requests of their own, and nothing can be searched. */
+targetConformance('webhook, no look-ups', open(peopleParams.units), { ...suite, lookups: false })

@@ -1,0 +1,39 @@
+import type { ModuleHost } from '#sdk/host.ts'
+import type { Target } from '#sdk/target.ts'
+import { ApiCaller } from './api-caller.ts'
+import { EntryReader } from './entry-reader.ts'
+import { ListReader } from './list-reader.ts'
+import { WebhookApi } from './webhook-api.ts'
+import type { WebhookConfig } from './webhook-config.ts'
+import { WebhookGroups } from './webhook-groups.ts'
+import { lookupsOf } from './webhook-lookups.ts'
+import { WebhookUsers } from './webhook-users.ts'
+
+/** The API is not asked until there is something to ask. */
+export async function openWebhookTarget(
+  config: WebhookConfig,
+  host: Pick<ModuleHost, 'name' | 'clock'>,
+): Promise<Target> {
+  const { can, limits, operations } = config
+  const caller = await ApiCaller.open(config.connection, host.name, host.clock)
+  const reader = new EntryReader(host.name)
+  const api = new WebhookApi(config, caller, reader, new ListReader(caller, reader, limits, host.name))
+  const users = new WebhookUsers(api)
+  return {
+    renamesUsers: can.renames,
+    keepsVersions: can.versions,
+    findUser: (userID, attributes, request) => users.findUser(userID, attributes, request),
+    createUser: (user, attributes, request) => users.createUser(user, attributes, request),
+    syncUser: (user, options, request) => users.syncUser(user, options, request),
+    deleteUser: (user, request, options) => users.deleteUser(user, request, options),
+    ...(operations.setPassword === undefined ? {} : { setUserPassword: users.setUserPassword }),
+    ...(can.lookups ? lookupsOf(api) : {}),
+    ...(can.groups ? groupsOf(api) : {}),
+    close: () => api.close(),
+  } satisfies Target
+}
+
+function groupsOf(api: WebhookApi) {
+  const { findGroup, createGroup, updateGroup, deleteGroup } = new WebhookGroups(api)
+  return { findGroup, createGroup, updateGroup, deleteGroup }
+}
