@@ -8,14 +8,22 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/*.test.ts'],
-          exclude: ['src/**/*.conformance.test.ts'],
+          exclude: ['src/**/*.conformance.test.ts', 'src/**/*.kube.test.ts'],
         },
       },
       {
         test: {
           name: 'conformance',
           include: ['src/**/*.conformance.test.ts'],
-          globalSetup: ['test/support/postgres-setup.ts'],
+          globalSetup: ['test/support/postgres-setup.ts', 'test/support/slapd-setup.ts'],
+          testTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: 'kube',
+          include: ['src/**/*.kube.test.ts', 'test/kube/**/*.kube.test.ts'],
+          globalSetup: ['test/support/kube-setup.ts'],
           testTimeout: 60_000,
         },
       },
@@ -23,7 +31,11 @@ export default defineConfig({
         test: {
           name: 'stories',
           include: ['test/stories/**/*.test.ts'],
-          globalSetup: ['test/support/postgres-setup.ts', 'test/support/python-setup.ts'],
+          globalSetup: [
+            'test/support/postgres-setup.ts',
+            'test/support/python-setup.ts',
+            'test/support/slapd-setup.ts',
+          ],
           testTimeout: 120_000,
           fileParallelism: false,
         },

@@ -16,6 +16,7 @@ const tiers: readonly Tier[] = [
   { name: 'lint', command: ['node_modules/@biomejs/biome/bin/biome', 'check', '.'] },
   { name: 'unit', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'unit'] },
   { name: 'conformance', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'conformance'] },
+  { name: 'kube', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'kube'] },
   { name: 'stories', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'stories'] },
   { name: 'chaos', command: ['test/chaos/run.ts', '--short'] },
 ]

@@ -4,25 +4,42 @@ import {
   parameters,
   parseKubernetes,
 } from '#modules/targets/kubernetes/kubernetes-parameters.ts'
+import { ObjectClient } from '#protocols/kubernetes/object-client.ts'
+import { createServiceAccountVerifier } from '#protocols/kubernetes/service-account-verifier.ts'
 import { createTokenReviewClient } from '#protocols/kubernetes/token-review-client.ts'
+import type { KubernetesCluster } from '#sdk/kubernetes-cluster.ts'
 import { defineTarget } from '#sdk/target.ts'
-import type { TokenReviewer } from '#sdk/token-review.ts'
+import type { AccountTokenVerifier } from '#sdk/token-review.ts'
 
-/** A cluster. It reviews tokens; it holds no users of its own, so nothing can be provisioned to it. */
+/**
+ * A cluster. It reviews and verifies tokens, and other targets keep their users in its objects; it holds none of its own,
+ * so nothing can be provisioned to it.
+ */
 export default defineTarget<KubernetesConfig>({
   className: 'targets.Kubernetes',
   aliases: ['com.tremolosecurity.unison.openshiftv3.OpenShiftTarget'],
   parameters,
   parse: parseKubernetes,
-  create: async ({ connection, timeoutMillis }): Promise<TokenReviewer> => {
+  create: async (
+    { connection, timeoutMillis },
+    { name, clock, log },
+  ): Promise<AccountTokenVerifier & KubernetesCluster> => {
     const client = await createTokenReviewClient(connection, { timeoutMillis })
+    const verifier = await createServiceAccountVerifier(connection, { timeoutMillis, clock, log })
+    const objects = await ObjectClient.open(connection, { who: `target "${name}"`, timeoutMillis })
     return {
+      objects,
+      verifyAccountToken: (token) => verifier.verify(token),
       reviewToken: (token, audiences) => client.review(token, audiences),
       findUser: noUsers,
       createUser: noUsers,
       syncUser: noUsers,
       deleteUser: noUsers,
-      close: () => client.close(),
+      close: () => {
+        verifier.close()
+        client.close()
+        objects.close()
+      },
     }
   },
 })

@@ -1,0 +1,166 @@
+import { Attributes } from '#identity/attributes.ts'
+import type { Group } from '#identity/group.ts'
+import { pageInMemory } from '#identity/page-in-memory.ts'
+import type { User } from '#identity/user.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#sdk/keyed-queue.ts'
+import type { ClusterObject, ClusterObjects } from '#sdk/kubernetes-cluster.ts'
+import type { LookupTarget, SearchPage, SearchQuery, SyncOptions, TargetChange, TargetRequest } from '#sdk/target.ts'
+import { groupCollection, userCollection } from '#sdk/target-collections.ts'
+import { bindingPlace, clusterRoleBindings, groupOf, roleBindings } from './binding-name.ts'
+import { membersOf, type SubjectKind, subjectsOf } from './binding-subject.ts'
+
+/** How many bindings of each kind are read at most, and how often a change is tried that another's came before. */
+const mostBindings = 20_000
+const mostAttempts = 10
+
+/**
+ * RoleBindings and ClusterRoleBindings as groups. A user is whoever is named in one of them: nothing else is kept of it,
+ * and it is gone with its last membership. Bindings themselves are made by others, as they give rights.
+ */
+export class RoleBindingsTarget implements LookupTarget {
+  readonly groupMembersAreIds = false
+  readonly userIdIsLogin = true
+  readonly groupHasOwnId = false
+  readonly #objects: () => ClusterObjects
+  readonly #kind: SubjectKind
+  readonly #queue = new KeyedQueue()
+
+  constructor(objects: () => ClusterObjects, kind: SubjectKind) {
+    this.#objects = objects
+    this.#kind = kind
+  }
+
+  async findUser(userID: string): Promise<User | undefined> {
+    const groups = (await this.#bindings()).filter((binding) => membersOf(binding, this.#kind).includes(userID))
+    return groups.length === 0 ? undefined : userOf(userID, groups.map(groupOf))
+  }
+
+  async createUser(user: User, _attributes: readonly string[], request: TargetRequest): Promise<void> {
+    await this.#change(user.userID, ownGroups(user), [], request)
+  }
+
+  async syncUser(user: User, { addOnly, keepGroups }: SyncOptions, request: TargetRequest): Promise<void> {
+    if (keepGroups) return
+    const wanted = ownGroups(user)
+    const held = addOnly ? [] : ((await this.findUser(user.userID))?.groups ?? [])
+    const left = held.filter((group) => !wanted.includes(group))
+    await this.#change(user.userID, wanted, left, request)
+  }
+
+  async deleteUser({ userID }: User, request: TargetRequest): Promise<void> {
+    const found = await this.findUser(userID)
+    await this.#change(userID, [], found?.groups ?? [], request)
+  }
+
+  lookupUserByLogin(login: string): Promise<User | undefined> {
+    return this.findUser(login)
+  }
+
+  lookupUserById(id: string): Promise<User | undefined> {
+    return this.findUser(id)
+  }
+
+  async searchUsers(query: SearchQuery): Promise<SearchPage<User>> {
+    const held = new Map<string, string[]>()
+    for (const binding of await this.#bindings()) {
+      for (const login of membersOf(binding, this.#kind)) {
+        const groups = held.get(login)
+        if (groups === undefined) held.set(login, [groupOf(binding)])
+        else groups.push(groupOf(binding))
+      }
+    }
+    const users = Array.from(held, ([login, groups]) => userOf(login, groups))
+    return pageInMemory(users, query, userCollection)
+  }
+
+  async lookupGroupByName(name: string): Promise<Group | undefined> {
+    const place = bindingPlace(name)
+    if (place === undefined) return undefined
+    const binding = await this.#objects().get(place.resource, place.name)
+    return binding === undefined ? undefined : this.#group(binding)
+  }
+
+  lookupGroupById(id: string): Promise<Group | undefined> {
+    return this.lookupGroupByName(id)
+  }
+
+  async searchGroups(query: SearchQuery): Promise<SearchPage<Group>> {
+    const groups = (await this.#bindings()).map((binding) => this.#group(binding))
+    return pageInMemory(groups, query, groupCollection)
+  }
+
+  async #bindings(): Promise<ClusterObject[]> {
+    const kinds = [clusterRoleBindings, roleBindings]
+    return (await Promise.all(kinds.map((kind) => this.#objects().list(kind, mostBindings)))).flat()
+  }
+
+  #group(binding: ClusterObject): Group {
+    const name = groupOf(binding)
+    return { id: name, name, members: membersOf(binding, this.#kind), version: binding.metadata.resourceVersion }
+  }
+
+  /**
+   * One binding after the other: the API server knows no change of several at once. What fails half way is finished by
+   * the next attempt, which finds what is done. All names are looked at before the first change.
+   */
+  async #change(
+    login: string,
+    join: readonly string[],
+    leave: readonly string[],
+    request: TargetRequest,
+  ): Promise<void> {
+    const subject = this.#kind.write(login)
+    for (const group of join) {
+      if ((await this.lookupGroupByName(group)) === undefined) throw noBinding(group)
+    }
+    for (const group of join) await this.#inBinding(group, login, subject, request)
+    for (const group of leave) await this.#inBinding(group, login, undefined, request)
+  }
+
+  /** Makes the login a member, or none when there is no subject. A binding that is gone has no members to take out. */
+  #inBinding(group: string, login: string, subject: object | undefined, request: TargetRequest): Promise<void> {
+    const place = bindingPlace(group)
+    if (place === undefined) return Promise.resolve()
+    return this.#queue.run(group, async () => {
+      for (let attempt = 1; ; attempt++) {
+        const binding = await this.#objects().get(place.resource, place.name)
+        if (binding === undefined) {
+          if (subject === undefined) return
+          throw noBinding(group)
+        }
+        const isMember = membersOf(binding, this.#kind).includes(login)
+        if (isMember === (subject !== undefined)) return
+        const others = subjectsOf(binding).filter((one) => this.#kind.read(one) !== login)
+        const subjects = subject === undefined ? others : [...others, subject]
+        const action = subject === undefined ? 'delete' : 'add'
+        const change: TargetChange = { subject: 'group', action, attribute: 'groups', value: group }
+        await request.intend?.([change])
+        try {
+          await this.#objects().replace(place.resource, place.name, { ...binding.content, subjects })
+        } catch (error) {
+          const isStale = error instanceof GatewayError && error.code === 'VERSION_MISMATCH'
+          if (isStale && attempt < mostAttempts) continue
+          throw error
+        }
+        request.audit(change)
+        return
+      }
+    })
+  }
+}
+
+/** The others are of other targets. */
+const ownGroups = (user: User): string[] => [
+  ...new Set(user.groups.filter((group) => bindingPlace(group) !== undefined)),
+]
+
+const noBinding = (group: string): GatewayError =>
+  new GatewayError('BAD_REQUEST', `there is no binding for the group "${group}"`)
+
+const userOf = (userID: string, groups: readonly string[]): User => ({
+  userID,
+  id: userID,
+  attributes: new Attributes(),
+  groups,
+})

@@ -1,0 +1,272 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { beforeAll, expect, test } from 'vitest'
+import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
+import kubernetesUsers from '#modules/targets/kubernetes-users/kubernetes-users.ts'
+import { targetConformance } from '#sdk/conformance/target-conformance.ts'
+import { stored, syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { hasLookups, type LookupTarget } from '#sdk/target.ts'
+import { temporaryFolder } from '#testing/databases.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { defineUsers, onKubernetes } from '#testing/on-kubernetes.ts'
+
+const names = {
+  attributes: ['mail', 'first_name', 'phone'],
+  groups: ['group1', 'group2', 'group3'],
+} as const
+
+onKubernetes('users kept as User objects', (cluster) => {
+  beforeAll(() => defineUsers(cluster))
+
+  const { url, ca, adminToken, kubeconfig } = cluster.connection
+  const byToken: ParamValues = { url, token: adminToken, certificate: ca }
+
+  async function open(connection: ParamValues = byToken, inNamespace?: string) {
+    const nameSpace = inNamespace ?? (await cluster.namespace())
+    const k8s = await kubernetes
+      .prepare(fakeParams(connection), noIssues(), fakeParseContext())
+      .create(fakeModuleHost())
+    const issues = noIssues()
+    const prepared = kubernetesUsers.prepare(fakeParams({ k8sTarget: 'k8s', nameSpace }), issues, fakeParseContext())
+    expect(issues.ok).toBe(true)
+    const target = await prepared.create(fakeModuleHost({ targets: { k8s } }))
+    return { target, nameSpace, close: async () => k8s.close?.() }
+  }
+
+  /** With an empty namespace of its own, until `use` ends. */
+  async function withTarget(
+    use: (fixture: ReturnType<typeof targetFixture> & { target: LookupTarget }, nameSpace: string) => Promise<void>,
+    connection?: ParamValues,
+  ): Promise<void> {
+    const { target, nameSpace, close } = await open(connection)
+    try {
+      if (!hasLookups(target)) throw new Error('the target has no look-ups')
+      await use({ ...targetFixture(target, names), target }, nameSpace)
+    } finally {
+      await close()
+    }
+  }
+
+  const users = (nameSpace: string): string => `/apis/openunison.tremolo.io/v1/namespaces/${nameSpace}/users`
+
+  targetConformance('User objects', open, { test: (name, run) => test(name, run), ...names })
+
+  test('an object has the fields that the predecessor gave it, and under its name', async () => {
+    await withTarget(async ({ target, request }, nameSpace) => {
+      const attributes = ['sub', 'uid', 'first_name', 'last_name', 'email', 'phone']
+      const user = userOf(
+        'Ada@x.test',
+        { sub: ['Ada@x.test'], uid: ['any'], first_name: ['Ada'], last_name: ['L'], email: ['a@x.test'], phone: ['1'] },
+        ['admins'],
+      )
+      await target.createUser(user, attributes, request)
+      const { spec } = await cluster.must<{ spec: object }>('GET', `${users(nameSpace)}/adax-64-xx.test`)
+      expect(spec).toEqual({
+        sub: 'Ada@x.test',
+        uid: 'adax-64-xx.test',
+        first_name: 'Ada',
+        last_name: 'L',
+        email: 'a@x.test',
+        groups: ['admins'],
+        attributes: { phone: ['1'] },
+      })
+      expect(await target.lookupUserByLogin('ADA@x.test')).toMatchObject({ userID: 'Ada@x.test' })
+    })
+  })
+
+  test('an object that the predecessor made is found and changed, and what is not ours stays', async () => {
+    await withTarget(async ({ target, request }, nameSpace) => {
+      await cluster.must('POST', users(nameSpace), {
+        apiVersion: 'openunison.tremolo.io/v1',
+        kind: 'User',
+        metadata: { name: 'ada', labels: { team: 'x' }, annotations: { note: 'y' } },
+        spec: { sub: 'ada', uid: 'ada', first_name: 'Ada', last_name: 'L', email: 'a@x.test', groups: ['admins'] },
+      })
+      expect(await target.findUser('ada', [], request)).toMatchObject({ userID: 'ada', groups: ['admins'] })
+      await target.syncUser(
+        userOf('ada', { email: ['b@x.test'] }),
+        syncOptions(['email'], { keepGroups: true }),
+        request,
+      )
+      expect(await cluster.must('GET', `${users(nameSpace)}/ada`)).toMatchObject({
+        metadata: { labels: { team: 'x' }, annotations: { note: 'y' } },
+        spec: { first_name: 'Ada', email: 'b@x.test', groups: ['admins'] },
+      })
+    })
+  })
+
+  test('an object that says it is of someone else is not the user of its name, and stays', async () => {
+    await withTarget(async ({ target, attributes, request, changes }, nameSpace) => {
+      const metadata = { name: 'ada' }
+      const object = { apiVersion: 'openunison.tremolo.io/v1', kind: 'User', metadata, spec: { sub: 'bob' } }
+      await cluster.must('POST', users(nameSpace), object)
+      expect(await target.lookupUserByLogin('ada')).toBeUndefined()
+      await expect(target.createUser(userOf('ada'), attributes, request)).rejects.toMatchObject({ code: 'CONFLICT' })
+      await expect(target.syncUser(userOf('ada'), syncOptions([]), request)).rejects.toMatchObject({
+        code: 'NOT_FOUND',
+      })
+      await target.deleteUser(userOf('ada'), request)
+      expect(await cluster.must('GET', `${users(nameSpace)}/ada`)).toMatchObject({ spec: { sub: 'bob' } })
+      expect(changes).toEqual([])
+    })
+  })
+
+  test('another writer in between: the change is decided anew, and both are there', async () => {
+    await withTarget(async (fixture, nameSpace) => {
+      const { target, attributes, request } = fixture
+      const second = await open(byToken, nameSpace)
+      await target.createUser(userOf('ada'), attributes, request)
+      const writers = Array.from({ length: 8 }, (_, i) =>
+        (i % 2 === 0 ? target : second.target).syncUser(
+          userOf('ada', {}, [`group${i}`]),
+          syncOptions([], { addOnly: true }),
+          request,
+        ),
+      )
+      await Promise.all(writers)
+      expect((await stored(fixture, 'ada'))?.groups).toHaveLength(8)
+      await second.close()
+    })
+  })
+
+  test('what an object cannot hold is refused by name, and nothing is written', async () => {
+    await withTarget(async ({ target, request }) => {
+      const refused: [string, Record<string, string[]>, string[], RegExp][] = [
+        ['ada', { first_name: ['a', 'b'] }, [], /"first_name".* one value/],
+        ['ada', { mail: ['\ud800'] }, [], /"mail" holds half/],
+        ['ada', { mail: ['x'.repeat(64 * 1024 + 1)] }, [], /"mail" is over/],
+        ['ada', { sub: ['bob'] }, [], /"sub" of a User object is the login/],
+        ['\udc00', {}, [], /the login holds half/],
+        ['ada', { mail: Array(20).fill('x'.repeat(64 * 1024)) }, [], /more than 1048576 bytes/],
+        ['ada', {}, ['\ud800'], /a group holds half/],
+      ]
+      for (const [login, attributes, groups, message] of refused) {
+        const names = Object.keys(attributes)
+        await expect(target.createUser(userOf(login, attributes, groups), names, request)).rejects.toMatchObject({
+          code: 'BAD_REQUEST',
+          message: expect.stringMatching(message),
+        })
+      }
+      expect(await target.searchUsers({ offset: 0, limit: 10 })).toMatchObject({ total: 0 })
+    })
+  })
+
+  test('spaces, NUL, emoji and 64 KiB come back as they went in', async () => {
+    await withTarget(async (fixture) => {
+      const { target, attributes, request } = fixture
+      const values = [' a ', '\0', '🎉', '*()\\,+"<>;=#', '', '\u2028']
+      for (const [i, value] of values.entries()) {
+        await target.createUser(userOf(`user${i}`, { mail: [value] }, [value]), attributes, request)
+        expect(await stored(fixture, `user${i}`)).toMatchObject({ values: [[value], [], []], groups: [value] })
+      }
+      const long = 'x'.repeat(64 * 1024)
+      await target.createUser(userOf('long', { mail: [long], first_name: [long] }), attributes, request)
+      expect((await stored(fixture, 'long'))?.values).toEqual([[long], [long], []])
+    })
+  })
+
+  test('10,000 hostile values, through every look-up and write', { timeout: 120_000 }, async () => {
+    await withTarget(async (fixture) => {
+      const { target, attributes, request } = fixture
+      const text = fc.oneof(
+        fc.string({
+          unit: fc.integer({ min: 0, max: 0xd7ff }).map((code) => String.fromCodePoint(code)),
+          maxLength: 30,
+        }),
+        fc.string({ unit: 'grapheme', maxLength: 10 }),
+        fc.string({ unit: fc.constantFrom(...'*()\\,+"<>;=#&|!~%\0 \'{}[]$/.:-'), minLength: 1, maxLength: 12 }),
+        fc.constantFrom('..', '.', '/', '%2e%2e', '?limit=0', '__proto__', 'x-64-x', '{"$ref":1}', '\0'),
+      )
+      const values = fc.sample(text, { numRuns: 10_000, seed: 20_261_115 }).map((value, i) => `${value}~${i}`)
+      await target.createUser(userOf('bystander', { mail: ['b@x.test'] }, ['g']), attributes, request)
+      const bystander = await target.lookupUserByLogin('bystander')
+      const batch = 50
+      const batches = Array.from({ length: values.length / batch }, (_, i) => values.slice(i * batch, (i + 1) * batch))
+      const one = async (own: readonly string[]): Promise<void> => {
+        const [login = '', first = '', group = '', ...mail] = own
+        await target.createUser(userOf(login, { mail, first_name: [first] }, [group]), attributes, request)
+        const expected = { userID: login, values: [[...mail].sort(), [first], []], groups: [group] }
+        expect(await stored(fixture, login)).toEqual(expected)
+        expect((await target.lookupUserById(login))?.userID).toBe(login)
+        await target.syncUser(userOf(login, { mail: [first], phone: mail }, [first]), syncOptions(attributes), request)
+        expect(await stored(fixture, login)).toEqual({
+          userID: login,
+          values: [[first], [], [...mail].sort()],
+          groups: [first],
+        })
+      }
+      for (let i = 0; i < batches.length; i += 8) await Promise.all(batches.slice(i, i + 8).map(one))
+      expect(await target.searchUsers({ offset: 0, limit: 1 })).toMatchObject({ total: batches.length + 1 })
+      for (const own of batches.slice(0, 20)) {
+        const [login = '', first = '', , value = ''] = own
+        for (const [attribute, wanted] of [
+          ['userID', login],
+          ['phone', value],
+          ['groups', first],
+        ] as const) {
+          const filter = { kind: 'equal', attribute, value: wanted, caseExact: true } as const
+          const { items } = await target.searchUsers({ filter, offset: 0, limit: 10 })
+          expect(items.map(({ userID }) => userID)).toEqual([login])
+        }
+        expect((await target.lookupGroupByName(first))?.members).toEqual([login])
+      }
+      for (let i = 0; i < batches.length; i += 8) {
+        const some = batches.slice(i, i + 8)
+        await Promise.all(some.map(([login = '']) => target.deleteUser(userOf(login), request)))
+      }
+      expect((await target.searchUsers({ offset: 0, limit: 10 })).items).toEqual([bystander])
+    })
+  })
+
+  test('the cluster is reached by kubeconfig, and by a token file that is read again', async () => {
+    await withTarget(
+      async ({ target, attributes, request }) => {
+        await target.createUser(userOf('ada'), attributes, request)
+      },
+      { kubeconfig },
+    )
+    const tokenFile = join(temporaryFolder(), 'token')
+    writeFileSync(tokenFile, 'not a token')
+    await withTarget(
+      async ({ target, attributes, request }) => {
+        await expect(target.createUser(userOf('ada'), attributes, request)).rejects.toMatchObject({
+          code: 'TARGET_FAILED',
+          message: expect.stringMatching(/^target "test": .*401/),
+        })
+        writeFileSync(tokenFile, `${adminToken}\n`)
+        await target.createUser(userOf('ada'), attributes, request)
+      },
+      { url, tokenFile, certificate: ca },
+    )
+  })
+
+  test('without the right to write: refused, and the target says by whom', async () => {
+    const namespace = await cluster.namespace()
+    await cluster.serviceAccount({ namespace, name: 'app' })
+    const token = await cluster.token({ namespace, name: 'app' })
+    await withTarget(
+      async ({ target, attributes, request, changes }) => {
+        await expect(target.createUser(userOf('ada'), attributes, request)).rejects.toMatchObject({
+          code: 'TARGET_FAILED',
+          message: expect.stringMatching(/target "test": .*403 Forbidden/),
+        })
+        expect(changes).toEqual([])
+      },
+      { url, token, certificate: ca },
+    )
+  })
+
+  test('a namespace that is not there, and a server that nobody runs', async () => {
+    const nowhere = await open(byToken, 'no-such-namespace')
+    const { request, attributes } = targetFixture(nowhere.target, names)
+    await expect(nowhere.target.createUser(userOf('ada'), attributes, request)).rejects.toMatchObject({
+      code: 'TARGET_FAILED',
+    })
+    await nowhere.close()
+    const away = await open({ ...byToken, url: 'https://127.0.0.1:1' }, 'default')
+    await expect(away.target.findUser('ada', [], request)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    await away.close()
+  })
+})

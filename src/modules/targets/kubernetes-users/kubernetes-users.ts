@@ -1,0 +1,42 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { isCluster } from '#sdk/kubernetes-cluster.ts'
+import { parsed, text } from '#sdk/parameter-types.ts'
+import { type ParameterTable, readParameters } from '#sdk/parameters.ts'
+import { defineTarget } from '#sdk/target.ts'
+import { KubernetesUsersTarget } from './kubernetes-users-target.ts'
+
+const parameters = {
+  k8sTarget: text({
+    about: 'The Kubernetes target whose cluster holds the objects.',
+    required: true,
+    reference: 'target',
+  }),
+  nameSpace: parsed('namespace', readNamespace, { about: 'The namespace of the objects.', required: true }),
+} satisfies ParameterTable
+
+interface Config {
+  readonly cluster: string
+  readonly namespace: string
+}
+
+/** Users kept as `User` objects of `openunison.tremolo.io/v1` in a cluster. */
+export default defineTarget<Config>({
+  className: 'targets.KubernetesUsers',
+  aliases: ['com.tremolosecurity.provisioning.providers.K8sCrdUserProvider'],
+  parameters,
+  parse(params, issues, context) {
+    const { k8sTarget, nameSpace = '' } = readParameters(parameters, params, issues, context)
+    return { cluster: k8sTarget, namespace: nameSpace }
+  },
+  create: async ({ cluster, namespace }, host) =>
+    new KubernetesUsersTarget(() => {
+      const target = host.targets.get(cluster)
+      if (isCluster(target)) return target.objects
+      throw new GatewayError('INTERNAL', `target "${cluster}" is no Kubernetes cluster`)
+    }, namespace),
+})
+
+function readNamespace(value: string): string {
+  if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value)) return value
+  throw new Error(`"${value}" is no name of a namespace`)
+}

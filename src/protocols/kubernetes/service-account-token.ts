@@ -1,0 +1,104 @@
+import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose'
+import type { Clock } from '#kernel/clock.ts'
+import { isJsonObject, type JsonValue } from '#kernel/json.ts'
+import { signatureAlgorithms } from '#protocols/jwt/signature-algorithms.ts'
+import type { ClusterKeySet } from '#protocols/kubernetes/cluster-key-set.ts'
+
+/** What a service-account token says of itself, with its signature, issuer and times checked. */
+export interface ServiceAccountToken {
+  readonly issuer: string
+  /** `system:serviceaccount:<namespace>:<name>` */
+  readonly username: string
+  readonly uid: string
+  readonly audiences: readonly string[]
+  readonly expires: Date
+  /** As in a review's extras: `pod-name`, `pod-uid`, `node-name`, `node-uid`, `credential-id`, where they are known. */
+  readonly extras: ReadonlyMap<string, string>
+}
+
+export type ServiceAccountVerdict =
+  | { readonly kind: 'verified'; readonly token: ServiceAccountToken }
+  /** `foreign`: signed by a key that is not the cluster's, so it may be another cluster's. `reason` is for the log. */
+  | { readonly kind: 'refused'; readonly foreign: boolean; readonly reason: string }
+
+/** Seconds by which this machine's clock and the cluster's may differ. */
+const clockTolerance = 30
+const longestToken = 16 * 1024
+const accountName = /^system:serviceaccount:([^:]+):([^:]+)$/
+/** The last second that a Date can hold. */
+const endOfTime = 8.64e12
+
+/** Throws TARGET_UNREACHABLE when the cluster's keys cannot be had. The audience is left to whoever asks. */
+export async function verifyServiceAccountToken(
+  token: string,
+  keys: ClusterKeySet,
+  clock: Clock,
+): Promise<ServiceAccountVerdict> {
+  if (token.length > longestToken) return refused('the token is too long')
+  try {
+    const { alg = '', kid } = decodeProtectedHeader(token)
+    if (!signatureAlgorithms.includes(alg)) return refused(`the algorithm "${alg.slice(0, 16)}" is not accepted`)
+    const key = await keys.find(alg, kid)
+    if (key === undefined) return { kind: 'refused', foreign: true, reason: 'the token is signed by an unknown key' }
+    const { payload } = await jwtVerify(token, key.key, {
+      algorithms: [alg],
+      clockTolerance,
+      currentDate: clock(),
+      requiredClaims: ['iss', 'sub', 'aud', 'exp'],
+      ...(keys.issuer === undefined ? {} : { issuer: keys.issuer }),
+    })
+    return readClaims(payload, keys.issuer, clock())
+  } catch (error) {
+    if (error instanceof errors.JOSEError) {
+      const foreign = error instanceof errors.JWSSignatureVerificationFailed
+      return { kind: 'refused', foreign, reason: `${error.code}: ${error.message}` }
+    }
+    if (error instanceof TypeError || error instanceof SyntaxError) return refused('the token is no JWT')
+    throw error
+  }
+}
+
+function readClaims(claims: JWTPayload, issuer: string | undefined, now: Date): ServiceAccountVerdict {
+  const { iss, sub = '', aud = [], exp = Number.NaN, jti } = claims
+  if (issuer === undefined || iss !== issuer) return refused('the token is from another issuer')
+  if (!(exp > 0 && exp <= endOfTime)) return refused('"exp" is out of range')
+  // The tolerance is for clocks that differ; what is issued from an expired token would have no life left.
+  if (exp * 1000 <= now.getTime()) return refused('the token is expired')
+  const [, namespace, account] = accountName.exec(sub) ?? []
+  if (namespace === undefined || account === undefined) return refused('the token is not of a service account')
+  const bound = claims['kubernetes.io']
+  if (!isJsonObject(bound)) return refused('the token is not bound, as service-account tokens are')
+  const owner = memberOf(bound, 'serviceaccount')
+  if (bound['namespace'] !== namespace || owner['name'] !== account) {
+    return refused('the token says two different things about its service account')
+  }
+  const pod = memberOf(bound, 'pod')
+  const node = memberOf(bound, 'node')
+  const extras = new Map<string, string>()
+  const keep = (name: string, value: unknown): void => {
+    if (typeof value === 'string' && value !== '') extras.set(name, value)
+  }
+  keep('pod-name', pod['name'])
+  keep('pod-uid', pod['uid'])
+  keep('node-name', node['name'])
+  keep('node-uid', node['uid'])
+  if (typeof jti === 'string' && jti !== '') extras.set('credential-id', `JTI=${jti}`)
+  return {
+    kind: 'verified',
+    token: {
+      issuer,
+      username: sub,
+      uid: typeof owner['uid'] === 'string' ? owner['uid'] : '',
+      audiences: Array.isArray(aud) ? aud : [aud],
+      expires: new Date(exp * 1000),
+      extras,
+    },
+  }
+}
+
+const memberOf = (object: Readonly<Record<string, JsonValue>>, name: string): Readonly<Record<string, JsonValue>> => {
+  const member = object[name]
+  return isJsonObject(member) ? member : {}
+}
+
+const refused = (reason: string): ServiceAccountVerdict => ({ kind: 'refused', foreign: false, reason })

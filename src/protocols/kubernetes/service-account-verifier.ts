@@ -1,0 +1,37 @@
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { openApiServer } from '#protocols/kubernetes/api-credentials.ts'
+import { callApi } from '#protocols/kubernetes/api-transport.ts'
+import { createClusterKeySet } from '#protocols/kubernetes/cluster-key-set.ts'
+import type { KubernetesConnection } from '#protocols/kubernetes/connection.ts'
+import { type ServiceAccountVerdict, verifyServiceAccountToken } from '#protocols/kubernetes/service-account-token.ts'
+
+export interface ServiceAccountVerifier {
+  /** Throws TARGET_UNREACHABLE when the cluster's keys were never had, or not for too long. */
+  verify(token: string): Promise<ServiceAccountVerdict>
+  close(): void
+}
+
+/** Verifies tokens with the keys that the API server publishes. Calls nothing yet. */
+export async function createServiceAccountVerifier(
+  connection: KubernetesConnection,
+  parts: { readonly timeoutMillis: number; readonly clock: Clock; readonly log: Logger },
+): Promise<ServiceAccountVerifier> {
+  const library = await import('@kubernetes/client-node')
+  const server = await openApiServer(connection, () => new library.KubeConfig())
+  const keys = createClusterKeySet(
+    async (path, { bytes }) => {
+      const request = { url: `${server.address}${path}`, method: 'GET', headers: { accept: '*/*' }, body: '' }
+      const limits = { millis: parts.timeoutMillis, bytes }
+      const { status, body } = await callApi(request, await server.credentials(), limits)
+      if (status !== 200) throw new Error(`the API server answered ${status} to GET ${path}`)
+      return JSON.parse(body.toString('utf8'))
+    },
+    parts.clock,
+    parts.log,
+  )
+  return {
+    verify: (token) => verifyServiceAccountToken(token, keys, parts.clock),
+    close: () => server.close(),
+  }
+}
