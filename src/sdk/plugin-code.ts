@@ -1,11 +1,14 @@
 import { readdir, readFile, realpath } from 'node:fs/promises'
 import { dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Issues } from '#kernel/issues.ts'
-import { checkJavaScript, checkJavaScriptModule, type JavaScriptCode } from '#kernel/javascript-source.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
+import type { JavaScriptCode } from '#kernel/javascript-source.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { nearestName } from '#kernel/suggest.ts'
 import type { ModuleHost } from '#sdk/host.ts'
+import { type LegacyRealm, legacyRealm } from '#sdk/legacy-script/legacy-realm.ts'
+import { checkModule, checkScript } from '#sdk/legacy-script/legacy-script.ts'
+import type { LegacySignatures } from '#sdk/legacy-script/legacy-signatures.ts'
 import { list, text, wholeNumber } from '#sdk/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
@@ -37,6 +40,8 @@ export interface PluginCode {
   readonly timeoutMillis: number
   readonly memoryMegabytes: number
   readonly config: Readonly<Record<string, readonly string[]>>
+  /** How functions of legacy scripts are called; without them, such scripts are refused. */
+  readonly signatures?: LegacySignatures
 }
 
 /** Code that is ready to run. */
@@ -46,19 +51,24 @@ export interface LoadedCode {
   readonly url: string
   /** Files and folders the code may read. */
   readonly folders: readonly string[]
+  /** For a legacy script: what it runs in. */
+  readonly realm?: LegacyRealm
 }
 
 const extensions = ['.js', '.mjs', '.ts', '.mts']
 
 /** The code of a module whose parameters are `pluginParameters` and nothing else. */
-export const parsePluginCode = (params: Params, issues: Issues, context: ParseContext): PluginCode =>
-  readPluginCode(
-    readParameters(pluginParameters, params, issues, context),
-    Object.keys(pluginParameters),
-    params,
-    issues,
-    context,
-  )
+export const parsePluginCode =
+  (signatures?: LegacySignatures) =>
+  (params: Params, issues: Issues, context: ParseContext): PluginCode =>
+    readPluginCode(
+      readParameters(pluginParameters, params, issues, context),
+      Object.keys(pluginParameters),
+      params,
+      issues,
+      context,
+      signatures,
+    )
 
 /** Pure, but for files that the context itself can read. The code is checked and not run. */
 export function readPluginCode(
@@ -67,17 +77,24 @@ export function readPluginCode(
   params: Params,
   issues: Issues,
   context: ParseContext,
+  signatures?: LegacySignatures,
 ): PluginCode {
   const { javaScript: inline, module, includeJs } = values
   if ((inline === undefined) === (module === undefined)) {
     const place = params.pathOf(module === undefined ? 'javaScript' : 'module')
     issues.error(place, 'either "javaScript" or "module" is required, and not both')
   }
-  if (inline !== undefined) reportTo(issues, params, 'javaScript', () => checkJavaScript(inline))
+  if (inline !== undefined) {
+    reportTo(issues, params.pathOf('javaScript'), 'javaScript', () => {
+      for (const { level, message } of checkScript(inline, signatures).findings) {
+        issues[level](params.pathOf('javaScript'), `"javaScript": ${message}`)
+      }
+    })
+  }
   if (module !== undefined && includeJs.length > 0) {
     issues.error(params.pathOf('includeJs'), '"includeJs" goes with "javaScript" only; a module imports what it needs')
   }
-  const file = module === undefined ? undefined : moduleFile(module, params, issues, context)
+  const file = module === undefined ? undefined : moduleFile(module, params.pathOf('module'), issues, context)
   return {
     inline,
     file,
@@ -86,31 +103,35 @@ export function readPluginCode(
     timeoutMillis: values.timeoutSeconds * 1000,
     memoryMegabytes: values.memoryMegabytes,
     config: openParameters(values['<name>'], knownNames, params, issues),
+    ...(signatures === undefined ? {} : { signatures }),
   }
 }
 
 /** Reads the file or joins the included texts. Throws when there is none or it is not JavaScript. */
 export async function loadPluginCode(
-  { inline, file, includes, folder }: PluginCode,
+  { inline, file, includes, folder, signatures }: PluginCode,
   host: Pick<ModuleHost, 'name' | 'javaScript'>,
 ): Promise<LoadedCode> {
   const root = await realpath(folder).catch(() => resolve(folder))
   if (file !== undefined) {
     const real = await realpath(file)
     const source = await readFile(real, 'utf8')
-    const code = named(file, () => checkJavaScriptModule(source))
+    const code = named(file, () => checkModule(source))
     const own = dirname(real) === root ? [] : [dirname(real)]
     return { code, url: pathToFileURL(real).href, folders: [...(await readableIn(root)), ...own] }
   }
   const texts = includes.map((name) => {
     const found = host.javaScript(name)
     if (found === undefined) throw new Error(`there is no JavaScriptMapping "${name}"`)
-    named(`JavaScriptMapping "${name}"`, () => checkJavaScript(found))
+    named(`JavaScriptMapping "${name}"`, () => checkScript(found, signatures))
     return found
   })
   if (inline !== undefined) texts.push(inline)
-  const code = named('javaScript', () => checkJavaScript(texts.join('\n;\n')))
+  const { code, legacy, findings } = named('javaScript', () => checkScript(texts.join('\n;\n'), signatures))
+  const wrong = findings.find(({ level }) => level === 'error')
+  if (wrong !== undefined) throw new Error(`javaScript: ${wrong.message}`)
   const url = pathToFileURL(join(root, `${host.name.replaceAll(/[^\w.-]/g, '_')}.inline.js`)).href
+  if (legacy && signatures !== undefined) return { code, url, folders: [], realm: legacyRealm(signatures) }
   return { code, url, folders: await readableIn(root) }
 }
 
@@ -120,8 +141,8 @@ async function readableIn(root: string): Promise<string[]> {
   return entries.filter((name) => !/^(?:secrets|keys)$|\.ya?ml$/.test(name)).map((name) => join(root, name))
 }
 
-function moduleFile(module: string, params: Params, issues: Issues, context: ParseContext): string | undefined {
-  const place = params.pathOf('module')
+/** The file that the value at `place` names, absolute; undefined, with an issue filed, where it cannot be one. */
+export function moduleFile(module: string, place: Path, issues: Issues, context: ParseContext): string | undefined {
   if (!extensions.includes(extname(module))) {
     issues.error(place, `"module": must end in ${extensions.join(', ')}`)
     return undefined
@@ -132,7 +153,7 @@ function moduleFile(module: string, params: Params, issues: Issues, context: Par
     return undefined
   }
   const { readFile: read } = context
-  if (read !== undefined) reportTo(issues, params, 'module', () => checkJavaScriptModule(read(file)))
+  if (read !== undefined) reportTo(issues, place, 'module', () => checkModule(read(file)))
   return file
 }
 
@@ -154,11 +175,11 @@ function openParameters(
   return config
 }
 
-function reportTo(issues: Issues, params: Params, name: string, check: () => unknown): void {
+function reportTo(issues: Issues, place: Path, name: string, check: () => unknown): void {
   try {
     check()
   } catch (error) {
-    issues.error(params.pathOf(name), `"${name}": ${error instanceof Error ? error.message : String(error)}`)
+    issues.error(place, `"${name}": ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 

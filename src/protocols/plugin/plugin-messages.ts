@@ -1,6 +1,21 @@
 import type { JavaScriptCode } from '#kernel/javascript-source.ts'
 import type { JsonValue } from '#kernel/json.ts'
 
+/**
+ * For scripts that are given objects of their own rather than those of Node.js: the modules of a runtime, each with what its
+ * imports stand for. The module `entry` exports `openRuntime`.
+ */
+export interface PluginRealm {
+  readonly modules: readonly {
+    readonly name: string
+    readonly text: string
+    readonly imports: Readonly<Record<string, string>>
+  }[]
+  readonly entry: string
+  /** How the runtime makes the arguments of each function. */
+  readonly signatures: object
+}
+
 /** One line of JSON each, over a socket between the gateway and the process that runs a plug-in. */
 export type HostMessage =
   | {
@@ -12,6 +27,13 @@ export type HostMessage =
       readonly functions: readonly string[]
       /** Global values the code sees, beside `state`. */
       readonly globals: Readonly<Record<string, JsonValue>>
+      readonly realm?: {
+        readonly code: PluginRealm
+        /** The texts of realm-process.ts and http-thread.ts. */
+        readonly program: string
+        readonly httpProgram: string
+        readonly timeoutMillis: number
+      }
     }
   | {
       readonly kind: 'call'

@@ -6,6 +6,7 @@ import { registerHooks } from 'node:module'
 import { Socket } from 'node:net'
 import { constants, Script } from 'node:vm'
 import type { HostMessage, LogLevel, PluginMessage, ThrownError } from '#protocols/plugin/plugin-messages.ts'
+import type { RealmOptions } from '#protocols/plugin/realm-process.ts'
 
 type Call = Extract<HostMessage, { kind: 'call' }>
 type Start = Extract<HostMessage, { kind: 'start' }>
@@ -28,7 +29,13 @@ class State extends Map<string, unknown> {
   }
 }
 
-async function start({ code, url, functions: names, globals }: Start): Promise<void> {
+async function start(message: Start): Promise<void> {
+  const { code, url, functions: names, globals, realm } = message
+  if (realm !== undefined) {
+    for (const [name, value] of await openRealm(message, realm)) functions.set(name, value)
+    send({ kind: 'ready', functions: [...functions.keys()] })
+    return
+  }
   Object.assign(globalThis, { state: new State(Object.entries(globals)) }, globals)
   const lookUp = names.map((name) => `${name}: typeof ${name} === 'function' ? ${name} : undefined`).join(', ')
   const found = code.form === 'script' ? runScript(code.text, url, lookUp) : await importModule(code.text, url, lookUp)
@@ -37,6 +44,23 @@ async function start({ code, url, functions: names, globals }: Start): Promise<v
     if (typeof value === 'function') functions.set(name, value as PluginFunction)
   }
   send({ kind: 'ready', functions: [...functions.keys()] })
+}
+
+/** The script sees nothing of this program; its functions answer at once. */
+async function openRealm({ code, url, functions: names, globals }: Start, realm: NonNullable<Start['realm']>) {
+  const program = (await import(`data:text/javascript;base64,${Buffer.from(realm.program).toString('base64')}`)) as {
+    openRealm(options: RealmOptions): Promise<Map<string, PluginFunction>>
+  }
+  return program.openRealm({
+    realm: realm.code,
+    httpProgram: realm.httpProgram,
+    text: code.text,
+    url,
+    functions: names,
+    settings: { name: globals['name'], hasTask: 'task' in globals },
+    timeoutMillis: realm.timeoutMillis,
+    log: (level, text) => logger()[level as LogLevel]?.(text),
+  })
 }
 
 /** A second script sees every top-level declaration of the first, so no declaration has to be searched for in its text. */

@@ -10,7 +10,12 @@ import type { Logger } from '#kernel/logger.ts'
 import { watchMemory } from '#protocols/plugin/memory-watch.ts'
 import { readLines } from '#protocols/plugin/message-lines.ts'
 import { died, interrupted, overrun, thrownFailure } from '#protocols/plugin/plugin-failure.ts'
-import { type HostMessage, maxMessageLength, type PluginMessage } from '#protocols/plugin/plugin-messages.ts'
+import {
+  type HostMessage,
+  maxMessageLength,
+  type PluginMessage,
+  type PluginRealm,
+} from '#protocols/plugin/plugin-messages.ts'
 
 export interface PluginOptions {
   /** For the log: `target "crm"`. */
@@ -21,6 +26,8 @@ export interface PluginOptions {
   readonly folders: readonly string[]
   readonly functions: readonly string[]
   readonly globals: Readonly<Record<string, JsonValue>>
+  /** Where given, the code runs in realms of its own, without anything of Node.js. */
+  readonly realm?: PluginRealm
   readonly timeoutMillis: number
   /** How long loading the code may take; at least ten seconds when absent. */
   readonly loadMillis?: number
@@ -58,7 +65,30 @@ const maxLogLines = 1000
 
 const levels: ReadonlySet<string> = new Set(['debug', 'info', 'warn', 'error'])
 
-let program: string | undefined
+const programs = new Map<string, string>()
+
+/** The text of a program beside this file, ready to be handed to a process. */
+function programText(file: string): string {
+  const held = programs.get(file)
+  if (held !== undefined) return held
+  const text = stripTypeScriptTypes(readFileSync(new URL(file, import.meta.url), 'utf8'))
+  programs.set(file, text)
+  return text
+}
+
+function realmOf({ realm, timeoutMillis }: PluginOptions): Partial<Extract<HostMessage, { kind: 'start' }>> {
+  if (realm === undefined) return {}
+  const program = programText('./realm-process.ts')
+  return { realm: { code: realm, program, httpProgram: programText('./http-thread.ts'), timeoutMillis } }
+}
+
+/** Realms need modules of their own and a thread that waits for HTTP; and no code is made of texts there. */
+const realmFlags = [
+  '--experimental-vm-modules',
+  '--allow-worker',
+  '--disable-warning=SecurityWarning',
+  '--disallow-code-generation-from-strings',
+]
 
 /** One life of a plug-in's process: it starts once, and when it has ended it stays so. */
 export class PluginRun {
@@ -99,7 +129,7 @@ export class PluginRun {
       })
     })
     const { code, url, functions, globals } = options
-    this.#send({ kind: 'start', code, url, functions, globals })
+    this.#send({ kind: 'start', code, url, functions, globals, ...realmOf(options) })
   }
 
   get ended(): boolean {
@@ -233,7 +263,6 @@ const passedOn = ['NODE_EXTRA_CA_CERTS', 'TZ']
 /** Nothing of the gateway's secrets, files or descriptors reaches the process, and it may start no other. */
 function spawnProcess(options: PluginOptions): ChildProcess {
   const env = Object.fromEntries(passedOn.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
-  program ??= stripTypeScriptTypes(readFileSync(new URL('./plugin-process.ts', import.meta.url), 'utf8'))
   const child = spawn(
     process.execPath,
     [
@@ -241,13 +270,14 @@ function spawnProcess(options: PluginOptions): ChildProcess {
       '--disable-warning=ExperimentalWarning',
       '--permission',
       ...options.folders.map((folder) => `--allow-fs-read=${folder}`),
+      ...(options.realm === undefined ? [] : realmFlags),
       '--input-type=module',
       '-',
     ],
     { env, stdio: ['pipe', 'ignore', 'pipe', 'pipe'], cwd: tmpdir() },
   )
   child.stdin?.on('error', () => {})
-  child.stdin?.end(program)
+  child.stdin?.end(programText('./plugin-process.ts'))
   watchMemory(child, options.memoryMegabytes, options.log)
   return child
 }

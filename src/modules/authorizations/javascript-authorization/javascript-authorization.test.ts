@@ -69,3 +69,25 @@ test('it may say whom it would let pass, and need not', async () => {
   const wrong = await open('function isAuthorized() { return true }\nfunction listPossibleApprovers() { return "ada" }')
   await expect(wrong.listPossibleApprovers?.([])).rejects.toMatchObject({ code: 'TARGET_FAILED' })
 })
+
+test('a legacy script is given the subject as Java has it', async () => {
+  const authorization = await open(
+    `ArrayList = Java.type("java.util.ArrayList");
+     function init(config) { state.put("wanted", config.get("department").getValues().get(0)) }
+     function isAuthorized(subject, params) {
+       var departments = subject.getAttribs().get("department")
+       if (departments == null || subject.getAuthLevel() < 20) return false
+       return departments.getValues().contains(state.get("wanted")) && params[0] == "x" && subject.getUserDN() == "uid=ada,o=Tremolo"
+     }
+     function listPossibleApprovers(params) {
+       var approvers = new ArrayList()
+       approvers.add("uid=" + params[0])
+       return approvers
+     }`,
+    { department: 'it' },
+  )
+  expect(await authorization.isAuthorized(subject, ['x'])).toBe(true)
+  expect(await authorization.isAuthorized(subject, ['y'])).toBe(false)
+  expect(await authorization.isAuthorized({ ...subject, level: 1 }, ['x'])).toBe(false)
+  expect(await authorization.listPossibleApprovers?.(['bob'])).toEqual(['uid=bob'])
+})

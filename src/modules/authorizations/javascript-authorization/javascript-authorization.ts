@@ -1,17 +1,25 @@
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import { defineAuthorization } from '#sdk/authorization.ts'
+import { type LegacySignatures, parameter } from '#sdk/legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
 import { loadPluginCode, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin-code.ts'
 
 const functionName = 'isAuthorized'
 const listName = 'listPossibleApprovers'
 
+/** How the predecessor calls them. */
+const legacySignatures: LegacySignatures = {
+  init: [parameter('attributes', 0)],
+  [functionName]: [parameter('subject', 0), parameter('texts', 1)],
+  [listName]: [parameter('texts', 0)],
+}
+
 /** A rule written in JavaScript. Anything but the answer `true` denies; what is not a yes or no is a failure as well. */
 export default defineAuthorization<PluginCode>({
   className: 'authorizations.JavaScript',
   aliases: ['com.tremolosecurity.customaz.JavaScriptAz'],
   parameters: pluginParameters,
-  parse: parsePluginCode,
+  parse: parsePluginCode(legacySignatures),
   create: async (code, host) => {
     const plugin = await PluginHost.open({
       ...(await loadPluginCode(code, host)),

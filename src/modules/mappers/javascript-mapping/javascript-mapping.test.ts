@@ -95,3 +95,18 @@ test('a source that cannot list its attributes is an error, not an empty user', 
   const { names: _, ...unlisted } = source
   await expect(mapper.map(unlisted, 'x')).rejects.toMatchObject({ code: 'INTERNAL' })
 })
+
+test('a legacy script is given a User and gives an Attribute', async () => {
+  const mapper = await open(`
+    Attribute = Java.type("com.tremolosecurity.saml.Attribute");
+    function doMapping(user, name) {
+      var mails = user.getAttribs().get("mail").getValues();
+      var made = new Attribute(name);
+      for (var i = 0; i < mails.length; i++) {
+        made.getValues().add(mails.get(i).substring(0, mails.get(i).indexOf("@")));
+      }
+      made.getValues().add(user.getUserID() + user.getGroups().get(0) + name);
+      return made;
+    }`)
+  expect(await mapper.map(source, 'target')).toEqual(['a', 'b', 'adaatarget'])
+})

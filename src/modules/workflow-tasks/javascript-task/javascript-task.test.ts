@@ -148,3 +148,53 @@ test('init runs once per start, reInit after a restart, with the parameters', as
   await task.run(again.context)
   expect(again.context.user.attributes.values('log')).toEqual(['init onboard red onboard', 'reInit onboard'])
 })
+
+describe('a legacy script', () => {
+  test('changes a User and a Map, and both are so afterwards', async () => {
+    const task = await open(
+      `Attribute = Java.type("com.tremolosecurity.saml.Attribute");
+      ProvisioningUtil = Java.type("com.tremolosecurity.provisioning.core.ProvisioningUtil");
+      function init(task, params) { state.put("title", params.get("title").getValues().get(0)) }
+      function reInit(task) {}
+      function doTask(user, request) {
+        user.getAttribs().remove("mail")
+        user.getAttribs().put("title", new Attribute("title", state.get("title")))
+        user.getGroups().add("b")
+        user.setUserID(user.getUserID().toUpperCase())
+        request.put("made", request.get("given").get(0) + request.get("WORKFLOW").getName())
+        request.remove("given")
+        task.getConfigManager().getProvisioningEngine().logAction("x", false, ProvisioningUtil.ActionType.Add, 0, null, "title", "t")
+        return true
+      }`,
+      { title: 'Dr' },
+    )
+    const { context, changes } = contextOf({}, [
+      ['given', ['one']],
+      ['kept', { deep: [1] }],
+    ])
+    expect(await task.run(context)).toEqual({ kind: 'next' })
+    expect(context.user).toMatchObject({ userID: 'ADA', groups: ['a', 'b'] })
+    expect(context.user.attributes.toObject()).toEqual({ title: ['Dr'] })
+    expect([...context.request]).toEqual([
+      ['kept', { deep: [1] }],
+      ['made', 'oneonboard'],
+    ])
+    expect(changes.map(([, change]) => change)).toEqual([
+      { subject: 'attribute', action: 'add', attribute: 'title', value: 't' },
+    ])
+  })
+
+  test('needs not name a type of Java to be one', async () => {
+    const task = await open('function doTask(user, request) { request.put("id", user.getUserID()); return false }')
+    const { context } = contextOf()
+    expect(await task.run(context)).toEqual({ kind: 'stop' })
+    expect([...context.request]).toEqual([['id', 'ada']])
+  })
+
+  test('cannot set what belongs to the engine, nor leave something else than a user', async () => {
+    const engine = await open('function doTask(user, request) { request.put("WORKFLOW_ID", "7"); return true }')
+    await expect(engine.run(contextOf().context)).rejects.toThrow(/belongs to the engine/)
+    const nameless = await open('function doTask(user, request) { user.setUserID(null); return true }')
+    await expect(nameless.run(contextOf().context)).rejects.toThrow(/userID/)
+  })
+})

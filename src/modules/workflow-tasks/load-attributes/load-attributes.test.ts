@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import type { Directory, DirectoryEntry, DirectorySearch } from '#identity/directory.ts'
+import type { DirectoryEntry, DirectorySearch, EntryDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { customTask, issuesOf, parseTasks, userAfter } from '#testing/workflow-fixture.ts'
 
@@ -9,7 +9,7 @@ const entry: DirectoryEntry = {
   attributes: Attributes.from({ givenName: ['Jen'], sn: ['Jackson'], admin: ['true'] }),
 }
 
-const directoryOf = (entries: readonly DirectoryEntry[], searches: DirectorySearch[] = []): Directory => ({
+const directoryOf = (entries: readonly DirectoryEntry[], searches: DirectorySearch[] = []): EntryDirectory => ({
   search: async (search) => {
     searches.push(search)
     return entries

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import type { Directory, DirectorySearch } from '#identity/directory.ts'
+import type { DirectorySearch, EntryDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { customTask, userAfter } from '#testing/workflow-fixture.ts'
 
-class OnePerson implements Directory {
+class OnePerson implements EntryDirectory {
   readonly searches: DirectorySearch[] = []
   readonly #copies: number
 

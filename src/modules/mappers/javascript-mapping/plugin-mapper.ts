@@ -1,0 +1,25 @@
+import { basename } from 'node:path'
+import { defineMapper } from '#sdk/mapper.ts'
+import { moduleFile } from '#sdk/plugin-code.ts'
+import { mappingLimits, openMappingFunction } from './mapping-function.ts'
+
+/** `module[,texts…]`: a mapper in a file. The texts are handed to its `init`. */
+export default defineMapper({
+  className: 'mappers.Plugin',
+  aliases: [],
+  prepare: (parameters, path, issues, context) => {
+    const [module = '', ...texts] = parameters.map((parameter) => parameter.trim())
+    if (module === '') {
+      issues.error(path, 'the mapper takes "module[,texts]", where module is a file with the function doMapping')
+      return undefined
+    }
+    const file = moduleFile(module, path, issues, context)
+    if (file === undefined) return undefined
+    const code = { inline: undefined, file, includes: [], folder: context.folder, config: {}, ...mappingLimits }
+    const name = `mapper "${basename(file)}"`
+    return {
+      reads: undefined,
+      create: (host) => openMappingFunction({ code, name, globals: { name: basename(file) }, init: [texts] }, host),
+    }
+  },
+})

@@ -1,0 +1,152 @@
+/**
+ * The part of a plug-in's process that runs a script in realms of its own. Like plugin-process.ts it is read, stripped
+ * of its types and handed to the process as a text, so it imports nothing but Node.js itself.
+ *
+ * There are two kinds of realms. One, for the life of the process, holds the runtime: the objects that scripts work
+ * with. Each call gets another one, new, in which the script is run from its beginning. Neither has anything of
+ * Node.js, and only texts pass between them and the process.
+ */
+import { randomUUID } from 'node:crypto'
+import { type Context, constants, createContext, Script, SourceTextModule } from 'node:vm'
+import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
+import type { PluginRealm } from '#protocols/plugin/plugin-messages.ts'
+
+interface Runtime {
+  furnish(global: object): void
+  load(load: () => unknown): string
+  call(load: () => unknown, name: string, args: string): string
+}
+
+interface Services {
+  log(level: string, message: string): void
+  audit(entry: object): void
+}
+
+export interface RealmOptions {
+  readonly realm: PluginRealm
+  /** The program of the thread that speaks HTTP. */
+  readonly httpProgram: string
+  readonly text: string
+  readonly url: string
+  readonly functions: readonly string[]
+  readonly settings: object
+  readonly timeoutMillis: number
+  log(level: string, message: string): void
+}
+
+const { stringify, parse } = JSON
+/** Of the time that a call may take, what is for HTTP: so the script learns that there is no answer. */
+const httpShare = 0.8
+const noCode = { codeGeneration: { strings: false, wasm: false } }
+
+/** The functions that the script has. They answer at once. */
+export async function openRealm(options: RealmOptions): Promise<Map<string, (...args: unknown[]) => unknown>> {
+  const { realm, text, url, functions, settings } = options
+  let services: Services = { log: options.log, audit: () => {} }
+  const http = httpThread(options.httpProgram)
+  dropWorkers()
+  let httpEnds = 0
+
+  function bridge(request: string, given: string): string {
+    try {
+      const value = parse(given)
+      if (request === 'http') return http(given, httpEnds)
+      if (request === 'random') return stringify(randomUUID())
+      if (request === 'log') services.log(String(value.level), String(value.message))
+      if (request === 'audit') services.audit(value)
+      return 'null'
+    } catch (error) {
+      return stringify({ failure: 'other', message: error instanceof Error ? error.message : 'failed' })
+    }
+  }
+
+  const open = await runtimeOf(realm)
+  const runtime = open(bridge, stringify({ ...settings, signatures: realm.signatures }))
+  const script = new Script(text, { filename: url })
+  const lookUp = functions.map((name) => `${name}: typeof ${name} === 'function' ? ${name} : undefined`).join(', ')
+  const functionsOf = new Script(`({ ${lookUp} })`)
+  const load = (): unknown => {
+    const context = newContext()
+    runtime.furnish(context)
+    script.runInContext(context)
+    return functionsOf.runInContext(context)
+  }
+
+  const called = (name: string, args: unknown[]): unknown => {
+    const own = args.find((arg) => typeof Object(arg).audit === 'function') as { log: Log; audit: Services['audit'] }
+    services = { log: own === undefined ? options.log : logTo(own.log), audit: own?.audit ?? (() => {}) }
+    httpEnds = Date.now() + options.timeoutMillis * httpShare
+    const outcome = parse(runtime.call(load, name, stringify(args)))
+    if (outcome.error !== undefined) throw thrownThere(outcome.error)
+    for (const [i, arg] of args.entries()) replace(arg, outcome.args?.[i])
+    return outcome.value
+  }
+
+  const loaded = parse(runtime.load(load))
+  if (loaded.error !== undefined) throw thrownThere(loaded.error)
+  return new Map((loaded.value as string[]).map((name) => [name, (...args: unknown[]) => called(name, args)]))
+}
+
+const thrownThere = (error: { message: string; stack?: string; code?: string }): Error =>
+  Object.assign(new Error(error.message), error)
+
+type Log = Record<string, (message: string) => void>
+
+const logTo = (log: Log) => (level: string, message: string) => log[level]?.(message)
+
+const newContext = (): Context => createContext(constants.DONT_CONTEXTIFY, noCode)
+
+/** The runtime's modules, linked in a realm of their own. */
+async function runtimeOf({ modules, entry }: PluginRealm): Promise<(bridge: unknown, settings: string) => Runtime> {
+  const context = newContext()
+  const linked = new Map<string, SourceTextModule>()
+  for (const { name, text } of modules) linked.set(name, new SourceTextModule(text, { context, identifier: name }))
+  const module = linked.get(entry)
+  if (module === undefined) throw new Error(`there is no module ${entry}`)
+  await module.link((specifier, from) => {
+    const { imports } = modules.find(({ name }) => name === from.identifier) ?? {}
+    const found = linked.get(imports?.[specifier] ?? '')
+    if (found === undefined) throw new Error(`${from.identifier} imports ${specifier}, which is not there`)
+    return found
+  })
+  await module.evaluate()
+  const { openRuntime } = module.namespace as { openRuntime: (bridge: unknown, settings: string) => Runtime }
+  return openRuntime
+}
+
+/** The argument takes what the function left in it; its own functions stay. */
+function replace(arg: unknown, after: unknown): void {
+  if (typeof arg !== 'object' || arg === null || Array.isArray(arg)) return
+  if (typeof after !== 'object' || after === null || stringify(arg) === stringify(after)) return
+  for (const key of Object.keys(arg)) {
+    if (typeof Reflect.get(arg, key) !== 'function') Reflect.deleteProperty(arg, key)
+  }
+  for (const [key, value] of Object.entries(after)) {
+    Object.defineProperty(arg, key, { value, writable: true, enumerable: true, configurable: true })
+  }
+}
+
+/** A thread has none of the limits of its process, so none but ours is ever started. */
+function dropWorkers(): void {
+  const drop: unknown = Reflect.get(process.permission ?? {}, 'drop')
+  if (typeof drop === 'function') drop.call(process.permission, 'worker')
+}
+
+/**
+ * Asks another thread and waits for its answer. When it says nothing in time it is taken for lost; the gateway's own
+ * limit on the call ends the process soon after.
+ */
+function httpThread(program: string): (request: string, ends: number) => string {
+  const signal = new Int32Array(new SharedArrayBuffer(4))
+  const { port1, port2 } = new MessageChannel()
+  const url = new URL(`data:text/javascript;base64,${Buffer.from(program).toString('base64')}`)
+  new Worker(url, { workerData: { port: port2, signal }, transferList: [port2] }).unref()
+  port1.unref()
+  return (request, ends) => {
+    Atomics.store(signal, 0, 0)
+    port1.postMessage({ request, ends })
+    Atomics.wait(signal, 0, 0, Math.max(0, ends - Date.now()) + 1000)
+    const answer = receiveMessageOnPort(port1)
+    return answer === undefined ? stringify({ failure: 'timeout', message: 'no answer in time' }) : answer.message
+  }
+}

@@ -1,0 +1,107 @@
+import { IllegalArgumentException } from './java-exception.ts'
+import { TextValue } from './java-key.ts'
+import { javaText, javaValue } from './java-value.ts'
+
+/** A byte[] of Java: its bytes have a sign. */
+export type Bytes = Int8Array
+
+/** Of a byte[] or an array of numbers. */
+export function bytesOf(value: unknown): Uint8Array {
+  if (value instanceof Int8Array) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+  if (typeof value !== 'object' || value === null || !('length' in value)) {
+    throw new IllegalArgumentException('bytes are needed')
+  }
+  return Uint8Array.from(value as ArrayLike<number>, (byte) => Number(byte) & 0xff)
+}
+
+export const signed = (bytes: ArrayLike<number>): Bytes => Int8Array.from(bytes)
+
+/** java.nio.charset.Charset. */
+export class Charset extends TextValue {
+  readonly #name: string
+
+  constructor(name: string) {
+    super()
+    this.#name = name
+  }
+
+  override toString(): string {
+    return this.#name
+  }
+}
+
+export const StandardCharsets = {
+  UTF_8: new Charset('UTF-8'),
+  ISO_8859_1: new Charset('ISO-8859-1'),
+  US_ASCII: new Charset('US-ASCII'),
+}
+
+export function encodeText(text: string, charset?: unknown): Uint8Array {
+  if (charsetName(charset) === 'UTF-8') return encodeUtf8(text)
+  const limit = charsetName(charset) === 'US-ASCII' ? 0x7f : 0xff
+  return Uint8Array.from(text, (letter) => ((letter.codePointAt(0) ?? 0) > limit ? 63 : (letter.codePointAt(0) ?? 0)))
+}
+
+export function decodeText(bytes: Uint8Array, charset?: unknown): string {
+  if (charsetName(charset) === 'UTF-8') return decodeUtf8(bytes)
+  const parts: string[] = []
+  for (const byte of bytes) parts.push(String.fromCharCode(byte))
+  return parts.join('')
+}
+
+/** Throws for a charset that is not served, as Java does for one it does not know. */
+export function charsetName(charset: unknown): string {
+  const name =
+    javaValue(charset) === null
+      ? 'UTF-8'
+      : javaText(charset)
+          .toUpperCase()
+          .replace(/^UTF8$/, 'UTF-8')
+  if (['UTF-8', 'ISO-8859-1', 'US-ASCII'].includes(name)) return name
+  throw new IllegalArgumentException(`the charset ${name} is not served`)
+}
+
+/** Half of a surrogate pair becomes a question mark, as in Java. */
+function encodeUtf8(text: string): Uint8Array {
+  const bytes: number[] = []
+  for (const letter of text) {
+    const point = letter.codePointAt(0) ?? 0
+    const code = point >= 0xd800 && point <= 0xdfff ? 63 : point
+    if (code < 0x80) bytes.push(code)
+    else if (code < 0x800) bytes.push(0xc0 | (code >> 6), 0x80 | (code & 63))
+    else if (code < 0x10000) bytes.push(0xe0 | (code >> 12), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63))
+    else bytes.push(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63))
+  }
+  return Uint8Array.from(bytes)
+}
+
+/** What is not UTF-8 becomes U+FFFD. */
+function decodeUtf8(bytes: Uint8Array): string {
+  const parts: string[] = []
+  for (let i = 0; i < bytes.length; ) {
+    const first = bytes[i] ?? 0
+    const more = first < 0x80 ? 0 : first >= 0xc2 && first < 0xe0 ? 1 : first >= 0xe0 && first < 0xf0 ? 2 : 3
+    const [lowest = 0, mask = 0] =
+      [
+        [0, 0x7f],
+        [0x80, 0x1f],
+        [0x800, 0x0f],
+        [0x10000, 0x07],
+      ][more] ?? []
+    let code = first & mask
+    let valid = first < 0x80 || (first >= 0xc2 && first < 0xf5)
+    let taken = 1
+    for (let n = 0; valid && n < more; n++) {
+      const next = bytes[i + taken] ?? 0
+      if ((next & 0xc0) !== 0x80) valid = false
+      else {
+        code = (code << 6) | (next & 63)
+        taken++
+      }
+    }
+    const isScalar = code >= lowest && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff)
+    parts.push(valid && isScalar ? String.fromCodePoint(code) : '\ufffd')
+    i += taken
+  }
+  return parts.join('')
+}

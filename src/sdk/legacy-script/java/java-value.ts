@@ -1,0 +1,39 @@
+import { IllegalArgumentException, NullPointerException } from './java-exception.ts'
+
+/** What Java gets of a value of JavaScript: null for undefined, and texts rather than objects that hold one. */
+export function javaValue(value: unknown): unknown {
+  if (value === undefined) return null
+  return value instanceof String || value instanceof Number || value instanceof Boolean ? value.valueOf() : value
+}
+
+/** As `String.valueOf` of Java. */
+export function javaText(value: unknown): string {
+  const plain = javaValue(value)
+  return plain === null ? 'null' : typeof plain === 'symbol' ? 'symbol' : `${plain}`
+}
+
+/** A parameter of type String: null stays null. */
+export const optionalText = (value: unknown): string | null => (javaValue(value) === null ? null : javaText(value))
+
+/** The items of a collection of Java, or of an array or another iterable of JavaScript. */
+export function itemsOf(collection: unknown): unknown[] {
+  if (collection === null || collection === undefined) throw new NullPointerException('the collection is null')
+  if (typeof collection === 'object' && Symbol.iterator in collection) {
+    return Array.from(collection as Iterable<unknown>, javaValue)
+  }
+  throw new IllegalArgumentException('a collection is needed')
+}
+
+/** As `equals` of Java: the same value, the same object, or an object that says so. */
+export function javaEquals(one: unknown, other: unknown): boolean {
+  const [a, b] = [javaValue(one), javaValue(other)]
+  if (a === b) return true
+  if (typeof a !== 'object' || a === null || !('equals' in a) || typeof a.equals !== 'function') return false
+  return a.equals(b) === true
+}
+
+/** A function of JavaScript in the place of a functional interface. */
+export function javaFunction(value: unknown): (...args: unknown[]) => unknown {
+  if (typeof value !== 'function') throw new IllegalArgumentException('a function is needed')
+  return value as (...args: unknown[]) => unknown
+}

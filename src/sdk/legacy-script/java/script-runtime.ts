@@ -1,0 +1,111 @@
+import { type Bridge, connectBridge } from './bridge.ts'
+import { freezeRealm } from './freeze-realm.ts'
+import { HashMap } from './hash-map.ts'
+import { JavaException } from './java-exception.ts'
+import { scriptGlobals } from './java-global.ts'
+import { javaTypes, namelessTypes } from './java-types.ts'
+import { ConfigManager, WorkflowTask } from './provisioning-engine.ts'
+import { javaArgument, plainData, type ScriptParameter } from './script-value.ts'
+import { provideTextDecoder } from './text-decoder.ts'
+
+export interface ScriptSettings {
+  /** What each function is given; one that is not listed gets the gateway's own arguments as they are. */
+  readonly signatures: Readonly<Record<string, readonly ScriptParameter[]>>
+  readonly name: string
+  readonly hasTask: boolean
+}
+
+type Outcome = { readonly value?: unknown; readonly args?: unknown[] } | { readonly error: ThrownText }
+
+interface ThrownText {
+  readonly message: string
+  readonly stack?: string
+  readonly code?: string
+}
+
+const maxTextLength = 8192
+
+/** The one object of this realm that the process around it holds. Texts go in and out. */
+export function openRuntime(bridge: Bridge, settingsText: string) {
+  connectBridge(bridge)
+  provideTextDecoder()
+  const settings = JSON.parse(settingsText) as ScriptSettings
+  const state = new HashMap({ name: settings.name })
+  state.put('cfgMgr', new ConfigManager())
+  const globals = { ...scriptGlobals(), state, ...(settings.hasTask ? { task: new WorkflowTask() } : {}) }
+  freezeRealm([...javaTypes.values(), ...namelessTypes.values(), ...Object.values(globals)])
+
+  return {
+    /** Gives a new global object of a script what it finds around it. */
+    furnish(global: object): void {
+      for (const [name, value] of Object.entries(globals)) {
+        Object.defineProperty(global, name, { value, writable: true, enumerable: false, configurable: true })
+      }
+    },
+    /** Loads the script by `load`, which gives its functions, and calls one of them. Never throws. */
+    call(load: () => Readonly<Record<string, unknown>>, name: string, argsText: string): string {
+      return JSON.stringify(outcomeOf(load, name, JSON.parse(argsText) as unknown[], settings))
+    },
+    /** The names of the functions there are; what is thrown is told instead. */
+    load(load: () => Readonly<Record<string, unknown>>): string {
+      try {
+        const found = load()
+        return JSON.stringify({ value: Object.keys(found).filter((name) => typeof found[name] === 'function') })
+      } catch (thrown) {
+        return JSON.stringify({ error: describe(thrown) })
+      }
+    },
+  }
+}
+
+function outcomeOf(
+  load: () => Readonly<Record<string, unknown>>,
+  name: string,
+  args: unknown[],
+  { signatures }: ScriptSettings,
+): Outcome {
+  try {
+    const called = load()[name]
+    if (typeof called !== 'function') throw new JavaException(`there is no function ${name}`)
+    const parameters = signatures[name] ?? args.map((_, from): ScriptParameter => ({ kind: 'value', from }))
+    const given = parameters.map((parameter) => javaArgument(parameter, args))
+    const value = plainData(called(...given))
+    return { value, args: argumentsAfter(parameters, given, args) }
+  } catch (thrown) {
+    return { error: describe(thrown) }
+  }
+}
+
+/** The gateway's arguments as the function left them: users and requests may have been changed. */
+function argumentsAfter(parameters: readonly ScriptParameter[], given: readonly unknown[], args: unknown[]): unknown[] {
+  const after = [...args]
+  for (const [i, { kind, from }] of parameters.entries()) {
+    if (from !== undefined && (kind === 'user' || kind === 'taskRequest')) after[from] = plainData(given[i])
+  }
+  return after
+}
+
+function describe(thrown: unknown): ThrownText {
+  try {
+    if (typeof thrown !== 'object' || thrown === null)
+      return { message: `threw ${String(thrown)}`.slice(0, maxTextLength) }
+    const { message, stack, code, status } = thrown as Record<string, unknown>
+    const word = code ?? status
+    const told =
+      thrown instanceof JavaException ? thrown.toString() : typeof message === 'string' ? message : 'threw an object'
+    return {
+      message: told.slice(0, maxTextLength),
+      ...(typeof stack === 'string' ? { stack: ownFrames(stack) } : {}),
+      ...(typeof word === 'string' ? { code: word.slice(0, maxTextLength) } : {}),
+    }
+  } catch {
+    return { message: 'threw something that cannot be described' }
+  }
+}
+
+/** Down to where the script was called. */
+const ownFrames = (stack: string): string =>
+  stack
+    .split(/\n.*(?:outcomeOf|realm-process|data:)/, 1)
+    .join('')
+    .slice(0, maxTextLength)

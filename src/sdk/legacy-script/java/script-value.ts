@@ -1,0 +1,169 @@
+import { ArrayList } from './array-list.ts'
+import { Attribute } from './attribute.ts'
+import { AuthInfo } from './auth-info.ts'
+import { JavaCollection } from './collection.ts'
+import { Group } from './group.ts'
+import { HashMap } from './hash-map.ts'
+import { HashSet } from './hash-set.ts'
+import { JavaEnum } from './java-enum.ts'
+import { IllegalStateException } from './java-exception.ts'
+import { TextValue } from './java-key.ts'
+import { javaText, javaValue } from './java-value.ts'
+import { ConfigManager, Workflow, WorkflowTask } from './provisioning-engine.ts'
+import { StringBuffer } from './string-buffer.ts'
+import { User } from './user.ts'
+
+/** What a parameter of a function is made of: the gateway's own arguments, by their place. */
+export interface ScriptParameter {
+  readonly kind:
+    | 'value'
+    | 'user'
+    | 'set'
+    | 'texts'
+    | 'attributes'
+    | 'textMap'
+    | 'request'
+    | 'taskRequest'
+    | 'requestor'
+    | 'subject'
+    | 'manager'
+    | 'task'
+  readonly from?: number
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const maxDepth = 20
+
+/** An argument of Java from plain ones. */
+export function javaArgument({ kind, from = -1 }: ScriptParameter, args: readonly unknown[]): unknown {
+  const plain = args[from]
+  const fields = fieldsOf(plain)
+  switch (kind) {
+    case 'value':
+      return javaValue(plain)
+    case 'user':
+      return javaUser(fields)
+    case 'set':
+      return new HashSet(plain ?? [])
+    case 'texts':
+      return [...((plain ?? []) as unknown[])]
+    case 'attributes':
+      return attributeMap(fields)
+    case 'textMap':
+      return new HashMap(Object.fromEntries(Object.entries(fields).map(([name, values]) => [name, firstOf(values)])))
+    case 'request':
+      return requestMap(fieldsOf(fields['params']), fields['workflow'])
+    case 'taskRequest':
+      return requestMap(fields, fieldsOf(args[from + 1])['workflow'])
+    case 'requestor':
+      return new User(fields['requestor'])
+    case 'subject':
+      return new AuthInfo(fields['dn'], fields['chain'], fields['level'], attributeMap(fieldsOf(fields['attributes'])))
+    case 'manager':
+      return new ConfigManager()
+    case 'task':
+      return new WorkflowTask()
+  }
+}
+
+function javaUser(fields: Fields): User {
+  const user = new User(fields['userID'])
+  for (const [name, values] of Object.entries(fieldsOf(fields['attributes']))) {
+    user.getAttribs().put(name, new Attribute(name, values))
+  }
+  user.getGroups().addAll(fields['groups'] ?? [])
+  if (fields['password'] !== undefined) user.setPassword(fields['password'])
+  if (fields['requestReason'] !== undefined) user.setRequestReason(fields['requestReason'])
+  return user
+}
+
+function attributeMap(fields: Fields): HashMap {
+  const map = new HashMap()
+  for (const [name, values] of Object.entries(fields)) map.put(name, new Attribute(name, values))
+  return map
+}
+
+function requestMap(params: Fields, workflow: unknown): HashMap {
+  const map = new HashMap()
+  for (const [name, value] of Object.entries(params)) map.put(name, javaData(value))
+  const { id, name } = fieldsOf(workflow)
+  map.put('WORKFLOW', new Workflow(javaText(id), javaText(name)))
+  return map
+}
+
+function javaData(value: unknown): unknown {
+  if (Array.isArray(value)) return new ArrayList(value.map(javaData))
+  if (typeof value !== 'object' || value === null) return value
+  const map = new HashMap()
+  for (const [name, field] of Object.entries(value)) map.put(name, javaData(field))
+  return map
+}
+
+/** Data as the gateway reads it. What is not data is left out; undefined where nothing is left. */
+export function plainData(value: unknown, depth = 0): unknown {
+  const plain = javaValue(value)
+  if (depth > maxDepth) throw new IllegalStateException('the answer goes too deep')
+  if (plain === null || typeof plain === 'string' || typeof plain === 'boolean') return plain
+  if (typeof plain === 'number') return Number.isFinite(plain) ? plain : null
+  if (typeof plain === 'bigint') return `${plain}`
+  if (typeof plain !== 'object') return undefined
+  if (plain instanceof User) return plainUser(plain)
+  if (plain instanceof Group) return plainGroup(plain)
+  if (plain instanceof Attribute) return { name: plain.getName(), values: texts(plain.getValues()) }
+  if (plain instanceof TextValue || plain instanceof StringBuffer || plain instanceof JavaEnum) return plain.toString()
+  if (plain instanceof Workflow || plain instanceof ConfigManager || plain instanceof WorkflowTask) return undefined
+  if (plain instanceof HashMap) return plainFields(plain, depth)
+  if (plain instanceof JavaCollection || Array.isArray(plain) || plain instanceof Int8Array) {
+    return Array.from(plain as Iterable<unknown>, (item) => plainData(item, depth + 1) ?? null)
+  }
+  if ('then' in plain && typeof plain.then === 'function') {
+    throw new IllegalStateException('the answer is a promise; a legacy script answers at once')
+  }
+  return plainFields(Object.entries(plain), depth)
+}
+
+function plainFields(entries: Iterable<readonly [unknown, unknown]>, depth: number): object {
+  const fields: Record<string, unknown> = Object.create(null)
+  for (const [name, field] of entries) {
+    const data = plainData(field, depth + 1)
+    if (data !== undefined) fields[javaText(name)] = data
+  }
+  return fields
+}
+
+function plainUser(user: User): object {
+  const reason = user.getRequestReason()
+  return {
+    userID: user.getUserID(),
+    attributes: plainAttributes(user.getAttribs()),
+    groups: texts(user.getGroups()),
+    ...(reason === '' ? {} : { requestReason: reason }),
+  }
+}
+
+function plainGroup(group: Group): object {
+  const [id, description] = [group.getId(), group.getDescription()]
+  return {
+    name: group.getName(),
+    members: texts(group.getMembers()),
+    attributes: plainAttributes(group.getAttributes()),
+    ...(id === null ? {} : { id }),
+    ...(description === null || description === '' ? {} : { description }),
+  }
+}
+
+function plainAttributes(attributes: HashMap): object {
+  const plain: Record<string, unknown> = Object.create(null)
+  for (const [name, attribute] of attributes) {
+    const values = attribute instanceof Attribute ? attribute.getValues() : new ArrayList(attribute)
+    if (values.size() > 0) plain[javaText(name)] = texts(values)
+  }
+  return plain
+}
+
+const texts = (items: ArrayList): unknown[] => items.toArray().map((item) => (item === null ? null : javaText(item)))
+
+const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {})
+
+const firstOf = (values: unknown): unknown => (Array.isArray(values) ? (values[0] ?? null) : values)
