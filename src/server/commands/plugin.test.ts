@@ -1,8 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { catalog } from '#catalog/catalog.ts'
+import { loadConfiguration } from '#config/load.ts'
+import { formatIssue } from '#config/located-issue.ts'
 import { pluginCommand } from '#server/commands/plugin.ts'
 
 async function run(...args: string[]) {
@@ -12,44 +15,90 @@ async function run(...args: string[]) {
   return { code, out, errors }
 }
 
-test('a new target passes its own test, and is not overwritten', async () => {
-  const dir = join(mkdtempSync(join(tmpdir(), 'plugin-command-')), 'made', 'here')
-  const made = await run('new', 'target', 'my-crm', '--dir', dir)
-  expect(made.code).toBe(0)
-  const folder = join(dir, 'my-crm')
-  expect(readdirSync(folder).sort()).toEqual(['README.md', 'target.js', 'target.test.js', 'target.yaml'])
-  expect(readFileSync(join(folder, 'target.yaml'), 'utf8')).toContain('name: my-crm')
-  const tested = spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', '--test'], {
-    cwd: folder,
-    env: {},
-    encoding: 'utf8',
-    timeout: 60_000,
-  })
-  expect(tested.stdout).toContain('my-crm: create, find, change, delete')
-  expect(tested.stdout).toMatch(/fail 0/)
-  expect(tested.status).toBe(0)
-  const byCommand = await run('test', folder)
-  expect(byCommand.code).toBe(0)
-  expect(byCommand.out.join('\n')).toMatch(/fail 0/)
+const emptyFolder = (): string => mkdtempSync(join(tmpdir(), 'plugin-command-'))
 
-  const before = readFileSync(join(folder, 'target.js'), 'utf8')
-  const again = await run('new', 'target', 'my-crm', '--dir', dir)
-  expect(again.code).toBe(1)
-  expect(again.errors[0]).toMatch(/EEXIST/)
-  expect(readFileSync(join(folder, 'target.js'), 'utf8')).toBe(before)
-}, 120_000)
+const kinds = [
+  ['target', 'create, find, change, delete'],
+  ['task', 'a person without a mail address is given one'],
+  ['mapper', 'the first letters of the names'],
+  ['filter', 'greets the caller'],
+  ['mechanism', 'the owner of a key is the caller'],
+] as const
+
+test.each(kinds)(
+  'a new %s passes its own tests, its configuration is in order, and it is not overwritten',
+  async (kind, title) => {
+    const dir = join(emptyFolder(), "it's", 'made $& here')
+    const made = await run('new', kind, 'my-own', '--dir', dir)
+    const folder = join(dir, 'my-own')
+    const files = [`${kind}.ts`, `${kind}.test.ts`, `${kind}.yaml`, 'README.md', 'types.ts']
+    expect(made).toEqual({
+      code: 0,
+      out: [`made ${folder} with ${files.join(', ')}`, `next: gatehouse plugin test ${folder}`],
+      errors: [],
+    })
+    expect(readdirSync(folder).sort()).toEqual([...files].sort())
+    const texts = files.map((file) => readFileSync(join(folder, file), 'utf8'))
+    expect(texts[2]).toContain('name: my-own')
+    expect(texts.join('')).not.toContain(`plugin-${kind}`)
+    expect(texts[0]).toContain("from './types.ts'")
+
+    const { issues } = await loadConfiguration({ folder, catalog, environment: {}, strictSecrets: true })
+    expect(issues.map(formatIssue)).toEqual([])
+
+    const tested = spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', '--test'], {
+      cwd: folder,
+      env: {},
+      encoding: 'utf8',
+      timeout: 60_000,
+    })
+    expect(tested.stdout).toContain(`my-own: ${title}`)
+    expect(tested.stdout).toMatch(/fail 0/)
+    expect(tested.status).toBe(0)
+
+    const again = await run('new', kind, 'my-own', '--dir', dir)
+    expect(again.code).toBe(1)
+    expect(again.errors).toEqual([`gatehouse: ${folder} is there already, and stays as it is`])
+    expect(files.map((file) => readFileSync(join(folder, file), 'utf8'))).toEqual(texts)
+  },
+  120_000,
+)
+
+test('the tests of a folder are run, and one that fails is told', async () => {
+  const dir = emptyFolder()
+  await run('new', 'mapper', 'initials', '--dir', dir)
+  const folder = join(dir, 'initials')
+  const passed = await run('test', folder)
+  expect(passed.out.join('\n')).toMatch(/fail 0/)
+  expect(passed.code).toBe(0)
+  const file = join(folder, 'mapper.ts')
+  writeFileSync(file, readFileSync(file, 'utf8').replace('.toUpperCase()', ''))
+  const failed = await run('test', folder)
+  expect(failed.out.join('\n')).toMatch(/fail [1-9]/)
+  expect(failed.code).toBe(1)
+}, 60_000)
 
 test.each([
   [['new', 'target', '../escape'], /no name for a target/],
-  [['new', 'target', 'Upper'], /no name for a target/],
+  [['new', 'filter', 'Upper'], /no name for a filter/],
+  [['new', 'mechanism', ''], /no name for a mechanism/],
+  [['new', 'task', 'a/b'], /no name for a task/],
   [['new', 'target'], /1 more argument needed/],
-  [['new', 'filter', 'x'], /a new plug-in is a "target"/],
+  [['new', 'job', 'x'], /a new plug-in is one of target, task, mapper, filter, mechanism, not a "job"/],
+  [['new', '../target', 'x'], /a new plug-in is one of/],
   [['old', 'target', 'x'], /unknown action/],
   [['new', 'target', 'x', '--wrong'], /--wrong/],
 ])('wrong usage: %j', async (args, message) => {
   const { code, errors } = await run(...args)
   expect(code).toBe(2)
   expect(errors[0]).toMatch(message)
+})
+
+test('what is in the way is left alone', async () => {
+  const dir = emptyFolder()
+  mkdirSync(join(dir, 'taken'))
+  expect((await run('new', 'task', 'taken', '--dir', dir)).code).toBe(1)
+  expect(readdirSync(join(dir, 'taken'))).toEqual([])
 })
 
 test.each(['nowhere', 'docs'])('nothing to test in %s is no success', async (folder) => {

@@ -1,20 +1,34 @@
 // A target that keeps its users in memory, as a start for one that talks to your own system: replace what touches
 // `users` by calls to it. Every function may be async. Each is explained in docs/guides/writing-a-target.md.
+import type {
+  PluginConfig,
+  PluginFilter,
+  PluginGroup,
+  PluginTargetRequest,
+  PluginUser,
+} from '../../src/sdk/plugin-types.ts'
 
-/** userID -> { userID, attributes: Map(name -> values), groups: Set(name) } */
-const users = new Map()
-
-/** Parameters of the YAML come as { name: ['value', …] }. What is thrown here refuses the configuration. */
-export function init(config, name) {
-  for (const login of config.user ?? []) users.set(login, { userID: login, attributes: new Map(), groups: new Set() })
+interface StoredUser {
+  userID: string
+  attributes: Map<string, string[]>
+  groups: Set<string>
 }
 
-export function findUser(userID, attributes, request) {
+const users = new Map<string, StoredUser>()
+
+/** Parameters of the YAML come as { name: ['value', …] }. What is thrown here refuses the configuration. */
+export function init(config: PluginConfig, _name: string): void {
+  for (const login of config['user'] ?? []) {
+    users.set(login, { userID: login, attributes: new Map(), groups: new Set() })
+  }
+}
+
+export function findUser(userID: string, _attributes: string[], _request: PluginTargetRequest): PluginUser | null {
   return plain(users.get(userID))
 }
 
 /** Only called for a user that findUser did not find. */
-export function createUser(user, attributes, request) {
+export function createUser(user: PluginUser, _attributes: string[], request: PluginTargetRequest): void {
   users.set(user.userID, {
     userID: user.userID,
     attributes: new Map(Object.entries(user.attributes)),
@@ -23,10 +37,10 @@ export function createUser(user, attributes, request) {
   request.log('user created', { userID: user.userID })
 }
 
-/** Touches the listed attributes only. With addOnly, nothing is taken away. */
-export function syncUser(user, addOnly, attributes, request) {
+/** Only called for a user that findUser found. Touches the listed attributes only. With addOnly, nothing is taken away. */
+export function syncUser(user: PluginUser, addOnly: boolean, attributes: string[]): void {
   const stored = users.get(user.userID)
-  if (stored === undefined) return createUser(user, attributes, request)
+  if (stored === undefined) throw new Error(`there is no user ${user.userID}`)
   const given = new Map(Object.entries(user.attributes))
   for (const name of attributes) {
     const wanted = given.get(name) ?? []
@@ -38,42 +52,44 @@ export function syncUser(user, addOnly, attributes, request) {
 }
 
 /** Optional: with it, logins can be changed. Only called for a user that is there, and a new login that is free. */
-export function renameUser(userID, newUserID, request) {
+export function renameUser(userID: string, newUserID: string, _request: PluginTargetRequest): void {
   const stored = users.get(userID)
+  if (stored === undefined) return
   users.delete(userID)
   users.set(newUserID, { ...stored, userID: newUserID })
 }
 
 /** Only called for a user that findUser found. */
-export function deleteUser(user, request) {
+export function deleteUser(user: PluginUser, _request: PluginTargetRequest): void {
   users.delete(user.userID)
 }
 
-export const lookupUserByLogin = (login) => plain(users.get(login))
-export const lookupUserById = (id) => plain(users.get(id))
+export const lookupUserByLogin = (login: string): PluginUser | null => plain(users.get(login))
+export const lookupUserById = (id: string): PluginUser | null => plain(users.get(id))
 
 /** May return more than was asked for: the gateway filters and pages. */
-export const searchUsers = (filterText, filter) => Array.from(users.values(), plain)
+export const searchUsers = (_filterText: string, _filter: PluginFilter) => Array.from(users.values(), plain)
 
-export function searchGroups(filterText, filter) {
+export function searchGroups(_filterText?: string, _filter?: PluginFilter): PluginGroup[] {
   const names = new Set(Array.from(users.values()).flatMap((user) => [...user.groups]))
   return Array.from(names, group)
 }
 
-export const lookupGroupByName = (name) => searchGroups().find((found) => found.name === name) ?? null
-export const lookupGroupById = (id) => lookupGroupByName(id)
+export const lookupGroupByName = (name: string): PluginGroup | null =>
+  searchGroups().find((found) => found.name === name) ?? null
+export const lookupGroupById = (id: string): PluginGroup | null => lookupGroupByName(id)
 
 /** Called once at the end; close connections here. */
-export function shutdown() {
+export function shutdown(): void {
   users.clear()
 }
 
-function plain(user) {
+function plain(user: StoredUser | undefined): PluginUser | null {
   if (user === undefined) return null
   return { userID: user.userID, attributes: Object.fromEntries(user.attributes), groups: [...user.groups] }
 }
 
-function group(name) {
+function group(name: string): PluginGroup {
   const members = Array.from(users.values()).filter((user) => user.groups.has(name))
   return { id: name, name, members: members.map((user) => user.userID) }
 }

@@ -1,0 +1,192 @@
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import { toTexts } from '#identity/mapping/mapped-value.ts'
+import type { Subject } from '#identity/subject.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { openPluginMechanism } from '#modules/auth-mechanisms/plugin/plugin-mechanism.ts'
+import { openPluginFilter } from '#modules/filters/plugin/plugin-filter.ts'
+import { mappingLimits, openMappingFunction } from '#modules/mappers/javascript-mapping/mapping-function.ts'
+import { openJavaScriptTask } from '#modules/workflow-tasks/javascript-task/javascript-task.ts'
+import type { GatewayRequest } from '#sdk/http.ts'
+import type { PluginCode } from '#sdk/plugin-code.ts'
+import type { PluginAttributes, PluginSubject } from '#sdk/plugin-types.ts'
+import type { TargetChange } from '#sdk/target.ts'
+import type { RequestMap, WorkflowUser } from '#sdk/workflow-task.ts'
+
+/** Runs plug-ins that are not in any configuration yet as the gateway would run them: what their authors' tests use. */
+
+export interface TrialOptions {
+  /** The file with the plug-in's code. */
+  readonly module: URL
+  /** What `init` is given. */
+  readonly parameters?: Readonly<Record<string, readonly string[]>>
+  readonly timeoutMillis?: number
+}
+
+export interface TrialUser {
+  readonly userID: string
+  readonly attributes?: Readonly<Record<string, readonly string[]>>
+  readonly groups?: readonly string[]
+}
+
+export interface TrialRequest {
+  readonly method?: string
+  readonly url?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Buffer
+}
+
+export async function tryTask(options: TrialOptions) {
+  const task = await openJavaScriptTask(codeOf(options), host)
+  return {
+    /** What became of the user and the request, whether the workflow goes on, and what was audited. */
+    async run(given: TrialUser, params: Readonly<Record<string, unknown>> = {}) {
+      const user: WorkflowUser = { ...userOf(given), keepGroups: false }
+      const request: RequestMap = new Map(Object.entries(params))
+      const audited: TargetChange[] = []
+      const { kind } = await task.run({
+        user,
+        request,
+        workflow: { id: 'trial', name: 'trial' },
+        requestor: 'trial',
+        log: silentLogger,
+        effects: { mail: unused, start: unused, grant: unused },
+        forTarget: () => ({
+          workflow: { id: 'trial', name: 'trial' },
+          requestor: 'trial',
+          params: Object.fromEntries(request),
+          idempotencyKey: 'trial',
+          log: silentLogger,
+          audit: (change) => void audited.push(change),
+        }),
+      })
+      const { userID, attributes, groups } = user
+      return {
+        goesOn: kind === 'next',
+        user: { userID, attributes: { ...attributes.toObject() }, groups },
+        request: Object.fromEntries(request),
+        audited,
+      }
+    },
+    close: async () => task.close?.(),
+  }
+}
+
+/** `texts` are those behind the module in the expression. */
+export async function tryMapper({ module, texts = [] }: { readonly module: URL; readonly texts?: readonly string[] }) {
+  const code = { ...codeOf({ module }), ...mappingLimits }
+  const mapper = await openMappingFunction({ code, name: 'mapper', globals: { name: 'trial' }, init: [texts] }, host)
+  return {
+    async map(given: TrialUser, attribute: string): Promise<readonly string[]> {
+      const { userID, attributes, groups } = userOf(given)
+      const source = { values: (name: string) => attributes.values(name), names: () => attributes.names() }
+      return toTexts(await mapper.map({ userID, groups, ...source }, attribute))
+    },
+    close: async () => mapper.close?.(),
+  }
+}
+
+export async function tryFilter(options: TrialOptions) {
+  const filter = await openPluginFilter({ code: codeOf(options), maxBodyBytes: trialBodyBytes }, host)
+  return {
+    /** `passedOn` tells whether the filter left the answer to the next one, which answers 404 here. */
+    async handle(given: TrialRequest, caller: TrialUser = { userID: 'trial' }) {
+      const request = requestOf(given)
+      let passedOn = false
+      const exchange = { request, application: 'trial', mount: '', pathInfo: request.path, subject: subjectOf(caller) }
+      const { status, headers, body } = await filter.handle(exchange, async () => {
+        passedOn = true
+        return { status: 404, headers: {} }
+      })
+      return { passedOn, status, headers: { ...headers }, body: String(body ?? '') }
+    },
+    close: async () => filter.close?.(),
+  }
+}
+
+export interface TrialOutcome {
+  readonly subject?: Pick<PluginSubject, 'dn' | 'uid'> & { readonly attributes: PluginAttributes }
+  readonly refused?: string
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export async function tryMechanism(options: TrialOptions) {
+  const link = { uidAttr: 'uid', noMatchOU: 'trial', objectClass: 'inetOrgPerson', lookup: undefined }
+  const config = { code: codeOf(options), link, maxBodyBytes: trialBodyBytes }
+  const mechanism = await openPluginMechanism(config, host)
+  return {
+    async authenticate(given: TrialRequest): Promise<TrialOutcome> {
+      const outcome = await mechanism.begin({ request: requestOf(given), subject: undefined, root })
+      if (outcome.kind === 'rejected') {
+        return { refused: outcome.reason, status: outcome.status ?? 401, headers: { ...outcome.headers } }
+      }
+      if (outcome.kind !== 'authenticated') throw new Error(`the outcome is "${outcome.kind}"`)
+      const { dn, uid, attributes } = outcome.subject
+      return { subject: { dn: dn.toString(), uid, attributes: { ...attributes.toObject() } } }
+    },
+    close: async () => mechanism.close?.(),
+  }
+}
+
+const root = 'o=Tremolo'
+const trialBodyBytes = 1024 * 1024
+const unused = (): void => {}
+
+const noDirectory = async (): Promise<never> => {
+  throw new GatewayError('NOT_SUPPORTED', 'there is no directory in a trial')
+}
+
+const host = {
+  name: 'trial',
+  log: silentLogger,
+  javaScript: () => undefined,
+  directory: { search: noDirectory, page: noDirectory, isMember: noDirectory, bind: noDirectory },
+}
+
+function codeOf({ module, parameters = {}, timeoutMillis = 10_000 }: TrialOptions): PluginCode {
+  const file = fileURLToPath(module)
+  return {
+    inline: undefined,
+    file,
+    includes: [],
+    folder: dirname(file),
+    timeoutMillis,
+    memoryMegabytes: 64,
+    config: parameters,
+  }
+}
+
+const userOf = ({ userID, attributes = {}, groups = [] }: TrialUser) => ({
+  userID,
+  attributes: Attributes.from(attributes),
+  groups: [...groups],
+})
+
+function subjectOf(caller: TrialUser): Subject {
+  const { userID, attributes } = userOf(caller)
+  return { dn: Dn.parse(root).child('uid', userID), uid: userID, attributes, level: 20, chain: 'trial' }
+}
+
+function requestOf({ method = 'GET', url = '/', headers = {}, body = '' }: TrialRequest): GatewayRequest {
+  const address = new URL(url, 'http://localhost')
+  return {
+    id: 'trial',
+    method,
+    origin: address.origin,
+    host: address.hostname,
+    path: address.pathname,
+    query: address.searchParams,
+    headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+    remoteAddress: '127.0.0.1',
+    signal: new AbortController().signal,
+    async body(limit = trialBodyBytes) {
+      const bytes = Buffer.from(body)
+      if (bytes.length > limit) throw new GatewayError('BODY_TOO_LARGE', `the body has more than ${limit} bytes`)
+      return bytes
+    },
+  }
+}
