@@ -4,6 +4,7 @@ import { createRegistry } from '#kernel/registry.ts'
 import { defineAuthMechanism } from '#sdk/auth-mechanism.ts'
 import { defineAuthorization } from '#sdk/authorization.ts'
 import type { Catalog } from '#sdk/catalog.ts'
+import { defineDirectoryInsert } from '#sdk/directory-insert.ts'
 import { defineFilter } from '#sdk/filter.ts'
 import { noFlow, type TaskFlow } from '#sdk/flow.ts'
 import { defineJob } from '#sdk/job.ts'
@@ -48,6 +49,15 @@ const gateway = defineFilter({
     target: read.lookupTarget,
     given: ['login'],
   }),
+  create: neverRun,
+})
+
+const placeParameters = { target: text({ about: 'The target.', reference: 'target' }) }
+
+const place = defineDirectoryInsert({
+  className: 'directory.Place',
+  parameters: placeParameters,
+  parse: (params, issues, context) => readParameters(placeParameters, params, issues, context),
   create: neverRun,
 })
 
@@ -231,6 +241,7 @@ export const fakeCatalog: Catalog = {
   mappers: createRegistry('mapper', [upper]),
   notifiers: createRegistry('notifier', [notice]),
   targets: createRegistry('target', [memory]),
+  directoryInserts: createRegistry('directory insert', [place]),
   customTasks: createRegistry('custom task', [print]),
   tasks: new Map([...tasks, customTask].map((task) => [task.taskType, task])),
 }

@@ -23,6 +23,8 @@ const ownAudience = 'https://kubernetes.default.svc'
 export class FakeKubernetesApi {
   readonly calls: ReviewCall[] = []
   readonly tokens = new Map<string, KnownToken>()
+  /** What is answered to GET, by path. */
+  readonly documents = new Map<string, unknown>()
   override: ((request: IncomingMessage, response: ServerResponse) => void) | undefined
   /** Plays a server that does not know audiences. */
   ignoresAudiences = false
@@ -56,6 +58,11 @@ export class FakeKubernetesApi {
   }
 
   async #review(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const document = request.method === 'GET' ? this.documents.get(request.url ?? '') : undefined
+    if (document !== undefined) {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(document))
+      return
+    }
     if (request.method !== 'POST' || request.url !== '/apis/authentication.k8s.io/v1/tokenreviews') {
       response.writeHead(404).end()
       return

@@ -10,7 +10,9 @@ import type { ModuleHost } from '#sdk/host.ts'
 import type { JournalEntry, ReadJournal } from '#sdk/journal.ts'
 import type { Rule, RuleDecision } from '#sdk/rule.ts'
 import type { RunAccess } from '#sdk/runs.ts'
+import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { Target } from '#sdk/target.ts'
+import { fakeDirectory } from '#testing/fake-directory.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { noGrants } from '#testing/no-grants.ts'
 import { noRuns } from '#testing/no-runs.ts'
@@ -31,6 +33,7 @@ export interface FakeHostOptions {
   /** Request parameters by workflow. */
   readonly workflowParameters?: Readonly<Record<string, readonly string[]>>
   readonly pollEvents?: PollEvents
+  readonly stsPodEndpoints?: readonly StsPodEndpoint[]
 }
 
 export interface FakeModuleHost extends ModuleHost {
@@ -69,7 +72,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
       const names = new Map(Object.entries(options.workflowParameters ?? {})).get(name)
       return names === undefined ? undefined : new Set(names)
     },
-    directory: {
+    directory: fakeDirectory({
       async search(search) {
         searches.push(search)
         const found = (options.entries ?? []).filter(
@@ -78,7 +81,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
         return found.slice(0, search.limit)
       },
       isMember: async () => false,
-    },
+    }),
     keys: {
       publicKey: async (name) => options.publicKeys?.[name],
       signingKey: async () => options.signingKey ?? missing('signing key'),
@@ -100,6 +103,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
       close: async () => {},
     }),
     pollEvents: options.pollEvents ?? (async () => missing('events to poll')),
+    stsPodEndpoints: options.stsPodEndpoints ?? [],
   }
   return host
 }

@@ -49,7 +49,10 @@ export async function startGatewayProcess(options: GatewayProcessOptions): Promi
   await until(async () => {
     if (child.exitCode !== null) throw new Error(`gatehouse ended with ${child.exitCode}:\n${output}`)
     return (await fetch(`${url}/ready`).catch(() => undefined))?.ok === true
-  }, 60_000)
+  }, 60_000).catch((error: unknown) => {
+    child.kill('SIGKILL')
+    throw error
+  })
   return {
     url,
     metricsUrl,

@@ -1,4 +1,5 @@
-import { TargetDirectory } from '#engine/directory/target-directory.ts'
+import { targetBranches } from '#engine/directory/create-directory.ts'
+import { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'
@@ -11,7 +12,7 @@ const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCas
 /** People and groups of one target, as the virtual directory shows them, and as the test changes them. */
 export class MemoryPeople {
   readonly root = Dn.parse('o=Tremolo')
-  readonly directory: TargetDirectory
+  readonly directory: VirtualDirectory
   /** Where given, every question fails with it. */
   failure: Error | undefined
   readonly #membersAreIds: boolean
@@ -31,7 +32,7 @@ export class MemoryPeople {
         this.#ask(() => page(this.#groups, (group) => [['name', [group.name]]], query)),
       groupMembersAreIds: membersAreIds,
     } as unknown as LookupTarget
-    this.directory = new TargetDirectory(this.root, new Map([['people', lookups]]))
+    this.directory = new VirtualDirectory(targetBranches(this.root, new Map([['people', lookups]])))
   }
 
   /** Adds the person, or puts another in its place; groups are made as they are named. */

@@ -66,10 +66,14 @@ export interface ScimServer {
   client(path: string): ScimClient
 }
 
-/** A process with the gateways of examples/scim, on the embedded database or on the one at the address. */
-export async function startScimServer(databaseUrl?: string, dataFolder?: string): Promise<ScimServer> {
+/** A process with the gateways of examples/scim, or of a folder like it, on the embedded database or on the one at the address. */
+export async function startScimServer(
+  databaseUrl?: string,
+  dataFolder?: string,
+  config = 'examples/scim',
+): Promise<ScimServer> {
   const process = await startGatewayProcess({
-    config: 'examples/scim',
+    config,
     args: databaseUrl === undefined ? [] : ['--database', databaseUrl],
     ...(dataFolder === undefined ? {} : { dataFolder }),
   })

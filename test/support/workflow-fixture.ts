@@ -7,7 +7,7 @@ import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
 import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { createWorkflows, type Workflows } from '#engine/workflow/workflows.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { Directory } from '#identity/directory.ts'
+import type { EntryDirectory } from '#identity/directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
@@ -25,6 +25,7 @@ import type { PreparedTask, TaskModule, TaskParseContext, WorkflowTask } from '#
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import { absentStore, callStore } from '#testing/call-store.ts'
+import { fakeDirectory } from '#testing/fake-directory.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { noGrants } from '#testing/no-grants.ts'
@@ -112,7 +113,7 @@ export interface FixtureOptions {
   readonly deadlines?: Readonly<Record<string, TimeSpan>>
   readonly targets?: Readonly<Record<string, Target>>
   readonly mappings?: Readonly<Record<string, PreparedMapping>>
-  readonly directory?: Directory
+  readonly directory?: EntryDirectory
   readonly grants?: GrantAccess
   readonly log?: Logger
   readonly subjects?: SubjectQueue
@@ -228,7 +229,7 @@ function fakeHost({ targets = {}, directory, log = silentLogger, grants = noGran
     approvals: noApprovals,
     grants: grants,
     workflowParameters: () => undefined,
-    directory: directory ?? { search: absent('directory'), isMember: absent('directory') },
+    directory: fakeDirectory(directory ?? { search: absent('directory'), isMember: absent('directory') }),
     keys: { publicKey: absent('keys'), signingKey: absent('keys'), secretKeys: absent('keys') },
     javaScript: () => undefined,
     authorize: absent('rules'),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 import { coreGroup, coreUser, type ScimClient, type ScimServer, startScimServer } from '#testing/scim-client.ts'
-import { fresh } from '#testing/scim-story.ts'
+import { fresh, scimServer, systemsWithVersions } from '#testing/scim-story.ts'
 
 const parallel = 50
 
@@ -203,3 +203,10 @@ describe.skipIf(postgresUrl() === '')('at the same time, on PostgreSQL', () => o
 describe.skipIf(postgresUrl() === '')('at the same time, through two processes on one PostgreSQL', () =>
   onServers(2, freshSchema),
 )
+
+for (const system of systemsWithVersions) {
+  describe.skipIf(system.isThere?.() === false)(`at the same time, ${system.name}`, () => {
+    const server = scimServer(undefined, system)
+    clientsAtTheSameTime(() => [server().client('/scim/v2')])
+  })
+}

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { rawRequest } from '#testing/raw-request.ts'
 import { coreGroup, coreUser, enterpriseUser, patchOp } from '#testing/scim-client.ts'
-import { fresh, scimStoryOnBoth } from '#testing/scim-story.ts'
+import { fresh, scimStoryOnAll } from '#testing/scim-story.ts'
 
 const adGroup = 'http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/Group'
 /** Asks Entra for the forms of the RFC; the gateway understands both with and without it. */
@@ -22,7 +22,7 @@ const newUser = (userName = fresh('user'), more: object = {}) => ({
 })
 
 // Each case is a numbered habit of Entra ID, told over the wire as its provisioning service does.
-scimStoryOnBoth('Entra ID', '/scim/entra', (entra) => {
+scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
   const create = async (more: object = {}): Promise<string> => {
     const { status, body } = await entra().post('/Users', newUser(fresh('user'), more))
     expect(status).toBe(201)

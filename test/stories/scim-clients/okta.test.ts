@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { coreGroup, coreUser, enterpriseUser } from '#testing/scim-client.ts'
-import { fresh, scimStoryOnBoth } from '#testing/scim-story.ts'
+import { fresh, scimStoryOnAll } from '#testing/scim-story.ts'
 
 const newUser = (userName = `${fresh('user')}@example.com`, more: object = {}) => ({
   schemas: [coreUser],
@@ -18,7 +18,7 @@ const newUser = (userName = `${fresh('user')}@example.com`, more: object = {}) =
 })
 
 // Okta's habits, told over the wire as its provisioning does.
-scimStoryOnBoth('Okta', '/scim/okta', (okta) => {
+scimStoryOnAll('Okta', '/scim/okta', (okta) => {
   const create = async (more: object = {}): Promise<string> => {
     const { status, body } = await okta().post('/Users', newUser(undefined, more))
     expect(status).toBe(201)

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { coreGroup, coreUser } from '#testing/scim-client.ts'
-import { fresh, scimStoryOnBoth } from '#testing/scim-story.ts'
+import { fresh, scimStoryWithVersions } from '#testing/scim-story.ts'
 
 const bulkRequest = 'urn:ietf:params:scim:api:messages:2.0:BulkRequest'
 const searchRequest = 'urn:ietf:params:scim:api:messages:2.0:SearchRequest'
 
 // What no identity provider asks for today and RFC 7644 and 9865 offer, through the whole server.
-scimStoryOnBoth('The rest of the protocol', '/scim/v2', (any) => {
+scimStoryWithVersions('The rest of the protocol', '/scim/v2', (any) => {
   const newUser = (more: object = {}) => ({ schemas: [coreUser], userName: fresh('user'), ...more })
 
   test('everyone is read by cursor, each once, while others come and go', async () => {

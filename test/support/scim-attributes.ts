@@ -1,0 +1,39 @@
+import { groupMapping, userMapping } from '#modules/filters/scim-gateway/built-in-mapping.ts'
+import type { SchemaMapping } from '#modules/filters/scim-gateway/schema-mapping.ts'
+import { internalName } from '#protocols/scim/internal-name.ts'
+import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
+import { groupSchema } from '#protocols/scim/schemas/group.ts'
+import { userSchema } from '#protocols/scim/schemas/user.ts'
+
+/** An internal attribute of the built-in mapping, as a system of somebody else's has to make room for it. */
+export interface ScimAttribute {
+  readonly name: string
+  /** Made of letters only, and of no other attribute's. */
+  readonly plainName: string
+  readonly multiValued: boolean
+}
+
+export const scimUserAttributes: readonly ScimAttribute[] = attributesOf(
+  userMapping(new ResourceSchema(userSchema, [enterpriseUserSchema]), [], []),
+)
+
+export const scimGroupAttributes: readonly ScimAttribute[] = attributesOf(
+  groupMapping(new ResourceSchema(groupSchema), new Map()),
+)
+
+function attributesOf({ produces, taken }: SchemaMapping): ScimAttribute[] {
+  const lists = new Set(
+    taken.filter(({ attribute, sub }) => (sub ?? attribute).multiValued).map((path) => internalName(path)),
+  )
+  return produces.map((name) => ({
+    name,
+    plainName: plainName(name),
+    multiValued: lists.has(name) || lists.has(name.replace(/\.value$/, '')),
+  }))
+}
+
+/** `urn:…:User:manager.value` is `managerValue`. */
+function plainName(name: string): string {
+  return name.replace(/^urn:.*:/, '').replace(/\W+([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}

@@ -1,0 +1,107 @@
+import { cp, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** Another way to look people up than that of examples/scim, or another system that they are in, all else being the same. */
+export interface ScimLookups {
+  readonly name: string
+  /** Whether what it takes is on this machine; it is when absent. */
+  readonly isThere?: () => boolean
+  /** Whether versions are told, and changes bound to them. */
+  readonly keepsVersions: boolean
+  /** Starts what it takes, such as a server. */
+  open(): Promise<OpenLookups>
+}
+
+export interface OpenLookups {
+  /** Parameters of the gateways in the place of `lookupTarget: people`, which stays when absent. */
+  readonly parameters?: Readonly<Record<string, string>>
+  /** YAML files that are added, or put in the place of those of the example, such as its `people.yaml`. */
+  readonly files: Readonly<Record<string, string>>
+  close?(): Promise<void>
+}
+
+/** Where a gateway looks when everybody stands below `ou=staff`, named by `userName`, with ids of the system's own. */
+export const directoryParameters = {
+  lookupFromLDAP: '"true"',
+  searchBase: 'ou=staff,o=Tremolo',
+  uidAttributeName: 'userName',
+  idAttributeName: 'entryUUID',
+  groupLookupAttributeName: 'cn',
+  groupIdName: 'entryUUID',
+}
+
+/** The example's own database target, looked into through the virtual directory. */
+export const throughDirectory: ScimLookups = {
+  name: 'through the directory',
+  keepsVersions: false,
+  open: async () => ({
+    parameters: directoryParameters,
+    files: {
+      'directory.yaml': `apiVersion: openunison.tremolo.io/v1
+kind: DirectoryInsert
+metadata:
+  name: staff
+spec:
+  className: directory.Target
+  suffix: ou=staff,o=Tremolo
+  params:
+    target: people
+    people: ou=people
+    userAttribute: userName
+`,
+    },
+  }),
+}
+
+/** The example's `people.yaml` with another target in the place of its own. */
+export async function peopleIn(
+  className: string,
+  params: Readonly<Record<string, readonly string[]>>,
+): Promise<string> {
+  const given = Object.entries(params).flatMap(([name, values]) =>
+    values.map((value) => `\n    - name: ${JSON.stringify(name)}\n      value: ${JSON.stringify(value)}`),
+  )
+  const text = await readFile('examples/scim/people.yaml', 'utf8')
+  const replaced = text.replace(
+    'className: targets.Database\n  params: []',
+    () => `className: ${className}\n  params:${given.join('')}`,
+  )
+  if (replaced === text) throw new Error('examples/scim/people.yaml has changed')
+  return replaced
+}
+
+/** A copy of examples/scim with these look-ups, to be removed by whoever asked for it. */
+export async function scimConfiguration(lookups: OpenLookups): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-scim-config-'))
+  await cp('examples/scim', folder, { recursive: true })
+  for (const [name, text] of Object.entries(lookups.files)) await writeFile(join(folder, name), text)
+  const { parameters } = lookups
+  if (parameters === undefined) return folder
+  for (const name of (await readdir(folder)).filter((file) => file.endsWith('.yaml'))) {
+    const text = await readFile(join(folder, name), 'utf8')
+    const replaced = withParameters(text, parameters)
+    if (replaced !== text) await writeFile(join(folder, name), replaced)
+  }
+  return folder
+}
+
+/** What a gateway says otherwise already stays. */
+function withParameters(text: string, parameters: Readonly<Record<string, string>>): string {
+  const lines = text.split('\n')
+  return lines
+    .flatMap((line, i) => {
+      const indent = /^( +)lookupTarget: people$/.exec(line)?.[1]
+      if (indent === undefined) return [line]
+      const isBeside = (other: string): boolean => other.startsWith(indent) && other[indent.length] !== ' '
+      const [above, below] = [lines.slice(0, i).reverse(), lines.slice(i)].map((side) => {
+        const end = side.findIndex((other) => !isBeside(other))
+        return side.slice(0, end < 0 ? side.length : end)
+      })
+      const said = [...(above ?? []), ...(below ?? [])].map((other) => other.trim().split(':', 1)[0])
+      return Object.entries(parameters).flatMap(([name, value]) =>
+        said.includes(name) ? [] : [`${indent}${name}: ${value}`],
+      )
+    })
+    .join('\n')
+}

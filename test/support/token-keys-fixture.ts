@@ -1,0 +1,61 @@
+import { createSecretKey, hash, type KeyObject } from 'node:crypto'
+import { keyOwners } from '#engine/keys/token-key-pair.ts'
+import { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
+import { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import { type Logger, silentLogger } from '#kernel/logger.ts'
+import type { TokenIssuer } from '#sdk/token-keys.ts'
+import type { KeyStore } from '#storage/key-store.ts'
+
+export const tokenIssuer = (more: Partial<TokenIssuer> = {}): TokenIssuer => ({
+  endpoint: 'aws',
+  issuer: 'https://issuer.example.com/aws',
+  algorithm: 'ES256',
+  keypair: 'aws',
+  maxTokenSeconds: 900,
+  claims: [],
+  rotateSeconds: 90 * 86_400,
+  readBack: 'issuer',
+  cdnSeconds: undefined,
+  destinations: [],
+  ...more,
+})
+
+/** A clock that tests set; it does not run by itself. */
+export class SetClock {
+  now = Date.UTC(2030, 0, 1)
+  readonly read = (): Date => new Date(this.now)
+
+  pass(seconds: number): void {
+    this.now += seconds * 1000
+  }
+}
+
+const masterKey = Buffer.alloc(32, 7)
+
+export const keyBox = (bytes: Buffer = masterKey): SecretBox =>
+  new SecretBox(async () => [{ id: hash('sha256', bytes, 'hex').slice(0, 12), key: createSecretKey(bytes) }], keyOwners)
+
+export interface RingsOptions {
+  readonly store: KeyStore
+  readonly clock: SetClock
+  readonly given?: Map<string, KeyObject | Error>
+  readonly issuers?: readonly TokenIssuer[]
+  readonly log?: Logger
+}
+
+/** The rings of one gateway. */
+export function tokenKeyRings({ store, clock, given = new Map(), issuers, log }: RingsOptions): TokenKeyRings {
+  const rings = new TokenKeyRings({
+    store,
+    box: keyBox(),
+    clock: clock.read,
+    log: log ?? silentLogger,
+    givenKey: async (name) => {
+      const key = given.get(name)
+      if (key instanceof Error) throw key
+      return key
+    },
+  })
+  rings.configure(issuers ?? [tokenIssuer()])
+  return rings
+}
