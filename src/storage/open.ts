@@ -11,6 +11,7 @@ import type { GrantStore } from '#storage/grant-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { JobRunStore } from '#storage/job-run-store.ts'
 import type { JournalStore } from '#storage/journal-store.ts'
+import type { KeyStore } from '#storage/key-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 import type { RunStore } from '#storage/run-store.ts'
 import type { SessionStore } from '#storage/session-store.ts'
@@ -24,6 +25,7 @@ import { SqlGrantStore } from '#storage/sql/sql-grant-store.ts'
 import { SqlIdempotencyStore } from '#storage/sql/sql-idempotency-store.ts'
 import { SqlJobRunStore } from '#storage/sql/sql-job-run-store.ts'
 import { SqlJournalStore } from '#storage/sql/sql-journal-store.ts'
+import { SqlKeyStore } from '#storage/sql/sql-key-store.ts'
 import { SqlMailStore } from '#storage/sql/sql-mail-store.ts'
 import { SqlRunStore } from '#storage/sql/sql-run-store.ts'
 import { SqlSessionStore } from '#storage/sql/sql-session-store.ts'
@@ -56,6 +58,7 @@ export interface Storage {
   readonly delegations: DelegationStore
   readonly jobRuns: JobRunStore
   readonly idempotency: IdempotencyStore
+  readonly keys: KeyStore
   /**
    * Does not wait for the database: one that cannot be reached is told by the methods of the directory. Throws an Error
    * for an address that is none. To be closed by whoever opened it.
@@ -89,6 +92,7 @@ export function openStorage({ url, dataFolder, clock, log, wake }: StorageOption
     delegations: new SqlDelegationStore(client),
     jobRuns: new SqlJobRunStore(client),
     idempotency: new SqlIdempotencyStore(client),
+    keys: new SqlKeyStore(client),
     userDirectory: (options) => {
       const used = databases.use(options.url ?? address)
       return new SqlUserDirectory(used.client, options.name, clock, used.release)

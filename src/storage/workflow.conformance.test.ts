@@ -8,6 +8,7 @@ import { delegationStoreConformance } from '#storage/conformance/delegation-stor
 import { grantStoreConformance } from '#storage/conformance/grant-store.ts'
 import { idempotencyStoreConformance } from '#storage/conformance/idempotency-store.ts'
 import { jobRunStoreConformance } from '#storage/conformance/job-run-store.ts'
+import { keyStoreConformance } from '#storage/conformance/key-store.ts'
 import { mailStoreConformance } from '#storage/conformance/mail-store.ts'
 import { runClaimConformance } from '#storage/conformance/run-claims.ts'
 import { runStoreConformance } from '#storage/conformance/run-store.ts'
@@ -60,6 +61,7 @@ const suites: Readonly<Record<string, (open: () => Promise<WorkflowStores>) => v
   'job runs': jobRunStoreConformance,
   'idempotent calls': idempotencyStoreConformance,
   'audit chains': auditChainConformance,
+  'keys of endpoints': keyStoreConformance,
 }
 
 for (const [name, suite] of Object.entries(suites)) {

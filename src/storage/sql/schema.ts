@@ -14,6 +14,7 @@ export interface Schema extends WorkflowSchema {
   journal: JournalTable
   event_streams: EventStreamTable
   events: EventTable
+  endpoint_keys: EndpointKeysTable
   schema_migrations: { name: string; hash: string; applied: number }
 }
 
@@ -113,4 +114,14 @@ interface EventTable {
   time: number
   key_name: string
   claims: string
+}
+
+interface EndpointKeysTable {
+  endpoint: string
+  version: number
+  ring: string
+  publications: string
+  worker: string | null
+  lease_until: number
+  updated: number
 }

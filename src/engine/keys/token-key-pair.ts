@@ -1,0 +1,37 @@
+import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
+import { promisify } from 'node:util'
+import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { TokenAlgorithm } from '#sdk/token-keys.ts'
+
+const generate = promisify(generateKeyPair)
+
+/** In the thread pool: an RSA key takes a tenth of a second or more. */
+export async function makePrivateKey(algorithm: TokenAlgorithm): Promise<KeyObject> {
+  const { privateKey } =
+    algorithm === 'RS256'
+      ? await generate('rsa', { modulusLength: 2048 })
+      : await generate('ec', { namedCurve: 'P-256' })
+  return privateKey
+}
+
+/** Bound to its endpoint and kid, so that it opens nowhere else. */
+export const sealPrivateKey = (box: SecretBox, key: KeyObject, endpoint: string, kid: string): Promise<string> =>
+  box.seal({ pkcs8: key.export({ type: 'pkcs8', format: 'der' }).toString('base64') }, ownerOf(endpoint, kid))
+
+export async function openPrivateKey(
+  box: SecretBox,
+  sealed: string,
+  endpoint: string,
+  kid: string,
+): Promise<KeyObject> {
+  const { pkcs8 } = await box.open(sealed, ownerOf(endpoint, kid))
+  if (typeof pkcs8 !== 'string') throw new GatewayError('INTERNAL', `the sealed key ${kid} of "${endpoint}" is no key`)
+  return createPrivateKey({ key: Buffer.from(pkcs8, 'base64'), format: 'der', type: 'pkcs8' })
+}
+
+/** No two pairs have the same text. */
+const ownerOf = (endpoint: string, kid: string): string => JSON.stringify([endpoint, kid])
+
+/** Whose secrets they are, for the box that seals them. */
+export const keyOwners = { what: 'endpoint key', damaged: 'INTERNAL' } as const

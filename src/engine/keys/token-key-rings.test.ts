@@ -1,0 +1,251 @@
+import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { admit, keyIn, observe, publishedKeys } from '#engine/keys/key-ring.ts'
+import { openPrivateKey } from '#engine/keys/token-key-pair.ts'
+import { MemoryKeyStore } from '#testing/memory-key-store.ts'
+import { keyBox, SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
+
+let clock: SetClock
+let store: MemoryKeyStore
+let given: Map<string, KeyObject | Error>
+
+beforeEach(() => {
+  clock = new SetClock()
+  store = new MemoryKeyStore(clock.read)
+  given = new Map()
+})
+
+const gateway = (more: Parameters<typeof tokenIssuer>[0] = {}) =>
+  tokenKeyRings({ store, clock, given, issuers: [tokenIssuer(more)] })
+const ecKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+/** Everything that is published is seen, as often as a keeper looks. */
+const look = (rings: ReturnType<typeof gateway>) =>
+  rings.update('aws', (ring) =>
+    observe(ring, {
+      at: clock.now,
+      kids: new Set(publishedKeys(ring).map(({ kid }) => kid ?? '')),
+      cacheSeconds: 300,
+    }),
+  )
+
+describe('the keys of an endpoint', () => {
+  test('are made at first use, once for all gateways, and verify what they sign', async () => {
+    const [one, two] = [gateway({ algorithm: 'RS256' }), gateway({ algorithm: 'RS256' })]
+    const keys = await Promise.all([one.active('aws'), two.active('aws'), one.active('aws'), two.published('aws')])
+    const [first, second, , published] = keys
+    expect(second.kid).toBe(first.kid)
+    expect(published.map(({ kid }) => kid)).toEqual([first.kid])
+    expect(Object.keys(published[0] ?? {}).sort()).toEqual(['alg', 'e', 'kid', 'kty', 'n', 'use'])
+    const signature = sign('sha256', Buffer.from('token'), first.privateKey)
+    const publicKey = createPublicKey({ key: { ...published[0] }, format: 'jwk' })
+    expect(verify('sha256', Buffer.from('token'), publicKey, signature)).toBe(true)
+  })
+
+  test('C9: no two endpoints share one, whatever the name of their key pair', async () => {
+    const issuers = ['aws', 'gcp'].map((endpoint) => tokenIssuer({ endpoint, keypair: 'unison-saml2-rp-sig' }))
+    const rings = tokenKeyRings({ store, clock, issuers })
+    expect((await rings.active('aws')).kid).not.toBe((await rings.active('gcp')).kid)
+  })
+
+  test('are not stored in the clear, and open for their endpoint and kid only', async () => {
+    const { kid, privateKey } = await gateway().active('aws')
+    const ring = JSON.stringify(store.rows.get('aws')?.ring)
+    const { d } = privateKey.export({ format: 'jwk' })
+    const der = privateKey.export({ type: 'pkcs8', format: 'der' }).toString('base64')
+    expect(ring).not.toContain(d)
+    expect(ring).not.toContain(der.slice(20, 60))
+    const sealed = (JSON.parse(ring) as { keys: { sealed: string }[] }).keys[0]?.sealed ?? ''
+    expect((await openPrivateKey(keyBox(), sealed, 'aws', kid)).equals(privateKey)).toBe(true)
+    for (const [endpoint, other] of [
+      ['gcp', kid],
+      ['aws', 'x'],
+    ] as const) {
+      await expect(openPrivateKey(keyBox(), sealed, endpoint, other)).rejects.toMatchObject({ code: 'INTERNAL' })
+    }
+    await expect(openPrivateKey(keyBox(Buffer.alloc(32, 8)), sealed, 'aws', kid)).rejects.toThrow('not here')
+  })
+
+  test('that are damaged are an error, and are not replaced', async () => {
+    await gateway().active('aws')
+    const row = store.rows.get('aws')
+    if (row !== undefined) store.rows.set('aws', { ...row, ring: { keys: [] } })
+    await expect(gateway().active('aws')).rejects.toThrow('damaged')
+    await expect(gateway().tend('aws')).rejects.toThrow('damaged')
+    expect(store.rows.get('aws')?.version).toBe(1)
+  })
+
+  test('are those of configured endpoints only', async () => {
+    const rings = gateway()
+    for (const call of [rings.active('other'), rings.documents('other'), rings.rotate('__proto__')]) {
+      await expect(call).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    }
+    await rings.active('aws')
+    rings.configure([])
+    await expect(rings.active('aws')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+})
+
+describe('rotation', () => {
+  test('C5, C6: the next key is published first and signs later; the old one stays for its tokens', async () => {
+    const rings = gateway()
+    const old = await rings.active('aws')
+    const next = keyIn(await rings.rotate('aws'), 'next')?.kid
+    expect((await rings.active('aws')).kid).toBe(old.kid)
+    expect((await rings.published('aws')).map(({ kid }) => kid)).toEqual([old.kid, next])
+    for (let i = 0; i < 17; i++) {
+      await look(rings)
+      clock.pass(60)
+      expect((await rings.active('aws')).kid).toBe(old.kid)
+    }
+    await look(rings)
+    clock.pass(11)
+    await rings.documents('aws')
+    expect((await rings.active('aws')).kid).toBe(next)
+    expect((await rings.published('aws')).map(({ kid }) => kid)).toEqual([next, old.kid])
+    clock.pass(3600)
+    await rings.documents('aws')
+    expect((await rings.published('aws')).map(({ kid }) => kid)).toEqual([next])
+  })
+
+  test('is one, of any number that are asked for at once', async () => {
+    const gateways = [gateway(), gateway(), gateway()]
+    await Promise.all(gateways.map((rings) => rings.active('aws')))
+    const settled = await Promise.allSettled(gateways.map((rings) => rings.rotate('aws')))
+    expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    expect(await gateway().published('aws')).toHaveLength(2)
+  })
+
+  test('comes by itself after its period, and when the algorithm is changed', async () => {
+    const rings = gateway()
+    await rings.tend('aws')
+    clock.pass(90 * 86_400 - 1)
+    expect((await rings.tend('aws')).keys).toHaveLength(1)
+    clock.pass(1)
+    expect((await rings.tend('aws')).keys.map(({ state }) => state)).toEqual(['active', 'next'])
+    const other = gateway({ endpoint: 'gcp' })
+    await other.tend('gcp')
+    const changed = gateway({ endpoint: 'gcp', algorithm: 'RS256' })
+    expect((await changed.tend('gcp')).keys.map(({ alg, state }) => [alg, state])).toEqual([
+      ['ES256', 'active'],
+      ['RS256', 'next'],
+    ])
+    expect((await changed.documents('gcp')).discovery['id_token_signing_alg_values_supported']).toEqual([
+      'ES256',
+      'RS256',
+    ])
+  })
+
+  test('waits for tokens of a configuration that let them live longer', async () => {
+    const rings = gateway()
+    await rings.active('aws')
+    rings.configure([tokenIssuer({ maxTokenSeconds: 3600 })])
+    await rings.active('aws')
+    rings.configure([tokenIssuer({ maxTokenSeconds: 60 })])
+    await rings.active('aws')
+    expect((await rings.tend('aws')).keys[0]?.longest).toBe(3600)
+  })
+})
+
+describe('a given key', () => {
+  test('is used where there is one', async () => {
+    const key = ecKey()
+    given.set('aws', key)
+    const rings = gateway()
+    expect((await rings.active('aws')).privateKey.equals(key)).toBe(true)
+    clock.pass(1000 * 86_400)
+    expect((await rings.tend('aws')).keys).toHaveLength(1)
+    await expect(rings.rotate('aws')).rejects.toThrow('is given')
+  })
+
+  test('C6: that is replaced signs only after the wait, and the old one signs until then', async () => {
+    const [old, replacement] = [ecKey(), ecKey()]
+    given.set('aws', old)
+    const rings = gateway()
+    await rings.tend('aws')
+    given.set('aws', replacement)
+    await rings.tend('aws')
+    clock.pass(20)
+    expect((await rings.active('aws')).privateKey.equals(old)).toBe(true)
+    expect(await rings.published('aws')).toHaveLength(2)
+    for (let i = 0; i < 20; i++) {
+      await look(rings)
+      clock.pass(60)
+      await rings.tend('aws')
+    }
+    expect((await rings.active('aws')).privateKey.equals(replacement)).toBe(true)
+  })
+
+  test('takes the place of one that was to follow, and is followed when it is taken away', async () => {
+    const rings = gateway()
+    await rings.tend('aws')
+    await rings.rotate('aws')
+    const key = ecKey()
+    given.set('aws', key)
+    const ring = await rings.tend('aws')
+    expect(ring.keys.map(({ state, given: isGiven }) => [state, isGiven])).toEqual([
+      ['active', false],
+      ['next', true],
+    ])
+    given.delete('aws')
+    expect((await rings.tend('aws')).keys.every((each) => !each.given)).toBe(true)
+  })
+
+  test('that cannot be used stops an endpoint without a key, and leaves any other alone', async () => {
+    given.set('aws', new Error('no key'))
+    await expect(gateway().active('aws')).rejects.toMatchObject({ code: 'INTERNAL' })
+    given.set('aws', generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey)
+    await expect(gateway().active('aws')).rejects.toThrow('of no use')
+    given.clear()
+    const { kid } = await gateway().active('aws')
+    given.set('aws', generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey)
+    expect((await gateway().tend('aws')).keys.map((key) => key.kid)).toEqual([kid])
+  })
+})
+
+describe('while the database is away', () => {
+  const away = new Error('away')
+
+  test('a gateway signs for five minutes, and no longer', async () => {
+    const rings = gateway()
+    const { kid } = await rings.active('aws')
+    store.failure = away
+    clock.pass(300)
+    expect((await rings.active('aws')).kid).toBe(kid)
+    clock.pass(1)
+    await expect(rings.active('aws')).rejects.toBe(away)
+    store.failure = undefined
+    expect((await rings.active('aws')).kid).toBe(kid)
+  })
+
+  test('documents are served as they were, and nobody is to keep them', async () => {
+    const rings = gateway()
+    expect((await rings.documents('aws')).maxAgeSeconds).toBe(300)
+    store.failure = away
+    clock.pass(60)
+    expect((await rings.documents('aws')).maxAgeSeconds).toBe(0)
+    clock.pass(3600)
+    await expect(rings.documents('aws')).rejects.toBe(away)
+  })
+
+  test('a clock that is set back makes what was read old', async () => {
+    const rings = gateway()
+    await rings.active('aws')
+    store.failure = away
+    clock.pass(-60)
+    await expect(rings.active('aws')).rejects.toBe(away)
+  })
+})
+
+test('changes that others make meanwhile are not lost', async () => {
+  const rings = gateway()
+  await rings.tend('aws')
+  let first = true
+  const ring = await rings.update('aws', (present, policy, now) => {
+    if (first) {
+      first = false
+      void store.swap('aws', 1, { ...(store.rows.get('aws')?.ring ?? {}), looked: 5 })
+    }
+    return admit(present, { kid: 'n', alg: 'ES256', jwk: { kid: 'n' }, sealed: 's', given: false }, policy, now)
+  })
+  expect([ring.looked, ring.keys.length]).toEqual([5, 2])
+})

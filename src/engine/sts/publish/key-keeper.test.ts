@@ -1,0 +1,286 @@
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createLocalJWKSet, jwtVerify, SignJWT } from 'jose'
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
+import { folderPublisher } from '#engine/sts/publish/folder-publisher.ts'
+import { KeeperLoop } from '#engine/sts/publish/keeper-loop.ts'
+import { KeyKeeper, type KeyMeter } from '#engine/sts/publish/key-keeper.ts'
+import type { Publisher } from '#engine/sts/publish/publisher.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { PublishDestination, TokenIssuer } from '#sdk/token-keys.ts'
+import { temporaryFolder } from '#testing/databases.ts'
+import { type IssuerSite, issuerSite } from '#testing/issuer-site.ts'
+import { MemoryKeyStore } from '#testing/memory-key-store.ts'
+import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
+
+let clock: SetClock
+let store: MemoryKeyStore
+let folder: string
+let site: IssuerSite
+let issuer: TokenIssuer
+let rings: TokenKeyRings
+let keeper: KeyKeeper
+let failing: Error | undefined
+let puts: number
+let metered: string[]
+
+const meter: KeyMeter = {
+  published: (_endpoint, destination, ok) => metered.push(`${destination.split(' ')[0]} ${ok}`),
+  readable: (_endpoint, ok) => metered.push(`readable ${ok}`),
+}
+
+const open = (destination: PublishDestination): Publisher => ({
+  async put(files, signal) {
+    puts++
+    if (failing !== undefined) throw failing
+    if (destination.type === 'folder') await folderPublisher(destination.folder).put(files, signal)
+  },
+})
+
+const keeperOf = (worker: string, its = rings) =>
+  new KeyKeeper({ rings: its, store, worker, clock: clock.read, log: silentLogger, meter, open, random: () => 0 })
+
+beforeEach(async () => {
+  clock = new SetClock()
+  store = new MemoryKeyStore(clock.read)
+  folder = temporaryFolder()
+  site = await issuerSite(folder, '/aws')
+  issuer = tokenIssuer({ issuer: site.url, destinations: [{ type: 'folder', folder }] })
+  rings = tokenKeyRings({ store, clock, issuers: [issuer] })
+  keeper = keeperOf('one')
+  failing = undefined
+  puts = 0
+  metered = []
+})
+
+const published = async () =>
+  JSON.parse(await readFile(join(folder, 'certs'), 'utf8')) as { keys: { kid: string; alg: string }[] }
+const states = async () => (await keeper.pass(issuer))?.ring.keys.map(({ state }) => state)
+
+describe('keeping keys', () => {
+  test('publishes on start and on change, and not otherwise', async () => {
+    await keeper.pass(issuer)
+    await keeper.pass(issuer)
+    expect(puts).toBe(1)
+    await rings.rotate('aws')
+    await keeper.pass(issuer)
+    expect(puts).toBe(2)
+    expect((await published()).keys).toHaveLength(2)
+    await rm(join(folder, 'certs'))
+    await keeperOf('another start').pass(issuer)
+    expect((await published()).keys).toHaveLength(2)
+    await keeper.pass(issuer, true)
+    expect(puts).toBe(4)
+  })
+
+  test('C5: rotates without a moment at which a consumer refuses, from publication to the end', async () => {
+    await keeper.pass(issuer)
+    const first = (await rings.active('aws')).kid
+    const next = (await rings.rotate('aws')).keys.find(({ state }) => state === 'next')?.kid
+    const tokens: { jwt: string; until: number }[] = []
+    const seen = new Set<string>()
+    let copy = { keys: await published(), at: clock.now }
+    for (let minute = 0; minute < 60; minute++) {
+      await keeper.pass(issuer)
+      const { kid, alg, privateKey } = await rings.active('aws')
+      seen.add(kid)
+      const seconds = clock.now / 1000
+      const jwt = await new SignJWT({})
+        .setProtectedHeader({ alg, kid })
+        .setExpirationTime(seconds + 900)
+        .sign(privateKey)
+      tokens.push({ jwt, until: clock.now + 900_000 })
+      // A copy that is kept exactly as long as it may be.
+      if (clock.now - copy.at >= 300_000) copy = { keys: await published(), at: clock.now }
+      const keySet = createLocalJWKSet(copy.keys as Parameters<typeof createLocalJWKSet>[0])
+      for (const token of tokens.filter(({ until }) => until > clock.now)) {
+        await jwtVerify(token.jwt, keySet, { currentDate: clock.read() })
+      }
+      clock.pass(60)
+    }
+    expect([...seen]).toEqual([first, next])
+    expect((await published()).keys.map(({ kid }) => kid)).toEqual([next])
+    expect((await keeper.pass(issuer))?.ring.keys).toHaveLength(1)
+  })
+
+  test.each([
+    ['a day', { 'cache-control': 'public, max-age=86400' }, 86_400],
+    ['nobody knows how long', {}, 3600],
+    ['a day in a cache on the way', { 'cache-control': 'max-age=60, s-maxage=86400', age: '5' }, 86_460],
+  ])('documents that are kept for %s are waited for', async (_name, headers, seconds) => {
+    site.headers = headers
+    await keeper.pass(issuer)
+    await rings.rotate('aws')
+    await keeper.pass(issuer)
+    clock.pass(seconds)
+    expect(await states()).toEqual(['active', 'next'])
+    clock.pass(120)
+    await keeper.pass(issuer, true)
+    expect((await rings.tend('aws')).keys.map(({ state }) => state).sort()).toEqual(['active', 'retiring'])
+  })
+
+  test('a key is not used while the issuer does not show it, however long ago it was written', async () => {
+    await keeper.pass(issuer)
+    await rings.rotate('aws')
+    const old = await published()
+    site.override = (path, answer) => {
+      const body = path.endsWith('/certs') ? old : { issuer: site.url, jwks_uri: `${site.url}/certs` }
+      answer.writeHead(200).end(JSON.stringify({ ...body, id_token_signing_alg_values_supported: ['ES256'] }))
+    }
+    for (let i = 0; i < 30; i++) {
+      await keeper.pass(issuer)
+      clock.pass(300)
+    }
+    expect(await states()).toEqual(['active', 'next'])
+    site.override = undefined
+    await keeper.pass(issuer, true)
+    clock.pass(3600 + 121)
+    await keeper.pass(issuer, true)
+    expect(await states()).toEqual(['retiring', 'active'])
+  })
+
+  test.each([
+    [
+      'a redirect',
+      (answer: { writeHead(n: number, h?: object): { end(): void } }) =>
+        answer.writeHead(302, { location: '/x' }).end(),
+    ],
+    ['an error', (answer: { writeHead(n: number, h?: object): { end(): void } }) => answer.writeHead(500).end()],
+  ])('%s at the issuer is told, and tried again later each time', async (_name, respond) => {
+    site.override = (_path, answer) => respond(answer)
+    const first = await keeper.pass(issuer)
+    expect(first?.publications.get('issuer')).toMatchObject({ failures: 1, retryAt: clock.now + 15_000 })
+    const { length } = site.calls
+    clock.pass(14)
+    await keeper.pass(issuer)
+    expect(site.calls).toHaveLength(length)
+    clock.pass(1)
+    expect((await keeper.pass(issuer))?.publications.get('issuer')).toMatchObject({
+      failures: 2,
+      retryAt: clock.now + 30_000,
+    })
+    expect(metered).toContain('readable false')
+  })
+
+  test('documents of another issuer, or with another key of the same name, do not count', async () => {
+    await keeper.pass(issuer)
+    await rings.rotate('aws')
+    const { keys } = await rings.documents('aws')
+    const forged = { keys: keys.keys.map((key) => ({ ...key, x: 'forged' })) }
+    let named = site.url
+    site.override = (path, answer) => {
+      const found = { issuer: named, jwks_uri: `${named}/certs`, id_token_signing_alg_values_supported: ['ES256'] }
+      answer.writeHead(200).end(JSON.stringify(path.endsWith('/certs') ? forged : found))
+    }
+    const outcome = await keeper.pass(issuer, true)
+    expect(outcome?.ring.keys.map(({ visible }) => visible)).toEqual([null, null])
+    expect(metered.at(-1)).toBe('readable false')
+    named = 'https://evil.example.com'
+    expect((await keeper.pass(issuer, true))?.publications.get('issuer')?.error).toContain('another issuer')
+  })
+
+  test('what cannot be written is told, and written when it can be', async () => {
+    failing = new Error('no space')
+    const name = `folder ${folder}`
+    expect((await keeper.pass(issuer))?.publications.get(name)).toMatchObject({ failures: 1, error: 'no space' })
+    failing = undefined
+    await keeper.pass(issuer)
+    expect(puts).toBe(1)
+    clock.pass(15)
+    expect((await keeper.pass(issuer))?.publications.get(name)).toMatchObject({ failures: 0, error: null })
+    expect(metered.filter((each) => each.startsWith('folder'))).toEqual(['folder false', 'folder true'])
+  })
+
+  test('what was overwritten at the issuer is mended', async () => {
+    await keeper.pass(issuer)
+    await rm(join(folder, 'certs'))
+    await folderPublisher(folder).put(
+      [{ path: 'certs', text: '{"keys":[]}', contentType: '', cacheControl: '' }],
+      AbortSignal.timeout(1000),
+    )
+    clock.pass(300)
+    await keeper.pass(issuer)
+    await keeper.pass(issuer)
+    expect((await published()).keys).toHaveLength(1)
+  })
+
+  test('without reading back, what was written counts, for an hour or what is known', async () => {
+    for (const [cdnSeconds, seconds] of [
+      [undefined, 3600],
+      [1000, 1300],
+    ] as const) {
+      const endpoint = `written ${seconds}`
+      const trusting = { ...issuer, endpoint, readBack: 'written', cdnSeconds } as const
+      rings.configure([trusting])
+      failing = undefined
+      await keeper.pass(trusting)
+      await rings.rotate(endpoint)
+      failing = new Error('full')
+      await keeper.pass(trusting)
+      clock.pass(10_000)
+      await keeper.pass(trusting, true)
+      expect((await rings.tend(endpoint)).keys.map(({ state }) => state)).toEqual(['active', 'next'])
+      failing = undefined
+      await keeper.pass(trusting, true)
+      clock.pass(seconds + 119)
+      await keeper.pass(trusting, true)
+      expect((await rings.tend(endpoint)).keys.map(({ state }) => state)).toEqual(['active', 'next'])
+      clock.pass(1)
+      await keeper.pass(trusting, true)
+      expect((await rings.tend(endpoint)).keys.map(({ state }) => state)).toEqual(['retiring', 'active'])
+    }
+  })
+})
+
+describe('several gateways', () => {
+  test('one publishes at a time, and another takes over from one that died', async () => {
+    await keeper.pass(issuer)
+    await store.claim('aws', 'dead', 60_000)
+    expect(await keeper.pass(issuer)).toBeUndefined()
+    clock.pass(61)
+    expect(await keeper.pass(issuer)).toBeDefined()
+  })
+})
+
+test('what hangs while it is written is given up when the gateway stops, and leaves the way free', async () => {
+  const stop = new AbortController()
+  const hanging = new KeyKeeper({
+    ...{ rings, store, worker: 'hanging', clock: clock.read, log: silentLogger, meter, random: () => 0 },
+    open: () => ({
+      put: (_files, signal) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(new Error('cut off')))
+          stop.abort()
+        }),
+    }),
+  })
+  const outcome = await hanging.pass(issuer, false, stop.signal)
+  expect(outcome?.publications.get(`folder ${folder}`)?.error).toBe('cut off')
+  clock.pass(15)
+  expect((await keeper.pass(issuer))?.publications.get(`folder ${folder}`)?.failures).toBe(0)
+})
+
+test('the loop goes on when an endpoint fails, and ends when it is closed', async () => {
+  const passed: string[] = []
+  const issuers = ['bad', 'a', 'b', 'c', 'd', 'e'].map((endpoint) => tokenIssuer({ endpoint }))
+  const loop = new KeeperLoop({
+    keeper: {
+      pass: async ({ endpoint }) => {
+        passed.push(endpoint)
+        if (endpoint === 'bad') throw new Error('bad')
+        return undefined
+      },
+    },
+    rings: { issuers },
+    log: silentLogger,
+    everyMillis: 1,
+  })
+  loop.start()
+  loop.wake()
+  await expect.poll(() => passed.filter((name) => name === 'e').length).toBeGreaterThan(2)
+  await loop.close()
+  const { length } = passed
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  expect(passed).toHaveLength(length)
+})

@@ -1,0 +1,221 @@
+import { advance, type KeyRing, keyIn, observe, type Sighting } from '#engine/keys/key-ring.ts'
+import { documentsOf, servedMaxAgeSeconds, type TokenKeyRings } from '#engine/keys/token-key-rings.ts'
+import { invalidate } from '#engine/sts/publish/invalidation.ts'
+import { fingerprint, type IssuerFile, issuerFiles } from '#engine/sts/publish/issuer-files.ts'
+import {
+  destinationName,
+  failed,
+  noPublication,
+  type Publication,
+  publicationRecord,
+  readBackName,
+  readPublications,
+  succeeded,
+} from '#engine/sts/publish/publication.ts'
+import type { Publisher } from '#engine/sts/publish/publisher.ts'
+import { type ReadBack, readBack } from '#engine/sts/publish/read-back.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { unknownLifetimeSeconds } from '#protocols/sts/cache-lifetime.ts'
+import type { PublishDestination, TokenIssuer } from '#sdk/token-keys.ts'
+import type { KeyStore } from '#storage/key-store.ts'
+
+/** Counts what becomes of publishing, for metrics. */
+export interface KeyMeter {
+  published(endpoint: string, destination: string, ok: boolean): void
+  /** Whether the key that signs can be read at the issuer URL. */
+  readable(endpoint: string, ok: boolean): void
+}
+
+export const noKeyMeter: KeyMeter = { published() {}, readable() {} }
+
+export interface KeeperParts {
+  readonly rings: TokenKeyRings
+  readonly store: KeyStore
+  /** Tells this process from all others. */
+  readonly worker: string
+  readonly clock: Clock
+  readonly log: Logger
+  readonly meter: KeyMeter
+  open(destination: PublishDestination): Publisher
+  readonly readBack?: ReadBack
+  readonly random?: () => number
+}
+
+export interface PassOutcome {
+  readonly ring: KeyRing
+  readonly publications: ReadonlyMap<string, Publication>
+}
+
+const leaseMillis = 120_000
+const putMillis = 30_000
+const lookSeconds = { waiting: 60, otherwise: 240 }
+/** How often what is wrong at the issuer is written anew. */
+const repairSeconds = 300
+
+/**
+ * Keeps the keys of endpoints: makes those that are due, publishes, reads back and lets time do the rest. Of all processes
+ * one does it for an endpoint at a time; whatever it did is seen by the next.
+ */
+export class KeyKeeper {
+  readonly #parts: KeeperParts
+  /** Whose documents this process has written, so that a start mends what was lost meanwhile. */
+  readonly #written = new Set<string>()
+
+  constructor(parts: KeeperParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Undefined when another process is at it. With `force` everything is written and read, due or not. What is being
+   * written ends with the signal, and counts as failed.
+   */
+  async pass(issuer: TokenIssuer, force = false, stop?: AbortSignal): Promise<PassOutcome | undefined> {
+    const { rings, store, worker } = this.#parts
+    const { endpoint } = issuer
+    await rings.tend(endpoint)
+    if (!(await this.#claim(endpoint))) return undefined
+    try {
+      const publications = readPublications((await store.get(endpoint))?.publications ?? {})
+      forgetOthers(publications, issuer)
+      // What was tended before the claim may be behind by now.
+      const ring = await rings.tend(endpoint)
+      await this.#publish(issuer, ring, publications, { force: force || !this.#written.has(endpoint), stop })
+      this.#written.add(endpoint)
+      const after = await this.#look(issuer, ring, publications, force)
+      // Keys that went, or came, are published at once.
+      const changed = after.keys.map(({ kid }) => kid).join() !== ring.keys.map(({ kid }) => kid).join()
+      if (changed) await this.#publish(issuer, after, publications, { force: false, stop })
+      await store.record(endpoint, worker, publicationRecord(publications))
+      return { ring: after, publications }
+    } finally {
+      await store.release(endpoint, worker)
+    }
+  }
+
+  async #publish(
+    issuer: TokenIssuer,
+    ring: KeyRing,
+    publications: Map<string, Publication>,
+    { force, stop }: { readonly force: boolean; readonly stop: AbortSignal | undefined },
+  ): Promise<void> {
+    const { clock, log, meter, random = Math.random } = this.#parts
+    const files = issuerFiles(documentsOf(issuer, ring))
+    const wanted = fingerprint(files)
+    for (const destination of issuer.destinations) {
+      const name = destinationName(destination)
+      const before = publications.get(name) ?? noPublication
+      const due = before.retryAt === null || clock().getTime() >= before.retryAt
+      if (!force && (!due || (before.documents === wanted && before.failures === 0))) continue
+      if (!(await this.#claim(issuer.endpoint))) return
+      try {
+        await this.#put(destination, issuer, files, stop)
+        publications.set(name, succeeded(wanted, clock().getTime()))
+        log.info('documents of an issuer published', { endpoint: issuer.endpoint, destination: name })
+      } catch (error) {
+        publications.set(name, failed(before, error, clock().getTime(), random()))
+        log.error('documents of an issuer were not published', { endpoint: issuer.endpoint, destination: name, error })
+      }
+      meter.published(issuer.endpoint, name, publications.get(name)?.failures === 0)
+    }
+  }
+
+  async #put(
+    destination: PublishDestination,
+    { issuer }: TokenIssuer,
+    files: readonly IssuerFile[],
+    stop: AbortSignal | undefined,
+  ): Promise<void> {
+    const timeout = AbortSignal.timeout(putMillis)
+    const signal = stop === undefined ? timeout : AbortSignal.any([timeout, stop])
+    await this.#parts.open(destination).put(files, signal)
+    if (destination.invalidate !== undefined) await invalidate(destination.invalidate, issuer, files, signal)
+  }
+
+  async #look(
+    issuer: TokenIssuer,
+    ring: KeyRing,
+    publications: Map<string, Publication>,
+    force: boolean,
+  ): Promise<KeyRing> {
+    const { rings, clock, log, random = Math.random } = this.#parts
+    const { endpoint } = issuer
+    const before = publications.get(readBackName) ?? noPublication
+    if (!force && !this.#isLookDue(ring, before)) return ring
+    let sighting: Sighting
+    try {
+      sighting = await this.#sighting(issuer, ring, publications)
+      publications.set(readBackName, succeeded(null, sighting.at))
+    } catch (error) {
+      publications.set(readBackName, failed(before, error, clock().getTime(), random()))
+      log.warn('the documents of an issuer could not be read back', { endpoint, issuer: issuer.issuer, error })
+      this.#parts.meter.readable(endpoint, false)
+      return ring
+    }
+    const active = keyIn(ring, 'active')
+    const readable = active !== undefined && sighting.kids.has(active.kid)
+    this.#parts.meter.readable(endpoint, readable)
+    if (!readable) {
+      log.error('the issuer does not show the key that signs', { endpoint, issuer: issuer.issuer, kid: active?.kid })
+      repair(publications, clock().getTime())
+    }
+    const after = await rings.update(endpoint, (present, policy, now) =>
+      advance(observe(present, sighting), policy, now),
+    )
+    tellChange(log, endpoint, ring, after)
+    return after
+  }
+
+  #isLookDue(ring: KeyRing, { retryAt }: Publication): boolean {
+    const now = this.#parts.clock().getTime()
+    if (retryAt !== null && now < retryAt) return false
+    const next = keyIn(ring, 'next')
+    if (next !== undefined && next.visible === null) return true
+    const seconds = next === undefined ? lookSeconds.otherwise : lookSeconds.waiting
+    return ring.looked === null || now < ring.looked || now - ring.looked >= seconds * 1000
+  }
+
+  async #sighting(
+    issuer: TokenIssuer,
+    ring: KeyRing,
+    publications: ReadonlyMap<string, Publication>,
+  ): Promise<Sighting> {
+    const { clock } = this.#parts
+    const documents = documentsOf(issuer, ring)
+    if (issuer.readBack === 'issuer') return (this.#parts.readBack ?? readBack)(issuer, documents, clock)
+    const wanted = fingerprint(issuerFiles(documents))
+    for (const destination of issuer.destinations) {
+      const name = destinationName(destination)
+      const { documents: present, failures } = publications.get(name) ?? noPublication
+      if (present !== wanted || failures > 0) throw new Error(`not written: ${name}`)
+    }
+    const { cdnSeconds } = issuer
+    const cacheSeconds = cdnSeconds === undefined ? unknownLifetimeSeconds : cdnSeconds + servedMaxAgeSeconds
+    return { at: clock().getTime(), kids: new Set(ring.keys.map(({ kid }) => kid)), cacheSeconds }
+  }
+
+  #claim(endpoint: string): Promise<boolean> {
+    return this.#parts.store.claim(endpoint, this.#parts.worker, leaseMillis)
+  }
+}
+
+function forgetOthers(publications: Map<string, Publication>, { destinations }: TokenIssuer): void {
+  const names = new Set([readBackName, ...destinations.map(destinationName)])
+  for (const name of publications.keys()) if (!names.has(name)) publications.delete(name)
+}
+
+/** What was written a while ago, and is not to be seen, is written again. */
+function repair(publications: Map<string, Publication>, now: number): void {
+  for (const [name, publication] of publications) {
+    const old = publication.done !== null && now - publication.done >= repairSeconds * 1000
+    if (name !== readBackName && old) publications.set(name, { ...publication, documents: null })
+  }
+}
+
+function tellChange(log: Logger, endpoint: string, before: KeyRing, after: KeyRing): void {
+  const [old, now] = [keyIn(before, 'active')?.kid, keyIn(after, 'active')?.kid]
+  if (old !== now) log.info('another key signs', { endpoint, kid: now, before: old })
+  for (const { kid } of before.keys) {
+    if (!after.keys.some((key) => key.kid === kid)) log.info('a key is gone', { endpoint, kid })
+  }
+}

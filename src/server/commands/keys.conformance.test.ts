@@ -1,0 +1,72 @@
+import { execFile } from 'node:child_process'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { openStorage } from '#storage/open.ts'
+import { onEachDatabase, temporaryFolder } from '#testing/databases.ts'
+
+const target = `
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: k8s, namespace: openunison }
+spec:
+  className: targets.Kubernetes
+  params:
+    - { name: tokenFile, value: /nowhere/token }
+    - { name: url, value: "https://127.0.0.1:1" }
+`
+
+const values = `
+sts:
+  endpoints:
+    - name: aws
+      audience: sts.amazonaws.com
+      path: /sts/aws
+      azRules: [{ scope: filter, constraint: "(namespace=apps)" }]
+      issuer: { host: issuer.invalid }
+      clusters: [k8s]
+      keys: { readBack: written }
+      publish: [{ type: folder, folder: site }]
+`
+
+interface Ended {
+  readonly code: number
+  readonly errors: string
+}
+
+/** A process of its own. */
+const gatehouse = (args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Ended> =>
+  new Promise((resolve) => {
+    const env = { ...process.env, ...environment }
+    const child = execFile('bin/gatehouse', args, { env, timeout: 50_000 }, (_error, _out, errors) =>
+      resolve({ code: child.exitCode ?? -1, errors }),
+    )
+  })
+
+onEachDatabase('gatehouse keys, several processes at once', (freshUrl) => {
+  test('make one first key and one next key, and leave both documents whole', async () => {
+    const [url, config, data] = [await freshUrl(), temporaryFolder(), temporaryFolder()]
+    await mkdir(join(config, 'targets'))
+    await writeFile(join(config, 'values.yaml'), values)
+    await writeFile(join(config, 'targets', 'k8s.yaml'), target)
+    const environment = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 3).toString('base64'), GATEHOUSE_DATABASE: url }
+    const places = ['--config', config, '--data', data]
+    const many = (action: string, count: number) =>
+      Promise.all(
+        Array.from({ length: count }, () => gatehouse(['keys', action, '--endpoint', 'aws', ...places], environment)),
+      )
+    const storage = openStorage({ url, clock: systemClock, log: silentLogger })
+    await storage.ready()
+    expect(await many('publish', 3)).toEqual(Array.from({ length: 3 }, () => ({ code: 0, errors: '' })))
+    const rotations = await many('rotate', 3)
+    expect(rotations.map(({ code }) => code).sort()).toEqual([0, 1, 1])
+    for (const { code, errors } of rotations) if (code === 1) expect(errors).toContain('has a next key already')
+    const ring = (await storage.keys.get('aws'))?.ring as { keys: { kid: string; state: string }[] }
+    await storage.close()
+    expect(ring.keys.map(({ state }) => state)).toEqual(['active', 'next'])
+    const certs = JSON.parse(await readFile(join(data, 'site', 'certs'), 'utf8')) as { keys: { kid: string }[] }
+    expect(certs.keys.map(({ kid }) => kid)).toEqual(ring.keys.map(({ kid }) => kid))
+  })
+})

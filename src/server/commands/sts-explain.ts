@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import process from 'node:process'
+import { catalog } from '#catalog/catalog.ts'
+import { loadConfiguration } from '#config/load.ts'
+import { formatIssue } from '#config/located-issue.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { Scope } from '#kernel/scope.ts'
+import { suggestion } from '#kernel/suggest.ts'
+import { readArguments } from '#server/commands/arguments.ts'
+import type { CommandIo } from '#server/commands/commands.ts'
+import { openRuntime } from '#server/commands/explain.ts'
+import { terminalLine } from '#server/commands/terminal-line.ts'
+import { type ExplainedWorkload, explainToken } from '#server/explain-token.ts'
+
+const usage = `Usage: gatehouse sts explain --config DIR [OPTIONS] ENDPOINT
+
+  --config DIR      the folder of YAML
+  --token FILE      a service-account token, verified and reviewed as the endpoint does it; - reads it from the input
+  --as NAME=VALUE   instead of a token, what the workload has: namespace=, saname=, cluster=, pod-name= ...; may repeat
+  --data DIR        the embedded database, for rules that ask the directory
+  --database URL    postgres://..., likewise; also GATEHOUSE_DATABASE
+  --secrets DIR     files for secretParams (secrets/ of the configuration)
+
+Signs nothing. Exits 0 when a token would be issued, 1 when it would be refused.`
+
+const options = {
+  config: { type: 'string' },
+  token: { type: 'string' },
+  as: { type: 'string', multiple: true },
+  data: { type: 'string' },
+  database: { type: 'string' },
+  secrets: { type: 'string' },
+} as const
+
+const widest = 2000
+
+/** `gatehouse sts explain`: what a token endpoint would do for a workload, and why. */
+export async function stsExplainCommand(args: string[], io: CommandIo): Promise<number> {
+  const read = readArguments(args, { usage, options, positionals: 1 }, io)
+  if ('exit' in read) return read.exit
+  const { values, positionals } = read
+  const [name = ''] = positionals
+  const wrong = (message: string): number => {
+    io.stderr(`gatehouse sts explain: ${message}`)
+    return 2
+  }
+  if (values.config === undefined) return wrong('--config is required')
+  if ((values.token === undefined) === (values.as === undefined)) return wrong('either --token or --as is required')
+  let explained: ExplainedWorkload
+  try {
+    explained = readWorkload(values.token, values.as ?? [])
+  } catch (error) {
+    return wrong(error instanceof Error ? error.message : String(error))
+  }
+  const folder = resolve(values.config)
+  const secretsFolder = resolve(values.secrets ?? join(folder, 'secrets'))
+  const loaded = await loadConfiguration({
+    folder,
+    secretsFolder,
+    environment: process.env,
+    catalog,
+    strictSecrets: false,
+  })
+  if (loaded.configuration === undefined) {
+    for (const issue of loaded.issues) io.stderr(formatIssue(issue))
+    return 1
+  }
+  const { stsEndpoints } = loaded.configuration
+  const names = stsEndpoints.map(({ endpoint }) => endpoint.name)
+  const config = stsEndpoints.find(({ endpoint }) => endpoint.name === name)
+  if (config === undefined) return wrong(`no token endpoint "${name}"${suggestion(name, names)}`)
+  const scope = new Scope()
+  try {
+    const database = values.database ?? process.env['GATEHOUSE_DATABASE']
+    const { tokens, rules } = await openRuntime(loaded.configuration, secretsFolder, values.data, database, scope)
+    if (tokens === undefined) throw new Error('there is no token service')
+    const { allowed, lines } = await explainToken(tokens, rules, config, explained)
+    for (const line of lines) io.stdout(terminalLine(line, widest))
+    return allowed ? 0 : 1
+  } catch (error) {
+    io.stderr(`gatehouse sts explain: ${error instanceof Error ? error.message : String(error)}`)
+    return 1
+  } finally {
+    await scope.close()
+  }
+}
+
+function readWorkload(tokenFile: string | undefined, given: readonly string[]): ExplainedWorkload {
+  if (tokenFile !== undefined) {
+    return { kind: 'token', token: readFileSync(tokenFile === '-' ? 0 : tokenFile, 'utf8') }
+  }
+  const attributes = new Attributes()
+  for (const pair of given) {
+    const equals = pair.indexOf('=')
+    if (equals < 1) throw new Error(`--as takes NAME=VALUE, not "${pair}"`)
+    attributes.add(pair.slice(0, equals), [pair.slice(equals + 1)])
+  }
+  for (const name of ['namespace', 'saname']) {
+    if (!attributes.has(name)) throw new Error(`--as ${name}= is required`)
+  }
+  return { kind: 'described', attributes }
+}

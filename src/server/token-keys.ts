@@ -1,0 +1,83 @@
+import type { KeyObject } from 'node:crypto'
+import { join, resolve } from 'node:path'
+import type { SecretSource } from '#config/secrets.ts'
+import { readPrivateKey, readPrivateKeyFile } from '#engine/keys/private-key-file.ts'
+import { loadSecretKeys } from '#engine/keys/secret-keys.ts'
+import { keyOwners } from '#engine/keys/token-key-pair.ts'
+import { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
+import { type ConfigMapObjects, configMapPublisher } from '#engine/sts/publish/config-map-publisher.ts'
+import { folderPublisher } from '#engine/sts/publish/folder-publisher.ts'
+import { KeyKeeper, type KeyMeter } from '#engine/sts/publish/key-keeper.ts'
+import type { Publisher } from '#engine/sts/publish/publisher.ts'
+import { s3Publisher } from '#engine/sts/publish/s3-publisher.ts'
+import { processName } from '#engine/workflow/process-name.ts'
+import { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Target } from '#sdk/target.ts'
+import type { PublishDestination } from '#sdk/token-keys.ts'
+import type { KeyStore } from '#storage/key-store.ts'
+
+export interface TokenKeyPlaces {
+  readonly store: KeyStore
+  /** Its `keys/` may hold private keys of endpoints. */
+  readonly configFolder: string
+  readonly dataFolder: string
+  /** A secret of the name of a key pair may hold it as `tls.key`. */
+  readonly secrets: SecretSource | undefined
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** The keys of token endpoints in the database, sealed with the installation's secret key. */
+export function createTokenKeys({ store, clock, log, ...places }: TokenKeyPlaces): TokenKeyRings {
+  const { configFolder, dataFolder, secrets, environment } = places
+  return new TokenKeyRings({
+    store,
+    box: new SecretBox(() => loadSecretKeys({ environment, dataFolder }), keyOwners),
+    clock,
+    log,
+    givenKey: async (name) =>
+      (await readPrivateKeyFile(join(configFolder, 'keys'), name)) ?? privateKeyIn(secrets, name),
+  })
+}
+
+function privateKeyIn(secrets: SecretSource | undefined, name: string): KeyObject | undefined {
+  const answer = secrets?.read(name, 'tls.key')
+  return answer !== undefined && 'value' in answer ? readPrivateKey(answer.value, `the secret ${name}`) : undefined
+}
+
+export interface KeeperPlaces extends Pick<TokenKeyPlaces, 'store' | 'dataFolder' | 'clock' | 'log'> {
+  readonly rings: TokenKeyRings
+  readonly meter: KeyMeter
+  /** Works on a target of the running configuration. */
+  useTarget<T>(name: string, work: (target: Target) => Promise<T>): Promise<T>
+}
+
+export function createKeyKeeper({ rings, store, clock, log, meter, dataFolder, useTarget }: KeeperPlaces): KeyKeeper {
+  const open = (destination: PublishDestination): Publisher => {
+    switch (destination.type) {
+      case 'folder':
+        return folderPublisher(resolve(dataFolder, destination.folder))
+      case 's3':
+        return s3Publisher(destination)
+      case 'configmap':
+        return {
+          put: (files, signal) =>
+            useTarget(destination.target, (target) =>
+              configMapPublisher(destination, objectsOf(target, destination.target)).put(files, signal),
+            ),
+        }
+    }
+  }
+  return new KeyKeeper({ rings, store, worker: processName(), clock, log, meter, open })
+}
+
+function objectsOf(target: Target, name: string): ConfigMapObjects {
+  if (hasObjects(target)) return target.objects
+  throw new GatewayError('NOT_SUPPORTED', `target "${name}" is no Kubernetes cluster that documents can be put to`)
+}
+
+const hasObjects = (target: Target): target is Target & { readonly objects: ConfigMapObjects } => 'objects' in target
