@@ -1,0 +1,74 @@
+import { isQuantity } from '#protocols/admission/injector-settings.ts'
+import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+
+const quantity = (about: string) =>
+  parsed(
+    'amount',
+    (value) => {
+      if (!isQuantity(value)) throw new Error(`"${value}" is not an amount such as "10m" or "16Mi"`)
+      return value
+    },
+    { about },
+  )
+
+export const injectorParameters = {
+  tokenService: parsed('address', parseTokenService, {
+    about: 'Where pods reach the token service, such as https://gatehouse.example.com.',
+    required: true,
+  }),
+  image: text({
+    about: 'The sidecar’s image, with a POSIX shell and curl 7.84 or later. Name it by its digest.',
+    fallback: 'docker.io/curlimages/curl:8.12.1',
+  }),
+  imagePullPolicy: choice(['IfNotPresent', 'Always', 'Never'], {
+    about: 'When nodes fetch the image.',
+    fallback: 'IfNotPresent',
+  }),
+  imagePullSecrets: list({ about: 'Secrets for the image, which must be in the namespace of every pod.' }),
+  trustedCertificates: text({
+    about: 'A PEM file that sidecars get for endpoints with explicit_certificate_trust.',
+  }),
+  trustConfigMap: text({
+    about: 'The ConfigMap whose ca.crt is trusted too where the pod’s namespace has it.',
+    fallback: 'ouca',
+  }),
+  credentialSeconds: wholeNumber({
+    about: 'Life of the service-account token with which a sidecar asks.',
+    fallback: 3600,
+    min: 600,
+    max: 86_400,
+  }),
+  fileMode: choice(['auto', '0440', '0444'], {
+    about: 'Mode of the token files; auto is as narrow as the pod’s users and groups allow.',
+    fallback: 'auto',
+  }),
+  nativeSidecars: flag({
+    about: 'The cluster has native sidecars (Kubernetes 1.29 and later).',
+    fallback: true,
+  }),
+  position: choice(['first', 'last'], {
+    about: 'Where among the init containers the sidecar starts.',
+    fallback: 'first',
+  }),
+  skipContainers: list({ about: 'Containers that get no token in any pod, unless the pod includes them.' }),
+  refuseFaultyPods: flag({
+    about: 'A pod that does not get what it asks for is refused instead of being admitted with a warning.',
+    fallback: false,
+  }),
+  cpuRequest: quantity('The sidecar’s CPU request.'),
+  cpuLimit: quantity('The sidecar’s CPU limit.'),
+  memoryRequest: quantity('The sidecar’s memory request.'),
+  memoryLimit: quantity('The sidecar’s memory limit; curl needs 16Mi for a moment.'),
+}
+
+export const defaultResources = { cpuRequest: '5m', cpuLimit: '200m', memoryRequest: '8Mi', memoryLimit: '32Mi' }
+
+function parseTokenService(value: string): string {
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  const local = url?.protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)
+  if (url === undefined || !(url.protocol === 'https:' || local)) throw new Error('must be an https address')
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw new Error('must have no user, query or fragment')
+  }
+  return url.href.replace(/\/$/, '')
+}

@@ -1,0 +1,226 @@
+import { jsonpatch } from 'json-p3'
+import { describe, expect, test } from 'vitest'
+import stsInjector from '#modules/filters/sts-injector/sts-injector.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { awsEndpoint, claudeEndpoint, podOf } from '#testing/injector-fixture.ts'
+import { subject } from '#testing/subjects.ts'
+
+const tokenService = 'https://gatehouse.example.com'
+const json = { 'content-type': 'application/json' }
+
+interface Call {
+  readonly body?: string | Buffer
+  readonly params?: Record<string, string>
+  readonly method?: string
+  readonly pathInfo?: string
+  readonly headers?: Record<string, string>
+}
+
+async function call({ body = '', params = {}, method = 'POST', pathInfo = '', headers = json }: Call) {
+  const issues = noIssues()
+  const prepared = stsInjector.prepare(fakeParams({ tokenService, ...params }), issues, fakeParseContext())
+  expect(issueTexts(issues.list)).toEqual([])
+  const filter = await prepared.create(fakeModuleHost({ stsPodEndpoints: [awsEndpoint, claudeEndpoint] }))
+  return filter.handle(
+    {
+      request: fakeRequest({ method, headers, body }),
+      application: 'a',
+      mount: '/sts/inject',
+      pathInfo,
+      subject: subject('uid=Anonymous,o=Tremolo'),
+    },
+    async () => {
+      throw new Error('there is nothing behind this filter')
+    },
+  )
+}
+
+const podKind = { group: '', version: 'v1', kind: 'Pod' }
+const review = (object: unknown, request: Record<string, unknown> = {}): string =>
+  JSON.stringify({
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: { uid: 'u-1', operation: 'CREATE', kind: podKind, namespace: 'shop', object, ...request },
+  })
+
+interface Answer {
+  readonly uid: string
+  readonly allowed: boolean
+  readonly patch?: string
+  readonly patchType?: string
+  readonly warnings?: readonly string[]
+  readonly status?: { readonly code: number; readonly message: string }
+}
+
+async function answer(body: string, params: Record<string, string> = {}): Promise<Answer> {
+  const response = await call({ body, params })
+  expect(response.status).toBe(200)
+  const read = JSON.parse(String(response.body)) as { apiVersion: string; kind: string; response: Answer }
+  expect(read).toMatchObject({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' })
+  return read.response
+}
+
+describe('an admission review', () => {
+  test('of a pod that asks for a token is answered with the patch', async () => {
+    const pod = podOf()
+    const { uid, allowed, patch = '', patchType, warnings } = await answer(review(pod))
+    expect({ uid, allowed, patchType, warnings }).toEqual({
+      uid: 'u-1',
+      allowed: true,
+      patchType: 'JSONPatch',
+      warnings: undefined,
+    })
+    const operations = JSON.parse(Buffer.from(patch, 'base64').toString()) as Parameters<typeof jsonpatch.apply>[0]
+    const patched = jsonpatch.apply(operations, JSON.parse(JSON.stringify(pod)))
+    expect(patched).toMatchObject({ spec: { initContainers: [{ name: 'sts-creds-sidecar' }] } })
+    expect(JSON.stringify(patched)).toContain('token-exchange')
+    expect((await answer(review(patched))).patch).toBeUndefined()
+  })
+
+  test('is answered alike on a dry run', async () => {
+    expect(await answer(review(podOf(), { dryRun: true }))).toEqual(await answer(review(podOf())))
+  })
+
+  test.each([
+    ['of a pod without the label', review(podOf({ labels: {} }))],
+    ['of an update', review(podOf(), { operation: 'UPDATE' })],
+    ['of a subresource', review(podOf(), { subResource: 'ephemeralcontainers' })],
+    ['of a deletion', review(null, { operation: 'DELETE' })],
+  ])('%s is answered with leave and nothing else', async (_, body) => {
+    expect(await answer(body)).toEqual({ uid: 'u-1', allowed: true })
+  })
+
+  test('of another kind is answered with leave and a warning', async () => {
+    const kind = { group: 'apps', version: 'v1', kind: 'Deployment' }
+    expect(await answer(review({}, { kind }))).toMatchObject({
+      allowed: true,
+      warnings: [expect.stringContaining('Deployment')],
+    })
+  })
+
+  test('A13, A14: faults are warnings', async () => {
+    const pod = podOf({
+      labels: { 'tremolo.io/aws-role': 'x', 'tremolo.io/claude': 'x' },
+      annotations: { 'tremolo.io/user': 'app' },
+    })
+    const { allowed, warnings = [], patch } = await answer(review(pod))
+    expect(allowed).toBe(true)
+    expect(patch).toBeDefined()
+    expect(warnings).toEqual([
+      expect.stringContaining('needs an annotation'),
+      expect.stringContaining('tremolo.io/user'),
+    ])
+  })
+
+  test('faults are refusals where the configuration says so', async () => {
+    const pod = podOf({ annotations: { 'tremolo.io/user': 'app' } })
+    const refused = await answer(review(pod), { refuseFaultyPods: 'true' })
+    expect(refused).toEqual({
+      uid: 'u-1',
+      allowed: false,
+      status: { code: 422, message: expect.stringContaining('tremolo.io/user') },
+    })
+    expect((await answer(review(podOf()), { refuseFaultyPods: 'true' })).allowed).toBe(true)
+  })
+
+  test('warnings are short, plain and few', async () => {
+    const containers = Array.from({ length: 40 }, (_, position) => ({
+      name: `c${position}é\n${'x'.repeat(300)}`,
+      env: [{ name: 'AWS_ROLE_ARN', value: 'own' }],
+    }))
+    const { warnings = [] } = await answer(review(podOf({ spec: { containers } })))
+    expect(warnings).toHaveLength(16)
+    for (const text of warnings) expect(text).toMatch(/^[\x20-\x7e]{1,240}$/)
+  })
+
+  test.each([
+    ['no object', null],
+    ['a text', 'pod'],
+    ['no spec', { metadata: {} }],
+    ['containers that are no list', { metadata: {}, spec: { containers: {} } }],
+    ['a container without name', { metadata: {}, spec: { containers: [{}] } }],
+    ['labels that are no texts', { metadata: { labels: { a: 1 } }, spec: {} }],
+  ])('of a pod with %s is refused with a status', async (_, pod) => {
+    expect(await answer(review(pod))).toEqual({
+      uid: 'u-1',
+      allowed: false,
+      status: { code: 422, message: expect.stringContaining('cannot read the pod') },
+    })
+  })
+})
+
+describe('what is no admission review', () => {
+  const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+  test.each([
+    ['nothing', '', 'INVALID_JSON'],
+    ['no JSON', '{', 'INVALID_JSON'],
+    ['no UTF-8', Buffer.from([0x22, 0xff, 0x22]), 'INVALID_JSON'],
+    ['a number', '1', 'BAD_REQUEST'],
+    ['another version', review({}).replace('/v1"', '/v1beta1"'), 'BAD_REQUEST'],
+    ['no request', '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', 'BAD_REQUEST'],
+    ['no uid', review({}, { uid: '' }), 'BAD_REQUEST'],
+    ['a huge uid', review({}, { uid: 'x'.repeat(1000) }), 'BAD_REQUEST'],
+    ['a prototype', review({}).replace('"object":{}', '"object":{"__proto__":{}}'), 'BAD_REQUEST'],
+    ['a deep one', review({}).replace('"object":{}', `"object":${deep}`), 'BAD_REQUEST'],
+  ])('%s is refused by a typed answer', async (_, body, code) => {
+    await expect(call({ body })).rejects.toMatchObject({ code })
+  })
+
+  test('another method, media type or path', async () => {
+    await expect(call({ method: 'GET' })).rejects.toMatchObject({
+      code: 'METHOD_NOT_ALLOWED',
+      headers: { allow: 'POST' },
+    })
+    await expect(call({ headers: {} })).rejects.toMatchObject({ code: 'UNSUPPORTED_MEDIA_TYPE' })
+    await expect(call({ pathInfo: '/x' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  test('A18: the body is asked for with a limit of 3 MiB', async () => {
+    const prepared = stsInjector.prepare(fakeParams({ tokenService }), noIssues(), fakeParseContext())
+    const filter = await prepared.create(fakeModuleHost())
+    const limits: (number | undefined)[] = []
+    const request = {
+      ...fakeRequest({ method: 'POST', headers: json }),
+      body: async (limit?: number) => {
+        limits.push(limit)
+        return Buffer.from(review({}, { operation: 'UPDATE' }))
+      },
+    }
+    const exchange = {
+      request,
+      application: 'a',
+      mount: '/',
+      pathInfo: '',
+      subject: subject('uid=Anonymous,o=Tremolo'),
+    }
+    await filter.handle(exchange, async () => ({ status: 404, headers: {} }))
+    expect(limits).toEqual([3 * 1024 * 1024])
+  })
+})
+
+describe('parameters', () => {
+  const problems = (params: Record<string, string>, files: Record<string, string> = {}): string[] => {
+    const issues = noIssues()
+    const context = { ...fakeParseContext(), readFile: (file: string) => files[file] ?? '' }
+    stsInjector.prepare(fakeParams(params), issues, context)
+    return issueTexts(issues.list)
+  }
+  test.each([
+    [{}, 'tokenService'],
+    [{ tokenService: 'http://gatehouse.example.com' }, 'https'],
+    [{ tokenService: 'https://u:p@gatehouse.example.com' }, 'no user'],
+    [{ tokenService, memoryLimit: 'much' }, 'memoryLimit'],
+    [{ tokenService, credentialSeconds: '599' }, 'credentialSeconds'],
+    [{ tokenService, trustedCertificates: 'absent.pem' }, 'holds no certificate'],
+    [{ tokenService, trustedCertificates: 'key.pem' }, 'private key'],
+  ])('%j is refused', (params, text) => {
+    const files = { 'key.pem': '-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----' }
+    expect(problems(params, files)).toEqual([expect.stringContaining(text)])
+  })
+
+  test('an address on this machine needs no TLS', () => {
+    expect(problems({ tokenService: 'http://127.0.0.1:8080/' })).toEqual([])
+  })
+})

@@ -1,0 +1,148 @@
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import { defaultResources, injectorParameters } from '#modules/filters/sts-injector/injector-parameters.ts'
+import { sidecarScript } from '#modules/filters/sts-injector/sidecar-script.ts'
+import {
+  type AdmissionAnswer,
+  type AdmissionRequest,
+  maxReviewBytes,
+  parseReview,
+  reviewResponse,
+} from '#protocols/admission/admission-review.ts'
+import { inject } from '#protocols/admission/inject.ts'
+import { labelName } from '#protocols/admission/injector-names.ts'
+import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
+import { diffToPatch } from '#protocols/admission/json-patch.ts'
+import { type Pod, podSchema } from '#protocols/admission/pod.ts'
+import { isLabelName } from '#protocols/admission/webhook-configuration.ts'
+import { defineFilter } from '#sdk/filter.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
+import { readParameters } from '#sdk/parameters.ts'
+
+interface InjectorConfig {
+  readonly settings: InjectorSettings
+  readonly refuseFaultyPods: boolean
+}
+
+/** The mutating webhook that gives pods their tokens: all endpoints of the token service in one answer. */
+export default defineFilter<InjectorConfig>({
+  className: 'filters.StsInjector',
+  parameters: injectorParameters,
+  answers: true,
+  parse: (params, issues, context) => {
+    const { refuseFaultyPods, trustedCertificates, ...given } = readParameters(
+      injectorParameters,
+      params,
+      issues,
+      context,
+    )
+    let certificates: string | undefined
+    if (trustedCertificates !== undefined) {
+      try {
+        certificates = readCertificates(context.readFile?.(trustedCertificates) ?? '')
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error)
+        issues.error(params.pathOf('trustedCertificates', 0), `"trustedCertificates": ${reason}`)
+      }
+    }
+    const settings: InjectorSettings = {
+      ...given,
+      tokenService: given.tokenService ?? '',
+      script: sidecarScript,
+      certificates,
+      resources: {
+        cpuRequest: given.cpuRequest ?? defaultResources.cpuRequest,
+        cpuLimit: given.cpuLimit ?? defaultResources.cpuLimit,
+        memoryRequest: given.memoryRequest ?? defaultResources.memoryRequest,
+        memoryLimit: given.memoryLimit ?? defaultResources.memoryLimit,
+      },
+    }
+    return { settings, refuseFaultyPods }
+  },
+  summarize: ({ settings }) => [{ label: 'token service', value: settings.tokenService }],
+  create: (config, host) => {
+    for (const { name, label } of host.stsPodEndpoints ?? []) {
+      if (!isLabelName(labelName(label)))
+        host.log.warn('no pod can have the label of the endpoint', { endpoint: name, label })
+    }
+    return {
+      async handle({ request, pathInfo }) {
+        if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
+        if (request.method !== 'POST') {
+          throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'POST' } })
+        }
+        const review = parseReview(await bodyOf(request))
+        return jsonAnswer(reviewResponse(review.uid, answerTo(review, config, host)))
+      },
+    }
+  },
+})
+
+const maxCertificates = 65_536
+
+function readCertificates(pem: string): string {
+  if (!pem.includes('-----BEGIN CERTIFICATE-----')) throw new Error('the file holds no certificate')
+  if (pem.includes('PRIVATE KEY')) throw new Error('the file holds a private key, which must not go into pods')
+  if (pem.length > maxCertificates) throw new Error('the file is longer than 64 KiB')
+  return pem.trim()
+}
+
+async function bodyOf(request: GatewayRequest): Promise<Buffer> {
+  const type = header(request, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+  if (type !== 'application/json') {
+    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type ?? ''}"`, {
+      publicText: 'The body must be application/json.',
+    })
+  }
+  return request.body(maxReviewBytes)
+}
+
+/** Whatever goes wrong with one pod is told in the answer, where whoever made the pod sees it. */
+function answerTo(review: AdmissionRequest, config: InjectorConfig, host: ModuleHost): AdmissionAnswer {
+  const { group, kind } = review.kind
+  if (group !== '' || kind !== 'Pod') return { warnings: [`gatehouse gives tokens to pods only, not to ${kind}`] }
+  if (review.operation !== 'CREATE' || review.subResource !== '') return {}
+  const read = podSchema.safeParse(review.object)
+  if (!read.success) {
+    const where = read.error.issues[0]?.path.join('.') ?? ''
+    return { refusal: { code: 422, message: `gatehouse cannot read the pod: ${where} is not as it should be` } }
+  }
+  try {
+    return injected(read.data, review, config, host)
+  } catch (thrown) {
+    const { code, message } = asGatewayError(thrown)
+    host.log.error('a pod could not be injected', { code, detail: message, namespace: review.namespace })
+    return { refusal: { code: 422, message: 'gatehouse could not give the pod its tokens; its log says why' } }
+  }
+}
+
+function injected(
+  pod: Pod,
+  review: AdmissionRequest,
+  { settings, refuseFaultyPods }: InjectorConfig,
+  host: ModuleHost,
+): AdmissionAnswer {
+  const result = inject(pod, host.stsPodEndpoints ?? [], settings)
+  const { faults, warnings, endpoints } = result
+  if (faults.length > 0 || endpoints.length > 0) {
+    const about = { namespace: review.namespace, pod: pod.metadata.name ?? pod.metadata.generateName, endpoints }
+    if (faults.length > 0) host.log.warn('a pod does not get what it asks for', { ...about, faults })
+    else host.log.info('a pod gets tokens', about)
+  }
+  if (refuseFaultyPods && faults.length > 0) {
+    return { refusal: { code: 422, message: `gatehouse: ${faults.join('; ')}` } }
+  }
+  return {
+    patch: diffToPatch(review.object, result.pod),
+    warnings: [...faults, ...warnings].map((text) => `gatehouse: ${text}`),
+  }
+}
+
+function jsonAnswer(value: JsonValue): GatewayResponse {
+  return {
+    status: 200,
+    headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
+    body: JSON.stringify(value),
+  }
+}

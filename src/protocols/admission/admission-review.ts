@@ -1,0 +1,104 @@
+import * as z from 'zod'
+import { GatewayError } from '#kernel/errors.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import type { PatchOperation } from '#protocols/admission/json-patch.ts'
+
+/** What Kubernetes takes for an object at most. */
+export const maxReviewBytes = 3 * 1024 * 1024
+const maxDepth = 64
+const maxWarnings = 16
+const maxWarningLength = 240
+const version = 'admission.k8s.io/v1'
+
+const reviewSchema = z.looseObject({
+  apiVersion: z.literal(version),
+  kind: z.literal('AdmissionReview'),
+  request: z.looseObject({
+    uid: z.string().min(1).max(128),
+    operation: z.string().max(64),
+    kind: z.looseObject({ group: z.string(), version: z.string(), kind: z.string() }),
+    subResource: z.string().optional(),
+    namespace: z.string().max(253).optional(),
+    object: z.unknown(),
+  }),
+})
+
+export interface AdmissionRequest {
+  readonly uid: string
+  readonly operation: string
+  readonly kind: { readonly group: string; readonly version: string; readonly kind: string }
+  /** Such as `ephemeralcontainers`; empty for the object itself. */
+  readonly subResource: string
+  readonly namespace: string
+  readonly object: unknown
+}
+
+/** Throws INVALID_JSON and BAD_REQUEST. */
+export function parseReview(body: Buffer): AdmissionRequest {
+  let value: unknown
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+  } catch (cause) {
+    throw new GatewayError('INVALID_JSON', 'the admission review does not parse', { cause })
+  }
+  const problem = structureProblem(value)
+  if (problem !== undefined) throw notAReview(problem)
+  const read = reviewSchema.safeParse(value)
+  if (!read.success) {
+    const [issue] = read.error.issues
+    throw notAReview(issue === undefined ? 'it has another shape' : `${issue.path.join('.')}: ${issue.message}`)
+  }
+  const { uid, operation, kind, subResource = '', namespace = '', object } = read.data.request
+  return { uid, operation, kind, subResource, namespace, object }
+}
+
+/** Found without recursion, so that no body can exhaust the stack here or later. */
+function structureProblem(root: unknown): string | undefined {
+  let level: unknown[] = [root]
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > maxDepth) return 'it is nested too deeply'
+    const next: unknown[] = []
+    for (const value of level) {
+      if (typeof value !== 'object' || value === null) continue
+      if (Object.hasOwn(value, '__proto__')) return 'it has a member named "__proto__"'
+      for (const inner of Object.values(value)) next.push(inner)
+    }
+    level = next
+  }
+  return undefined
+}
+
+const notAReview = (problem: string): GatewayError =>
+  new GatewayError('BAD_REQUEST', `not an admission review: ${problem}`, {
+    publicText: `The body is not an AdmissionReview of ${version}.`,
+  })
+
+export interface AdmissionAnswer {
+  readonly patch?: readonly PatchOperation[]
+  readonly warnings?: readonly string[]
+  /** Why the object is refused; it is admitted when absent. */
+  readonly refusal?: { readonly code: 400 | 403 | 422; readonly message: string }
+}
+
+export function reviewResponse(uid: string, { patch = [], warnings = [], refusal }: AdmissionAnswer): JsonValue {
+  const shown = warnings.slice(0, maxWarnings).map(warningText)
+  return {
+    apiVersion: version,
+    kind: 'AdmissionReview',
+    response: {
+      uid,
+      allowed: refusal === undefined,
+      ...(refusal === undefined ? {} : { status: { code: refusal.code, message: refusal.message } }),
+      ...(refusal === undefined && patch.length > 0
+        ? { patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(patch)).toString('base64') }
+        : {}),
+      ...(shown.length > 0 ? { warnings: shown } : {}),
+    },
+  }
+}
+
+/** Warnings travel in an HTTP header to whoever runs kubectl, so they are short and plain. */
+const warningText = (text: string): string => {
+  const plain = text.replaceAll(/[^\x20-\x7e]/g, '?')
+  return plain.length <= maxWarningLength ? plain : `${plain.slice(0, maxWarningLength - 3)}...`
+}

@@ -1,0 +1,210 @@
+import fc from 'fast-check'
+import { jsonpatch } from 'json-p3'
+import { describe, expect, test } from 'vitest'
+import { inject } from '#protocols/admission/inject.ts'
+import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
+import { diffToPatch } from '#protocols/admission/json-patch.ts'
+import { type Pod, podSchema } from '#protocols/admission/pod.ts'
+import { escapeVariables } from '#protocols/admission/variable-escape.ts'
+import { awsEndpoint, claudeEndpoint, injectorSettings } from '#testing/injector-fixture.ts'
+
+const endpoints = [awsEndpoint, claudeEndpoint]
+const ordinaryName = fc.constantFrom('a', 'b', 'c', 'd', 'istio-proxy', 'data')
+const name = fc.oneof(
+  { weight: 12, arbitrary: ordinaryName },
+  { weight: 1, arbitrary: fc.constantFrom('sts-creds-sidecar', 'sts-tokens', 'sts-identity') },
+)
+const variable = fc.constantFrom(
+  'AWS_ROLE_ARN',
+  'AWS_WEB_IDENTITY_TOKEN_FILE',
+  'ANTHROPIC_IDENTITY_TOKEN_FILE',
+  'HOME',
+  'STS_TARGETS',
+)
+const path = fc.constantFrom('/data', '/var/run/secrets/gatehouse', '/var/run/secrets/gatehouse/', '/x')
+const extra = fc.jsonValue({ maxDepth: 2 }).filter((json) => !JSON.stringify(json).includes('__proto__'))
+const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
+const optionalList = <T>(arbitrary: fc.Arbitrary<T>) =>
+  fc.oneof(fc.constant(undefined), fc.constant(null), fc.array(arbitrary, { maxLength: 4 }))
+
+const context = maybe(
+  fc.record({ runAsUser: maybe(fc.constantFrom(0, 1, 1000)), fsGroup: maybe(fc.constant(2000)), other: extra }),
+)
+const container = fc.record({
+  name,
+  image: fc.string(),
+  env: optionalList(fc.record({ name: variable, value: maybe(fc.string()), valueFrom: maybe(extra) })),
+  volumeMounts: optionalList(fc.record({ name, mountPath: path, subPath: maybe(fc.string()) })),
+  securityContext: context,
+  restartPolicy: maybe(fc.constant('Always')),
+  unknown: extra,
+})
+const annotation = fc.constantFrom(
+  'aws-role',
+  'user',
+  'group',
+  'non-root',
+  'create-volume',
+  'skip-containers',
+  'include-containers',
+  'sidecar-cpu-limit',
+)
+const annotationValue = fc.oneof(
+  fc.string(),
+  fc.constantFrom('true', 'false', '1000', 'a,b', 'arn:aws:iam::1:role/r', ''),
+)
+const podArbitrary = fc
+  .record({
+    apiVersion: fc.constant('v1'),
+    kind: fc.constant('Pod'),
+    metadata: fc.record({
+      labels: fc.oneof(
+        fc.constant({ 'tremolo.io/aws-role': 'true' }),
+        fc.dictionary(
+          fc.constantFrom('tremolo.io/aws-role', 'tremolo.io/claude', 'app'),
+          fc.constantFrom('true', 'false', ''),
+        ),
+        fc.constant(undefined),
+      ),
+      annotations: fc.oneof(
+        fc.constant({ 'tremolo.io/aws-role': 'arn:aws:iam::1:role/r' }),
+        fc.constant(undefined),
+        fc.dictionary(
+          annotation.map((text) => `tremolo.io/${text}`),
+          annotationValue,
+        ),
+      ),
+      managedFields: extra,
+    }),
+    spec: fc.record({
+      containers: optionalList(container),
+      initContainers: optionalList(container),
+      volumes: optionalList(fc.record({ name, projected: maybe(extra), emptyDir: maybe(extra) })),
+      imagePullSecrets: optionalList(fc.record({ name })),
+      securityContext: context,
+      os: maybe(fc.record({ name: fc.constantFrom('linux', 'windows') })),
+      unknown: extra,
+    }),
+  })
+  .map((made): Pod => podSchema.parse(JSON.parse(JSON.stringify(made))))
+
+const settingsArbitrary: fc.Arbitrary<InjectorSettings> = fc
+  .record({
+    nativeSidecars: fc.boolean(),
+    position: fc.constantFrom('first', 'last'),
+    fileMode: fc.constantFrom('auto', '0440'),
+    imagePullSecrets: fc.constantFrom([], ['registry']),
+  })
+  .map((some) => ({ ...injectorSettings, ...some }))
+
+/** Everything of `before` is in `after`, in its order; `after` may have more. */
+function isKept(before: unknown, after: unknown): boolean {
+  if (Array.isArray(before)) {
+    if (!Array.isArray(after)) return false
+    let position = 0
+    return before.every((member: unknown) => {
+      while (position < after.length && !isKept(member, after[position])) position += 1
+      position += 1
+      return position <= after.length
+    })
+  }
+  if (typeof before === 'object' && before !== null) {
+    if (typeof after !== 'object' || after === null) return false
+    const members = new Map<string, unknown>(Object.entries(after))
+    return Object.entries(before).every(
+      ([key, value]) => members.has(key) && (isKept(value, members.get(key)) || isEmptyList(value)),
+    )
+  }
+  return before === after
+}
+/** Go's null for a list that is empty. */
+const isEmptyList = (value: unknown): boolean => value === null
+
+const names = (list: readonly { readonly name?: unknown }[] | null | undefined): unknown[] =>
+  (list ?? []).map((one) => one.name)
+const repeated = (list: readonly unknown[]): unknown[] => list.filter((one, position) => list.indexOf(one) !== position)
+
+describe('over random pods', () => {
+  const runs = { numRuns: 400 }
+
+  test('nothing that was there is removed or changed, and the given pod is not touched', () => {
+    fc.assert(
+      fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
+        const before = JSON.stringify(pod)
+        const result = inject(pod, endpoints, settings)
+        expect(JSON.stringify(pod)).toBe(before)
+        expect(isKept(pod, result.pod)).toBe(true)
+      }),
+      runs,
+    )
+  })
+
+  test('twice is once', () => {
+    fc.assert(
+      fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
+        const once = inject(pod, endpoints, settings).pod
+        expect(inject(once, endpoints, settings).pod).toEqual(once)
+      }),
+      runs,
+    )
+  })
+
+  test('the patch, applied by somebody else, makes the injected pod, by adding and replacing only what was null', () => {
+    fc.assert(
+      fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
+        const after = inject(pod, endpoints, settings).pod
+        const patch = diffToPatch(pod, after)
+        const wire: unknown = JSON.parse(JSON.stringify(patch))
+        const applied = jsonpatch.apply(wire as Parameters<typeof jsonpatch.apply>[0], JSON.parse(JSON.stringify(pod)))
+        expect(applied).toEqual(JSON.parse(JSON.stringify(after)))
+        for (const { op, path: place } of patch) {
+          if (op === 'replace')
+            expect(place).toMatch(/\/(?:containers|initContainers|volumes|env|volumeMounts|imagePullSecrets)$/)
+        }
+      }),
+      runs,
+    )
+  })
+
+  test('no name, variable or mount path comes twice that did not before', () => {
+    const lists = (pod: Pod): unknown[][] => {
+      const all = [...(pod.spec.initContainers ?? []), ...(pod.spec.containers ?? [])]
+      return [
+        names(all),
+        names(pod.spec.volumes),
+        names(pod.spec.imagePullSecrets),
+        all.flatMap((one, position) => names(one.env).map((text) => `${position} ${String(text)}`)),
+        all.flatMap((one, position) => (one.volumeMounts ?? []).map(({ mountPath }) => `${position} ${mountPath}`)),
+      ]
+    }
+    fc.assert(
+      fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
+        const had = lists(pod).map((list) => repeated(list).length)
+        const has = lists(inject(pod, endpoints, settings).pod).map((list) => repeated(list).length)
+        expect(has).toEqual(had)
+      }),
+      runs,
+    )
+  })
+
+  test('the variables of an endpoint are those of the injector together, or none of them', () => {
+    fc.assert(
+      fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
+        const after = inject(pod, endpoints, settings).pod
+        for (const one of [...(after.spec.initContainers ?? []), ...(after.spec.containers ?? [])]) {
+          const env = one.env ?? []
+          if (!env.some(({ value }) => value === '/var/run/secrets/gatehouse/aws/token')) continue
+          const roles = env.filter((variable) => variable.name === 'AWS_ROLE_ARN').map(({ value }) => value)
+          const asked = escapeVariables(pod.metadata.annotations?.['tremolo.io/aws-role']?.trim() ?? '')
+          expect(new Set(roles)).toEqual(new Set([asked]))
+        }
+      }),
+      runs,
+    )
+  })
+
+  test('the generator makes pods that are injected, and pods that are not', () => {
+    const sample = fc.sample(podArbitrary, 300).map((pod) => inject(pod, endpoints, injectorSettings).endpoints.length)
+    expect(new Set(sample)).toEqual(new Set([0, 1, 2]))
+  })
+})

@@ -1,0 +1,110 @@
+import { identityVolume, sidecarName, targetsVariable, tokenVolume } from '#protocols/admission/injector-names.ts'
+import type { InjectedEndpoint, InjectorSettings } from '#protocols/admission/injector-settings.ts'
+import type { Container, Pod, Volume } from '#protocols/admission/pod.ts'
+import { type PodWishes, readWishes } from '#protocols/admission/pod-wishes.ts'
+import { identityVolumeOf, sidecarContainer, tokenVolumeOf } from '#protocols/admission/sidecar-container.ts'
+import { giveTokens } from '#protocols/admission/token-access.ts'
+
+export interface Injection {
+  readonly pod: Pod
+  /** The endpoints whose tokens the pod gets. */
+  readonly endpoints: readonly string[]
+  /** What the pod asked for and does not get, or not as it asked. */
+  readonly faults: readonly string[]
+  /** What its owner should know although all is as it was asked. */
+  readonly warnings: readonly string[]
+}
+
+/**
+ * A pod with the sidecar, volumes, mounts and variables that its labels ask for. The given one is left alone. Nothing
+ * that it holds is removed or changed, and a pod that was injected before stays as it is.
+ */
+export function inject(given: Pod, endpoints: readonly InjectedEndpoint[], settings: InjectorSettings): Injection {
+  const pod = structuredClone(given)
+  const wishes = readWishes(pod, endpoints)
+  const none = (faults: readonly string[]): Injection => ({ pod: given, endpoints: [], faults, warnings: [] })
+  if (wishes.endpoints.length === 0) return none(wishes.faults)
+  const obstacle = obstacleOf(pod)
+  if (obstacle !== undefined) return none([...wishes.faults, obstacle])
+
+  const faults = [...wishes.faults]
+  const warnings: string[] = []
+  const sidecar = sidecarContainer(pod, wishes, settings)
+  const present = containersOf(pod).find(({ name }) => name === sidecarName)
+  if (present === undefined) {
+    addSidecar(pod, sidecar, settings)
+    if (!settings.nativeSidecars) warnings.push(...withoutNativeSidecars(pod))
+  } else if (targetsOf(present) !== targetsOf(sidecar)) {
+    faults.push(`the sidecar "${sidecarName}" that the pod brings fetches other tokens; it was left as it is`)
+  }
+  addVolumes(pod, wishes, settings, faults)
+  addPullSecrets(pod, settings)
+  for (const container of receivers(pod, wishes, settings, warnings)) giveTokens(container, wishes.endpoints, faults)
+  return { pod, endpoints: wishes.endpoints.map(({ endpoint }) => endpoint.name), faults, warnings }
+}
+
+/** Why nothing can be injected at all. */
+function obstacleOf(pod: Pod): string | undefined {
+  if (pod.spec.os?.name === 'windows' || pod.spec.nodeSelector?.['kubernetes.io/os'] === 'windows') {
+    return 'pods on Windows get no tokens'
+  }
+  const container = containersOf(pod).find(({ name }) => name === sidecarName)
+  if (container !== undefined && targetsOf(container) === undefined) {
+    return `a container of the pod is named "${sidecarName}", so there is no place for the sidecar, and no token`
+  }
+  const volume = pod.spec.volumes?.find(({ name }) => name === identityVolume)
+  if (volume !== undefined && !Object.hasOwn(volume, 'projected')) {
+    return `a volume of the pod is named "${identityVolume}", so there is no place for the sidecar's, and no token`
+  }
+  return undefined
+}
+
+function addSidecar(pod: Pod, sidecar: Container, { nativeSidecars, position }: InjectorSettings): void {
+  const list = nativeSidecars ? 'initContainers' : 'containers'
+  const present = pod.spec[list] ?? []
+  // Among plain containers the first one is what tools take for the pod's purpose.
+  const first = nativeSidecars && position === 'first'
+  pod.spec[list] = first ? [sidecar, ...present] : [...present, sidecar]
+}
+
+function withoutNativeSidecars(pod: Pod): string[] {
+  const texts = ['containers may start before their tokens are there, since this cluster has no native sidecars']
+  const isJob = pod.metadata.ownerReferences?.some(({ kind }) => kind === 'Job') === true
+  if (isJob) texts.push('the job will not end while its sidecar runs, since this cluster has no native sidecars')
+  return texts
+}
+
+function addVolumes(pod: Pod, wishes: PodWishes, settings: InjectorSettings, faults: string[]): void {
+  const present = pod.spec.volumes ?? []
+  const has = (volume: string): boolean => present.some(({ name }) => name === volume)
+  const added: Volume[] = []
+  if (!has(tokenVolume)) {
+    added.push(tokenVolumeOf())
+    if (!wishes.createVolume) faults.push(`the pod brings no volume "${tokenVolume}", so one was added`)
+  }
+  if (!has(identityVolume)) added.push(identityVolumeOf(wishes, settings))
+  if (added.length > 0) pod.spec.volumes = [...present, ...added]
+}
+
+function addPullSecrets(pod: Pod, { imagePullSecrets }: InjectorSettings): void {
+  const present = pod.spec.imagePullSecrets ?? []
+  const absent = imagePullSecrets.filter((secret) => !present.some(({ name }) => name === secret))
+  if (absent.length > 0) pod.spec.imagePullSecrets = [...present, ...absent.map((name) => ({ name }))]
+}
+
+function receivers(pod: Pod, wishes: PodWishes, settings: InjectorSettings, warnings: string[]): Container[] {
+  const candidates = containersOf(pod).filter(({ name }) => name !== sidecarName)
+  for (const named of new Set([...wishes.skip, ...(wishes.include ?? [])])) {
+    if (candidates.some(({ name }) => name === named)) continue
+    warnings.push(`the pod has no container "${named}", which an annotation names`)
+  }
+  return candidates.filter(({ name }) => {
+    if (wishes.skip.includes(name)) return false
+    return wishes.include?.includes(name) ?? !settings.skipContainers.includes(name)
+  })
+}
+
+const containersOf = (pod: Pod): Container[] => [...(pod.spec.initContainers ?? []), ...(pod.spec.containers ?? [])]
+
+const targetsOf = (container: Container): string | undefined =>
+  container.env?.find(({ name }) => name === targetsVariable)?.value ?? undefined

@@ -1,0 +1,46 @@
+import * as z from 'zod'
+
+/** Members that the injector does not know are kept as they came; Go writes an empty list as null. */
+const listOf = <T extends z.ZodType>(member: T) => z.array(member).nullish()
+const texts = z.record(z.string(), z.string()).nullish()
+
+const securityContextSchema = z.looseObject({ runAsUser: z.number().nullish(), fsGroup: z.number().nullish() })
+
+const envSchema = z.looseObject({ name: z.string(), value: z.string().nullish() })
+const mountSchema = z.looseObject({ name: z.string(), mountPath: z.string() })
+const volumeSchema = z.looseObject({ name: z.string() })
+
+const containerSchema = z.looseObject({
+  name: z.string(),
+  env: listOf(envSchema),
+  volumeMounts: listOf(mountSchema),
+  securityContext: securityContextSchema.nullish(),
+})
+
+/** What the injector reads of a pod. */
+export const podSchema = z.looseObject({
+  metadata: z.looseObject({
+    name: z.string().nullish(),
+    generateName: z.string().nullish(),
+    namespace: z.string().nullish(),
+    labels: texts,
+    annotations: texts,
+    ownerReferences: listOf(z.looseObject({ kind: z.string() })),
+  }),
+  spec: z.looseObject({
+    containers: listOf(containerSchema),
+    initContainers: listOf(containerSchema),
+    volumes: listOf(volumeSchema),
+    imagePullSecrets: listOf(z.looseObject({ name: z.string().nullish() })),
+    securityContext: securityContextSchema.nullish(),
+    nodeSelector: texts,
+    os: z.looseObject({ name: z.string() }).nullish(),
+    restartPolicy: z.string().nullish(),
+  }),
+})
+
+export type Pod = z.infer<typeof podSchema>
+export type Container = z.infer<typeof containerSchema>
+export type EnvironmentVariable = z.infer<typeof envSchema>
+export type VolumeMount = z.infer<typeof mountSchema>
+export type Volume = z.infer<typeof volumeSchema>

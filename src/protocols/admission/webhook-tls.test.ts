@@ -1,0 +1,104 @@
+import { X509Certificate } from 'node:crypto'
+import { connect, createServer } from 'node:tls'
+import { expect, test } from 'vitest'
+import { authoritiesOf, renewWebhookTls, type WebhookTls } from '#protocols/admission/webhook-tls.ts'
+
+const names = ['gatehouse-webhook.gatehouse.svc', 'gatehouse-webhook.gatehouse.svc.cluster.local', '127.0.0.1']
+const day = 86_400_000
+const start = new Date('2026-11-15T08:00:00Z')
+const after = (days: number): Date => new Date(start.getTime() + days * day)
+
+const isTrusted = ({ server }: Pick<WebhookTls, 'server'>, bundle: WebhookTls): boolean =>
+  bundle.authorities.some(({ certificate }) =>
+    new X509Certificate(server.certificate).verify(new X509Certificate(certificate).publicKey),
+  )
+
+/** What a TLS client that trusts the bundle says about the server. */
+async function handshake(tls: WebhookTls, servername: string): Promise<string> {
+  const server = createServer({ key: tls.server.privateKey, cert: tls.server.certificate })
+  server.on('tlsClientError', () => {})
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  const port = address !== null && typeof address === 'object' ? address.port : 0
+  try {
+    return await new Promise((resolve) => {
+      const socket = connect({ host: '127.0.0.1', port, servername, ca: authoritiesOf(tls) }, () => {
+        socket.end()
+        resolve('trusted')
+      })
+      socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
+    })
+  } finally {
+    await new Promise((resolve) => server.close(resolve))
+  }
+}
+
+test('a TLS client that trusts the authority accepts the server by its names, and by no other', async () => {
+  const tls = renewWebhookTls(undefined, names, new Date())
+  expect(await handshake(tls, 'gatehouse-webhook.gatehouse.svc')).toBe('trusted')
+  expect(await handshake(tls, 'elsewhere.gatehouse.svc')).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
+  const other = renewWebhookTls(undefined, names, new Date())
+  expect(await handshake({ ...tls, authorities: other.authorities }, 'gatehouse-webhook.gatehouse.svc')).not.toBe(
+    'trusted',
+  )
+})
+
+test('what was made is an authority that signs servers only, and a server that signs nothing', () => {
+  const { authorities, server } = renewWebhookTls(undefined, names, start)
+  const authority = new X509Certificate(authorities[0]?.certificate ?? '')
+  const served = new X509Certificate(server.certificate)
+  expect(authority.ca).toBe(true)
+  expect(served.ca).toBe(false)
+  expect(served.checkIssued(authority)).toBe(true)
+  expect(served.subjectAltName).toBe(
+    'DNS:gatehouse-webhook.gatehouse.svc, DNS:gatehouse-webhook.gatehouse.svc.cluster.local, IP Address:127.0.0.1',
+  )
+  expect(served.keyUsage).toEqual(['1.3.6.1.5.5.7.3.1'])
+  expect(served.serialNumber).not.toBe(authority.serialNumber)
+})
+
+test('nothing changes while all is well', () => {
+  const tls = renewWebhookTls(undefined, names, start)
+  for (const days of [0, 1, 10, 59]) expect(renewWebhookTls(tls, names, after(days))).toBe(tls)
+})
+
+test('other names make another certificate of the same authority', () => {
+  const tls = renewWebhookTls(undefined, names, start)
+  const renewed = renewWebhookTls(tls, ['new.svc'], after(2))
+  expect(renewed.authorities).toEqual(tls.authorities)
+  expect(new X509Certificate(renewed.server.certificate).subjectAltName).toBe('DNS:new.svc')
+})
+
+test('B1: over three years, looked at every day, what is served is valid and was told beforehand', () => {
+  let tls = renewWebhookTls(undefined, names, start)
+  let authorities = 1
+  let servers = 1
+  for (let days = 1; days < 3 * 365; days += 1) {
+    const now = after(days)
+    const next = renewWebhookTls(tls, names, now)
+    expect(next.authorities.length).toBeLessThanOrEqual(2)
+    // The API server may still know the former bundle only, and then the former server may answer under the new bundle.
+    expect(isTrusted(next, tls)).toBe(true)
+    if (next.server !== tls.server) {
+      servers += 1
+      const { validFrom, validTo } = new X509Certificate(next.server.certificate)
+      expect(Date.parse(validFrom)).toBeLessThan(now.getTime())
+      expect(Date.parse(validTo)).toBeGreaterThan(now.getTime())
+    }
+    if (next.authorities.at(-1) !== tls.authorities.at(-1)) authorities += 1
+    for (const { certificate } of next.authorities) {
+      expect(Date.parse(new X509Certificate(certificate).validTo)).toBeGreaterThan(now.getTime())
+    }
+    tls = next
+  }
+  expect(authorities).toBeGreaterThan(3)
+  expect(servers).toBeGreaterThan(15)
+}, 60_000)
+
+test('after years without anybody looking, all is made anew', () => {
+  const tls = renewWebhookTls(undefined, names, start)
+  const renewed = renewWebhookTls(tls, names, after(1000))
+  expect(renewed.authorities).toHaveLength(1)
+  expect(isTrusted(renewed, renewed)).toBe(true)
+  expect(isTrusted(renewed, tls)).toBe(false)
+})
