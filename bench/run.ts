@@ -9,10 +9,12 @@ import { bareInserts } from './bare-inserts.ts'
 import { peoplePath, tenants, writeConfiguration } from './configuration.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { measureGroups } from './groups.ts'
+import { measureLdap } from './ldap.ts'
 import { measureListing } from './listing.ts'
 import { runLoad } from './load.ts'
 import { type RequestMaker, readJson, scimRequests, someIds } from './requests.ts'
 import { bigGroupMembers, seedPeople } from './seed.ts'
+import { measureSts } from './sts.ts'
 import { measureTenants } from './tenants.ts'
 import { measureWorkflows } from './workflows.ts'
 
@@ -159,12 +161,37 @@ async function workflows(quickstart: string): Promise<void> {
   row('bare pg-boss jobs beside them', rate(bareJobs))
 }
 
+async function tokens(): Promise<void> {
+  const { exchanges, bareSigning, steady, burst, residentMegabytes } = await measureSts(folder)
+  const share = `${percent(exchanges.share)} of ${rate(bareSigning)} bare RSA-2048 signatures on all cores`
+  row('token exchanges, warm review', rate(exchanges.perSecond), share, '>= 90.0 %')
+  row('token exchange at 167/s', `p50 ${millis(steady.p50)}`, `p99 ${millis(steady.p99)}`)
+  const spread = `${rate(burst.pods / burst.seconds)}, p99 ${millis(burst.p99)}, ${number(burst.reviews)} reviews`
+  row(`burst of ${number(burst.pods)} pods`, `${burst.seconds.toFixed(1)} s`, spread)
+  row('resident memory after the burst', `${number(residentMegabytes)} MB`)
+}
+
+/** 100,000 entries; a shorter run has fewer. */
+async function ldap(): Promise<void> {
+  const entries = Math.min(100_000, Math.max(...sizes))
+  if (entries === 0) return
+  const { rates, bare, pageMillis } = await measureLdap(folder, entries)
+  const label = `LDAP, ${number(entries)} entries`
+  for (const { name, perSecond, share } of rates) {
+    row(`${name}, ${label}`, rate(perSecond), `${percent(share)} of bare ldapts searches`)
+  }
+  row(`page of 100, ${label}`, millis(pageMillis))
+  row(`bare ldapts searches beside ${label}`, rate(bare))
+}
+
 say(`${cpus().length} cores, ${connections} connections, ${turns} turns of ${turnSeconds} s, load generator included`)
 try {
   await startAndSize()
   const quickstart = readFileSync('examples/quickstart/authentication.yaml', 'utf8')
   const config = writeConfiguration(join(folder, 'config'), quickstart)
+  await tokens()
   await workflows(quickstart)
+  await ldap()
   for (const count of sizes) if (count > 0) await measureSize(config, count)
 } finally {
   rmSync(folder, { recursive: true, force: true })

@@ -4,6 +4,8 @@ import authorization from '#modules/auth-mechanisms/authorization/authorization.
 import includeChain from '#modules/auth-mechanisms/include-chain/include-chain.ts'
 import oauth2Jwt from '#modules/auth-mechanisms/oauth2-jwt/oauth2-jwt.ts'
 import oauth2K8sServiceAccount from '#modules/auth-mechanisms/oauth2-k8s-service-account/oauth2-k8s-service-account.ts'
+import plugin from '#modules/auth-mechanisms/plugin/plugin.ts'
+import serviceAccount2Claims from '#modules/auth-mechanisms/service-account-2-claims/service-account-2-claims.ts'
 
 /** Add a mechanism: one import above, one line below. */
 export const authMechanisms = createRegistry('authentication mechanism', [
@@ -12,4 +14,6 @@ export const authMechanisms = createRegistry('authentication mechanism', [
   includeChain,
   oauth2Jwt,
   oauth2K8sServiceAccount,
+  plugin,
+  serviceAccount2Claims,
 ])

@@ -1,6 +1,7 @@
 import { authMechanisms } from '#catalog/auth-mechanisms.ts'
 import { authorizations } from '#catalog/authorizations.ts'
 import { customTasks } from '#catalog/custom-tasks.ts'
+import { directoryInserts } from '#catalog/directory-inserts.ts'
 import { filters } from '#catalog/filters.ts'
 import { jobs } from '#catalog/jobs.ts'
 import { mappers } from '#catalog/mappers.ts'
@@ -14,6 +15,7 @@ export const catalog: Catalog = {
   authMechanisms,
   authorizations,
   customTasks,
+  directoryInserts,
   filters,
   jobs,
   mappers,

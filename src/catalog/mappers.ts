@@ -3,6 +3,7 @@ import compositeNoReturn from '#modules/mappers/composite-no-return/composite-no
 import defaultEmail from '#modules/mappers/default-email/default-email.ts'
 import generateGroups from '#modules/mappers/generate-groups/generate-groups.ts'
 import javaScriptMapping from '#modules/mappers/javascript-mapping/javascript-mapping.ts'
+import pluginMapper from '#modules/mappers/javascript-mapping/plugin-mapper.ts'
 import jsonPathMapping from '#modules/mappers/json-path-mapping/json-path-mapping.ts'
 import uuidGenerator from '#modules/mappers/uuid-generator/uuid-generator.ts'
 
@@ -13,5 +14,6 @@ export const mappers = createRegistry('mapper', [
   generateGroups,
   javaScriptMapping,
   jsonPathMapping,
+  pluginMapper,
   uuidGenerator,
 ])

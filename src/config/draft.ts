@@ -10,6 +10,7 @@ import type {
   AuthorizationConfig,
   ChainConfig,
   Described,
+  InsertConfig,
   JobConfig,
   NotifierConfig,
   ResultGroupConfig,
@@ -55,6 +56,7 @@ export class Draft {
   readonly mechanisms = new Map<string, Mechanism | undefined>()
   readonly chains = new Map<string, Built<ChainConfig>>()
   readonly targets = new Map<string, Built<TargetConfig>>()
+  readonly inserts: Built<InsertConfig>[] = []
   readonly workflows = new Map<string, Built<WorkflowConfig>>()
   readonly resultGroups = new Map<string, ResultGroupConfig>()
   readonly authorizations = new Map<string, AuthorizationConfig>()

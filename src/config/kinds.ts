@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { buildApplication } from '#config/build/application.ts'
 import { buildChain, buildMechanism } from '#config/build/authentication.ts'
 import { buildJavaScriptMapping, buildOrg, buildPortalUrl, buildReport, buildTrust } from '#config/build/described.ts'
+import { buildDirectoryInsert } from '#config/build/directory-insert.ts'
 import { buildJob } from '#config/build/job.ts'
 import { buildNotifier } from '#config/build/notifier.ts'
 import { buildCustomAuthorization, buildTarget, buildWorkflow } from '#config/build/provisioning.ts'
@@ -14,6 +15,7 @@ import { applicationFrameSchema, applicationSchema } from '#model/application.ts
 import { authenticationChainSchema } from '#model/authentication-chain.ts'
 import { authenticationMechanismSchema } from '#model/authentication-mechanism.ts'
 import { customAuthorizationSchema } from '#model/custom-authorization.ts'
+import { directoryInsertSchema } from '#model/directory-insert.ts'
 import { envelopeSchema, metadataSchema } from '#model/envelope.ts'
 import { javaScriptMappingSchema } from '#model/javascript-mapping.ts'
 import { notifierSchema } from '#model/notifier.ts'
@@ -89,6 +91,7 @@ export const kinds: readonly Kind[] = [
   kind('AuthenticationMechanism', authenticationMechanismSchema, buildMechanism, { referredAs: 'mechanism' }),
   kind('AuthenticationChain', authenticationChainSchema, buildChain, { referredAs: 'chain' }),
   kind('Target', targetSchema, buildTarget, { referredAs: 'target' }),
+  kind('DirectoryInsert', directoryInsertSchema, buildDirectoryInsert),
   kind('Workflow', workflowSchema, buildWorkflow, {
     versions: ['v1', 'v2'],
     referredAs: 'workflow',

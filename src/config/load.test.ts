@@ -177,3 +177,40 @@ describe('hostile YAML', () => {
     expect(checkText(workflow(tasks), fakeCatalog).join()).toContain('tasks are nested deeper than 20')
   })
 })
+
+describe('the directory', () => {
+  const insert = (name: string, suffix: string, order = '') => `
+apiVersion: openunison.tremolo.io/v1
+kind: DirectoryInsert
+metadata: { name: ${name} }
+spec: { className: directory.Place, suffix: "${suffix}", ${order} mapping: { mail: email } }
+`
+  const load = (text: string, environment = {}) => loadText(text, fakeCatalog, { environment })
+
+  test('inserts stand in their order, below a root that values may name', () => {
+    const objects = [
+      insert('b', 'ou=b,#[directoryRoot]'),
+      insert('z', 'ou=z,o=X', 'order: 0,'),
+      insert('a', 'o=x', 'order: 5,'),
+    ]
+    const { configuration, issues } = load(`### values.yaml\ndirectoryRoot: o=X\n### a.yaml${objects.join('---')}`)
+    expect(issues).toEqual([])
+    expect(configuration?.directoryRoot.toString()).toBe('o=X')
+    expect(configuration?.inserts.map(({ name, suffix }) => `${name} ${suffix}`)).toEqual([
+      'b ou=b,o=X',
+      'z ou=z,o=X',
+      'a o=x',
+    ])
+    expect(configuration?.inserts[0]?.mapping).toEqual(new Map([['mail', 'email']]))
+  })
+
+  test('the root is o=Tremolo unless said otherwise, and has to be a name', () => {
+    expect(load(insert('a', 'ou=a,o=Tremolo')).configuration?.directoryRoot.toString()).toBe('o=Tremolo')
+    expect(load(insert('a', 'ou=a,o=E'), { directoryRoot: 'o=E' }).configuration?.directoryRoot.toString()).toBe('o=E')
+    for (const wrong of ['nonsense', '""']) {
+      expect(checkText(`### values.yaml\ndirectoryRoot: ${wrong}\n`, fakeCatalog).join()).toContain(
+        'values.yaml:1:1: directoryRoot',
+      )
+    }
+  })
+})

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
+import { checkInserts } from '#config/build/directory-insert.ts'
+import { buildSts } from '#config/build/sts.ts'
 import type { LoadState } from '#config/build-context.ts'
 import { type ConfigDocument, FixedPlace } from '#config/config-document.ts'
 import { checkClaims, checkCycles, checkDuplicates } from '#config/cross-check.ts'
 import { checkDataFlow } from '#config/data-flow.ts'
+import { readDirectoryRoot } from '#config/directory-root.ts'
 import { Draft } from '#config/draft.ts'
 import { kinds } from '#config/kinds.ts'
 import { type LocatedIssue, locateIssues } from '#config/located-issue.ts'
@@ -14,7 +17,8 @@ import { certificateIn, SecretSource } from '#config/secrets.ts'
 import { readDirectory, type Sources } from '#config/sources/directory-source.ts'
 import { type KnownNames, restoreWorkflow } from '#config/stored-workflow.ts'
 import { type Environment, Substitution } from '#config/substitute.ts'
-import { buildSts, collectValues } from '#config/values.ts'
+import { collectValues } from '#config/values.ts'
+import type { Dn } from '#identity/dn.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
 import type { Catalog } from '#sdk/catalog.ts'
 import type { Configuration } from '#sdk/configuration.ts'
@@ -73,6 +77,8 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   checkDuplicates(files.objects, issues)
   checkClaims(state.draft.claims, issues)
   checkCycles(state.draft, issues)
+  const root = readDirectoryRoot(files.values, values, options.environment, issues)
+  checkInserts(state.draft, root, issues)
   checkReferences(state.references, knownNames(files, state, sources), issues)
   checkDataFlow(state.draft, state.references, options.catalog, issues)
 
@@ -83,7 +89,9 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
   const located = locateIssues(told)
   const known: KnownNames = (references) => knownNames(files, { ...state, references: [...references] }, sources)
-  return issues.ok ? { configuration: finish(state, hash, known), issues: located, hash } : { issues: located, hash }
+  return issues.ok
+    ? { configuration: finish(state, root, hash, known), issues: located, hash }
+    : { issues: located, hash }
 }
 
 function buildObjects(files: ParsedFiles, substitution: Substitution, state: LoadState): void {
@@ -123,13 +131,14 @@ function knownNames(files: ParsedFiles, state: LoadState, sources: Sources): Map
   const notifiers = [...(known.get('notifier') ?? [])]
   if (notifiers.some((name) => standsForDefault(name, notifiers))) known.get('notifier')?.add(defaultNotifier)
   known.set('org', new Set([...state.draft.orgs.values()].map(({ config }) => config.spec.uuid)))
+  known.set('token endpoint', new Set(state.draft.stsEndpoints.map(({ spec }) => spec.name)))
   const named = state.references.flatMap(({ kind, name }) => (kind === 'key' ? [name] : []))
   const inSecrets = named.filter((name) => certificateIn(state.secrets, name) !== undefined)
   known.set('key', new Set([...sources.keys.keys(), ...inSecrets]))
   return known
 }
 
-function finish(state: LoadState, hash: string, known: KnownNames): Configuration {
+function finish(state: LoadState, directoryRoot: Dn, hash: string, known: KnownNames): Configuration {
   const { draft, folder } = state
   const configs = <T>(built: ReadonlyMap<string, { readonly config: T }>): Map<string, T> =>
     new Map(Array.from(built, ([name, { config }]) => [name, config]))
@@ -139,6 +148,8 @@ function finish(state: LoadState, hash: string, known: KnownNames): Configuratio
     applications: draft.applications.map(({ config }) => config),
     chains: configs(draft.chains),
     targets: configs(draft.targets),
+    directoryRoot,
+    inserts: draft.inserts.map(({ config }) => config).sort((a, b) => a.order - b.order || (a.name < b.name ? -1 : 1)),
     workflows: configs(draft.workflows),
     resultGroups: draft.resultGroups,
     authorizations: draft.authorizations,

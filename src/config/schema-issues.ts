@@ -87,6 +87,8 @@ function describe(issue: SchemaIssue, found: unknown): string {
   switch (issue.code) {
     case 'invalid_type':
     case 'invalid_union':
+      // A union that is told apart by a key has tried none of its forms.
+      if (issue.code === 'invalid_union' && issue.errors.length === 0) return issue.message
       return `expected ${expectedOf(issue).join(' or ')}, found ${foundWords(found)}`
     case 'invalid_value': {
       const words = issue.values.map(String)

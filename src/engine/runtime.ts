@@ -1,4 +1,5 @@
-import { TargetDirectory } from '#engine/directory/target-directory.ts'
+import { createDirectory } from '#engine/directory/create-directory.ts'
+import { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import type { EventStreams } from '#engine/events/event-streams.ts'
 import { createGrantAccess } from '#engine/grants/grant-access.ts'
 import type { Journals } from '#engine/journal/journals.ts'
@@ -8,10 +9,11 @@ import { createPipeline, type Pipeline } from '#engine/pipeline/pipeline.ts'
 import { type Application, Routes, type Url } from '#engine/pipeline/routes.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
+import { createTokenService, type TokenServices } from '#engine/sts/create-token-service.ts'
+import type { TokenIssuing } from '#engine/sts/token-issuing.ts'
 import { workflowParameters } from '#engine/workflow/workflow-parameters.ts'
 import { WorkflowRuntime, type WorkflowRuntimeServices } from '#engine/workflow-runtime.ts'
 import type { MemberDirectory } from '#identity/directory.ts'
-import { Dn } from '#identity/dn.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
@@ -21,11 +23,10 @@ import { jsonErrors } from '#sdk/error-format.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { Target } from '#sdk/target.ts'
 
-/** The root of the virtual directory, as in every configuration of the predecessor. */
-export const directoryRoot = Dn.parse('o=Tremolo')
-
 /** What outlives a configuration: the database, the clock, the log, the keys of the installation. */
-export interface RuntimeServices extends WorkflowRuntimeServices {
+export interface RuntimeServices
+  extends WorkflowRuntimeServices,
+    Pick<TokenServices, 'tokenKeys' | 'issuing' | 'countExchange'> {
   readonly sessions: Sessions
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
   readonly journals: Journals
@@ -39,7 +40,11 @@ export interface Runtime {
   readonly routes: Routes
   readonly rules: RuleEvaluator
   readonly notifiers: Notifiers
+  /** Throws INTERNAL when there is none of that name. */
+  target(name: string): Target
   readonly workflows: WorkflowRuntime
+  /** Undefined where no token endpoint is configured. */
+  readonly tokens?: TokenIssuing | undefined
   close(): Promise<void>
 }
 
@@ -52,29 +57,31 @@ export async function createRuntime(configuration: Configuration, services: Runt
 async function build(configuration: Configuration, services: RuntimeServices, scope: Scope) {
   const targets = new Map<string, Target>()
   const authorizations = new Map<string, Authorization>()
-  // Targets may hold on to the directory before all of them, and so its branches, are there.
-  let tree = new TargetDirectory(directoryRoot, targets)
+  // Targets may hold on to the directory before they, and so its inserts, are there.
+  let tree = new VirtualDirectory([])
   const directory: MemberDirectory = {
     search: (search) => tree.search(search),
+    page: (search) => tree.page(search),
+    bind: (dn, password) => tree.bind(dn, password),
     isMember: (group, member) => tree.isMember(group, member),
     members: (group, limit) => tree.members(group, limit),
   }
   const rules = new RuleEvaluator(directory, authorizations, services.log)
-  const parts = { configuration, services, directory, root: directoryRoot, rules, authorizations }
+  const parts = { configuration, services, directory, root: configuration.directoryRoot, rules, authorizations }
   const workflows = new WorkflowRuntime(parts)
+  const target = (wanted: string): Target => {
+    const found = targets.get(wanted)
+    if (found === undefined) throw new GatewayError('INTERNAL', `there is no target "${wanted}"`)
+    return found
+  }
+  let tokens: TokenIssuing | undefined
   const host = (name: string, className: string, at: string): ModuleHost => ({
     name,
     log: services.log.with({ module: className, at }),
     clock: services.clock,
     keys: services.keys,
     javaScript: (mapping) => configuration.javaScriptMappings.get(mapping),
-    targets: {
-      get: (wanted) => {
-        const target = targets.get(wanted)
-        if (target === undefined) throw new GatewayError('INTERNAL', `there is no target "${wanted}"`)
-        return target
-      },
-    },
+    targets: { get: target },
     workflows: { run: async (call) => await workflows.runs.run(call) },
     runs: workflows.runs,
     approvals: workflows.approvals,
@@ -87,10 +94,17 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     readJournal: (query) => services.journals.list(query),
     openEventStream: (options) => services.events.open(options),
     pollEvents: (stream, poll) => services.events.poll(stream, poll),
+    stsPodEndpoints: configuration.stsEndpoints.flatMap(({ pods }) => pods ?? []),
+    ...(tokens === undefined ? {} : { tokens }),
   })
 
   await createTargets(configuration, host, scope, targets)
-  tree = new TargetDirectory(directoryRoot, targets)
+  tree = await createDirectory(
+    configuration,
+    targets,
+    ({ name, insert, suffix, at }) => named(at, () => insert.create({ ...host(name, insert.className, at), suffix })),
+    scope,
+  )
   for (const [name, { authorization, at }] of configuration.authorizations) {
     authorizations.set(
       name,
@@ -99,6 +113,8 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   }
   await workflows.start(host, scope)
   const chains = await createChains(configuration, host, scope)
+  const decide = rules.decide.bind(rules)
+  tokens = await createTokenService({ services, endpoints: configuration.stsEndpoints, host, scope, target, decide })
   const applications: Application[] = []
   for (const application of configuration.applications) {
     applications.push(await createApplication(application, configuration, chains, host, scope))
@@ -113,7 +129,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     clock: services.clock,
   })
   await workflows.startJobs(host, scope)
-  return { handle, routes, rules, notifiers, workflows }
+  return { handle, routes, rules, notifiers, target, workflows, tokens }
 }
 
 type HostFor = (name: string, className: string, at: string) => ModuleHost
@@ -146,7 +162,13 @@ async function createChains(configuration: Configuration, host: HostFor, scope: 
       links.push({ name: mechanismName, required, mechanism: scope.own(created) })
     }
     const { level, finishOnRequiredSuccess } = config
-    chains.set(name, { name, level, finishOnRequiredSuccess, links, root: config.root ?? directoryRoot.toString() })
+    chains.set(name, {
+      name,
+      level,
+      finishOnRequiredSuccess,
+      links,
+      root: config.root ?? configuration.directoryRoot.toString(),
+    })
   }
   return chains
 }
@@ -178,7 +200,7 @@ async function createUrl(
   }
   const chain = config.chain === undefined ? undefined : chains.get(config.chain)
   if (config.chain !== undefined && chain === undefined) throw new Error(`${config.at}: no chain "${config.chain}"`)
-  const answering = config.filters.find((filter) => filter.answers)
+  const answering = config.filters.find((filter) => filter.answers === true)
   const results = (name: string | undefined) =>
     name === undefined ? undefined : configuration.resultGroups.get(name)?.results
   return {

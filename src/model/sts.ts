@@ -1,12 +1,46 @@
 import * as z from 'zod'
 import { azRulesSchema } from '#model/az-rule.ts'
+import { paramsSchema } from '#model/params.ts'
+import { stsKeysSchema, stsPublishSchema } from '#model/sts-publish.ts'
+
+export const stsPresets = ['aws', 'azure', 'gcp', 'vault', 'kubernetes', 'anthropic'] as const
+export type StsPreset = (typeof stsPresets)[number]
+
+/** A claim and where its value comes from; a text alone is `attribute`, or `claim=attribute`. */
+const additionalAttribute = z.union([
+  z.string().min(1).max(256),
+  z.strictObject({
+    name: z.string().min(1).max(256),
+    source: z.string().max(4096),
+    sourceType: z.enum(['user', 'static', 'composite', 'custom']),
+  }),
+])
+
+const awsTags = z.strictObject({
+  /** By tag name: a text in which `${attribute}` stands for an attribute of the workload. */
+  principal: z.record(z.string().min(1).max(128), z.string().min(1).max(256)),
+  /** Names of tags that later sessions keep. */
+  transitive: z.array(z.string().min(1).max(128)).max(50).optional(),
+})
+
+const rateLimit = z.strictObject({
+  /** How many tokens one pod may have at once, after a pause. */
+  burst: z.int().min(1).max(1000).optional(),
+  perMinute: z.int().min(1).max(60_000).optional(),
+})
 
 export const stsEndpointSchema = z.strictObject({
   name: z.string().min(1),
   audience: z.string().min(1),
   path: z.string().startsWith('/'),
   azRules: azRulesSchema.optional(),
-  issuer: z.strictObject({ host: z.string().min(1), keypair: z.string().min(1) }),
+  issuer: z.strictObject({
+    host: z.string().min(1),
+    /** The endpoint's own name when absent. */
+    keypair: z.string().min(1).optional(),
+    /** Where on the host the documents stand; the host itself when absent. */
+    path: z.string().startsWith('/').optional(),
+  }),
   injector: z
     .strictObject({
       label: z.string().min(1),
@@ -16,9 +50,46 @@ export const stsEndpointSchema = z.strictObject({
     .optional(),
   explicit_certificate_trust: z.boolean().optional(),
   host_in_openunison: z.boolean().optional(),
-  additionalAttributes: z.array(z.string().min(1)).optional(),
+  additionalAttributes: z.array(additionalAttribute).max(50).optional(),
+
+  /** The consumer whose limits the tokens must keep. */
+  preset: z.enum(stsPresets).optional(),
+  ttlSeconds: z.int().min(60).max(86_400).optional(),
+  algorithm: z.enum(['RS256', 'ES256']).optional(),
+  /** A `jti` in each token. The audit has one either way. */
+  jti: z.boolean().optional(),
+  /** The `sub` of the tokens, with `${attribute}` for attributes of the workload. */
+  subject: z.string().min(1).max(1024).optional(),
+  /** Names of Kubernetes targets; may be left out where there is only one. */
+  clusters: z.array(z.string().min(1)).min(1).max(64).optional(),
+  incomingAudience: z.string().min(1).max(256).optional(),
+  /** Also accept tokens made for the API server, as the predecessor's sidecars send. */
+  acceptApiServerAudience: z.boolean().optional(),
+  /** Also accept tokens that are not bound to a pod. */
+  acceptTokensWithoutPod: z.boolean().optional(),
+  whenApiServerIsAway: z.enum(['required', 'offline-ok']).optional(),
+  /** How long after its last answer an API server may be away, where `offline-ok`. */
+  offlineSeconds: z.int().min(1).max(3600).optional(),
+  rateLimit: rateLimit.optional(),
+  awsTags: awsTags.optional(),
+  /** The only roles that the token may assume, by their exact names. */
+  awsRoles: z.array(z.string().min(1).max(2048)).min(1).max(50).optional(),
+  keys: stsKeysSchema.optional(),
+  publish: stsPublishSchema.optional(),
 })
 export type StsEndpointSpec = z.infer<typeof stsEndpointSchema>
 
 /** The `sts` block of a values document, with its endpoints left alone, to be read one by one. */
-export const stsFrameSchema = z.strictObject({ endpoints: z.array(z.unknown()) })
+export const stsFrameSchema = z.strictObject({
+  endpoints: z.array(z.unknown()).max(200),
+  /** The hosts that the token endpoints answer on; all when absent. */
+  hosts: z.array(z.string().min(1)).min(1).max(50).optional(),
+  /** The audience of the service-account tokens that every endpoint takes, unless it names another. */
+  incomingAudience: z.string().min(1).max(256).optional(),
+  /** Parameters of filters.StsInjector, which then answers at /sts/inject. */
+  injector: paramsSchema.optional(),
+  /** For every endpoint that does not say otherwise. */
+  keys: stsKeysSchema.optional(),
+  publish: stsPublishSchema.optional(),
+})
+export type StsFrame = z.infer<typeof stsFrameSchema>

@@ -1,6 +1,7 @@
 import type { Registry } from '#kernel/registry.ts'
 import type { AuthMechanismModule } from '#sdk/auth-mechanism.ts'
 import type { AuthorizationModule } from '#sdk/authorization.ts'
+import type { DirectoryInsertModule } from '#sdk/directory-insert.ts'
 import type { FilterModule } from '#sdk/filter.ts'
 import type { JobModule } from '#sdk/job.ts'
 import type { MapperModule } from '#sdk/mapper.ts'
@@ -12,6 +13,7 @@ import type { CustomTaskModule, TaskModule } from '#sdk/workflow-task.ts'
 export interface Catalog {
   readonly authMechanisms: Registry<AuthMechanismModule>
   readonly authorizations: Registry<AuthorizationModule>
+  readonly directoryInserts: Registry<DirectoryInsertModule>
   readonly filters: Registry<FilterModule>
   readonly jobs: Registry<JobModule>
   readonly mappers: Registry<MapperModule>

@@ -1,3 +1,4 @@
+import type { Dn } from '#identity/dn.ts'
 import type { SafePattern } from '#kernel/safe-pattern.ts'
 import type { Schedule } from '#kernel/schedule.ts'
 import type { TimeSpan } from '#kernel/time-span.ts'
@@ -8,12 +9,16 @@ import type { StsEndpointSpec } from '#model/sts.ts'
 import type { TrustSpec } from '#model/trust.ts'
 import type { PreparedMechanism } from '#sdk/auth-mechanism.ts'
 import type { PreparedAuthorization } from '#sdk/authorization.ts'
+import type { PreparedInsert } from '#sdk/directory-insert.ts'
 import type { PreparedFilter } from '#sdk/filter.ts'
 import type { PreparedJob } from '#sdk/job.ts'
 import type { PreparedMapping } from '#sdk/mapping.ts'
 import type { PreparedNotifier } from '#sdk/notifier.ts'
 import type { Rule } from '#sdk/rule.ts'
+import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { PreparedTarget } from '#sdk/target.ts'
+import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
+import type { TokenIssuer } from '#sdk/token-keys.ts'
 import type { PreparedTask } from '#sdk/workflow-task.ts'
 
 /** Where an object stands, for people: `applications/scim.yaml:12:3`. */
@@ -31,6 +36,10 @@ export interface Configuration {
   readonly applications: readonly ApplicationConfig[]
   readonly chains: ReadonlyMap<string, ChainConfig>
   readonly targets: ReadonlyMap<string, TargetConfig>
+  /** The root of the virtual directory. */
+  readonly directoryRoot: Dn
+  /** In their order. Without any, every target with look-ups is a branch of its own. */
+  readonly inserts: readonly InsertConfig[]
   readonly workflows: ReadonlyMap<string, WorkflowConfig>
   readonly resultGroups: ReadonlyMap<string, ResultGroupConfig>
   readonly authorizations: ReadonlyMap<string, AuthorizationConfig>
@@ -55,6 +64,12 @@ export interface StsEndpointConfig {
   readonly at: string
   readonly spec: StsEndpointSpec
   readonly rules: readonly Rule[]
+  readonly endpoint: TokenEndpoint
+  readonly issuer: TokenIssuer
+  /** The additional claims. */
+  readonly claims: PreparedMapping
+  /** Undefined where pods are not injected. */
+  readonly pods: StsPodEndpoint | undefined
 }
 
 export interface ApplicationConfig extends Placed {
@@ -111,6 +126,14 @@ export interface TargetConfig extends Placed {
   readonly target: PreparedTarget
   /** `targetAttributes`: what is written under which name; undefined when everything passes unmapped. */
   readonly mapping: PreparedMapping | undefined
+}
+
+export interface InsertConfig extends Placed {
+  readonly insert: PreparedInsert
+  readonly suffix: Dn
+  readonly order: number
+  /** Names of attributes in the directory, and what the insert's system calls them; one to one. */
+  readonly mapping: ReadonlyMap<string, string>
 }
 
 export interface WorkflowConfig extends Placed {

@@ -19,8 +19,8 @@ export interface Filter extends Closable {
 
 export interface PreparedFilter {
   readonly className: string
-  /** The filter answers every request itself, so nothing behind it is reached. */
-  readonly answers: boolean
+  /** True: the filter answers every request itself, so nothing behind it is reached. `sometimes`: only it can tell. */
+  readonly answers: boolean | 'sometimes'
   readonly errors: ErrorFormat
   /** Changes may come as HTML forms, since each brings a proof of its own that no other site can have. */
   readonly takesForms: boolean
@@ -44,7 +44,7 @@ export interface FilterDefinition<C> {
   readonly className: string
   readonly aliases?: readonly string[]
   readonly parameters: ParameterTable
-  readonly answers: boolean
+  readonly answers: PreparedFilter['answers']
   readonly errors?: ErrorFormat
   /** See PreparedFilter; no form is taken when absent. */
   readonly takesForms?: boolean

@@ -11,7 +11,9 @@ import type { Journal, JournalOptions, ReadJournal } from '#sdk/journal.ts'
 import type { Mapping } from '#sdk/mapping.ts'
 import type { Rule, RuleDecision } from '#sdk/rule.ts'
 import type { RunAccess } from '#sdk/runs.ts'
+import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { Target } from '#sdk/target.ts'
+import type { TokenService } from '#sdk/token-service.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 
 /** All that a module may ask of Gatehouse. It belongs to one configuration and ends with it. */
@@ -44,6 +46,10 @@ export interface ModuleHost {
   /** Where events are put that receivers are to get, durably and in order. Closed by whoever opened it. */
   openEventStream(options: EventStreamOptions): EventStream
   readonly pollEvents: PollEvents
+  /** The endpoints of the token service that have an injector. None when absent. */
+  readonly stsPodEndpoints?: readonly StsPodEndpoint[]
+  /** The token endpoints; absent where none are configured. */
+  readonly tokens?: TokenService
 }
 
 export interface TargetSource {

@@ -13,6 +13,7 @@ export type ReferenceKind =
   | 'trust'
   | 'key'
   | 'javascript mapping'
+  | 'token endpoint'
 
 /** What a pure parse may ask of the configuration around it. */
 export interface ParseContext {

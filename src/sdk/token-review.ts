@@ -23,3 +23,29 @@ export interface TokenReviewer extends Target {
 }
 
 export const reviewsTokens = (target: Target): target is TokenReviewer => 'reviewToken' in target
+
+/** What a service-account token says of itself, with its signature, issuer and times checked by the cluster's keys. */
+export interface VerifiedAccountToken {
+  readonly issuer: string
+  /** `system:serviceaccount:<namespace>:<name>` */
+  readonly username: string
+  readonly uid: string
+  readonly audiences: readonly string[]
+  readonly expires: Date
+  /** `pod-name`, `pod-uid`, `node-name`, `node-uid` and `credential-id`, where they are known. */
+  readonly extras: ReadonlyMap<string, string>
+}
+
+export type AccountTokenVerdict =
+  | { readonly kind: 'verified'; readonly token: VerifiedAccountToken }
+  /** `foreign`: signed by a key that is not the cluster's. `reason` is for the log. */
+  | { readonly kind: 'refused'; readonly foreign: boolean; readonly reason: string }
+
+/** Optional: the target is a cluster whose tokens can be verified without asking it about each. */
+export interface AccountTokenVerifier extends TokenReviewer {
+  /** The audience is left to the caller. Throws TARGET_UNREACHABLE when the cluster's keys cannot be had. */
+  verifyAccountToken(token: string): Promise<AccountTokenVerdict>
+}
+
+export const verifiesAccountTokens = (target: Target): target is AccountTokenVerifier =>
+  'reviewToken' in target && 'verifyAccountToken' in target

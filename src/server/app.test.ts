@@ -64,6 +64,9 @@ function runtime(filter: Filter, closed: () => void = () => {}): Runtime {
     rules,
     handle,
     notifiers,
+    target: () => {
+      throw new Error('no target')
+    },
     workflows: {} as Runtime['workflows'],
     configuration: {} as Runtime['configuration'],
     close: async () => closed(),

@@ -9,6 +9,7 @@ import { watchConfiguration } from '#config/watch.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { MailWorker } from '#engine/mail/mail-worker.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
+import { KeeperLoop } from '#engine/sts/publish/keeper-loop.ts'
 import { chaosLease } from '#engine/workflow/crash-point.ts'
 import { defaultRetries } from '#engine/workflow/retry-policy.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -24,6 +25,7 @@ import { createMetrics } from '#server/metrics.ts'
 import { createOperationsApp } from '#server/operations-app.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
+import { createKeyKeeper } from '#server/token-keys.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage } from '#storage/open.ts'
@@ -125,6 +127,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   })
   scope.own(services.journals)
   scope.own(services.events)
+  const { tokenKeys } = services
+  tokenKeys.configure(configuration.stsEndpoints.map(({ issuer }) => issuer))
   const running = scope.own(new RunningConfiguration(await createRuntime(configuration, services), log))
   const mails = {
     store: storage.mails,
@@ -139,6 +143,17 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   metrics.workflows.watch(storage, log)
   metrics.configurationOk.set(1)
 
+  const keeper = createKeyKeeper({
+    rings: tokenKeys,
+    store: storage.keys,
+    dataFolder,
+    clock,
+    log,
+    meter: metrics.keys,
+    useTarget: (name, work) => running.use((runtime) => work(runtime.target(name))),
+  })
+  const keeping = scope.own(new KeeperLoop({ keeper, rings: tokenKeys, log }))
+
   let draining = false
   const ready = async (): Promise<void> => {
     if (draining) throw new Error('shutting down')
@@ -152,7 +167,13 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const app = createApp({ running, metrics, log, accessLog: options.accessLog, proxies, tls: options.tls, ready })
   const address = await listen(app, options.listen, options.tls === undefined ? 'http' : 'https', scope)
 
-  const apply = (loaded: LoadResult): Promise<void> => swapIn(loaded, running, services, metrics, log)
+  // Reading back may lead here, so there is somebody to answer.
+  keeping.start()
+  const apply = async (loaded: LoadResult): Promise<void> => {
+    await swapIn(loaded, running, services, metrics, log)
+    tokenKeys.configure(running.current.configuration.stsEndpoints.map(({ issuer }) => issuer))
+    keeping.wake()
+  }
   scope.own(
     watchConfiguration({
       ...loadOptions,

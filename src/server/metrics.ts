@@ -37,6 +37,18 @@ export function createMetrics() {
     labelNames: ['outcome'],
     registers,
   })
+  const publications = new Counter({
+    name: 'gatehouse_sts_publications_total',
+    help: 'Attempts to publish the documents of an issuer, by endpoint, destination and outcome: done or failed.',
+    labelNames: ['endpoint', 'destination', 'outcome'],
+    registers,
+  })
+  const readable = new Gauge({
+    name: 'gatehouse_sts_key_readable',
+    help: 'Whether the key that signs could be read at the issuer URL when this process last looked, by endpoint.',
+    labelNames: ['endpoint'],
+    registers,
+  })
   // Labels are resolved once per combination: applications are configured, methods and statuses are HTTP's own.
   const counters = new Map<string, ReturnType<typeof requests.labels>>()
   const timers = new Map<string, ReturnType<typeof seconds.labels>>()
@@ -69,6 +81,14 @@ export function createMetrics() {
     mails: {
       counted(outcome: string): void {
         mails.inc({ outcome })
+      },
+    },
+    keys: {
+      published(endpoint: string, destination: string, ok: boolean): void {
+        publications.inc({ endpoint, destination, outcome: ok ? 'done' : 'failed' })
+      },
+      readable(endpoint: string, ok: boolean): void {
+        readable.set({ endpoint }, ok ? 1 : 0)
       },
     },
     workflows: createWorkflowMetrics(registry),

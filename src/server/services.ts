@@ -4,8 +4,10 @@ import { EventStreams } from '#engine/events/event-streams.ts'
 import { Journals } from '#engine/journal/journals.ts'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import { loadSecretKeys } from '#engine/keys/secret-keys.ts'
+import type { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
 import { Sessions } from '#engine/session/sessions.ts'
+import { createIssuingState } from '#engine/sts/token-issuing.ts'
 import { crashHook } from '#engine/workflow/crash-point.ts'
 import { processName } from '#engine/workflow/process-name.ts'
 import { defaultLimits } from '#engine/workflow/run-worker.ts'
@@ -14,6 +16,7 @@ import { noStepObserver } from '#engine/workflow/step-observer.ts'
 import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { createTokenKeys } from '#server/token-keys.ts'
 import type { WorkflowMetrics } from '#server/workflow-metrics.ts'
 import type { Storage } from '#storage/open.ts'
 
@@ -35,7 +38,7 @@ export interface ServiceParts {
 }
 
 /** What every configuration of this process shares. */
-export function createServices(parts: ServiceParts): RuntimeServices {
+export function createServices(parts: ServiceParts): RuntimeServices & { readonly tokenKeys: TokenKeyRings } {
   const { storage, configFolder, dataFolder, secrets, clock, log, eventMeter, workflowMetrics, environment } = parts
   const keys = createKeySource({
     configuration: configFolder,
@@ -47,6 +50,16 @@ export function createServices(parts: ServiceParts): RuntimeServices {
     log,
     clock,
     keys,
+    tokenKeys: createTokenKeys({
+      store: storage.keys,
+      configFolder,
+      dataFolder,
+      secrets,
+      environment,
+      clock,
+      log,
+    }),
+    issuing: createIssuingState(clock),
     sessions: new Sessions(storage.sessions, clock),
     audit: storage.audit,
     subjects: new SubjectQueue(),

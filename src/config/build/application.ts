@@ -102,9 +102,12 @@ function buildFilters(spec: UrlSpec, path: Path, context: BuildContext): UrlConf
   })
   if (spec.idp !== undefined) {
     issues.warning([...path, 'idp'], 'an identity provider is read but not served by this version')
-  } else if (filters.length === written.length && !filters.some(({ answers }) => answers)) {
-    if ((spec.proxyTo ?? '') === '') issues.warning([...path, 'filterChain'], 'no filter of this URL answers requests')
-    else issues.error([...path, 'proxyTo'], 'Gatehouse does not proxy: a filter of this URL must answer requests')
+  } else if (filters.length === written.length && !filters.some(({ answers }) => answers === true)) {
+    if ((spec.proxyTo ?? '') !== '') {
+      issues.error([...path, 'proxyTo'], 'Gatehouse does not proxy: a filter of this URL must answer requests')
+    } else if (filters.every(({ answers }) => answers === false)) {
+      issues.warning([...path, 'filterChain'], 'no filter of this URL answers requests')
+    }
   }
   return filters
 }

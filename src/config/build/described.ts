@@ -1,16 +1,19 @@
 import type { BuildContext } from '#config/build-context.ts'
-import { checkJavaScript } from '#kernel/javascript-source.ts'
 import type { JavaScriptMappingSpec } from '#model/javascript-mapping.ts'
 import type { OrgSpec } from '#model/org.ts'
 import type { PortalUrlSpec } from '#model/portal-url.ts'
 import type { ReportSpec } from '#model/report.ts'
 import type { TrustSpec } from '#model/trust.ts'
+import { checkScript } from '#sdk/legacy-script/legacy-script.ts'
+import { mappingSignatures } from '#sdk/legacy-script/legacy-signatures.ts'
 
 /** Kinds that are read, checked and handed on as they are written. */
 
 export function buildJavaScriptMapping(spec: JavaScriptMappingSpec, context: BuildContext): void {
   try {
-    checkJavaScript(spec.javascript)
+    for (const { level, message } of checkScript(spec.javascript, mappingSignatures).findings) {
+      context.issues[level](['spec', 'javascript'], message)
+    }
   } catch (error) {
     context.issues.error(['spec', 'javascript'], error instanceof Error ? error.message : String(error))
   }

@@ -1,57 +1,71 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import type { SecretKey } from '#engine/keys/secret-keys.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 
 const algorithm = 'aes-256-gcm'
 const version = 'g1'
 const tagLength = 16
 
+/** What has secrets, and which error it is when they do not open. */
+export interface SecretOwners {
+  readonly what: string
+  readonly damaged: ErrorCode
+}
+
+const runs: SecretOwners = { what: 'run', damaged: 'WORKFLOW_FAILED' }
+
 /**
  * Seals what is secret in a run: AES-256-GCM with a random nonce, bound to the run, so that a text moved to another run
- * does not open. The text names the key it needs, so that keys can be replaced while runs wait.
+ * does not open. The text names the key it needs, so that keys can be replaced while runs wait. The same for other
+ * owners of secrets than runs.
  */
 export class SecretBox {
   readonly #load: () => Promise<readonly SecretKey[]>
+  readonly #owners: SecretOwners
   #keys: Promise<readonly SecretKey[]> | undefined
 
   /** The keys are loaded at first use; what fails then is tried again. */
-  constructor(load: () => Promise<readonly SecretKey[]>) {
+  constructor(load: () => Promise<readonly SecretKey[]>, owners: SecretOwners = runs) {
     this.#load = load
+    this.#owners = owners
   }
 
-  async seal(secret: JsonObject, run: string): Promise<string> {
+  async seal(secret: JsonObject, owner: string): Promise<string> {
     const [first] = await this.#loaded()
     if (first === undefined) throw new GatewayError('INTERNAL', 'there is no key for secrets')
     const nonce = randomBytes(12)
     const cipher = createCipheriv(algorithm, first.key, nonce, { authTagLength: tagLength })
-    cipher.setAAD(boundTo(first.id, run))
+    cipher.setAAD(this.#boundTo(first.id, owner))
     const sealed = Buffer.concat([cipher.update(JSON.stringify(secret), 'utf8'), cipher.final(), cipher.getAuthTag()])
     return [version, first.id, nonce.toString('base64url'), sealed.toString('base64url')].join('.')
   }
 
-  /** Throws INTERNAL when the key is not known here, and WORKFLOW_FAILED when the text is not what was sealed. */
-  async open(text: string, run: string): Promise<JsonObject> {
+  /** Throws INTERNAL when the key is not known here, and WORKFLOW_FAILED for a run when the text is not what was sealed. */
+  async open(text: string, owner: string): Promise<JsonObject> {
     const [form, id = '', nonce = '', sealed = '', ...rest] = text.split('.')
-    if (form !== version || rest.length > 0) throw damaged(run)
+    if (form !== version || rest.length > 0) throw this.#damaged(owner)
     const key = (await this.#loaded()).find((known) => known.id === id)
     if (key === undefined)
-      throw new GatewayError('INTERNAL', `the secrets of run ${run} need the key ${id}, which is not here`)
+      throw new GatewayError(
+        'INTERNAL',
+        `the secrets of ${this.#owners.what} ${owner} need the key ${id}, which is not here`,
+      )
     const bytes = Buffer.from(sealed, 'base64url')
     try {
       const decipher = createDecipheriv(algorithm, key.key, Buffer.from(nonce, 'base64url'), {
         authTagLength: tagLength,
       })
-      decipher.setAAD(boundTo(id, run))
+      decipher.setAAD(this.#boundTo(id, owner))
       decipher.setAuthTag(bytes.subarray(-tagLength))
       const opened: unknown = JSON.parse(
         Buffer.concat([decipher.update(bytes.subarray(0, -tagLength)), decipher.final()]).toString('utf8'),
       )
       if (isJsonObject(opened)) return opened
     } catch (cause) {
-      throw damaged(run, cause)
+      throw this.#damaged(owner, cause)
     }
-    throw damaged(run)
+    throw this.#damaged(owner)
   }
 
   #loaded(): Promise<readonly SecretKey[]> {
@@ -61,9 +75,17 @@ export class SecretBox {
     })
     return this.#keys
   }
+
+  #boundTo(key: string, owner: string): Buffer {
+    return Buffer.from(JSON.stringify([`gatehouse ${this.#owners.what}`, key, owner]))
+  }
+
+  #damaged(owner: string, cause?: unknown): GatewayError {
+    const { what, damaged } = this.#owners
+    return new GatewayError(
+      damaged,
+      `the secrets of ${what} ${owner} are damaged`,
+      cause === undefined ? {} : { cause },
+    )
+  }
 }
-
-const boundTo = (key: string, run: string): Buffer => Buffer.from(JSON.stringify(['gatehouse run', key, run]))
-
-const damaged = (run: string, cause?: unknown): GatewayError =>
-  new GatewayError('WORKFLOW_FAILED', `the secrets of run ${run} are damaged`, cause === undefined ? {} : { cause })

@@ -1,4 +1,4 @@
-import { get as httpGet, type IncomingMessage } from 'node:http'
+import { get as httpGet, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { get as httpsGet } from 'node:https'
 
 export interface FetchLimits {
@@ -14,12 +14,20 @@ export type FetchJson = (url: URL, limits: FetchLimits) => Promise<unknown>
  * One GET over a connection of its own, without proxy, compression or redirects. Throws a plain Error unless the
  * answer is 200 with a JSON body inside the limits.
  */
-export const fetchJson: FetchJson = async (url, limits) => {
+export const fetchJson: FetchJson = async (url, limits) => (await fetchJsonAnswer(url, limits)).body
+
+export interface JsonAnswer {
+  readonly body: unknown
+  readonly headers: IncomingHttpHeaders
+}
+
+/** The same, with the headers of the answer. */
+export async function fetchJsonAnswer(url: URL, limits: FetchLimits): Promise<JsonAnswer> {
   const signal = AbortSignal.timeout(limits.millis)
   const response = await open(url, signal)
   try {
     if (response.statusCode !== 200) throw new Error(`${url.href} answered ${response.statusCode}`)
-    return JSON.parse(await readText(response, url, limits.bytes))
+    return { body: JSON.parse(await readText(response, url, limits.bytes)), headers: response.headers }
   } finally {
     response.destroy()
   }

@@ -1,7 +1,7 @@
 import { terminalLine } from '#server/commands/terminal-line.ts'
 import type { AuditProblem, AuditRecord, AuditReport, AuditRow } from '#storage/audit-store.ts'
 
-const verbs = { add: '+', replace: '=', delete: '-' } as const
+const verbs = { add: '+', replace: '=', delete: '-', issue: 'issued ', refuse: 'refused ' } as const
 
 /** A change for a person: when, who asked for what about whom, and on whose behalf. */
 export function auditLine(row: AuditRow, width: number): string {

@@ -1,14 +1,13 @@
 import { anonymous } from '#engine/pipeline/authenticate.ts'
-import { directoryRoot } from '#engine/runtime.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Subject } from '#identity/subject.ts'
 
 /**
  * The caller that `--as NAME=VALUE` describes; anonymous when nothing is given. Without `dn=`, its name is made of
- * `uid=`, or of the first attribute. Throws an Error for what is not NAME=VALUE.
+ * `uid=`, or of the first attribute, below the directory's root. Throws an Error for what is not NAME=VALUE.
  */
-export function parseCaller(pairs: readonly string[]): Subject {
+export function parseCaller(pairs: readonly string[], directoryRoot: Dn): Subject {
   if (pairs.length === 0) return anonymous
   const attributes = new Attributes()
   let dn: Dn | undefined

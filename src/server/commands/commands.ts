@@ -30,6 +30,14 @@ export const commands: Readonly<Record<string, Command>> = {
     about: 'mint development tokens from the local issuer',
     load: async () => (await import('#server/commands/token.ts')).tokenCommand,
   },
+  keys: {
+    about: 'tell, rotate and publish the keys of token endpoints',
+    load: async () => (await import('#server/commands/keys.ts')).keysCommand,
+  },
+  sts: {
+    about: 'explain what a token endpoint would do, and publish the documents of endpoints',
+    load: async () => (await import('#server/commands/sts.ts')).stsCommand,
+  },
   scim: {
     about: 'tell the latest calls to SCIM gateways, and why they failed',
     load: async () => (await import('#server/commands/scim.ts')).scimCommand,
@@ -45,6 +53,10 @@ export const commands: Readonly<Record<string, Command>> = {
   audit: {
     about: 'verify, read, export and prune the audit',
     load: async () => (await import('#server/commands/audit.ts')).auditCommand,
+  },
+  user: {
+    about: 'add, list and remove the people of the embedded directory, and set their passwords',
+    load: async () => (await import('#server/commands/user.ts')).userCommand,
   },
   plugin: {
     about: 'start a plug-in from a working example, and test it',

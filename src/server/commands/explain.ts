@@ -48,12 +48,6 @@ export async function explainCommand(args: string[], io: CommandIo): Promise<num
   }
   if (values.config === undefined) return wrong('--config is required')
   if (!URL.canParse(address)) return wrong(`not a URL: ${address}`)
-  let caller: ReturnType<typeof parseCaller>
-  try {
-    caller = parseCaller(values.as ?? [])
-  } catch (error) {
-    return wrong(error instanceof Error ? error.message : String(error))
-  }
   const folder = resolve(values.config)
   const secretsFolder = resolve(values.secrets ?? join(folder, 'secrets'))
   const { configuration, issues } = await loadConfiguration({
@@ -66,6 +60,12 @@ export async function explainCommand(args: string[], io: CommandIo): Promise<num
   if (configuration === undefined) {
     for (const issue of issues) io.stderr(formatIssue(issue))
     return 1
+  }
+  let caller: ReturnType<typeof parseCaller>
+  try {
+    caller = parseCaller(values.as ?? [], configuration.directoryRoot)
+  } catch (error) {
+    return wrong(error instanceof Error ? error.message : String(error))
   }
   const scope = new Scope()
   try {
@@ -86,7 +86,7 @@ export async function explainCommand(args: string[], io: CommandIo): Promise<num
 }
 
 /** Without a database of its own to look into, an empty one is made for the moment and thrown away. */
-async function openRuntime(
+export async function openRuntime(
   configuration: Configuration,
   secretsFolder: string,
   data: string | undefined,

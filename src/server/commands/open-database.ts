@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { systemClock } from '#kernel/clock.ts'
@@ -14,13 +14,18 @@ export const databaseOptions = {
 export const databaseUsage = `  --data DIR        the data folder of the gateway (.gatehouse)
   --database URL    postgres://... instead; also GATEHOUSE_DATABASE`
 
-/** Works on the database of a gateway, while that runs or after. Throws an Error where there is none: none is made. */
+/**
+ * Works on the database of a gateway, before it first runs, while it runs or after. Throws an Error where there is none,
+ * unless one is to be made.
+ */
 export async function withDatabase<T>(
   place: { readonly data: string; readonly database?: string | undefined },
   work: (storage: Storage) => Promise<T>,
+  absent: 'refuse' | 'make' = 'refuse',
 ): Promise<T> {
   const url = place.database ?? process.env['GATEHOUSE_DATABASE']
-  if (url === undefined && !existsSync(join(place.data, 'gatehouse.db'))) {
+  if (url === undefined && absent === 'make') mkdirSync(place.data, { recursive: true, mode: 0o700 })
+  else if (url === undefined && !existsSync(join(place.data, 'gatehouse.db'))) {
     throw new Error(`there is no database in ${place.data}; give the gateway's --data or --database`)
   }
   const where = url === undefined ? { dataFolder: place.data } : { url }

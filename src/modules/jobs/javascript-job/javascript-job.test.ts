@@ -99,3 +99,12 @@ test('code that fails, or has nothing to execute', async () => {
   await expect(job.run(jobContext())).rejects.toThrow(/no luck/)
   await expect(open('function init() {}')).rejects.toThrow(/no function execute/)
 })
+
+test('is given no objects of Java', () => {
+  const issues = noIssues()
+  const params = fakeParams({ javaScript: '\nvar System = Java.type("java.lang.System")\nfunction execute() {}' })
+  javaScriptJob.prepare(params, issues, fakeParseContext())
+  expect(issueTexts(issues.list)).toEqual([
+    'error params.javaScript: "javaScript": line 2: scripts of this kind are given no objects of Java',
+  ])
+})

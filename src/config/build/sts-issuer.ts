@@ -1,0 +1,150 @@
+import type { BuildContext } from '#config/build-context.ts'
+import type { Path } from '#kernel/issues.ts'
+import type { StsEndpointSpec, StsFrame } from '#model/sts.ts'
+import { consumerLimits } from '#model/sts-preset.ts'
+import type { StsDestinationSpec } from '#model/sts-publish.ts'
+import type { PublishDestination, TokenAlgorithm, TokenIssuer } from '#sdk/token-keys.ts'
+
+const hostAndPort = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/
+const issuerPath = /^(?:\/[A-Za-z0-9._~-]+)+$/
+const defaultRotateDays = 90
+const daySeconds = 86_400
+
+export interface IssuerPlace {
+  /** `https://host[:port][/path]` */
+  readonly url: string
+  /** Without the port, as requests are matched by. */
+  readonly host: string
+  readonly path: string
+}
+
+const issuerPathOf = ({ issuer }: StsEndpointSpec): string => (issuer.path === '/' ? '' : (issuer.path ?? ''))
+
+/** The issuer's address; what consumers would refuse is reported. */
+export function readIssuer(spec: StsEndpointSpec, at: Path, { issues }: BuildContext): IssuerPlace {
+  const host = spec.issuer.host.toLowerCase()
+  const path = issuerPathOf(spec)
+  const url = `https://${host}${path}`
+  const { noPort, mostIssuer } = consumerLimits(spec.preset)
+  const hostAt = [...at, 'issuer', 'host']
+  if (!hostAndPort.test(host)) {
+    issues.error(hostAt, `"${spec.issuer.host}" is not a host: a name without scheme or path, such as sts.example.com`)
+  } else if (noPort && host.includes(':')) {
+    issues.error(hostAt, `${spec.preset} takes no issuer with a port`)
+  }
+  if (path !== '' && (!issuerPath.test(path) || /\/\.{1,2}(\/|$)/.test(path))) {
+    issues.error([...at, 'issuer', 'path'], `"${path}" is not a path such as /cloud, without a slash at its end`)
+  }
+  if (url.length > mostIssuer) issues.error(hostAt, `the issuer has ${url.length} characters, more than ${mostIssuer}`)
+  return { url, host: host.replace(/:\d+$/, ''), path }
+}
+
+export interface IssuerParts {
+  readonly spec: StsEndpointSpec
+  readonly frame: StsFrame
+  readonly issuer: string
+  readonly algorithm: TokenAlgorithm
+  readonly ttlSeconds: number
+  readonly claims: readonly string[]
+}
+
+/** What keys and publication want to know of the endpoint; its own settings go before those of all. */
+export function buildTokenIssuer(parts: IssuerParts, at: Path, context: BuildContext): TokenIssuer {
+  const { spec, frame, issuer, algorithm, ttlSeconds, claims } = parts
+  const keys = { ...frame.keys, ...spec.keys }
+  const [destinations, place]: [readonly StsDestinationSpec[], Path] =
+    spec.publish === undefined ? [frame.publish ?? [], ['sts', 'publish']] : [spec.publish, [...at, 'publish']]
+  const below = spec.publish === undefined ? issuerPathOf(spec) : ''
+  const published = destinations.map((destination, i) => readDestination(destination, below, [...place, i], context))
+  if (keys.readBack === 'written' && published.length === 0 && spec.host_in_openunison !== true) {
+    context.issues.error([...at, 'keys', 'readBack'], '"written" needs a place in "publish" that is written to')
+  }
+  return {
+    endpoint: spec.name,
+    issuer,
+    algorithm,
+    keypair: spec.issuer.keypair ?? spec.name,
+    maxTokenSeconds: ttlSeconds,
+    claims,
+    rotateSeconds: (keys.rotateDays ?? defaultRotateDays) * daySeconds,
+    readBack: keys.readBack ?? 'issuer',
+    cdnSeconds: keys.cdnSeconds,
+    destinations: published,
+  }
+}
+
+/**
+ * A place of all endpoints stands for the root of the issuers' host, and each issuer is `below` it; a place of one
+ * endpoint stands for its issuer.
+ */
+function readDestination(spec: StsDestinationSpec, below: string, at: Path, context: BuildContext): PublishDestination {
+  const invalidate = readInvalidation(spec.invalidate, [...at, 'invalidate'], context)
+  switch (spec.type) {
+    case 'folder':
+      return { type: 'folder', folder: spec.folder + below, ...invalidate }
+    case 'configmap': {
+      context.refer('target', spec.target, [...at, 'target'])
+      const { target, namespace, name } = spec
+      return { type: 'configmap', target, namespace, name, ...invalidate }
+    }
+    case 's3': {
+      const id = readSecret(spec.accessKeyId, [...at, 'accessKeyId'], context)
+      const secret = readSecret(spec.secretAccessKey, [...at, 'secretAccessKey'], context)
+      if ((spec.accessKeyId === undefined) !== (spec.secretAccessKey === undefined)) {
+        context.issues.error([...at, 'accessKeyId'], 'accessKeyId and secretAccessKey go together')
+      }
+      return {
+        type: 's3',
+        bucket: spec.bucket,
+        prefix: `${spec.prefix ?? ''}${below}`.replace(/^\//, ''),
+        region: spec.region ?? 'us-east-1',
+        endpoint: spec.endpoint,
+        pathStyle: spec.pathStyle ?? spec.endpoint !== undefined,
+        credentials:
+          id === undefined || secret === undefined ? undefined : { accessKeyId: id, secretAccessKey: secret },
+        ...invalidate,
+      }
+    }
+  }
+}
+
+/** Another for each place, without secrets. */
+export function placeOf(destination: PublishDestination): string {
+  switch (destination.type) {
+    case 'folder':
+      return destination.folder.replace(/\/+$/, '')
+    case 's3':
+      return `${destination.endpoint ?? 's3:/'}/${destination.bucket}/${destination.prefix}`
+    case 'configmap':
+      return `${destination.target}/${destination.namespace}/${destination.name}`
+  }
+}
+
+function readInvalidation(
+  spec: StsDestinationSpec['invalidate'],
+  at: Path,
+  context: BuildContext,
+): Pick<PublishDestination, 'invalidate'> {
+  if (spec === undefined) return {}
+  const secret = readSecret(spec.secret, [...at, 'secret'], context)
+  return {
+    invalidate: {
+      url: spec.url,
+      ...(spec.header === undefined ? {} : { header: spec.header }),
+      ...(secret === undefined ? {} : { secret }),
+    },
+  }
+}
+
+function readSecret(
+  spec: { readonly secretName: string; readonly secretKey: string } | undefined,
+  at: Path,
+  { state, issues }: BuildContext,
+): string | undefined {
+  if (spec === undefined) return undefined
+  const answer = state.secrets.read(spec.secretName, spec.secretKey)
+  if ('value' in answer) return answer.value
+  if (answer.absent && !state.strictSecrets) issues.warning([...at, 'secretName'], answer.problem)
+  else issues.error([...at, 'secretName'], answer.problem)
+  return undefined
+}

@@ -1,0 +1,107 @@
+import { RateLimit } from '#engine/sts/rate-limit.ts'
+import type { TokenContent } from '#engine/sts/token-content.ts'
+import type { Workload } from '#engine/sts/workload.ts'
+import type { Claimant } from '#engine/sts/workload-validation.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Rule } from '#sdk/rule.ts'
+import type { TokenCall } from '#sdk/token-service.ts'
+import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
+
+export interface AuditParts {
+  readonly audit: Pick<AuditStore, 'append'>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+type Call = Pick<TokenCall, 'endpoint' | 'requestId' | 'remoteAddress'>
+
+/** Who a refused call claimed to be is not proven, so strangers cannot fill the audit: beyond this they are counted. */
+const strangers = { burst: 100, perMinute: 600 }
+const longestReason = 500
+
+/** One row for every decision. The details that people filter by are JSON in the row's reason. */
+export class DecisionAudit {
+  readonly #parts: AuditParts
+  readonly #strangers: RateLimit
+  readonly #uncounted = new Map<string, number>()
+
+  constructor(parts: AuditParts) {
+    this.#parts = parts
+    this.#strangers = new RateLimit(1000, parts.clock)
+  }
+
+  /** Rejects when the row could not be written; then no token may leave. */
+  async issued(
+    call: Call,
+    workload: Workload,
+    issued: { readonly jti: string; readonly kid: string; readonly rule: Rule; readonly content: TokenContent },
+  ): Promise<void> {
+    const { jti, kid, rule, content } = issued
+    const reason = {
+      kid,
+      rule: `${rule.scope} ${rule.constraint}`,
+      sub: content.subject,
+      expires: content.expires.toISOString(),
+      cluster: workload.cluster,
+      pod: workload.attributes.first('pod-name'),
+      podUid: workload.podUid,
+      node: workload.attributes.first('node-name'),
+      credential: workload.attributes.first('credential-id'),
+      review: workload.offline ? 'offline' : 'online',
+      remote: call.remoteAddress,
+    }
+    await this.#parts.audit.append([this.#row(call, workload.username, 'issue', jti, reason)])
+  }
+
+  /** Never rejects: the refusal stands whether or not it could be written down, and the log has it then. */
+  async refused(call: Call, who: Claimant | undefined, error: GatewayError): Promise<void> {
+    let more = 0
+    if (who === undefined) {
+      more = this.#uncounted.get(call.endpoint) ?? 0
+      if (this.#strangers.take(call.endpoint, strangers) !== undefined) {
+        this.#uncounted.set(call.endpoint, more + 1)
+        return
+      }
+      this.#uncounted.delete(call.endpoint)
+    }
+    const reason = {
+      error: error.keyword ?? error.code,
+      why: error.message.slice(0, longestReason),
+      cluster: who?.cluster,
+      podUid: who?.podUid,
+      remote: call.remoteAddress,
+      ...(more === 0 ? {} : { alsoRefused: more }),
+    }
+    try {
+      await this.#parts.audit.append([this.#row(call, who?.username ?? '', 'refuse', undefined, reason)])
+    } catch (err) {
+      this.#parts.log.error('a refused token could not be audited', { ...call, reason, err })
+    }
+  }
+
+  #row(
+    call: Call,
+    username: string,
+    action: 'issue' | 'refuse',
+    jti: string | undefined,
+    reason: Readonly<Record<string, unknown>>,
+  ): AuditRow {
+    return {
+      id: newId(),
+      time: this.#parts.clock(),
+      requestor: username,
+      subject: username,
+      workflow: { id: call.requestId, name: 'sts' },
+      target: call.endpoint,
+      kind: 'token',
+      action,
+      attribute: 'jti',
+      ...(jti === undefined ? {} : { value: jti }),
+      requestId: call.requestId,
+      reason: JSON.stringify(reason),
+    }
+  }
+}

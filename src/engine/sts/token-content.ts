@@ -1,0 +1,101 @@
+import type { Workload } from '#engine/sts/workload.ts'
+import { JsonDocument, type MappedValue, type MappingSource } from '#identity/mapping/mapped-value.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import type { Template } from '#kernel/template.ts'
+import { consumerLimits } from '#model/sts-preset.ts'
+import { oauthRefusal } from '#protocols/sts/oauth-errors.ts'
+import { workloadClaims } from '#protocols/sts/workload-claims.ts'
+import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
+
+/** A token with less left than this is refused: it would have run out before anybody can use it. */
+const leastSeconds = 5
+const awsTagValue = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]{1,256}$/u
+
+export interface TokenContent {
+  readonly claims: ReadonlyMap<string, JsonValue>
+  readonly subject: string
+  readonly ttlSeconds: number
+  readonly expires: Date
+}
+
+/** What the mapping of additional claims reads. */
+export const workloadSource = ({ username, attributes }: Workload): MappingSource => ({
+  userID: username,
+  groups: attributes.values('groups'),
+  values: (name) => attributes.values(name),
+  names: () => attributes.names(),
+})
+
+/**
+ * The claims of a token for this workload, inside the limits of its consumer. It never outlives the token that was
+ * brought. Throws `invalid_grant` where that has no life left, and `invalid_target` where the consumer would refuse it.
+ */
+export function tokenContent(
+  endpoint: TokenEndpoint,
+  workload: Workload,
+  additional: ReadonlyMap<string, MappedValue>,
+  jti: string,
+  now: Date,
+): TokenContent {
+  const seconds = Math.floor(now.getTime() / 1000)
+  const left = Math.floor(workload.expires.getTime() / 1000) - seconds
+  const ttlSeconds = Math.min(endpoint.ttlSeconds, left)
+  if (ttlSeconds < leastSeconds) throw oauthRefusal('invalid_grant', 'The subject token is about to expire.')
+  const subject = checkedSubject(render(endpoint.subject, workload), endpoint)
+  const claims = workloadClaims({
+    issuer: endpoint.issuer,
+    subject,
+    audience: endpoint.audience,
+    jti: endpoint.jti ? jti : undefined,
+    now: seconds,
+    ttlSeconds,
+    cluster: workload.cluster,
+    namespace: workload.namespace,
+    account: workload.account,
+    additional: new Map(Array.from(additional, ([name, value]) => [name, claimValue(value)])),
+    awsTags: awsTags(endpoint, workload),
+    awsTransitiveTags: endpoint.awsTags?.transitive ?? [],
+    awsRoles: endpoint.awsRoles,
+  })
+  return { claims, subject, ttlSeconds, expires: new Date((seconds + ttlSeconds) * 1000) }
+}
+
+const render = (template: Template, { attributes }: Workload): string =>
+  template.render({ attribute: (name) => attributes.first(name) })
+
+function checkedSubject(subject: string, { preset }: TokenEndpoint): string {
+  const { leastSubject, mostSubject } = consumerLimits(preset)
+  const consumer = preset ?? 'OpenID Connect'
+  if (!/^[\x21-\x7e]*$/.test(subject)) {
+    throw oauthRefusal('invalid_target', 'The subject holds characters that consumers do not take.')
+  }
+  if (subject.length > mostSubject) {
+    const description = `The subject has ${subject.length} bytes, and ${consumer} takes ${mostSubject}.`
+    throw oauthRefusal('invalid_target', description)
+  }
+  if (subject.length < leastSubject) {
+    throw oauthRefusal(
+      'invalid_target',
+      `The subject is shorter than the ${leastSubject} bytes that ${consumer} wants.`,
+    )
+  }
+  return subject
+}
+
+/** One value is a text, several are a list: consumers compare texts. */
+function claimValue(value: MappedValue): JsonValue {
+  if (value instanceof JsonDocument) return value.value
+  return value.length === 1 ? (value[0] ?? '') : [...value]
+}
+
+function awsTags({ awsTags: tags }: TokenEndpoint, workload: Workload): ReadonlyMap<string, string> {
+  const values = new Map<string, string>()
+  for (const [name, template] of tags?.principal ?? []) {
+    const value = render(template, workload)
+    if (!awsTagValue.test(value)) {
+      throw oauthRefusal('invalid_target', 'A session tag has no value that AWS takes.', `the session tag "${name}"`)
+    }
+    values.set(name, value)
+  }
+  return values
+}

@@ -1,0 +1,159 @@
+import { DecisionAudit } from '#engine/sts/decision-audit.ts'
+import { RateLimit } from '#engine/sts/rate-limit.ts'
+import { type TokenContent, tokenContent, workloadSource } from '#engine/sts/token-content.ts'
+import { type Workload, workloadSubject } from '#engine/sts/workload.ts'
+import { type Claimant, WorkloadValidation } from '#engine/sts/workload-validation.ts'
+import type { Subject } from '#identity/subject.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { consumerLimits } from '#model/sts-preset.ts'
+import { oauthRefusal } from '#protocols/sts/oauth-errors.ts'
+import { signedToken } from '#protocols/sts/signed-token.ts'
+import type { Mapping } from '#sdk/mapping.ts'
+import type { Rule, RuleDecision } from '#sdk/rule.ts'
+import type { Target } from '#sdk/target.ts'
+import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
+import type { TokenKeys } from '#sdk/token-keys.ts'
+import type { IssuedToken, TokenCall, TokenService } from '#sdk/token-service.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
+
+/** What outlives a configuration. */
+export interface IssuingState {
+  readonly lastAnswers: Map<string, number>
+  readonly rates: RateLimit
+}
+
+const rememberedWorkloads = 200_000
+
+export const createIssuingState = (clock: Clock): IssuingState => ({
+  lastAnswers: new Map(),
+  rates: new RateLimit(rememberedWorkloads, clock),
+})
+
+/** How the exchanges of an endpoint end, for the metrics. */
+export type ExchangeOutcome = 'issued' | 'refused' | 'failed'
+
+export interface IssuingParts {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly audit: Pick<AuditStore, 'append'>
+  readonly keys: TokenKeys
+  readonly state: IssuingState
+  readonly endpoints: ReadonlyMap<string, IssuingEndpoint>
+  target(name: string): Target
+  decide(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
+  count?(endpoint: string, outcome: ExchangeOutcome): void
+}
+
+export interface IssuingEndpoint {
+  readonly endpoint: TokenEndpoint
+  readonly rules: readonly Rule[]
+  readonly claims: Mapping
+}
+
+/** Sidecars come back after two thirds of the life, and have the last third for trouble. */
+const refreshShare = 2 / 3
+
+export class TokenIssuing implements TokenService {
+  readonly #parts: IssuingParts
+  readonly #validation: WorkloadValidation
+  readonly #audit: DecisionAudit
+
+  constructor(parts: IssuingParts) {
+    this.#parts = parts
+    this.#validation = new WorkloadValidation({ ...parts, lastAnswers: parts.state.lastAnswers })
+    this.#audit = new DecisionAudit(parts)
+  }
+
+  async documents(endpoint: string) {
+    this.#find(endpoint)
+    return this.#parts.keys.documents(endpoint)
+  }
+
+  /** Whose token this is, as the endpoint sees it. Counts and audits nothing; throws as `exchange` does. */
+  validate(endpoint: string, token: string): Promise<Workload> {
+    return this.#validation.workload(token, this.#find(endpoint).endpoint, () => {})
+  }
+
+  /** The claims that a token for this workload would have, whether or not a rule allows it. Signs nothing. */
+  async preview(endpoint: string, workload: Workload): Promise<TokenContent> {
+    return this.#content(this.#find(endpoint), workload, newId())
+  }
+
+  async exchange(call: TokenCall): Promise<IssuedToken> {
+    const found = this.#find(call.endpoint)
+    let who: Claimant | undefined
+    try {
+      const issued = await this.#issue(call, found, (claimant) => {
+        who = claimant
+      })
+      this.#parts.count?.(call.endpoint, 'issued')
+      return issued
+    } catch (thrown) {
+      const error = asGatewayError(thrown)
+      this.#parts.count?.(call.endpoint, error.isRefusal ? 'refused' : 'failed')
+      await this.#audit.refused(call, who, error)
+      throw error
+    }
+  }
+
+  async #issue(call: TokenCall, found: IssuingEndpoint, seen: (who: Claimant) => void): Promise<IssuedToken> {
+    const { endpoint } = found
+    const token = await call.subjectToken(endpoint.audience)
+    const workload = await this.#validation.workload(token, endpoint, (claimant) => {
+      seen(claimant)
+      this.#admit(endpoint, claimant)
+    })
+    const rule = await this.#passedRule(found, workload)
+    const jti = newId()
+    const content = await this.#content(found, workload, jti)
+    const key = await this.#parts.keys.active(endpoint.name)
+    const signed = await signedToken(content.claims, key)
+    if (signed.length > consumerLimits(endpoint.preset).mostTokenBytes) {
+      throw oauthRefusal('invalid_target', 'The token would be longer than its consumer takes.')
+    }
+    await this.#audit.issued(call, workload, { jti, kid: key.kid, rule, content })
+    return {
+      token: signed,
+      expires: content.expires,
+      expiresInSeconds: content.ttlSeconds,
+      refreshAfterSeconds: Math.max(1, Math.floor(content.ttlSeconds * refreshShare)),
+      workload: workload.username,
+    }
+  }
+
+  async #content({ endpoint, claims }: IssuingEndpoint, workload: Workload, jti: string): Promise<TokenContent> {
+    const additional = await claims.apply(workloadSource(workload))
+    return tokenContent(endpoint, workload, additional, jti, this.#parts.clock())
+  }
+
+  #find(name: string): IssuingEndpoint {
+    const found = this.#parts.endpoints.get(name)
+    if (found === undefined) throw new GatewayError('NOT_FOUND', `there is no token endpoint "${name}"`)
+    return found
+  }
+
+  /** By pod, since one account may have thousands of them that start together. */
+  #admit({ name, rateLimit }: TokenEndpoint, { cluster, username, podUid }: Claimant): void {
+    const key = JSON.stringify([name, cluster, username, podUid ?? ''])
+    const retryAfter = this.#parts.state.rates.take(key, rateLimit)
+    if (retryAfter === undefined) return
+    throw new GatewayError('TOO_MANY_REQUESTS', `${username} asks for more tokens than the endpoint's rate`, {
+      retryAfter,
+      keyword: 'temporarily_unavailable',
+      publicText: 'This workload asks for too many tokens.',
+    })
+  }
+
+  async #passedRule({ endpoint, rules }: IssuingEndpoint, workload: Workload): Promise<Rule> {
+    const { verdicts } = await this.#parts.decide(workloadSubject(workload), rules)
+    const passed = verdicts.find((verdict) => verdict.passed)
+    if (passed !== undefined) return passed.rule
+    throw new GatewayError('ACCESS_DENIED', `no rule of "${endpoint.name}" allows ${workload.username}`, {
+      keyword: 'access_denied',
+      publicText: 'No rule of this endpoint allows the service account.',
+    })
+  }
+}

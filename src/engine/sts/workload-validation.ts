@@ -1,0 +1,217 @@
+import { ReviewCache } from '#engine/sts/review-cache.ts'
+import type { Workload } from '#engine/sts/workload.ts'
+import { Attributes } from '#identity/attributes.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { secretHash } from '#kernel/ids.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { oauthRefusal } from '#protocols/sts/oauth-errors.ts'
+import { longestSubjectToken } from '#protocols/sts/token-exchange.ts'
+import { serviceAccountOf, workloadAttributes } from '#sdk/service-account.ts'
+import type { Target } from '#sdk/target.ts'
+import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
+import {
+  type AccountTokenVerdict,
+  type TokenReview,
+  type VerifiedAccountToken,
+  verifiesAccountTokens,
+} from '#sdk/token-review.ts'
+
+export interface ValidationParts {
+  readonly clock: Clock
+  readonly log: Logger
+  /** The Kubernetes target of that name. */
+  target(name: string): Target
+  /** When each cluster last said anything about a token, by name, in milliseconds. Outlives a configuration. */
+  readonly lastAnswers: Map<string, number>
+}
+
+type Policy = Pick<
+  TokenEndpoint,
+  'clusters' | 'incomingAudience' | 'acceptApiServerAudience' | 'acceptTokensWithoutPod' | 'offlineSeconds'
+>
+
+interface Verified {
+  readonly cluster: string
+  readonly token: VerifiedAccountToken
+}
+
+/** What is known of a token before the API server is asked. */
+export type Claimant = Pick<Workload, 'cluster' | 'username' | 'podUid'>
+
+const compactJwt = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/
+const extraNames = ['credential-id', 'node-name', 'node-uid', 'pod-name', 'pod-uid'] as const
+
+/**
+ * Whose token this is, by its signature first and the API server's word then. Both are remembered for at most ten
+ * seconds, so that deleting a pod ends its tokens.
+ */
+export class WorkloadValidation {
+  readonly #parts: ValidationParts
+  readonly #verdicts: ReviewCache<Verified | Extract<AccountTokenVerdict, { kind: 'refused' }>>
+  readonly #reviews: ReviewCache<TokenReview>
+  /** A review is of one token and one cluster, and so is what follows from it. */
+  readonly #workloads = new WeakMap<TokenReview, Workload>()
+
+  constructor(parts: ValidationParts) {
+    this.#parts = parts
+    this.#verdicts = new ReviewCache({ clock: parts.clock })
+    this.#reviews = new ReviewCache({ clock: parts.clock })
+  }
+
+  /**
+   * Throws `invalid_grant` for a token that is not accepted, and TARGET_UNREACHABLE when nobody can tell. `admit` is told
+   * who it seems to be, before the API server is asked, and may throw.
+   */
+  async workload(token: string, policy: Policy, admit: (claimant: Claimant) => void): Promise<Workload> {
+    if (token.length > longestSubjectToken) throw refusal('the subject token is too long')
+    if (!compactJwt.test(token)) throw refusal('the subject token is no JWT')
+    const hash = secretHash(token)
+    const { cluster, token: claims } = await this.#verify(token, hash, policy.clusters)
+    const audiences = askedAudiences(claims, policy)
+    const podUid = claims.extras.get('pod-uid')
+    admit({ cluster, username: claims.username, podUid })
+    if (!policy.acceptTokensWithoutPod && (podUid === undefined || !claims.extras.has('pod-name'))) {
+      throw refusal('the subject token is not bound to a pod')
+    }
+    const review = await this.#review(token, hash, cluster, audiences, claims, policy)
+    if (review === 'away') return workloadOf(cluster, claims, offlineAttributes(claims), true)
+    const known = this.#workloads.get(review)
+    if (known !== undefined) return known
+    const workload = workloadOf(cluster, claims, reviewedAttributes(review, audiences, claims), false)
+    this.#workloads.set(review, workload)
+    return workload
+  }
+
+  async #verify(token: string, hash: string, clusters: readonly string[]): Promise<Verified> {
+    const key = `${hash} ${clusters.join(' ')}`
+    const question = () => this.#firstToVerify(token, clusters)
+    const verdict = await this.#verdicts.ask(key, question, (answer) =>
+      'cluster' in answer ? answer.token.expires : undefined,
+    )
+    if (!('cluster' in verdict)) throw refusal(verdict.reason)
+    if (verdict.token.expires <= this.#parts.clock()) throw refusal('the subject token is expired')
+    return verdict
+  }
+
+  /** Clusters may share the name of their issuer, as many do, so the signature tells whose token it is. */
+  async #firstToVerify(token: string, clusters: readonly string[]) {
+    let away: unknown
+    let last: Extract<AccountTokenVerdict, { kind: 'refused' }> | undefined
+    for (const cluster of clusters) {
+      const target = this.#parts.target(cluster)
+      if (!verifiesAccountTokens(target)) throw new GatewayError('INTERNAL', `target "${cluster}" verifies no tokens`)
+      try {
+        const verdict = await target.verifyAccountToken(token)
+        if (verdict.kind === 'verified') return { cluster, token: verdict.token }
+        last = verdict
+        if (!verdict.foreign) return verdict
+      } catch (error) {
+        if (!isUnreachable(error)) throw error
+        away = error
+      }
+    }
+    if (away !== undefined) throw away
+    return last ?? { kind: 'refused', foreign: true, reason: 'the endpoint has no cluster' }
+  }
+
+  async #review(
+    token: string,
+    hash: string,
+    cluster: string,
+    audiences: readonly string[],
+    claims: VerifiedAccountToken,
+    { offlineSeconds }: Policy,
+  ): Promise<TokenReview | 'away'> {
+    const { lastAnswers, clock, log } = this.#parts
+    const question = async (): Promise<TokenReview> => {
+      const target = this.#parts.target(cluster)
+      if (!verifiesAccountTokens(target)) throw new GatewayError('INTERNAL', `target "${cluster}" reviews no tokens`)
+      const review = await target.reviewToken(token, audiences)
+      lastAnswers.set(cluster, clock().getTime())
+      return review
+    }
+    try {
+      return await this.#reviews.ask(JSON.stringify([hash, cluster, audiences]), question, (review) =>
+        review.authenticated && review.error === undefined ? claims.expires : undefined,
+      )
+    } catch (error) {
+      const silent = clock().getTime() - (lastAnswers.get(cluster) ?? Number.NEGATIVE_INFINITY)
+      const mayBeAway = offlineSeconds > 0 && silent <= offlineSeconds * 1000
+      if (!isUnreachable(error) || !mayBeAway) throw error
+      log.warn('an API server is away; its tokens are accepted by their signature', { cluster, err: error })
+      return 'away'
+    }
+  }
+}
+
+function workloadOf(
+  cluster: string,
+  { username, extras, expires }: VerifiedAccountToken,
+  attributes: Attributes,
+  offline: boolean,
+): Workload {
+  const namespace = attributes.first('namespace') ?? ''
+  const account = attributes.first('saname') ?? ''
+  return {
+    cluster,
+    namespace,
+    account,
+    username,
+    podUid: extras.get('pod-uid'),
+    attributes: workloadAttributes(cluster, namespace, account, attributes),
+    expires,
+    offline,
+  }
+}
+
+/** For which audiences the API server is asked; none asks for its own. */
+function askedAudiences(claims: VerifiedAccountToken, policy: Policy): readonly string[] {
+  const own = claims.audiences.includes(policy.incomingAudience)
+  if (policy.acceptApiServerAudience) return own ? [policy.incomingAudience] : []
+  if (!own) throw refusal('the subject token is for another audience', 'The subject token is for another audience.')
+  if (claims.audiences.includes(claims.issuer)) {
+    throw refusal(
+      'the subject token is good for the API server too',
+      'The subject token is for another audience as well.',
+    )
+  }
+  return [policy.incomingAudience]
+}
+
+/** The signature and the API server must speak of the same pod of the same account. */
+function reviewedAttributes(
+  review: TokenReview,
+  audiences: readonly string[],
+  claims: VerifiedAccountToken,
+): Attributes {
+  const account = serviceAccountOf(review, audiences)
+  if (account.kind === 'refused') throw refusal(account.reason)
+  const { attributes } = account
+  const differs = (name: string, said: string | undefined): boolean => attributes.first(name) !== said
+  if (review.username !== claims.username) throw refusal('token and review name different accounts')
+  if (differs('pod-uid', claims.extras.get('pod-uid'))) throw refusal('token and review name different pods')
+  return attributes
+}
+
+function offlineAttributes({ username, uid, extras }: VerifiedAccountToken): Attributes {
+  const [, , namespace = '', account = ''] = username.split(':')
+  const attributes = Attributes.from({
+    sub: [username],
+    username: [username],
+    uid: uid === '' ? [] : [uid],
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+    namespace: [namespace],
+    saname: [account],
+  })
+  for (const name of extraNames) {
+    const value = extras.get(name)
+    attributes.set(name, value === undefined ? [] : [value])
+  }
+  return attributes
+}
+
+const refusal = (detail: string, description = 'The subject token is not accepted.'): GatewayError =>
+  oauthRefusal('invalid_grant', description, detail)
+
+const isUnreachable = (error: unknown): boolean => error instanceof GatewayError && error.code === 'TARGET_UNREACHABLE'

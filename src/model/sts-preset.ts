@@ -1,0 +1,58 @@
+import type { StsPreset } from '#model/sts.ts'
+
+/** What a consumer of tokens takes. */
+export interface ConsumerLimits {
+  readonly algorithms: readonly ('RS256' | 'ES256')[]
+  /** The longest life it takes, and at most a day. */
+  readonly ttlSeconds: number
+  /** In bytes; subjects are ASCII everywhere. */
+  readonly leastSubject: number
+  readonly mostSubject: number
+  readonly mostAudience: number
+  readonly mostIssuer: number
+  /** It refuses an issuer with a port. */
+  readonly noPort: boolean
+  readonly mostTokenBytes: number
+  /** A `jti` unless the endpoint says otherwise. */
+  readonly jti: boolean
+  /** The audience that it takes where nobody configured another. */
+  readonly usualAudience: string | undefined
+}
+
+const hour = 3600
+const day = 24 * hour
+
+/** OpenID Connect Core 2 for the subject; otherwise what all consumers take. */
+const anybody: ConsumerLimits = {
+  algorithms: ['RS256', 'ES256'],
+  ttlSeconds: hour,
+  leastSubject: 1,
+  mostSubject: 255,
+  mostAudience: 1024,
+  mostIssuer: 1024,
+  noPort: false,
+  mostTokenBytes: 16 * 1024,
+  jti: true,
+  usualAudience: undefined,
+}
+
+const limits: Readonly<Record<StsPreset, ConsumerLimits>> = {
+  aws: { ...anybody, ttlSeconds: day, leastSubject: 6, mostAudience: 255, noPort: true },
+  azure: {
+    ...anybody,
+    algorithms: ['RS256'],
+    ttlSeconds: day,
+    mostSubject: 600,
+    mostAudience: 600,
+    mostIssuer: 600,
+    usualAudience: 'api://AzureADTokenExchange',
+  },
+  gcp: { ...anybody, ttlSeconds: 6 * hour, mostSubject: 127, mostAudience: 256 },
+  vault: { ...anybody, ttlSeconds: day },
+  kubernetes: { ...anybody, ttlSeconds: day },
+  // A file is read by several processes, and a `jti` may be good for one use only.
+  anthropic: { ...anybody, noPort: true, jti: false },
+}
+
+export const consumerLimits = (preset: StsPreset | undefined): ConsumerLimits =>
+  preset === undefined ? anybody : limits[preset]

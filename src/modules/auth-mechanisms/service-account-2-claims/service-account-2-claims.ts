@@ -1,0 +1,46 @@
+import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
+import { text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { workloadAttributes } from '#sdk/service-account.ts'
+
+const parameters = {
+  cluster: text({ about: 'The name of the cluster, as rules and subjects are to have it.', required: true }),
+}
+
+const clusterName = /^[A-Za-z0-9._-]{1,63}$/
+const accountName = /^system:serviceaccount:([^:]+):([^:]+)$/
+
+/** Gives a service account that an earlier mechanism established the attributes that rules about workloads read. */
+export default defineAuthMechanism({
+  className: 'auth.ServiceAccount2Claims',
+  aliases: ['com.tremolosecurity.proxy.auth.ServiceAccount2Claims'],
+  parameters,
+  parse: (params, issues, context) => {
+    const given = readParameters(parameters, params, issues, context)
+    if (given.cluster !== '' && !clusterName.test(given.cluster)) {
+      issues.error(params.pathOf('cluster', 0), `"cluster": "${given.cluster}" cannot stand in a subject`)
+    }
+    return given
+  },
+  create: ({ cluster }) => {
+    /** The same caller gets the same answer, so that decisions about it can be remembered. */
+    const answers = new WeakMap<object, AuthOutcome>()
+    return {
+      async begin({ subject }) {
+        const known = subject === undefined ? undefined : answers.get(subject)
+        if (known !== undefined) return known
+        const [username, ...others] = subject?.attributes.values('username') ?? []
+        const [, namespace, account] = accountName.exec(others.length === 0 ? (username ?? '') : '') ?? []
+        if (subject === undefined || namespace === undefined || account === undefined) {
+          return { kind: 'rejected', reason: 'no earlier mechanism of the chain established a service account' }
+        }
+        const attributes = workloadAttributes(cluster, namespace, account, subject.attributes)
+        const { dn, uid, otherNames } = subject
+        const named = otherNames === undefined ? {} : { otherNames }
+        const outcome: AuthOutcome = { kind: 'authenticated', subject: { dn, uid, attributes, ...named } }
+        answers.set(subject, outcome)
+        return outcome
+      },
+    }
+  },
+})

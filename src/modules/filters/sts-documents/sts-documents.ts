@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto'
+import { GatewayError } from '#kernel/errors.ts'
+import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
+import { defineFilter } from '#sdk/filter.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
+import { choice, text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import type { IssuerDocuments } from '#sdk/token-keys.ts'
+
+const parameters = {
+  endpoint: text({
+    about: 'The name of an endpoint of `sts.endpoints`.',
+    required: true,
+    reference: 'token endpoint',
+  }),
+  document: choice(['both', 'discovery', 'keys'], {
+    about:
+      'Which document is served: `both` in one answer for whoever publishes them, or one of them as it is published.',
+    fallback: 'both',
+  }),
+}
+
+/** The discovery and key documents of a token endpoint. */
+export default defineFilter({
+  className: 'filters.StsDocuments',
+  parameters,
+  answers: true,
+  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  summarize: ({ endpoint, document }) => [{ label: 'documents of', value: `${endpoint} (${document})` }],
+  create: ({ endpoint, document }, { tokens }) => {
+    if (tokens === undefined) throw new Error('there is no token service: no sts.endpoints are configured')
+    return {
+      async handle({ request, pathInfo }) {
+        if (pathInfo !== '') throw new GatewayError('NOT_FOUND', `a document has nothing at "${pathInfo}"`)
+        if (request.method !== 'GET' && request.method !== 'HEAD') {
+          throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
+        }
+        const documents = await tokens.documents(endpoint)
+        const content = document === 'both' ? bothOf(documents, request.query.get('format')) : documents[document]
+        return answer(request, content, cacheControl(documents))
+      },
+    }
+  },
+})
+
+/** `files` tells name, type and text of each file as it is to be put at the issuer's host. */
+function bothOf(documents: IssuerDocuments, format: string | null): unknown {
+  const { discovery, keys } = documents
+  if (format === null) return { discovery, keys }
+  if (format !== 'files') {
+    throw new GatewayError('BAD_REQUEST', `the format "${format}"`, { publicText: 'The only format is "files".' })
+  }
+  const file = (path: string, content: unknown) => ({
+    path: path.slice(1),
+    contentType: 'application/json',
+    cacheControl: cacheControl(documents),
+    content: JSON.stringify(content),
+  })
+  return { files: [file(keysPath, keys), file(discoveryPath, discovery)] }
+}
+
+const cacheControl = ({ maxAgeSeconds }: IssuerDocuments): string => `public, max-age=${maxAgeSeconds}`
+
+function answer(request: GatewayRequest, content: unknown, caching: string): GatewayResponse {
+  const body = JSON.stringify(content)
+  const etag = `"${createHash('sha256').update(body).digest('base64url')}"`
+  const headers = { 'content-type': 'application/json', 'cache-control': caching, etag }
+  const known = (header(request, 'if-none-match') ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''))
+  if (known.includes(etag)) return { status: 304, headers }
+  const length = { 'content-length': String(Buffer.byteLength(body)) }
+  return request.method === 'HEAD'
+    ? { status: 200, headers: { ...headers, ...length } }
+    : { status: 200, headers: { ...headers, ...length }, body }
+}

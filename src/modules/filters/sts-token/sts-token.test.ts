@@ -1,0 +1,133 @@
+import { decodeJwt } from 'jose'
+import { describe, expect, it } from 'vitest'
+import { asGatewayError } from '#kernel/errors.ts'
+import stsToken from '#modules/filters/sts-token/sts-token.ts'
+import { jwtTokenType, tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
+import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
+import { subject } from '#testing/subjects.ts'
+import { issuingFixture } from '#testing/token-issuing-fixture.ts'
+
+async function start() {
+  const fixture = await issuingFixture()
+  const prepared = stsToken.prepare(fakeParams({ endpoint: 'cloud' }), noIssues(), fakeParseContext())
+  const filter = await prepared.create({ ...fakeModuleHost(), tokens: fixture.issuing })
+  /** As the pipeline does it: errors become answers in the filter's own format. */
+  const send = async (pathInfo: string, request: FakeRequest): Promise<GatewayResponse> => {
+    const exchange = {
+      application: 'sts',
+      mount: '/sts/cloud/token',
+      pathInfo,
+      subject: subject('uid=Anonymous,o=Tremolo'),
+    }
+    try {
+      const all = { ...exchange, request: fakeRequest(request) }
+      return await filter.handle(all, async () => ({ status: 404, headers: {} }))
+    } catch (thrown) {
+      const error = asGatewayError(thrown)
+      const { headers, body } = prepared.errors(error, 'request-1')
+      return {
+        status: error.status,
+        headers: { ...headers, ...error.headers },
+        ...(body === undefined ? {} : { body }),
+      }
+    }
+  }
+  const token = await fixture.cluster().token()
+  const form = (more: Readonly<Record<string, string>> = {}): FakeRequest => ({
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({
+      grant_type: tokenExchangeGrant,
+      subject_token: token,
+      subject_token_type: jwtTokenType,
+      ...more,
+    }).toString(),
+  })
+  return { fixture, send, token, form }
+}
+
+const json = ({ body }: GatewayResponse): Record<string, unknown> => JSON.parse(String(body)) as Record<string, unknown>
+
+describe('filters.StsToken', () => {
+  it('answers a token exchange with JSON that nobody keeps', async () => {
+    const { send, form } = await start()
+    const answer = await send('', form())
+    expect(answer.status).toBe(200)
+    expect(answer.headers).toMatchObject({
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'refresh-after': '600',
+    })
+    expect(json(answer)).toMatchObject({ issued_token_type: jwtTokenType, token_type: 'N_A', expires_in: 900 })
+  })
+
+  it('gives the bare token, without a line end, to who asks for application/jwt', async () => {
+    const { send, form } = await start()
+    const request = form()
+    const answer = await send('', { ...request, headers: { ...request.headers, accept: 'application/jwt' } })
+    expect(answer.headers).toMatchObject({ 'content-type': 'application/jwt', 'refresh-after': '600' })
+    expect(String(answer.body)).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+$/)
+    for (const accept of ['*/*', 'application/jwt;q=0, application/json', 'application/json']) {
+      const other = await send('', { ...request, headers: { ...request.headers, accept } })
+      expect(other.headers['content-type']).toBe('application/json')
+    }
+  })
+
+  it('answers old sidecars as they are used to, without certificate and thumbprint (C19)', async () => {
+    const { send, token, fixture } = await start()
+    const answer = await send('/user', { method: 'GET', headers: { authorization: `Bearer ${token}` } })
+    const { displayName, token: given } = json(answer) as {
+      displayName: string
+      token: { jwt: string; expires: string }
+    }
+    expect(displayName).toBe('system:serviceaccount:shop:cart')
+    expect(Object.keys(given)).toEqual(['jwt', 'expires'])
+    expect(decodeJwt(given.jwt).aud).toBe('https://cloud.example.com')
+    expect(given.expires).toBe(new Date(fixture.clock.millis + 900_000).toISOString())
+    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store' })
+  })
+
+  it('C13: takes a token from the header or the form only', async () => {
+    const { send, token, fixture } = await start()
+    const inQuery = await send('/user', { url: `http://localhost/?access_token=${token}` })
+    expect([inQuery.status, inQuery.headers['www-authenticate']]).toEqual([401, 'Bearer realm="sts"'])
+    const otherScheme = await send('/user', { headers: { authorization: `Token ${token}` } })
+    expect(otherScheme.status).toBe(401)
+    const byGet = await send('', { method: 'GET', headers: { authorization: `Bearer ${token}` } })
+    expect([byGet.status, byGet.headers['allow']]).toEqual([405, 'POST'])
+    const byPost = await send('/user', { method: 'POST', headers: { authorization: `Bearer ${token}` } })
+    expect([byPost.status, byPost.headers['allow']]).toEqual([405, 'GET'])
+    expect(fixture.audit.map(({ action }) => action)).toEqual(['refuse', 'refuse', 'refuse', 'refuse'])
+  })
+
+  it.each([
+    ['another audience', { audience: 'https://other.example.com' }, 400, 'invalid_target'],
+    ['an unknown parameter', { client_id: 'x' }, 400, 'invalid_request'],
+    ['a token that is none', { subject_token: 'x' }, 400, 'invalid_grant'],
+  ])('refuses %s with an OAuth error, and audits it', async (_, more, status, code) => {
+    const { send, form, fixture, token } = await start()
+    const answer = await send('', form(more))
+    expect([answer.status, json(answer)['error'], answer.headers['cache-control']]).toEqual([status, code, 'no-store'])
+    expect(String(answer.body)).not.toContain(token)
+    expect(fixture.audit.map(({ action }) => action)).toEqual(['refuse'])
+  })
+
+  it('tells a sidecar by 403 that trying again does not help', async () => {
+    const { send, form, fixture } = await start()
+    const answer = await send('', form({ subject_token: await fixture.cluster().token({ account: 'other' }) }))
+    expect([answer.status, json(answer)['error']]).toEqual([403, 'access_denied'])
+  })
+
+  it('C10: has nothing at other paths', async () => {
+    const { send, form } = await start()
+    for (const path of ['/', '/users', '/user/x']) expect((await send(path, form())).status).toBe(404)
+  })
+
+  it('is not created where no endpoint is configured', async () => {
+    const prepared = stsToken.prepare(fakeParams({ endpoint: 'cloud' }), noIssues(), fakeParseContext())
+    await expect(prepared.create(fakeModuleHost())).rejects.toThrow(/no sts.endpoints/)
+  })
+})

@@ -1,0 +1,114 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { bearerChallenge, readBearer } from '#protocols/jwt/bearer.ts'
+import { oauthErrors } from '#protocols/sts/oauth-errors.ts'
+import { longestForm, readTokenExchange, tokenExchangeAnswer } from '#protocols/sts/token-exchange.ts'
+import type { Exchange } from '#sdk/exchange.ts'
+import { defineFilter } from '#sdk/filter.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
+import { text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import type { IssuedToken, TokenCall, TokenService } from '#sdk/token-service.ts'
+
+const parameters = {
+  endpoint: text({
+    about: 'The name of an endpoint of `sts.endpoints`.',
+    required: true,
+    reference: 'token endpoint',
+  }),
+}
+
+/** Exchanges a service-account token for one of the endpoint's: RFC 8693 by POST, and `/user` as old sidecars ask. */
+export default defineFilter({
+  className: 'filters.StsToken',
+  parameters,
+  answers: true,
+  errors: oauthErrors,
+  takesForms: true,
+  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  summarize: ({ endpoint }) => [{ label: 'token endpoint', value: endpoint }],
+  create: ({ endpoint }, host) => {
+    const service = tokenService(host)
+    return {
+      handle: ({ request, pathInfo }: Exchange) => {
+        if (pathInfo === '') return exchange(request, endpoint, service)
+        if (pathInfo === '/user') return legacy(request, endpoint, service)
+        throw new GatewayError('NOT_FOUND', `a token endpoint has nothing at "${pathInfo}"`)
+      },
+    }
+  },
+})
+
+function tokenService({ tokens }: ModuleHost): TokenService {
+  if (tokens === undefined) throw new Error('there is no token service: no sts.endpoints are configured')
+  return tokens
+}
+
+const callOf = (request: GatewayRequest, endpoint: string, subjectToken: TokenCall['subjectToken']): TokenCall => ({
+  endpoint,
+  requestId: request.id,
+  remoteAddress: request.remoteAddress,
+  subjectToken,
+})
+
+async function exchange(request: GatewayRequest, endpoint: string, service: TokenService): Promise<GatewayResponse> {
+  const issued = await service.exchange(
+    callOf(request, endpoint, async (audience) => {
+      requireMethod(request, 'POST')
+      return readTokenExchange(header(request, 'content-type'), await request.body(longestForm), audience)
+    }),
+  )
+  const raw = wantsRawToken(header(request, 'accept') ?? '')
+  return {
+    status: 200,
+    headers: {
+      ...uncached(issued),
+      'content-type': raw ? 'application/jwt' : 'application/json',
+    },
+    body: raw ? issued.token : tokenExchangeAnswer(issued),
+  }
+}
+
+/** The predecessor's answer, without the certificate that nobody could verify the token with. */
+async function legacy(request: GatewayRequest, endpoint: string, service: TokenService): Promise<GatewayResponse> {
+  const issued = await service.exchange(
+    callOf(request, endpoint, async () => {
+      requireMethod(request, 'GET')
+      const bearer = readBearer(request.headers)
+      if (bearer.kind === 'token') return bearer.token
+      throw new GatewayError('AUTH_REQUIRED', bearer.kind === 'none' ? 'no bearer token was sent' : bearer.reason, {
+        keyword: 'invalid_request',
+        publicText: 'The service-account token must be sent as Authorization: Bearer.',
+        headers: bearerChallenge({ realm: 'sts' }),
+      })
+    }),
+  )
+  const { token, expires, workload } = issued
+  return {
+    status: 200,
+    headers: { ...uncached(issued), 'content-type': 'application/json' },
+    body: JSON.stringify({ displayName: workload, token: { jwt: token, expires: expires.toISOString() } }),
+  }
+}
+
+function requireMethod({ method }: GatewayRequest, allow: string): void {
+  if (method === allow) return
+  throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow }, keyword: 'invalid_request' })
+}
+
+const uncached = ({ refreshAfterSeconds }: IssuedToken) => ({
+  'cache-control': 'no-store',
+  pragma: 'no-cache',
+  'refresh-after': String(refreshAfterSeconds),
+})
+
+/** The bare token where it is asked for by name; JSON for everybody else. */
+function wantsRawToken(accept: string): boolean {
+  const ranges = accept.split(',', 20).map((range) =>
+    range
+      .trim()
+      .toLowerCase()
+      .split(/\s*;\s*/),
+  )
+  return ranges.some(([type, ...parameters]) => type === 'application/jwt' && !parameters.includes('q=0'))
+}

@@ -1,0 +1,36 @@
+export interface DiscoveryContent {
+  /** Without a slash at the end. */
+  readonly issuer: string
+  readonly algorithms: readonly string[]
+  /** Claims of the tokens beyond those that all of them have. */
+  readonly claims: readonly string[]
+}
+
+const everyTokenHas = ['sub', 'aud', 'iss', 'exp', 'cluster', 'namespace', 'saname']
+
+/** Where the documents stand below the issuer. */
+export const discoveryPath = '/.well-known/openid-configuration'
+export const keysPath = '/certs'
+
+/**
+ * The OpenID Connect discovery document of an issuer of workload tokens. Consumers read `issuer`, `jwks_uri` and the
+ * algorithms. The other fields are those that existing consumers were set up with; nobody logs in here, so nothing
+ * answers at the addresses of the interactive flows, and a client that tries them is told so by the issuer's host.
+ */
+export function discoveryDocument({ issuer, algorithms, claims }: DiscoveryContent): Readonly<Record<string, unknown>> {
+  return {
+    issuer,
+    authorization_endpoint: `${issuer}/auth`,
+    token_endpoint: `${issuer}/token`,
+    userinfo_endpoint: `${issuer}/userinfo`,
+    revocation_endpoint: `${issuer}/revoke`,
+    jwks_uri: `${issuer}${keysPath}`,
+    response_types_supported: ['code', 'token', 'id_token', 'code token', 'code id_token', 'token id_token', 'none'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: [...new Set(algorithms)],
+    scopes_supported: ['openid', 'email', 'profile'],
+    token_endpoint_auth_methods_supported: ['client_secret_post'],
+    claims_supported: [...new Set([...everyTokenHas, ...claims])],
+    code_challenge_methods_supported: ['plain', 'S256'],
+  }
+}

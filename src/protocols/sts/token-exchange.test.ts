@@ -1,0 +1,96 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { GatewayError } from '#kernel/errors.ts'
+import { oauthErrors } from '#protocols/sts/oauth-errors.ts'
+import {
+  jwtTokenType,
+  readTokenExchange,
+  tokenExchangeAnswer,
+  tokenExchangeGrant,
+} from '#protocols/sts/token-exchange.ts'
+
+const form = 'application/x-www-form-urlencoded'
+const audience = 'https://cloud.example.com'
+const valid: readonly [string, string][] = [
+  ['grant_type', tokenExchangeGrant],
+  ['subject_token', 'a.b.c'],
+  ['subject_token_type', jwtTokenType],
+]
+
+const bodyOf = (pairs: readonly (readonly [string, string])[]): Buffer =>
+  Buffer.from(pairs.map((pair) => pair.map(encodeURIComponent).join('=')).join('&'))
+
+function codeOf(contentType: string | undefined, body: Buffer): string {
+  try {
+    return `token ${readTokenExchange(contentType, body, audience)}`
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    expect(error.status).toBe(400)
+    const told = JSON.parse(oauthErrors(error).body) as { error: string; error_description: string }
+    expect(told.error_description).toMatch(/^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
+    return told.error
+  }
+}
+
+const changed = (name: string, value: string | undefined): (readonly [string, string])[] => [
+  ...valid.filter(([known]) => known !== name),
+  ...(value === undefined ? [] : [[name, value] as const]),
+]
+
+describe('a token-exchange request', () => {
+  it.each([
+    ['the required parameters', valid, 'token a.b.c'],
+    ['the endpoint’s audience', changed('audience', audience), 'token a.b.c'],
+    [
+      'audience and resource, repeated',
+      [...valid, ['audience', audience], ['audience', audience], ['resource', audience]],
+      'token a.b.c',
+    ],
+    ['a requested type', changed('requested_token_type', jwtTokenType), 'token a.b.c'],
+    ['an empty scope', changed('scope', ''), 'token a.b.c'],
+    ['another audience', changed('audience', 'https://other.example.com'), 'invalid_target'],
+    ['one right and one wrong audience', [...valid, ['audience', audience], ['audience', 'x']], 'invalid_target'],
+    ['another resource', changed('resource', 'https://other.example.com'), 'invalid_target'],
+    ['a scope', changed('scope', 'openid'), 'invalid_scope'],
+    ['another grant', changed('grant_type', 'client_credentials'), 'unsupported_grant_type'],
+    ['no grant', changed('grant_type', undefined), 'invalid_request'],
+    ['no token', changed('subject_token', undefined), 'invalid_request'],
+    ['an empty token', changed('subject_token', ''), 'invalid_request'],
+    ['no token type', changed('subject_token_type', undefined), 'invalid_request'],
+    ['a SAML assertion', changed('subject_token_type', 'urn:ietf:params:oauth:token-type:saml2'), 'invalid_request'],
+    ['a SAML request', changed('requested_token_type', 'urn:ietf:params:oauth:token-type:saml2'), 'invalid_request'],
+    ['a repeated token', [...valid, ['subject_token', 'd.e.f']], 'invalid_request'],
+    ['a repeated grant', [...valid, ['grant_type', tokenExchangeGrant]], 'invalid_request'],
+    ['an actor', [...valid, ['actor_token', 'x']], 'invalid_request'],
+    ['an unknown parameter', [...valid, ['client_secret', 'x']], 'invalid_request'],
+    ['__proto__', [...valid, ['__proto__', 'x']], 'invalid_request'],
+    ['too many', [...valid, ...Array.from({ length: 40 }, () => ['audience', audience] as const)], 'invalid_request'],
+  ] as [string, [string, string][], string][])('with %s', (_, pairs, expected) => {
+    expect(codeOf(form, bodyOf(pairs))).toBe(expected)
+  })
+
+  it('must be a form in UTF-8', () => {
+    for (const type of [undefined, 'application/json', 'multipart/form-data', `${form}; charset=latin1`]) {
+      expect(codeOf(type, bodyOf(valid))).toBe('invalid_request')
+    }
+    expect(codeOf(`${form}; charset=UTF-8`, bodyOf(valid))).toBe('token a.b.c')
+    expect(codeOf(form, Buffer.from([0xff, 0xfe, 0x3d]))).toBe('invalid_request')
+  })
+
+  it('is answered with a token or a typed error, whatever comes', () => {
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => void codeOf(form, Buffer.from(bytes))))
+    const names = fc.constantFrom('grant_type', 'subject_token', 'audience', 'scope', 'resource', 'x')
+    fc.assert(fc.property(fc.array(fc.tuple(names, fc.string())), (pairs) => void codeOf(form, bodyOf(pairs))))
+  })
+})
+
+describe('a token-exchange answer', () => {
+  it('is that of RFC 8693 2.2.1', () => {
+    expect(JSON.parse(tokenExchangeAnswer({ token: 'a.b.c', expiresInSeconds: 900 }))).toEqual({
+      access_token: 'a.b.c',
+      issued_token_type: jwtTokenType,
+      token_type: 'N_A',
+      expires_in: 900,
+    })
+  })
+})

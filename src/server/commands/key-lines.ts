@@ -1,0 +1,64 @@
+import { type KeyRing, mayActivateAt, type RingKey } from '#engine/keys/key-ring.ts'
+import { type Publication, readBackName } from '#engine/sts/publish/publication.ts'
+
+/** What is stored of one endpoint. */
+export interface EndpointKeys {
+  readonly endpoint: string
+  readonly ring: KeyRing
+  readonly publications: ReadonlyMap<string, Publication>
+}
+
+/** For people: the keys in the order of their lives, then what became of publishing. No private part is told. */
+export function keyLines({ endpoint, ring, publications }: EndpointKeys): string[] {
+  const order = ['next', 'active', 'retiring'] as const
+  const keys = order.flatMap((state) => ring.keys.filter((key) => key.state === state))
+  const lines = keys.map((key) => `  ${key.state.padEnd(8)} ${key.kid} ${key.alg}  ${note(key, ring)}`)
+  const places = [...publications].map(([name, publication]) => `  ${placeLine(name, publication)}`)
+  return [endpoint, ...lines, ...places]
+}
+
+/** For programs: one object for each endpoint. */
+export function keyJson({ endpoint, ring, publications }: EndpointKeys): string {
+  const activatesAt = mayActivateAt(ring)
+  return JSON.stringify({
+    endpoint,
+    keys: ring.keys.map(({ kid, alg, state, given, created, visible, activated, gone }) => ({
+      kid,
+      alg,
+      state,
+      given,
+      created: time(created),
+      visibleSince: time(visible),
+      activated: time(activated),
+      ...(state === 'next' ? { activatesAt: time(activatesAt ?? null) } : {}),
+      goneAt: time(gone),
+    })),
+    publications: Object.fromEntries(
+      [...publications].map(([name, { done, failures, error, retryAt }]) => [
+        name,
+        { done: time(done), failures, error, retryAt: time(retryAt) },
+      ]),
+    ),
+  })
+}
+
+export const isInOrder = ({ publications }: EndpointKeys): boolean =>
+  [...publications.values()].every(({ failures }) => failures === 0)
+
+function note(key: RingKey, ring: KeyRing): string {
+  const given = key.given ? ', given' : ''
+  if (key.state === 'active') return `signs since ${time(key.activated)}${given}`
+  if (key.state === 'retiring') return `goes at ${time(key.gone)}`
+  const at = mayActivateAt(ring)
+  if (at === undefined) return `waits until it is seen at the issuer${given}`
+  return `seen since ${time(key.visible)}, signs from ${time(at)}${given}`
+}
+
+function placeLine(name: string, { done, failures, error, retryAt }: Publication): string {
+  const what = name === readBackName ? 'read back from the issuer' : `published to ${name}`
+  const last = done === null ? 'never' : time(done)
+  if (failures === 0) return `${what}: ${last}`
+  return `${what}: FAILED ${failures} times, last done ${last}, again at ${time(retryAt)}: ${error}`
+}
+
+const time = (millis: number | null): string | null => (millis === null ? null : new Date(millis).toISOString())

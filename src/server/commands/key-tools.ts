@@ -1,0 +1,103 @@
+import { join, resolve } from 'node:path'
+import process from 'node:process'
+import { setTimeout as delay } from 'node:timers/promises'
+import { catalog } from '#catalog/catalog.ts'
+import { loadConfiguration } from '#config/load.ts'
+import { formatIssue } from '#config/located-issue.ts'
+import { SecretSource } from '#config/secrets.ts'
+import type { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
+import { createRuntime, type Runtime } from '#engine/runtime.ts'
+import { type KeyKeeper, noKeyMeter, type PassOutcome } from '#engine/sts/publish/key-keeper.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { buildScoped, type Scope } from '#kernel/scope.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { TokenIssuer } from '#sdk/token-keys.ts'
+import { createServices } from '#server/services.ts'
+import { createKeyKeeper } from '#server/token-keys.ts'
+import type { Storage } from '#storage/open.ts'
+
+export interface KeyPlaces {
+  readonly config: string
+  readonly data: string
+  readonly secrets?: string | undefined
+}
+
+export interface KeyTools {
+  readonly rings: TokenKeyRings
+  readonly keeper: KeyKeeper
+  readonly issuers: readonly TokenIssuer[]
+}
+
+const busyTries = 60
+const busyMillis = 500
+
+/** Works on the keys of a configuration's endpoints. Throws an Error whose lines are the problems of the configuration. */
+export async function withKeyTools<T>(
+  places: KeyPlaces,
+  storage: Storage,
+  work: (tools: KeyTools) => Promise<T>,
+): Promise<T> {
+  const { value, scope } = await buildScoped(async (scope) => work(await openTools(places, storage, scope)))
+  await scope.close()
+  return value
+}
+
+async function openTools(places: KeyPlaces, storage: Storage, scope: Scope): Promise<KeyTools> {
+  const folder = resolve(places.config)
+  const dataFolder = resolve(places.data)
+  const secretsFolder = resolve(places.secrets ?? join(folder, 'secrets'))
+  const configuration = await load(folder, secretsFolder)
+  const services = createServices({
+    storage,
+    configFolder: configuration.folder,
+    dataFolder,
+    secrets: new SecretSource(secretsFolder, process.env),
+    clock: systemClock,
+    log: silentLogger,
+    environment: process.env,
+  })
+  const issuers = configuration.stsEndpoints.map(({ issuer }) => issuer)
+  const rings = services.tokenKeys
+  rings.configure(issuers)
+  let runtime: Promise<Runtime> | undefined
+  const keeper = createKeyKeeper({
+    rings,
+    store: storage.keys,
+    dataFolder,
+    clock: systemClock,
+    log: silentLogger,
+    meter: noKeyMeter,
+    useTarget: async (name, use) => {
+      // Targets are opened only where documents go to one.
+      runtime ??= createRuntime(configuration, services).then((made) => scope.own(made))
+      return use((await runtime).target(name))
+    },
+  })
+  return { rings, keeper, issuers }
+}
+
+async function load(folder: string, secretsFolder: string): Promise<Configuration> {
+  const environment = process.env
+  const loaded = await loadConfiguration({ folder, secretsFolder, environment, catalog, strictSecrets: true })
+  if (loaded.configuration !== undefined) return loaded.configuration
+  throw new Error(['the configuration has errors', ...loaded.issues.map(formatIssue)].join('\n'))
+}
+
+/** Throws an Error where there is no such endpoint, or none at all. */
+export function chosenIssuers(issuers: readonly TokenIssuer[], name: string | undefined): readonly TokenIssuer[] {
+  const chosen = name === undefined ? issuers : issuers.filter(({ endpoint }) => endpoint === name)
+  if (chosen.length > 0) return chosen
+  const known = issuers.map(({ endpoint }) => endpoint).join(', ')
+  throw new Error(name === undefined ? 'no token endpoints are configured' : `no endpoint "${name}"; there is ${known}`)
+}
+
+/** Writes and reads everything now; waits for a gateway that is at it. */
+export async function publishNow(keeper: KeyKeeper, issuer: TokenIssuer): Promise<PassOutcome> {
+  for (let i = 0; i < busyTries; i++) {
+    const outcome = await keeper.pass(issuer, true)
+    if (outcome !== undefined) return outcome
+    await delay(busyMillis)
+  }
+  throw new Error(`another process keeps publishing for "${issuer.endpoint}"`)
+}

@@ -1,0 +1,75 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { access, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { SecretSource } from '#config/secrets.ts'
+import { noKeyMeter } from '#engine/sts/publish/key-keeper.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { Target } from '#sdk/target.ts'
+import type { PublishDestination } from '#sdk/token-keys.ts'
+import { createKeyKeeper, createTokenKeys } from '#server/token-keys.ts'
+import { temporaryFolder } from '#testing/databases.ts'
+import { MemoryKeyStore } from '#testing/memory-key-store.ts'
+import { SetClock, tokenIssuer } from '#testing/token-keys-fixture.ts'
+
+const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+const pem = (key: ReturnType<typeof newKey>) => String(key.export({ type: 'pkcs8', format: 'pem' }))
+
+function installation() {
+  const [configFolder, dataFolder] = [temporaryFolder(), temporaryFolder()]
+  const clock = new SetClock()
+  const store = new MemoryKeyStore(clock.read)
+  const secrets = new SecretSource(join(configFolder, 'secrets'), {})
+  const parts = { store, configFolder, dataFolder, secrets, environment: {}, clock: clock.read, log: silentLogger }
+  return { ...parts, rings: () => createTokenKeys(parts) }
+}
+
+test('a key is taken from the configuration, else from a secret, else made and kept under the key of the data folder', async () => {
+  const made = installation()
+  await mkdir(join(made.configFolder, 'keys'))
+  await mkdir(join(made.configFolder, 'secrets', 'in-secret'), { recursive: true })
+  const [inFile, inSecret] = [newKey(), newKey()]
+  await writeFile(join(made.configFolder, 'keys', 'in-file.key'), pem(inFile))
+  await writeFile(join(made.configFolder, 'secrets', 'in-secret', 'tls.key'), pem(inSecret))
+  const issuers = ['in-file', 'in-secret', 'neither'].map((name) => tokenIssuer({ endpoint: name, keypair: name }))
+  const rings = made.rings()
+  rings.configure(issuers)
+  expect((await rings.active('in-file')).privateKey.equals(inFile)).toBe(true)
+  expect((await rings.active('in-secret')).privateKey.equals(inSecret)).toBe(true)
+  const { kid } = await rings.active('neither')
+  const later = made.rings()
+  later.configure(issuers)
+  expect((await later.active('neither')).kid).toBe(kid)
+})
+
+test('documents go to where they are said to, and to a target that is a cluster', async () => {
+  const made = installation()
+  const rings = made.rings()
+  const written: unknown[] = []
+  const objects = {
+    get: async () => undefined,
+    create: async (_resource: object, object: unknown) => void written.push(object),
+  }
+  const targets: Readonly<Record<string, object>> = { cluster: { objects }, people: {} }
+  const keeper = createKeyKeeper({
+    ...made,
+    rings,
+    meter: noKeyMeter,
+    useTarget: async (name, work) => {
+      const target = targets[name]
+      if (target === undefined) throw new GatewayError('INTERNAL', `there is no target "${name}"`)
+      return work(target as Target)
+    },
+  })
+  const map = (target: string): PublishDestination => ({ type: 'configmap', target, namespace: 'sts', name: 'docs' })
+  const destinations = [{ type: 'folder', folder: 'site' } as const, map('cluster'), map('people'), map('none')]
+  const issuer = tokenIssuer({ readBack: 'written', destinations })
+  rings.configure([issuer])
+  const outcome = await keeper.pass(issuer)
+  await access(join(made.dataFolder, 'site', '.well-known', 'openid-configuration'))
+  expect(written).toMatchObject([{ kind: 'ConfigMap', metadata: { name: 'docs', namespace: 'sts' } }])
+  expect(outcome?.publications.get('configmap cluster/sts/docs')?.failures).toBe(0)
+  expect(outcome?.publications.get('configmap people/sts/docs')?.error).toContain('no Kubernetes cluster')
+  expect(outcome?.publications.get('configmap none/sts/docs')?.error).toContain('no target')
+})
