@@ -116,10 +116,15 @@ onEachDatabase('durable runs', (freshUrl) => {
       const workflows = { w: [provision()], gone: [{ taskType: 'delete', target: 'store' }] }
       const process = await openDurable(await freshUrl(), { workflows, targets: { store } })
       const { id } = await process.run('w', asynchronous)
-      process.worker({ retries: { attempts: 4, unknownAttempts: 2, firstMillis: 6_000, mostMillis: 6_000 } })
+      process.worker({ retries: { attempts: 4, unknownAttempts: 2, firstMillis: 9_000, mostMillis: 9_000 } })
       await expect.poll(() => failures).toBe(0)
       const user = { userID: 'jjackson', attributes: new Attributes(), groups: [] }
       const call = { name: 'gone', requestor: 'caller', params: {}, user, kept: true }
+      await expect(process.runs.run({ name: 'gone', requestor: 'caller', params: {}, user })).rejects.toMatchObject({
+        code: 'TARGET_UNREACHABLE',
+        retryAfter: 5,
+      })
+      expect(store.methods()).not.toContain('deleteUser')
       const key = { scope: 's', key: 'k', bodyHash: 'h' }
       const behind = await process.runs.start(call, key)
       expect(behind).toMatchObject({ kind: 'started', result: { status: 'accepted' } })

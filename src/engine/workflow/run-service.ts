@@ -6,6 +6,7 @@ import type { Runs } from '#engine/workflow/runs.ts'
 import { isWithinCall } from '#engine/workflow/within-call-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { accepted, type Workflows } from '#engine/workflow/workflows.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { CallKey, RunStart } from '#sdk/runs.ts'
 import type { RunStatus, WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
@@ -13,7 +14,7 @@ import type { NewRun, StartOutcome } from '#storage/run-store.ts'
 
 /** How long a synchronous call with a key may take before the same call may be made again, since its process died. */
 const answerMillis = 2 * 60_000
-/** How long a call waits for stored runs of its subject before it is stored behind them. */
+/** How long a call waits for stored runs of its subject before it is stored behind them, or refused for now. */
 const behindMillis = 2_000
 
 /** Runs as one configuration sees them. */
@@ -27,8 +28,12 @@ export class RunService extends RunInterventions implements Runs {
     this.#services = services
   }
 
-  run(call: WorkflowCall): Promise<WorkflowResult> {
-    return this.#workflows().run(call)
+  async run(call: WorkflowCall): Promise<WorkflowResult> {
+    const workflows = this.#workflows()
+    if (isAsynchronous(call)) return await workflows.run(call)
+    const state = workflows.begin(call)
+    if (await this.#isBehind(state)) throw stillUnderWay(state)
+    return await workflows.runNow(call, state)
   }
 
   async prepare(call: WorkflowCall): Promise<NewRun> {
@@ -38,7 +43,7 @@ export class RunService extends RunInterventions implements Runs {
   async start(call: WorkflowCall, key?: CallKey): Promise<RunStart> {
     const workflows = this.#workflows()
     const state = workflows.begin(call)
-    if (isAsynchronous(call) || (await this.#isBehind(call, state))) {
+    if (isAsynchronous(call) || (call.kept === true && (await this.#isBehind(state)))) {
       const outcome = await workflows.store(call, state, key)
       if (outcome.kind === 'started') return { kind: 'started', result: accepted(state) }
       return repeated(outcome, await this.#isStored(outcome))
@@ -59,10 +64,9 @@ export class RunService extends RunInterventions implements Runs {
 
   /**
    * What was accepted before comes first, also when it is still to be tried again: else an account could come back that
-   * this call deletes. Only for calls whose run can be asked for later.
+   * this call deletes.
    */
-  async #isBehind({ kept }: WorkflowCall, { subject }: RunState): Promise<boolean> {
-    if (kept !== true) return false
+  async #isBehind({ subject }: RunState): Promise<boolean> {
     const end = performance.now() + behindMillis
     for (let pause = 10; await this.#services.runs.hasReady(subject); pause = Math.min(pause * 2, 200)) {
       if (performance.now() > end) return true
@@ -77,6 +81,13 @@ export class RunService extends RunInterventions implements Runs {
     return run !== undefined && !isWithinCall(run.data)
   }
 }
+
+/** For callers whose run cannot be asked for later, so that it must not be stored. */
+const stillUnderWay = ({ subject }: RunState): GatewayError =>
+  new GatewayError('TARGET_UNREACHABLE', `an earlier run for "${subject}" is still to be carried out`, {
+    publicText: 'An earlier change of the same user is still to be carried out. Try again.',
+    retryAfter: 5,
+  })
 
 type Repeated = Exclude<StartOutcome, { kind: 'started' }>
 
