@@ -143,6 +143,10 @@ test('an insert that does not answer fails what concerns it, by its name, and no
   await expect(find('o=T')).rejects.toMatchObject(down)
   await expect(directory.members(Dn.parse('cn=all,ou=groups,o=T'), 10)).rejects.toMatchObject(down)
   expect(await find('ou=b,o=T')).toHaveLength(2)
+  for (const message of ['search: no answer', 'directory insert "a": search: no answer']) {
+    a.failure = new GatewayError('TARGET_UNREACHABLE', message)
+    await expect(find('ou=a,o=T')).rejects.toMatchObject({ message: 'directory insert "a": search: no answer' })
+  }
   a.failure = new TypeError('a bug')
   await expect(find('ou=a,o=T')).rejects.toMatchObject({
     code: 'TARGET_FAILED',

@@ -149,13 +149,15 @@ export class VirtualDirectory implements MemberDirectory {
   }
 }
 
-/** Puts the insert's name in front of what goes wrong in its system. */
+/** Puts the insert's name in front of what goes wrong in its system, unless it stands there. */
 async function named<T>({ name }: Mount, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
   } catch (thrown) {
     const { code, message, publicText, retryAfter, keyword } = asGatewayError(thrown)
-    throw new GatewayError(code === 'INTERNAL' ? 'TARGET_FAILED' : code, `directory insert "${name}": ${message}`, {
+    const place = `directory insert "${name}": `
+    const told = message.startsWith(place) ? message : place + message
+    throw new GatewayError(code === 'INTERNAL' ? 'TARGET_FAILED' : code, told, {
       cause: thrown,
       ...(code === 'INTERNAL' ? {} : { publicText }),
       ...(retryAfter === undefined ? {} : { retryAfter }),

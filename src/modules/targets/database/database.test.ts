@@ -40,6 +40,15 @@ test('an address of another kind is an error that does not repeat it', () => {
   }
 })
 
+test('a seed file that is not there, or is elsewhere, is an error before anything starts', () => {
+  expect(setUp({ seed: 'seed/people.json' }).issues).toEqual([
+    'error params.seed: "seed": no such file in the configuration folder: seed/people.json',
+  ])
+  expect(setUp({ seed: '../people.json' }).issues).toEqual([
+    'error params.seed: must be a file in the configuration folder',
+  ])
+})
+
 test('the directory is named by the target or the parameter, and files are found from the configuration folder', async () => {
   const { folder, issues, create, opened } = setUp({ url: 'sqlite:other.db' })
   expect(issues).toEqual([])

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { isAbsolute, relative, resolve } from 'node:path'
 import * as z from 'zod'
@@ -19,7 +20,7 @@ const seedSchema = z.strictObject({
 
 type Seed = z.infer<typeof seedSchema>
 
-/** The file's full path; undefined when there is none to load, or when it lies outside the configuration folder. */
+/** The file's full path; undefined when there is none to load. One that is not there, or not inside the configuration folder, is an error. */
 export function seedFile(
   name: string | undefined,
   params: Params,
@@ -29,9 +30,13 @@ export function seedFile(
   if (name === undefined) return undefined
   const file = resolve(folder, name)
   const inside = relative(folder, file)
-  if (!isAbsolute(name) && !inside.startsWith('..')) return file
-  issues.error(params.pathOf('seed'), 'must be a file in the configuration folder')
-  return undefined
+  if (isAbsolute(name) || inside.startsWith('..')) {
+    issues.error(params.pathOf('seed'), 'must be a file in the configuration folder')
+    return undefined
+  }
+  if (!existsSync(file))
+    issues.error(params.pathOf('seed'), `"seed": no such file in the configuration folder: ${inside}`)
+  return file
 }
 
 /**
