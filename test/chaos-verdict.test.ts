@@ -97,6 +97,12 @@ test('promises that were kept', async () => {
   expect(await broken({})).toEqual([])
 })
 
+test('a synchronous call that failed half way and was made again is ended by another run', async () => {
+  const submissions = [submission('s', 'synchronous'), ...kept.submissions]
+  const effects = [effect('s', 'stage1', { key: 'run-before/1' }), effect('s', 'stage2'), ...kept.effects]
+  expect(await broken({ submissions, effects, states: { ...kept.states, 'run-s': 'completed' } })).toEqual([])
+})
+
 test.each<[string, Story, RegExp]>([
   ['a run that still waits', { states: { ...kept.states, 'run-a': 'waiting' } }, /^lost: a \(nested\) is waiting/],
   ['a run that failed', { states: { ...kept.states, 'run-a': 'failed' } }, /^lost: a/],

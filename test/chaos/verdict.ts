@@ -143,9 +143,13 @@ function missingEffects(
   })
 }
 
-/** Every call of a stored run's step came under the run's own key. */
+/**
+ * Every call of a stored run's step came under the run's own key. Not where the call was synchronous: one that failed half
+ * way is made again, and what it had done is found by the run that ends it.
+ */
 function wrongKeys(acknowledged: readonly Submission[], effects: readonly Effect[]): string[] {
-  const runOf = new Map(acknowledged.flatMap((one) => (one.status === 202 ? [[one.ticket, one.run ?? '']] : [])))
+  const stored = acknowledged.filter(({ status, kind }) => status === 202 && kind !== 'synchronous')
+  const runOf = new Map(stored.map(({ ticket, run }) => [ticket, run ?? '']))
   return effects.flatMap(({ ticket, stage, key }) => {
     const run = runOf.get(ticket)
     return run === undefined || key.startsWith(`${run}/`)
