@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import type { Socket } from 'node:net'
 import type { Authority } from './webhook-config.ts'
 
 export interface HttpRequest {
@@ -33,6 +34,8 @@ export class HttpConnection {
   readonly #url: URL
   readonly #agent: HttpAgent | HttpsAgent
   readonly #maxBytes: number
+  /** A request that waited for its turn gets a socket in use without being told so (`reusedSocket` is not set). */
+  readonly #connected = new WeakSet<Socket>()
 
   static async open(options: ConnectionOptions): Promise<HttpConnection> {
     const { authority } = options
@@ -78,9 +81,10 @@ export class HttpConnection {
       let connected = false
       const outgoing = (isSecure ? httpsRequest : httpRequest)(this.#url, options, resolve)
       outgoing.on('socket', (socket) => {
-        if (outgoing.reusedSocket) connected = true
+        if (this.#connected.has(socket)) connected = true
         else
           socket.once(isSecure ? 'secureConnect' : 'connect', () => {
+            this.#connected.add(socket)
             connected = true
           })
       })
