@@ -2,6 +2,16 @@
 export const foldValue = (value: string, caseExact: boolean): string => (caseExact ? value : value.toLowerCase())
 
 /**
+ * The same for what is, or may hold, a part of a text. The lower case of sigma is another at the end of a word than
+ * within, and a part may end where the text goes on: so it counts as one letter here.
+ */
+export const foldPart = (text: string, caseExact: boolean): string =>
+  caseExact ? text : text.toLowerCase().replaceAll(finalSigma, sigma)
+
+export const sigma = 'σ'
+export const finalSigma = 'ς'
+
+/**
  * Negative, zero or positive. Whole numbers of at most 18 digits compare as numbers, everything else by the code points
  * of the folded text, as databases with a binary collation do.
  */

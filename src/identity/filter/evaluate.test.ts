@@ -122,3 +122,12 @@ function truth(filter: Filter, entry: Record<string, string[]>): number {
   }
   return Number(values.some(holds))
 }
+
+it('a part of a word that ends in sigma is found within the word, and at its end', () => {
+  const held = Attributes.from({ sn: ['ΟΔΥΣΣΕΥΣ'] })
+  for (const initial of ['ΟΔΥΣ', 'οδυσ', 'οδυς', 'ΟΔΥΣΣΕΥΣ']) {
+    expect(matches({ kind: 'substring', attribute: 'sn', initial, any: [] }, held)).toBe(true)
+  }
+  expect(matches({ kind: 'substring', attribute: 'sn', any: ['ΥΣ'], final: 'Σ' }, held)).toBe(true)
+  expect(matches({ kind: 'substring', attribute: 'sn', initial: 'οδυς', any: [], caseExact: true }, held)).toBe(false)
+})

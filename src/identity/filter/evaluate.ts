@@ -1,6 +1,6 @@
 import type { AttributeSource } from '#identity/attributes.ts'
 import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
-import { compareValues, foldValue } from '#identity/filter/compare-values.ts'
+import { compareValues, foldPart, foldValue } from '#identity/filter/compare-values.ts'
 
 /**
  * Three-valued, as RFC 4511 4.5.1.7: undefined where an attribute that is compared is absent, so that a negation does
@@ -58,11 +58,11 @@ const orderings = {
 
 function hasSubstrings(filter: SubstringFilter, values: readonly string[]): boolean {
   const { caseExact = false } = filter
-  const initial = foldValue(filter.initial ?? '', caseExact)
-  const final = foldValue(filter.final ?? '', caseExact)
-  const any = filter.any.map((fragment) => foldValue(fragment, caseExact))
+  const initial = foldPart(filter.initial ?? '', caseExact)
+  const final = foldPart(filter.final ?? '', caseExact)
+  const any = filter.any.map((fragment) => foldPart(fragment, caseExact))
   return values.some((value) => {
-    const text = foldValue(value, caseExact)
+    const text = foldPart(value, caseExact)
     if (!text.startsWith(initial)) return false
     const end = text.length - final.length
     let at = initial.length

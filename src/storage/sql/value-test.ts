@@ -1,6 +1,6 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { CompareFilter, SubstringFilter } from '#identity/filter/ast.ts'
-import { foldValue } from '#identity/filter/compare-values.ts'
+import { finalSigma, foldPart, foldValue, sigma } from '#identity/filter/compare-values.ts'
 import type { ValueFilter } from '#identity/filter/truth.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { afterPrefix, foldKey, indexKey, isLong, numberOf } from '#storage/sql/text-keys.ts'
@@ -57,11 +57,13 @@ export function keyCondition(
     }
     case 'substring': {
       const { initial = '', any, final } = test
-      // The one letter whose lower case depends on what follows it.
-      if (initial === '' || (caseExact && initial.includes('Σ'))) return undefined
-      const folded = foldKey(initial)
-      const exact = !caseExact && any.length === 0 && final === undefined && !(source.cut && isLong(folded))
-      return { condition: startsWith(source.key, cutKey(initial)), exact }
+      const folded = foldPart(initial, false)
+      // How that letter stands in the key depends on what follows it, so the index helps up to there.
+      const [known = ''] = folded.split(sigma, 1)
+      if (known === '') return undefined
+      const isWhole = known === folded && any.length === 0 && final === undefined
+      const exact = !caseExact && isWhole && !(source.cut && isLong(folded))
+      return { condition: startsWith(source.key, source.cut ? indexKey(known) : known), exact }
     }
     default: {
       if (caseExact || numberOf(test.value) !== null) return undefined
@@ -93,13 +95,16 @@ function substringTest(test: SubstringFilter, source: ValueSource): Condition {
   const { initial = '', any, final, caseExact = false } = test
   const byKey = keyCondition(test, source)
   if (byKey?.exact) return byKey.condition
-  const literally = (text: string): string => foldValue(text, caseExact).replace(/[\\%_]/g, '\\$&')
+  const literally = (text: string): string => foldPart(text, caseExact).replace(/[\\%_]/g, '\\$&')
   const pattern = [literally(initial), ...any.map(literally), literally(final ?? '')].join('%')
   if (Buffer.byteLength(pattern) > maxPatternBytes) {
     const publicText = 'A substring in the filter is too long.'
     throw new GatewayError('BAD_REQUEST', publicText, { publicText })
   }
-  const like = sql<SqlBool>`${caseExact ? source.raw : source.folded} like ${pattern} escape '\\'`
+  const folded = pattern.includes(sigma)
+    ? sql<string>`replace(${source.folded}, ${finalSigma}, ${sigma})`
+    : source.folded
+  const like = sql<SqlBool>`${caseExact ? source.raw : folded} like ${pattern} escape '\\'`
   return byKey === undefined ? like : both([byKey.condition, like])
 }
 
