@@ -25,6 +25,22 @@ const items = fc
   })
   .map((pairs) => pairs.map(([key, sn]) => item(key, ...sn)))
 
+test('a page goes on behind an entry whose key is too long to stand in a position', () => {
+  const long = ['a', 'b'].map((end) => item(`${'\0'.repeat(20_000)}${end}`))
+  const seen: string[] = []
+  let after: string | undefined
+  do {
+    const page = pageInMemory(
+      [...long, item('z')],
+      { offset: 0, limit: 1, ...(after === undefined ? {} : { after }) },
+      collection,
+    )
+    seen.push(...page.items.map(({ key }) => key))
+    after = page.next
+  } while (after !== undefined)
+  expect(seen.toSorted()).toEqual([...long.map(({ key }) => key), 'z'].toSorted())
+})
+
 describe('sort keys', () => {
   test('are in one order, whatever they are compared with', () => {
     const any = fc.tuple(fc.option(texts, { nil: undefined }), fc.boolean())

@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto'
 import type { AttributeSource } from '#identity/attributes.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { type PageScope, readPosition, writePosition } from '#identity/page-position.ts'
-import { compareSortKeys, type SortKey, sortKey } from '#identity/sort-key.ts'
+import { compareSortKeys, keyLength, type SortKey, sortKey } from '#identity/sort-key.ts'
 import type { Page, UserSearch } from '#identity/user-directory.ts'
 
 /** How a collection in memory is read. */
@@ -40,7 +41,7 @@ export function orderInMemory<T>(
     const source = collection.source(item)
     if (filter !== undefined && !matches(filter, source)) continue
     const value = sort === undefined ? undefined : source.values(sort.attribute)[0]
-    const key = collection.key(item)
+    const key = boundedKey(collection.key(item))
     placed.set(key, { item, key, sort: sortKey(value, sort?.caseExact ?? false) })
   }
   return { scope, all: [...placed.values()].sort(comparison(scope)) }
@@ -72,6 +73,12 @@ function positionOf(scope: PageScope, after: string): Placed {
 function firstBehind(all: readonly Placed[], after: Placed, compare: (a: Placed, b: Placed) => number): number {
   const found = all.findIndex((candidate) => compare(candidate, after) > 0)
   return found < 0 ? all.length : found
+}
+
+/** As unique, and short enough to stand in a position, whatever the length of the key. */
+function boundedKey(key: string): string {
+  if (key.length <= keyLength) return key
+  return `${key.slice(0, keyLength)}${createHash('sha256').update(JSON.stringify(key)).digest('base64url')}`
 }
 
 const compareKeys = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
