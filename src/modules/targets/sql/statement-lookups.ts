@@ -24,15 +24,20 @@ export function statementLookups(
     return rows.map(toGroup)
   }
 
-  async function withMembers(group: Group | undefined, wanted: boolean): Promise<Group | undefined> {
-    if (group === undefined || !wanted || !statements.has('findGroupMembers')) return group
+  /** Not every statement gives ids, so a group goes by its name here, and the id serves the statement of its members. */
+  const byName = (group: Group): Group => ({ ...group, id: group.name })
+
+  async function named(name: string, members: boolean): Promise<Group | undefined> {
+    const group = (await groups()).find((candidate) => candidate.name === name)
+    if (group === undefined) return undefined
+    if (!members || !statements.has('findGroupMembers')) return byName(group)
     const places = new Map([
       ['name', group.name],
       ['id', group.id],
     ])
     const statement = accounts.statement('findGroupMembers')
     const rows = await database.query(bindStatement(statement, database.dialect, (name) => places.get(name) ?? null))
-    return { ...group, members: rows.map((row) => String(cell(row, 'userID') ?? '')) }
+    return { ...byName(group), members: rows.map((row) => String(cell(row, 'userID') ?? '')) }
   }
 
   return {
@@ -47,17 +52,9 @@ export function statementLookups(
       for (const user of page.items) items.push(await accounts.withGroups(database, user))
       return { ...page, items }
     },
-    lookupGroupByName: async (name, options) =>
-      withMembers(
-        (await groups()).find((group) => group.name === name),
-        options?.members ?? true,
-      ),
-    lookupGroupById: async (id, options) =>
-      withMembers(
-        (await groups()).find((group) => group.id === id),
-        options?.members ?? true,
-      ),
-    searchGroups: async (query) => pageInMemory(await groups(), query, groupCollection),
+    lookupGroupByName: (name, options) => named(name, options?.members ?? true),
+    lookupGroupById: (id, options) => named(id, options?.members ?? true),
+    searchGroups: async (query) => pageInMemory((await groups()).map(byName), query, groupCollection),
   }
 }
 
