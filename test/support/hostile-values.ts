@@ -72,9 +72,48 @@ const pieces = [
   'a',
   'Z',
   'admin',
+  '~',
+  '^',
+  ':',
+  '/',
+  '..',
+  '.',
+  '%2e%2e',
+  '%00',
+  '\\2a',
+  '\\00',
+  '[',
+  ']',
+  '{',
+  '}',
+  '\0',
+  '\ud800',
+  '\u2028',
+  '\u202e',
+  '*)(|(objectClass=*',
+  ',dc=example,dc=test',
+  '+cn=x',
+  '" or userName pr or title eq "',
+  'members[value eq "',
+  '"}',
+  '{userID}',
+  '$.items',
+  '../teams',
+  '?limit=0',
+  '%s',
+  'constructor',
+  'undefined',
+  '<a href="#">&amp;</a>',
 ] as const
 
-/** The same values for the same seed. Some have spaces around them, and one in a hundred has 64 KB. */
+/** One in this many is long. */
+const longEvery = 250
+const longest = 65_536
+
+/**
+ * The same values for the same seed. No two are alike, nor is one a part of another, even where letter case, spaces and
+ * accents do not count, as each has its number in front of it, behind it or within. Some have 64 KiB.
+ */
 export function hostileValues(count: number, seed = 1): string[] {
   let state = seed
   const next = (below: number): number => {
@@ -82,13 +121,23 @@ export function hostileValues(count: number, seed = 1): string[] {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0
     return Math.floor((state / 2 ** 32) * below)
   }
-  return Array.from({ length: count }, () => {
-    const value = Array.from({ length: 1 + next(8) }, () => pieces[next(pieces.length)]).join('')
-    return next(100) === 0
-      ? value
-          .repeat(Math.ceil(65_536 / value.length))
-          .slice(0, 65_536)
-          .toWellFormed()
-      : value
+  const some = (most: number): string =>
+    Array.from({ length: 1 + next(most) }, () => pieces[next(pieces.length)] ?? '').join('')
+  return Array.from({ length: count }, (_, i) => {
+    const number = mark('n', i)
+    if (i % longEvery === longEvery - 1) {
+      const text = some(8).toWellFormed().replaceAll('\0', '')
+      return (number + text.repeat(longest)).slice(0, longest / 4).toWellFormed()
+    }
+    return [`${number}${some(8)}`, `${some(8)}${number}`, `${some(4)}${number}${some(4)}`][i % 3] ?? ''
   })
 }
+
+/** Another value for each, as hostile as the one it is made of. */
+export const other = (value: string): string =>
+  value.replace(/([m-n])(\d{6})\1/, (_, letter, number) => mark(letter === 'n' ? 'm' : 'n', number))
+
+/** Nothing in it is hostile, but the number is the value's. */
+export const harmless = (value: string): string => /([mn])\d{6}\1/.exec(value)?.[0] ?? 'none'
+
+const mark = (letter: string, number: number | string): string => `${letter}${String(number).padStart(6, '0')}${letter}`

@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
 import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
 import kubernetesUsers from '#modules/targets/kubernetes-users/kubernetes-users.ts'
@@ -10,12 +9,21 @@ import { hasLookups, type LookupTarget } from '#sdk/target.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { trialMillis } from '#testing/hostile-coverage.ts'
+import { type TrialOptions, unstorable } from '#testing/hostile-entry.ts'
+import { hostileTrial } from '#testing/hostile-trial.ts'
 import { defineUsers, onKubernetes } from '#testing/on-kubernetes.ts'
 
 const names = {
   attributes: ['mail', 'first_name', 'phone'],
   groups: ['group1', 'group2', 'group3'],
 } as const
+
+/** JSON holds NUL as well. */
+const hostile: TrialOptions = {
+  attributes: ['mail', 'first_name'],
+  mayRefuse: (place, value) => unstorable(place, value.replaceAll('\0', '')),
+}
 
 onKubernetes('users kept as User objects', (cluster) => {
   beforeAll(() => defineUsers(cluster))
@@ -167,56 +175,11 @@ onKubernetes('users kept as User objects', (cluster) => {
     })
   })
 
-  test('10,000 hostile values, through every look-up and write', { timeout: 120_000 }, async () => {
-    await withTarget(async (fixture) => {
-      const { target, attributes, request } = fixture
-      const text = fc.oneof(
-        fc.string({
-          unit: fc.integer({ min: 0, max: 0xd7ff }).map((code) => String.fromCodePoint(code)),
-          maxLength: 30,
-        }),
-        fc.string({ unit: 'grapheme', maxLength: 10 }),
-        fc.string({ unit: fc.constantFrom(...'*()\\,+"<>;=#&|!~%\0 \'{}[]$/.:-'), minLength: 1, maxLength: 12 }),
-        fc.constantFrom('..', '.', '/', '%2e%2e', '?limit=0', '__proto__', 'x-64-x', '{"$ref":1}', '\0'),
-      )
-      const values = fc.sample(text, { numRuns: 10_000, seed: 20_261_115 }).map((value, i) => `${value}~${i}`)
-      await target.createUser(userOf('bystander', { mail: ['b@x.test'] }, ['g']), attributes, request)
-      const bystander = await target.lookupUserByLogin('bystander')
-      const batch = 50
-      const batches = Array.from({ length: values.length / batch }, (_, i) => values.slice(i * batch, (i + 1) * batch))
-      const one = async (own: readonly string[]): Promise<void> => {
-        const [login = '', first = '', group = '', ...mail] = own
-        await target.createUser(userOf(login, { mail, first_name: [first] }, [group]), attributes, request)
-        const expected = { userID: login, values: [[...mail].sort(), [first], []], groups: [group] }
-        expect(await stored(fixture, login)).toEqual(expected)
-        expect((await target.lookupUserById(login))?.userID).toBe(login)
-        await target.syncUser(userOf(login, { mail: [first], phone: mail }, [first]), syncOptions(attributes), request)
-        expect(await stored(fixture, login)).toEqual({
-          userID: login,
-          values: [[first], [], [...mail].sort()],
-          groups: [first],
-        })
-      }
-      for (let i = 0; i < batches.length; i += 8) await Promise.all(batches.slice(i, i + 8).map(one))
-      expect(await target.searchUsers({ offset: 0, limit: 1 })).toMatchObject({ total: batches.length + 1 })
-      for (const own of batches.slice(0, 20)) {
-        const [login = '', first = '', , value = ''] = own
-        for (const [attribute, wanted] of [
-          ['userID', login],
-          ['phone', value],
-          ['groups', first],
-        ] as const) {
-          const filter = { kind: 'equal', attribute, value: wanted, caseExact: true } as const
-          const { items } = await target.searchUsers({ filter, offset: 0, limit: 10 })
-          expect(items.map(({ userID }) => userID)).toEqual([login])
-        }
-        expect((await target.lookupGroupByName(first))?.members).toEqual([login])
-      }
-      for (let i = 0; i < batches.length; i += 8) {
-        const some = batches.slice(i, i + 8)
-        await Promise.all(some.map(([login = '']) => target.deleteUser(userOf(login), request)))
-      }
-      expect((await target.searchUsers({ offset: 0, limit: 10 })).items).toEqual([bystander])
+  test('each hostile value goes through every look-up and write as itself, and touches nobody else', {
+    timeout: trialMillis,
+  }, async () => {
+    await withTarget(async ({ target }) => {
+      await hostileTrial('Kubernetes users on an API server', target, { ...hostile, batch: 50 })
     })
   })
 

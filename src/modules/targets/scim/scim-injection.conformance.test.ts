@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { hostileTexts, syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { trialMillis } from '#testing/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile-trial.ts'
 import { type ScimBehind, startScimBehind } from '#testing/scim-behind.ts'
 import { freshBehind, groupNames, openTargetOn } from '#testing/scim-target-fixture.ts'
 
@@ -111,6 +113,24 @@ test(`${wanted} hostile values are written, found and taken away as themselves`,
   expect((await client.list('/Groups')).body.totalResults).toBe(groupNames.length)
   target.close()
 }, 180_000)
+
+test(
+  'each of a sample goes through every look-up and write as itself, and touches nobody else',
+  async () => {
+    await behind.empty()
+    const target = await openTargetOn(behind, { timeoutMillis: 60_000 })
+    try {
+      await hostileTrial('SCIM on a second gateway', target, {
+        attributes: ['emails.value', 'title'],
+        batch: 50,
+        pack: 5,
+      })
+    } finally {
+      target.close()
+    }
+  },
+  trialMillis,
+)
 
 test('64 KB come back, and what cannot be kept is refused by name', async () => {
   await freshBehind(behind)

@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, describe, inject, onTestFinished, test } from 'vitest'
+import { Dn } from '#identity/dn.ts'
+import ldap from '#modules/directory-inserts/ldap/ldap.ts'
+import { userOf } from '#sdk/conformance/target-fixture.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
+import { trialMillis } from '#testing/hostile-coverage.ts'
+import { hostileInsertTrial } from '#testing/hostile-insert-trial.ts'
+import { newBranch, openLdap, quietRequest as request } from '#testing/ldap-target.ts'
+import { type Slapd, startSlapd } from '#testing/slapd.ts'
+
+const suffix = Dn.parse('ou=staff,o=Tremolo')
+
+describe.skipIf(inject('slapd') === '')('the LDAP insert and hostile values', () => {
+  let slapd: Slapd
+  beforeAll(async () => {
+    slapd = await startSlapd()
+  })
+  afterAll(() => slapd.stop())
+
+  test('each goes through every look-up as itself, and finds nobody else', { timeout: trialMillis }, async () => {
+    const searchBase = await newBranch(slapd)
+    const behind = await openLdap(slapd, searchBase, { groupObjectClass: ['groupOfNames'] })
+    const { url, adminDn: adminDN, adminPassword: adminPasswd } = slapd
+    const params = fakeParams({ url, adminDN, adminPasswd, searchBase }, ['adminPasswd'])
+    const insert = await ldap
+      .prepare(params, noIssues(), fakeParseContext())
+      .create({ ...fakeModuleHost(), name: 'staff', suffix })
+    onTestFinished(async () => {
+      await insert.close?.()
+      await behind.close?.()
+    })
+    await hostileInsertTrial('LDAP on OpenLDAP', {
+      insert,
+      suffix,
+      person: (login) => suffix.child('uid', login),
+      group: (name) => suffix.child('cn', name),
+      attribute: 'description',
+      addGroup: (name) => behind.createGroup(name, {}, request),
+      removeGroup: (name) => behind.deleteGroup(name, request),
+      addPerson: (login, description, group) =>
+        behind.createUser(userOf(login, { description }, [group]), ['description'], request),
+      removePerson: (login) => behind.deleteUser(userOf(login), request),
+      setPassword: (login, password) => behind.setUserPassword(userOf(login), password, request),
+    })
+  })
+})

@@ -1,0 +1,42 @@
+import { onTestFinished, test } from 'vitest'
+import { Dn } from '#identity/dn.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import insertOfTarget from '#modules/directory-inserts/target/target.ts'
+import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
+import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { openStorage } from '#storage/open.ts'
+import { temporaryFolder } from '#testing/databases.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
+import { trialMillis } from '#testing/hostile-coverage.ts'
+import { hostileInsertTrial } from '#testing/hostile-insert-trial.ts'
+
+const suffix = Dn.parse('ou=staff,o=Tremolo')
+
+test('each hostile value goes through every look-up as itself, and finds nobody else', {
+  timeout: trialMillis,
+}, async () => {
+  const storage = openStorage({ url: `sqlite:${temporaryFolder()}/test.db`, clock: systemClock, log: silentLogger })
+  await storage.ready()
+  const people = new DatabaseTarget(storage.userDirectory({ name: 'people' }))
+  onTestFinished(async () => {
+    await people.close()
+    await storage.close()
+  })
+  const { request } = targetFixture(people, { attributes: ['a', 'b', 'c'], groups: ['a', 'b', 'c'] })
+  const insert = await insertOfTarget
+    .prepare(fakeParams({ target: 'people' }), noIssues(), fakeParseContext())
+    .create({ ...fakeModuleHost({ targets: { people } }), suffix })
+  await hostileInsertTrial('target', {
+    insert,
+    suffix,
+    person: (login) => suffix.child('uid', login),
+    group: (name) => suffix.child('ou', 'groups').child('cn', name),
+    attribute: 'mail',
+    addGroup: (name) => people.createGroup(name, {}, request),
+    removeGroup: (name) => people.deleteGroup(name, request),
+    addPerson: (login, mail, group) => people.createUser(userOf(login, { mail }, [group]), ['mail'], request),
+    removePerson: (login) => people.deleteUser(userOf(login), request),
+  })
+})

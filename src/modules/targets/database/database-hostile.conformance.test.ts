@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import type { Filter, SubstringFilter } from '#identity/filter/ast.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
+import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { openStorage } from '#storage/open.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { trialMillis } from '#testing/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile-trial.ts'
+
+onEachDatabase('the database target and hostile values', (freshUrl) => {
+  test('a part of a word that ends in sigma is found within the word, and at its end', async () => {
+    const storage = openStorage({ url: await freshUrl(), clock: systemClock, log: silentLogger })
+    await storage.ready()
+    const target = new DatabaseTarget(storage.userDirectory({ name: 'people' }))
+    const { request } = targetFixture(target, { attributes: ['sn', 'b', 'c'], groups: ['a', 'b', 'c'] })
+    for (const login of ['ΟΔΥΣΣΕΥΣ', 'Σ', 'other']) {
+      await target.createUser(userOf(login, { sn: [login] }), ['sn'], request)
+    }
+    const found = async (attribute: string, part: Partial<SubstringFilter>) => {
+      const filter: Filter = { kind: 'substring', attribute, any: [], ...part }
+      return (await target.searchUsers({ filter, offset: 0, limit: 5 })).items.map(({ userID }) => userID)
+    }
+    for (const attribute of ['sn', 'userID']) {
+      for (const initial of ['ΟΔΥΣ', 'οδυσ', 'οδυς', 'ΟΔΥΣΣΕΥΣ']) {
+        expect(await found(attribute, { initial })).toEqual(['ΟΔΥΣΣΕΥΣ'])
+        expect(await found(attribute, { any: [initial] })).toEqual(['ΟΔΥΣΣΕΥΣ'])
+      }
+      expect(await found(attribute, { final: 'υσ' })).toEqual(['ΟΔΥΣΣΕΥΣ'])
+      expect(await found(attribute, { initial: 'Σ' })).toEqual(['Σ'])
+      expect(await found(attribute, { initial: 'ΟΔΥΣ', caseExact: true })).toEqual(['ΟΔΥΣΣΕΥΣ'])
+      expect(await found(attribute, { initial: 'οδυσ', caseExact: true })).toEqual([])
+    }
+    await target.close()
+    await storage.close()
+  })
+
+  test('each goes through every look-up and write as itself, and touches nobody else', {
+    timeout: trialMillis,
+  }, async () => {
+    const url = await freshUrl()
+    const storage = openStorage({ url, clock: systemClock, log: silentLogger })
+    await storage.ready()
+    const target = new DatabaseTarget(storage.userDirectory({ name: 'people' }))
+    const row = url.startsWith('sqlite:') ? 'database on SQLite' : 'database on PostgreSQL'
+    try {
+      await hostileTrial(row, target, { attributes: ['mail', 'givenName'] })
+    } finally {
+      await target.close()
+      await storage.close()
+    }
+  })
+})

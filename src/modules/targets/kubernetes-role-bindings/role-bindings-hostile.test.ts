@@ -1,0 +1,21 @@
+import { test } from 'vitest'
+import { clusterRoleBindings, roleBindings } from '#modules/targets/kubernetes-role-bindings/binding-name.ts'
+import { people } from '#modules/targets/kubernetes-role-bindings/binding-subject.ts'
+import { RoleBindingsTarget } from '#modules/targets/kubernetes-role-bindings/role-bindings-target.ts'
+import { HostileCluster } from '#testing/hostile-cluster.ts'
+import { trialMillis } from '#testing/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile-trial.ts'
+
+test('each hostile value goes through every look-up and write as itself, by the requests that are made of it', {
+  timeout: trialMillis,
+}, async () => {
+  const cluster = new HostileCluster()
+  const subjects = [{ kind: 'Group', name: 'staff' }]
+  await cluster.create({ ...roleBindings, namespace: 'shop' }, { metadata: { name: 'viewers' }, subjects })
+  await cluster.create(clusterRoleBindings, { metadata: { name: 'auditors' }, subjects })
+  await hostileTrial('Kubernetes role bindings by request', new RoleBindingsTarget(() => cluster, people), {
+    attributes: [],
+    groups: ['rb:shop:viewers', 'crb:auditors'],
+    mayRefuse: (_, value) => !value.isWellFormed(),
+  })
+})

@@ -1,0 +1,37 @@
+import { isDeepStrictEqual } from 'node:util'
+import { expect } from 'vitest'
+import { GatewayError } from '#kernel/errors.ts'
+
+/** Whether it was done; what is refused must be what may be. */
+export async function accepted(work: () => Promise<unknown>, mayBeRefused: boolean): Promise<boolean> {
+  try {
+    await work()
+    return true
+  } catch (error) {
+    const isRefusal = error instanceof GatewayError && error.code === 'BAD_REQUEST'
+    if (isRefusal && mayBeRefused) return false
+    throw error
+  }
+}
+
+/** The name can be nobody's: nothing is found, or the question is refused. */
+export async function nobody(look: () => Promise<unknown>): Promise<void> {
+  try {
+    same(await look(), undefined)
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code !== 'BAD_REQUEST') throw error
+  }
+}
+
+export async function fails(work: () => Promise<unknown>, codes: readonly string[]): Promise<void> {
+  const failure = await work().then(
+    () => 'no failure',
+    (error: unknown) => (error instanceof GatewayError ? error.code : error),
+  )
+  if (!codes.some((code) => code === failure)) expect(failure).toBe(codes[0])
+}
+
+/** Vitest's own comparison takes longer than most look-ups, so it is asked where there is a difference to tell. */
+export function same(found: unknown, expected: unknown): void {
+  if (!isDeepStrictEqual(found, expected)) expect(found).toEqual(expected)
+}
