@@ -10,6 +10,15 @@ interface Refusal {
   readonly message: string
 }
 
+/** What a list or watch goes on from has been forgotten by the server. */
+export class ExpiredList extends GatewayError {}
+
+/** The account may not do this. */
+export class AccessRefused extends GatewayError {}
+
+/** The server has no such kind of objects. */
+export class KindNotServed extends GatewayError {}
+
 /** The error that an answer other than success stands for. */
 export function apiFailure(who: string, what: string, answer: ApiAnswer): GatewayError {
   const { reason, message } = readStatus(answer.body)
@@ -21,8 +30,15 @@ export function apiFailure(who: string, what: string, answer: ApiAnswer): Gatewa
       return new GatewayError('BAD_REQUEST', detail)
     case 409:
       return new GatewayError(reason === 'AlreadyExists' ? 'CONFLICT' : 'VERSION_MISMATCH', detail)
-    case 408:
+    case 403:
+      return new AccessRefused('TARGET_FAILED', detail)
+    case 404:
+      return reason === 'NotFound'
+        ? new GatewayError('TARGET_FAILED', detail)
+        : new KindNotServed('TARGET_FAILED', detail)
     case 410:
+      return new ExpiredList('TARGET_UNREACHABLE', detail, { retryAfter })
+    case 408:
     case 429:
       return new GatewayError('TARGET_UNREACHABLE', detail, { retryAfter })
     default:

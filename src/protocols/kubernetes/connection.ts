@@ -28,7 +28,9 @@ export function inClusterConnection(
   const port = environment['KUBERNETES_SERVICE_PORT'] ?? '443'
   const address = `https://${host.includes(':') ? `[${host}]` : host}:${port}`
   if (host === '' || !URL.canParse(address)) {
-    throw new Error('KUBERNETES_SERVICE_HOST is not set: this process does not run in a cluster')
+    throw new Error(
+      'KUBERNETES_SERVICE_HOST is not set: this process does not run in a cluster, so it needs a kubeconfig',
+    )
   }
   return { kind: 'address', url: new URL(address), tokenFile: podTokenFile, authorityFile: podAuthorityFile }
 }

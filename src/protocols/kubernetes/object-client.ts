@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { type ApiServer, openApiServer } from '#protocols/kubernetes/api-credentials.ts'
-import { apiFailure, isMissing, noAnswer } from '#protocols/kubernetes/api-failure.ts'
-import { type ApiAnswer, callApi } from '#protocols/kubernetes/api-transport.ts'
+import { apiFailure, ExpiredList, isMissing, noAnswer } from '#protocols/kubernetes/api-failure.ts'
+import { type ApiAnswer, callApi, openLines } from '#protocols/kubernetes/api-transport.ts'
 import type { KubernetesConnection } from '#protocols/kubernetes/connection.ts'
 import { type ResourceAddress, resourcePath } from '#protocols/kubernetes/resource-path.ts'
 
@@ -22,12 +22,39 @@ export interface StoredObject {
   readonly content: Readonly<Record<string, unknown>>
 }
 
+/** Objects as they were at one moment. */
+export interface Snapshot {
+  readonly objects: readonly StoredObject[]
+  /** The moment, as the API server names it. */
+  readonly version: string
+}
+
+export interface Selection {
+  /** The only object that counts. A right to this one name is then enough. */
+  readonly name?: string
+}
+
+export interface WatchWish extends Selection {
+  /** When the server shall end the watch. */
+  readonly seconds: number
+  readonly signal: AbortSignal
+}
+
+export type ObjectChange =
+  | { readonly kind: 'stored' | 'removed'; readonly object: StoredObject }
+  /** Nothing of interest has changed up to this moment. */
+  | { readonly kind: 'moment'; readonly version: string }
+
 type Json = Readonly<Record<string, unknown>>
 
 /** etcd takes a request of at most 1.5 MiB, what the API server adds included. */
 const mostObjectBytes = 1024 * 1024
 const mostAnswerBytes = 64 * 1024 * 1024
 const pageSize = 250
+/** One change, with its object. */
+const mostLineBytes = 4 * 1024 * 1024
+/** How much later than asked for the end of a watch may come. */
+const watchGraceSeconds = 15
 /** How often a list is begun anew because its pages were compacted away while it was read. */
 const listAttempts = 3
 
@@ -63,12 +90,49 @@ export class ObjectClient {
   }
 
   async list(resource: ResourceAddress, most: number): Promise<StoredObject[]> {
+    return [...(await this.snapshot(resource, most)).objects]
+  }
+
+  /** A list, and the moment it is of. */
+  async snapshot(resource: ResourceAddress, most: number, wanted: Selection = {}): Promise<Snapshot> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#pages(resource, most)
+        return await this.#pages(resource, most, wanted)
       } catch (error) {
         if (attempt >= listAttempts || !(error instanceof ExpiredList)) throw error
       }
+    }
+  }
+
+  /** All changes since that moment, until the server ends the watch or `signal` does. Throws as `snapshot` does. */
+  async *watch(resource: ResourceAddress, since: string, wanted: WatchWish): AsyncGenerator<ObjectChange> {
+    const what = `watch ${resource.plural}`
+    const { who } = this.#options
+    const url = `${this.#server.address}${resourcePath(resource)}?${watchQuery(since, wanted)}`
+    const millis = (wanted.seconds + watchGraceSeconds) * 1000
+    let lines: AsyncIterable<string>
+    try {
+      const signal = AbortSignal.any([wanted.signal, AbortSignal.timeout(millis)])
+      const answer = await openLines(
+        { url, headers: { accept: 'application/json' } },
+        await this.#server.credentials(),
+        {
+          signal,
+          lineBytes: mostLineBytes,
+        },
+      )
+      if ('refusal' in answer) throw apiFailure(who, what, answer.refusal)
+      lines = answer.lines
+    } catch (error) {
+      throw error instanceof GatewayError ? error : noAnswer(who, what, error)
+    }
+    try {
+      for await (const line of lines) {
+        const change = this.#change(line, what)
+        if (change !== undefined) yield change
+      }
+    } catch (error) {
+      throw error instanceof GatewayError ? error : noAnswer(who, what, error)
     }
   }
 
@@ -80,6 +144,15 @@ export class ObjectClient {
     return this.#write('PUT', resourcePath(resource, name), `change ${resource.plural}`, object)
   }
 
+  /** Its `status` only, and only while the stored object has the `metadata.resourceVersion` of this one. */
+  async replaceStatus(resource: ResourceAddress, name: string, object: Json): Promise<StoredObject> {
+    const path = `${resourcePath(resource, name)}/status`
+    return this.#object(
+      await this.#call('PUT', path, `tell the status of ${resource.plural}`, object),
+      'tell the status',
+    )
+  }
+
   async remove(resource: ResourceAddress, name: string, preconditions: object): Promise<boolean> {
     const what = `delete ${resource.plural}`
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions }
@@ -89,14 +162,39 @@ export class ObjectClient {
     return true
   }
 
-  async #pages(resource: ResourceAddress, most: number): Promise<StoredObject[]> {
+  #change(line: string, what: string): ObjectChange | undefined {
+    const { type, object } = this.#json({ status: 200, contentType: '', body: Buffer.from(line) }, what)
+    switch (type) {
+      case 'ADDED':
+      case 'MODIFIED':
+        return { kind: 'stored', object: this.#read(object, what) }
+      case 'DELETED':
+        return { kind: 'removed', object: this.#read(object, what) }
+      case 'BOOKMARK': {
+        const metadata = isRecord(object) ? object['metadata'] : undefined
+        const version = textOf(isRecord(metadata) ? metadata['resourceVersion'] : undefined)
+        return version === '' ? undefined : { kind: 'moment', version }
+      }
+      default: {
+        const status = isRecord(object) && typeof object['code'] === 'number' ? object['code'] : 500
+        const answer = { status, contentType: '', body: Buffer.from(JSON.stringify(object ?? {})) }
+        throw apiFailure(this.#options.who, what, answer)
+      }
+    }
+  }
+
+  async #pages(resource: ResourceAddress, most: number, wanted: Selection): Promise<Snapshot> {
     const what = `list ${resource.plural}`
     const found: StoredObject[] = []
     let position = ''
+    let version = ''
     do {
-      const query = new URLSearchParams({ limit: String(pageSize), ...(position === '' ? {} : { continue: position }) })
+      const query = new URLSearchParams({
+        limit: String(pageSize),
+        ...selectionQuery(wanted),
+        ...(position === '' ? {} : { continue: position }),
+      })
       const answer = await this.#call('GET', `${resourcePath(resource)}?${query}`, what)
-      if (answer.status === 410) throw new ExpiredList(this.#options.who, what, answer)
       const { items, metadata } = this.#json(this.#requireSuccess(answer, what), what)
       if (!Array.isArray(items)) throw noAnswer(this.#options.who, what, new Error('the answer is no list'))
       for (const item of items) found.push(this.#read(item, what))
@@ -104,8 +202,9 @@ export class ObjectClient {
         throw new GatewayError('TARGET_FAILED', `${this.#options.who}: ${what}: there are more than ${most}`)
       }
       position = textOf(isRecord(metadata) ? metadata['continue'] : undefined)
+      version = textOf(isRecord(metadata) ? metadata['resourceVersion'] : undefined)
     } while (position !== '')
-    return found
+    return { objects: found, version }
   }
 
   async #write(method: 'POST' | 'PUT', path: string, what: string, object: Json): Promise<StoredObject> {
@@ -173,12 +272,13 @@ export class ObjectClient {
   }
 }
 
-class ExpiredList extends GatewayError {
-  constructor(who: string, what: string, answer: ApiAnswer) {
-    const { code, message, retryAfter = 2 } = apiFailure(who, what, answer)
-    super(code, message, { retryAfter })
-  }
+function watchQuery(since: string, { seconds, ...wanted }: WatchWish): URLSearchParams {
+  const times = { timeoutSeconds: String(seconds), resourceVersion: since }
+  return new URLSearchParams({ watch: 'true', allowWatchBookmarks: 'true', ...times, ...selectionQuery(wanted) })
 }
+
+const selectionQuery = ({ name }: Selection): Readonly<Record<string, string>> =>
+  name === undefined ? {} : { fieldSelector: `metadata.name=${name}` }
 
 const isRecord = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')

@@ -1,0 +1,166 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import type { StoredObject } from '#protocols/kubernetes/object-client.ts'
+import type { ResourceAddress } from '#protocols/kubernetes/resource-path.ts'
+
+/** The part of an ObjectClient that an election needs. */
+export interface LeaseObjects {
+  get(resource: ResourceAddress, name: string): Promise<StoredObject | undefined>
+  create(resource: ResourceAddress, object: JsonObject): Promise<StoredObject>
+  replace(resource: ResourceAddress, name: string, object: JsonObject): Promise<StoredObject>
+}
+
+export interface LeadershipOptions {
+  readonly objects: LeaseObjects
+  readonly namespace: string
+  readonly name: string
+  /** Who this is; no two are the same. */
+  readonly identity: string
+  readonly clock: Clock
+  readonly times?: LeadershipTimes
+  onGain(): void
+  /** Failures to ask or to renew; it goes on by itself. */
+  onError(error: unknown): void
+}
+
+export interface LeadershipTimes {
+  /** How long a leader that is not heard of any more stays one. */
+  readonly leaseMillis: number
+  readonly renewMillis: number
+}
+
+const usualTimes: LeadershipTimes = { leaseMillis: 15_000, renewMillis: 4_000 }
+
+interface Seen {
+  readonly version: string
+  readonly at: number
+}
+
+/**
+ * One of many processes is the leader, by a Lease. A lease is taken over when it has not been renewed for its length by
+ * this process's own clock, never by comparing clocks. A leader that cannot renew in time ceases to be one by itself.
+ */
+export class Leadership {
+  readonly #options: LeadershipOptions
+  readonly #times: LeadershipTimes
+  readonly #resource: ResourceAddress
+  readonly #stopping = new AbortController()
+  #seen: Seen | undefined
+  #leadsUntil = 0
+  #running: Promise<void> | undefined
+
+  constructor(options: LeadershipOptions) {
+    this.#options = options
+    this.#times = options.times ?? usualTimes
+    const { namespace } = options
+    this.#resource = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', namespace }
+  }
+
+  get isLeader(): boolean {
+    return performance.now() < this.#leadsUntil
+  }
+
+  start(): void {
+    this.#running ??= this.#run()
+  }
+
+  /** Gives the lease back, so that another need not wait for its end. */
+  async close(): Promise<void> {
+    this.#stopping.abort()
+    await this.#running
+    if (this.isLeader) await this.#release().catch(() => {})
+    this.#leadsUntil = 0
+  }
+
+  /** Tries once to become or to stay the leader. */
+  async attempt(): Promise<boolean> {
+    const wasLeader = this.isLeader
+    const began = performance.now()
+    try {
+      // What is left of the lease after a slow call counts from before the call.
+      if (await this.#take()) this.#leadsUntil = began + this.#times.leaseMillis * 0.8
+      else this.#leadsUntil = 0
+    } catch (error) {
+      if (!isLost(error)) this.#options.onError(error)
+    }
+    if (this.isLeader && !wasLeader) this.#options.onGain()
+    return this.isLeader
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      await this.attempt()
+      const pause = this.#times.renewMillis * (0.75 + Math.random() / 2)
+      await delay(pause, undefined, { signal, ref: false }).catch(() => {})
+    }
+  }
+
+  async #take(): Promise<boolean> {
+    const { objects, name, identity } = this.#options
+    const found = await objects.get(this.#resource, name)
+    if (found === undefined) {
+      await objects.create(this.#resource, this.#lease(identity, undefined))
+      return true
+    }
+    const { version } = this.#look(found)
+    const holder = holderOf(found)
+    const isFree = holder === '' || holder === identity || this.#isExpired(version)
+    if (!isFree) return false
+    await objects.replace(this.#resource, name, this.#lease(identity, found))
+    return true
+  }
+
+  #look(found: StoredObject): Seen {
+    const version = found.metadata.resourceVersion
+    if (this.#seen?.version !== version) this.#seen = { version, at: performance.now() }
+    return this.#seen ?? { version, at: performance.now() }
+  }
+
+  #isExpired(version: string): boolean {
+    return this.#seen?.version === version && performance.now() - this.#seen.at > this.#times.leaseMillis
+  }
+
+  async #release(): Promise<void> {
+    const { objects, name, identity } = this.#options
+    const found = await objects.get(this.#resource, name)
+    if (found === undefined || holderOf(found) !== identity) return
+    await objects.replace(this.#resource, name, this.#lease('', found))
+  }
+
+  #lease(holder: string, stored: StoredObject | undefined): JsonObject {
+    const now = this.#options.clock().toISOString().replace(/Z$/, '000Z')
+    const { name, namespace } = this.#options
+    const isSame = stored !== undefined && holderOf(stored) === holder
+    const acquireTime = isSame ? textIn(stored, 'acquireTime') : now
+    return {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: {
+        name,
+        namespace,
+        ...(stored === undefined ? {} : { resourceVersion: stored.metadata.resourceVersion }),
+      },
+      spec: {
+        holderIdentity: holder,
+        leaseDurationSeconds: Math.max(1, Math.ceil(this.#times.leaseMillis / 1000)),
+        acquireTime: acquireTime === '' ? now : acquireTime,
+        renewTime: now,
+      },
+    }
+  }
+}
+
+function textIn({ content }: StoredObject, field: string): string {
+  const { spec } = content
+  const value = isJsonObject(spec) ? spec[field] : undefined
+  return typeof value === 'string' ? value : ''
+}
+
+const holderOf = (stored: StoredObject): string => textIn(stored, 'holderIdentity')
+
+/** Another was faster; that is no failure. */
+const isLost = (error: unknown): boolean =>
+  error instanceof GatewayError && (error.code === 'CONFLICT' || error.code === 'VERSION_MISMATCH')
