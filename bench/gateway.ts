@@ -9,8 +9,13 @@ export interface MeasuredGateway {
   readonly token: string
   readonly readyMs: number
   residentMegabytes(): number
+  /** Of all its threads, since it started. */
+  cpuSeconds(): number
   stop(): Promise<void>
 }
+
+/** Of /proc, on every Linux. */
+const ticksPerSecond = 100
 
 /** A gateway as a process, its log thrown away, timed from its start until it is ready. */
 export async function startMeasured(config: string, dataFolder: string, database?: string): Promise<MeasuredGateway> {
@@ -33,6 +38,11 @@ export async function startMeasured(config: string, dataFolder: string, database
     residentMegabytes: () => {
       const [, kilobytes = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? []
       return Number(kilobytes) / 1024
+    },
+    cpuSeconds: () => {
+      const [, fields = ''] = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')
+      const [user = 0, system = 0] = fields.split(' ').slice(11, 13).map(Number)
+      return (user + system) / ticksPerSecond
     },
     stop: async () => {
       const ended = once(child, 'exit')

@@ -14,6 +14,7 @@ import { measureListing } from './listing.ts'
 import { runLoad } from './load.ts'
 import { type RequestMaker, readJson, scimRequests, someIds } from './requests.ts'
 import { bigGroupMembers, seedPeople } from './seed.ts'
+import { measureSidecar } from './sidecar.ts'
 import { measureSts } from './sts.ts'
 import { measureTenants } from './tenants.ts'
 import { measureWorkflows } from './workflows.ts'
@@ -165,10 +166,17 @@ async function tokens(): Promise<void> {
   const { exchanges, bareSigning, steady, burst, residentMegabytes } = await measureSts(folder)
   const share = `${percent(exchanges.share)} of ${rate(bareSigning)} bare RSA-2048 signatures on all cores`
   row('token exchanges, warm review', rate(exchanges.perSecond), share, '>= 90.0 %')
+  row('bare signature in the CPU of an exchange', percent(exchanges.cpuShare))
   row('token exchange at 167/s', `p50 ${millis(steady.p50)}`, `p99 ${millis(steady.p99)}`)
   const spread = `${rate(burst.pods / burst.seconds)}, p99 ${millis(burst.p99)}, ${number(burst.reviews)} reviews`
   row(`burst of ${number(burst.pods)} pods`, `${burst.seconds.toFixed(1)} s`, spread)
   row('resident memory after the burst', `${number(residentMegabytes)} MB`)
+}
+
+async function sidecars(): Promise<void> {
+  for (const { shell, residentMegabytes } of await measureSidecar()) {
+    row(`sidecar at rest, ${shell}, resident`, `${residentMegabytes.toFixed(1)} MB`, '', '<= 4 MB')
+  }
 }
 
 /** 100,000 entries; a shorter run has fewer. */
@@ -190,6 +198,7 @@ try {
   const quickstart = readFileSync('examples/quickstart/authentication.yaml', 'utf8')
   const config = writeConfiguration(join(folder, 'config'), quickstart)
   await tokens()
+  await sidecars()
   await workflows(quickstart)
   await ldap()
   for (const count of sizes) if (count > 0) await measureSize(config, count)

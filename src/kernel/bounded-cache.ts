@@ -35,4 +35,11 @@ export class BoundedCache<V> {
   delete(key: string): void {
     this.#entries.delete(key)
   }
+
+  /** Forgets what is expired; true when something is left. */
+  sweep(): boolean {
+    const now = this.#clock().getTime()
+    for (const [key, { expires }] of this.#entries) if (expires <= now) this.#entries.delete(key)
+    return this.#entries.size > 0
+  }
 }

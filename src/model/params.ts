@@ -2,12 +2,12 @@ import * as z from 'zod'
 
 /** Parameters are texts; YAML people also write `true`, `15` or nothing, which count as their text. */
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null(), z.undefined()])
-const value = z.union([scalar, z.array(z.union([z.string(), z.number(), z.boolean()]))])
+export const paramValueSchema = z.union([scalar, z.array(z.union([z.string(), z.number(), z.boolean()]))])
 
 /** A map of texts or lists of texts, or a list of `{name, value}` where a name may repeat. */
 export const paramsSchema = z.union([
-  z.record(z.string(), value),
-  z.array(z.strictObject({ name: z.string().min(1), value })),
+  z.record(z.string(), paramValueSchema),
+  z.array(z.strictObject({ name: z.string().min(1), value: paramValueSchema })),
 ])
 
 export const secretParamsSchema = z.array(

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { azRulesSchema } from '#model/az-rule.ts'
-import { paramsSchema } from '#model/params.ts'
+import { paramValueSchema } from '#model/params.ts'
 import { stsKeysSchema, stsPublishSchema } from '#model/sts-publish.ts'
 
 export const stsPresets = ['aws', 'azure', 'gcp', 'vault', 'kubernetes', 'anthropic'] as const
@@ -86,8 +86,8 @@ export const stsFrameSchema = z.strictObject({
   hosts: z.array(z.string().min(1)).min(1).max(50).optional(),
   /** The audience of the service-account tokens that every endpoint takes, unless it names another. */
   incomingAudience: z.string().min(1).max(256).optional(),
-  /** Parameters of filters.StsInjector, which then answers at /sts/inject. */
-  injector: paramsSchema.optional(),
+  /** Parameters of filters.StsInjector, which then answers at /sts/inject; `webhook` gives it a listener of its own. */
+  injector: z.object({ webhook: z.unknown().optional() }).catchall(paramValueSchema).optional(),
   /** For every endpoint that does not say otherwise. */
   keys: stsKeysSchema.optional(),
   publish: stsPublishSchema.optional(),

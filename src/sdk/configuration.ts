@@ -16,6 +16,7 @@ import type { PreparedMapping } from '#sdk/mapping.ts'
 import type { PreparedNotifier } from '#sdk/notifier.ts'
 import type { Rule } from '#sdk/rule.ts'
 import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
+import type { StsWebhookConfig } from '#sdk/sts-webhook.ts'
 import type { PreparedTarget } from '#sdk/target.ts'
 import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
 import type { TokenIssuer } from '#sdk/token-keys.ts'
@@ -51,6 +52,8 @@ export interface Configuration {
   readonly jobs: ReadonlyMap<string, JobConfig>
   readonly notifiers: ReadonlyMap<string, NotifierConfig>
   readonly stsEndpoints: readonly StsEndpointConfig[]
+  /** Undefined where API servers ask the injector at no listener of its own. */
+  readonly stsWebhook?: StsWebhookConfig | undefined
   /** Reads a definition of an earlier configuration against this one. Pure, but for files that its tasks name. */
   restoreWorkflow(stored: StoredWorkflow): RestoredWorkflow
 }

@@ -20,13 +20,23 @@ import type { RunningConfiguration } from '#server/reload.ts'
 import { soundBeginning } from '#server/request-path.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
+/** A certificate that was read already, as PEM. */
+export interface ListenerTls {
+  readonly cert: string
+  readonly key: string
+  /** Only clients with a certificate of these authorities are heard. */
+  readonly clientAuthorities?: string | undefined
+}
+
 export interface AppParts {
   readonly running: RunningConfiguration
   readonly metrics: Metrics
   readonly log: Logger
   readonly accessLog: AccessLog
   readonly proxies: TrustedProxies
-  readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | ListenerTls | undefined
+  /** Set for a listener that has one path only, which stands in the configuration under a host of its own. */
+  readonly only?: { readonly host: string; readonly path: string }
   /** Resolves when requests can be served; rejects with the reason when not. */
   ready(): Promise<void>
 }
@@ -68,8 +78,13 @@ function createServer(tls: AppParts['tls'], handler: http.RequestListener): http
     requireHostHeader: false,
   }
   if (tls === undefined) return http.createServer(options, handler)
-  const certificate = { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) }
-  return https.createServer({ ...options, ...certificate, minVersion: 'TLSv1.2' }, handler)
+  return https.createServer({ ...options, ...certificateOf(tls), minVersion: 'TLSv1.2' }, handler)
+}
+
+function certificateOf(tls: NonNullable<AppParts['tls']>): https.ServerOptions {
+  if ('certFile' in tls) return { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) }
+  const { cert, key, clientAuthorities: ca } = tls
+  return ca === undefined ? { cert, key } : { cert, key, ca, requestCert: true, rejectUnauthorized: true }
 }
 
 export async function answerReady(parts: Pick<AppParts, 'ready' | 'log'>, reply: FastifyReply): Promise<FastifyReply> {
@@ -86,7 +101,8 @@ async function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: Fa
   const started = performance.now()
   let request: HttpRequest
   try {
-    request = new HttpRequest(fastifyRequest.raw, fastifyRequest.id, parts.proxies)
+    request = new HttpRequest(fastifyRequest.raw, fastifyRequest.id, parts.proxies, parts.only?.host)
+    if (parts.only !== undefined && request.path !== parts.only.path) throw new GatewayError('NOT_FOUND', request.path)
   } catch (error) {
     return refuse(parts, error, fastifyRequest, reply)
   }
@@ -149,9 +165,9 @@ function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest
 }
 
 /** Of a malformed request: its Host header, and its path as far as that is sound. */
-function meant({ proxies }: AppParts, { raw, id }: FastifyRequest): Pick<HttpRequest, 'host' | 'path'> {
+function meant({ proxies, only }: AppParts, { raw, id }: FastifyRequest): Pick<HttpRequest, 'host' | 'path'> {
   try {
-    return new HttpRequest(raw, id, proxies)
+    return new HttpRequest(raw, id, proxies, only?.host)
   } catch {
     const host = (raw.headers.host ?? '').toLowerCase().replace(/:\d+$/, '')
     return { host, path: soundBeginning(raw.url ?? '/') }

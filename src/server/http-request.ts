@@ -24,7 +24,8 @@ export class HttpRequest implements GatewayRequest {
   #onClose: (() => void) | undefined
   #body: Promise<Buffer> | undefined
 
-  constructor(raw: IncomingMessage, id: string, proxies: TrustedProxies) {
+  /** `listener` stands in the place of the host that was asked for, where a listener has a host of its own. */
+  constructor(raw: IncomingMessage, id: string, proxies: TrustedProxies, listener?: string) {
     refuseRepeatedHeaders(raw.rawHeaders)
     this.#raw = raw
     this.id = id
@@ -44,7 +45,7 @@ export class HttpRequest implements GatewayRequest {
       })
     }
     this.origin = `${scheme}://${hostAndPort}`
-    this.host = hostAndPort.replace(/:\d+$/, '')
+    this.host = listener ?? hostAndPort.replace(/:\d+$/, '')
     const address = raw.url ?? '/'
     const question = address.indexOf('?')
     this.path = normalizePath(question < 0 ? address : address.slice(0, question))
@@ -91,6 +92,8 @@ export class HttpRequest implements GatewayRequest {
         publicText: 'Compressed request bodies are not supported.',
       })
     }
+    // Nothing would be told any more of a client that left before.
+    if (raw.destroyed && !raw.readableEnded) throw wentAway()
     // A client that sends all of its body before it reads would see a broken connection and no answer. So what is known
     // to be bearable is received and thrown away.
     const announced = Number(header(this, 'content-length') ?? 0)
@@ -107,7 +110,7 @@ export class HttpRequest implements GatewayRequest {
         if (size > limit) reject(tooLarge(limit))
         else resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
       })
-      raw.once('aborted', () => reject(new GatewayError('REQUEST_TIMEOUT', 'the client went away')))
+      raw.once('aborted', () => reject(wentAway()))
       raw.once('error', (cause) => reject(new GatewayError('BAD_REQUEST', 'the body could not be read', { cause })))
     })
   }
@@ -131,6 +134,8 @@ function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
 /** The connection is closed with the answer, so that the rest of the body need not be received. */
 const tooLarge = (limit: number): GatewayError =>
   new GatewayError('BODY_TOO_LARGE', `the body has more than ${limit} bytes`, { headers: { connection: 'close' } })
+
+const wentAway = (): GatewayError => new GatewayError('REQUEST_TIMEOUT', 'the client went away')
 
 /** Proxies append, so the last value is the one that the trusted peer wrote. */
 const lastOf = (list: string | undefined): string | undefined => list?.split(',').at(-1)?.trim() || undefined

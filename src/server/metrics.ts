@@ -43,6 +43,22 @@ export function createMetrics() {
     labelNames: ['endpoint', 'destination', 'outcome'],
     registers,
   })
+  const exchanges = new Counter({
+    name: 'gatehouse_sts_tokens_total',
+    help: 'Exchanges of tokens, by endpoint, outcome (issued, refused or failed) and the reason where none was issued.',
+    labelNames: ['endpoint', 'outcome', 'reason'],
+    registers,
+  })
+  const webhookEnds = new Gauge({
+    name: 'gatehouse_sts_webhook_certificate_ends_seconds',
+    help: 'When the certificate that the injector serves ends, as Unix time; 0 where it has no listener.',
+    registers,
+  })
+  const webhookTold = new Gauge({
+    name: 'gatehouse_sts_webhook_current',
+    help: 'Whether the webhook configuration of the API server could be written or was right when this process last looked.',
+    registers,
+  })
   const readable = new Gauge({
     name: 'gatehouse_sts_key_readable',
     help: 'Whether the key that signs could be read at the issuer URL when this process last looked, by endpoint.',
@@ -52,6 +68,7 @@ export function createMetrics() {
   // Labels are resolved once per combination: applications are configured, methods and statuses are HTTP's own.
   const counters = new Map<string, ReturnType<typeof requests.labels>>()
   const timers = new Map<string, ReturnType<typeof seconds.labels>>()
+  const exchangeCounters = new Map<string, ReturnType<typeof exchanges.labels>>()
   return {
     registry,
     /** One request of an application (empty when none was found) was answered. */
@@ -81,6 +98,23 @@ export function createMetrics() {
     mails: {
       counted(outcome: string): void {
         mails.inc({ outcome })
+      },
+    },
+    exchanged(endpoint: string, outcome: string, reason: string): void {
+      const key = `${outcome} ${reason} ${endpoint}`
+      let counter = exchangeCounters.get(key)
+      if (counter === undefined) {
+        counter = exchanges.labels(endpoint, outcome, reason)
+        exchangeCounters.set(key, counter)
+      }
+      counter.inc()
+    },
+    webhook: {
+      serves(ends: Date | undefined): void {
+        webhookEnds.set(ends === undefined ? 0 : ends.getTime() / 1000)
+      },
+      told(ok: boolean): void {
+        webhookTold.set(ok ? 1 : 0)
       },
     },
     keys: {

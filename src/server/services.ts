@@ -30,6 +30,8 @@ export interface ServiceParts {
   readonly log: Logger
   /** Present where this process delivers events. */
   readonly eventMeter?: EventMeter
+  /** Present where this process issues tokens for workloads. */
+  readonly countExchange?: RuntimeServices['countExchange']
   /** Present where this process executes stored runs and jobs. */
   readonly workflowMetrics?: WorkflowMetrics
   /** How long what this process executes is held, where that is another time than usual. */
@@ -60,6 +62,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
       log,
     }),
     issuing: createIssuingState(clock),
+    ...(parts.countExchange === undefined ? {} : { countExchange: parts.countExchange }),
     sessions: new Sessions(storage.sessions, clock),
     audit: storage.audit,
     subjects: new SubjectQueue(),

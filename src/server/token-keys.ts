@@ -5,7 +5,7 @@ import { readPrivateKey, readPrivateKeyFile } from '#engine/keys/private-key-fil
 import { loadSecretKeys } from '#engine/keys/secret-keys.ts'
 import { keyOwners } from '#engine/keys/token-key-pair.ts'
 import { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
-import { type ConfigMapObjects, configMapPublisher } from '#engine/sts/publish/config-map-publisher.ts'
+import { configMapPublisher } from '#engine/sts/publish/config-map-publisher.ts'
 import { folderPublisher } from '#engine/sts/publish/folder-publisher.ts'
 import { KeyKeeper, type KeyMeter } from '#engine/sts/publish/key-keeper.ts'
 import type { Publisher } from '#engine/sts/publish/publisher.ts'
@@ -15,6 +15,7 @@ import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { type ClusterObjects, isCluster } from '#sdk/kubernetes-cluster.ts'
 import type { Target } from '#sdk/target.ts'
 import type { PublishDestination } from '#sdk/token-keys.ts'
 import type { KeyStore } from '#storage/key-store.ts'
@@ -31,12 +32,19 @@ export interface TokenKeyPlaces {
   readonly log: Logger
 }
 
+/** Seals what is kept beside the keys of endpoints. */
+export const createKeyBox = ({
+  environment,
+  dataFolder,
+}: Pick<TokenKeyPlaces, 'environment' | 'dataFolder'>): SecretBox =>
+  new SecretBox(() => loadSecretKeys({ environment, dataFolder }), keyOwners)
+
 /** The keys of token endpoints in the database, sealed with the installation's secret key. */
 export function createTokenKeys({ store, clock, log, ...places }: TokenKeyPlaces): TokenKeyRings {
   const { configFolder, dataFolder, secrets, environment } = places
   return new TokenKeyRings({
     store,
-    box: new SecretBox(() => loadSecretKeys({ environment, dataFolder }), keyOwners),
+    box: createKeyBox({ environment, dataFolder }),
     clock,
     log,
     givenKey: async (name) =>
@@ -75,9 +83,8 @@ export function createKeyKeeper({ rings, store, clock, log, meter, dataFolder, u
   return new KeyKeeper({ rings, store, worker: processName(), clock, log, meter, open })
 }
 
-function objectsOf(target: Target, name: string): ConfigMapObjects {
-  if (hasObjects(target)) return target.objects
-  throw new GatewayError('NOT_SUPPORTED', `target "${name}" is no Kubernetes cluster that documents can be put to`)
+/** Throws NOT_SUPPORTED for a target that is no cluster. */
+export function objectsOf(target: Target, name: string): ClusterObjects {
+  if (isCluster(target)) return target.objects
+  throw new GatewayError('NOT_SUPPORTED', `target "${name}" is no Kubernetes cluster that objects can be put to`)
 }
-
-const hasObjects = (target: Target): target is Target & { readonly objects: ConfigMapObjects } => 'objects' in target

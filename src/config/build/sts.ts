@@ -1,5 +1,6 @@
 import { type BuiltEndpoint, buildStsEndpoint } from '#config/build/sts-endpoint.ts'
 import { placeOf } from '#config/build/sts-issuer.ts'
+import { buildStsWebhook } from '#config/build/sts-webhook.ts'
 import { BuildContext, type LoadState } from '#config/build-context.ts'
 import type { ConfigDocument } from '#config/config-document.ts'
 import { ParamsBuilder } from '#config/params.ts'
@@ -10,6 +11,7 @@ import { type StsFrame, stsEndpointSchema, stsFrameSchema } from '#model/sts.ts'
 import type { UrlConfig } from '#sdk/configuration.ts'
 import type { PreparedFilter } from '#sdk/filter.ts'
 import type { Rule } from '#sdk/rule.ts'
+import { webhookHost, webhookKeys, webhookPath } from '#sdk/sts-webhook.ts'
 
 /** The application whose URLs are those of the token endpoints. */
 export const stsApplication = 'sts.endpoints'
@@ -27,6 +29,7 @@ export function buildSts(value: unknown, document: ConfigDocument, state: LoadSt
   if (frame === undefined) return
   const hosts = readHosts(frame, context)
   const claim = uniqueNames(context)
+  claim('name', webhookKeys, ['sts', 'injector'])
   const urls: UrlConfig[] = []
   for (const [i, written] of frame.endpoints.entries()) {
     const at = ['sts', 'endpoints', i]
@@ -105,15 +108,18 @@ function endpointUrls(
   ]
 }
 
-/** The webhook that puts sidecars into pods, where the block asks for it. */
+/** The webhook that puts sidecars into pods, where the block asks for it: on its own listener only, if it has one. */
 function injectorUrls({ injector }: StsFrame, hosts: readonly string[], context: BuildContext): UrlConfig[] {
   if (injector === undefined) return []
+  const { webhook, ...params } = injector
   const path = ['sts', 'injector']
   const { state, issues } = context
   const module = context.module(state.catalog.filters, 'filters.StsInjector', path)
   if (module === undefined) return []
-  const prepared = module.prepare(context.params(injector, path), issues, context)
-  return [url(hosts, '/sts/inject', [prepared], path, context)]
+  const prepared = module.prepare(context.params(params, path), issues, context)
+  if (webhook === undefined) return [url(hosts, webhookPath, [prepared], path, context)]
+  state.draft.stsWebhook = buildStsWebhook(webhook, context)
+  return [url([webhookHost], webhookPath, [prepared], path, context)]
 }
 
 function filter(

@@ -1,4 +1,5 @@
 import { RateLimit } from '#engine/sts/rate-limit.ts'
+import type { SharedAudit } from '#engine/sts/shared-audit.ts'
 import type { TokenContent } from '#engine/sts/token-content.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import type { Claimant } from '#engine/sts/workload-validation.ts'
@@ -8,10 +9,10 @@ import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Rule } from '#sdk/rule.ts'
 import type { TokenCall } from '#sdk/token-service.ts'
-import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
 
 export interface AuditParts {
-  readonly audit: Pick<AuditStore, 'append'>
+  readonly audit: Pick<SharedAudit, 'append'>
   readonly clock: Clock
   readonly log: Logger
 }
@@ -53,7 +54,7 @@ export class DecisionAudit {
       review: workload.offline ? 'offline' : 'online',
       remote: call.remoteAddress,
     }
-    await this.#parts.audit.append([this.#row(call, workload.username, 'issue', jti, reason)])
+    await this.#parts.audit.append(this.#row(call, workload.username, 'issue', jti, reason))
   }
 
   /** Never rejects: the refusal stands whether or not it could be written down, and the log has it then. */
@@ -76,7 +77,7 @@ export class DecisionAudit {
       ...(more === 0 ? {} : { alsoRefused: more }),
     }
     try {
-      await this.#parts.audit.append([this.#row(call, who?.username ?? '', 'refuse', undefined, reason)])
+      await this.#parts.audit.append(this.#row(call, who?.username ?? '', 'refuse', undefined, reason))
     } catch (err) {
       this.#parts.log.error('a refused token could not be audited', { ...call, reason, err })
     }

@@ -27,6 +27,7 @@ export class ReviewCache<T> {
   readonly #atOnce: number
   readonly #waiting: number
   #running = 0
+  #sweeper: NodeJS.Timeout | undefined
 
   constructor({ clock, atOnce = 32, waiting = 20_000, remembered = 20_000 }: ReviewCacheOptions) {
     this.#clock = clock
@@ -55,12 +56,22 @@ export class ReviewCache<T> {
       .then((answer) => {
         const end = until(answer)?.getTime()
         const latest = this.#clock().getTime() + reviewMillis
-        if (end !== undefined) this.#answers.set(key, answer, new Date(Math.min(end, latest)))
+        if (end !== undefined) this.#remember(key, answer, new Date(Math.min(end, latest)))
         return answer
       })
       .finally(() => this.#asking.delete(key))
     this.#asking.set(key, started)
     return started
+  }
+
+  /** After a burst, what it left behind is forgotten when it has expired, rather than when others need the place. */
+  #remember(key: string, answer: T, end: Date): void {
+    this.#answers.set(key, answer, end)
+    this.#sweeper ??= setTimeout(() => this.#sweep(), reviewMillis).unref()
+  }
+
+  #sweep(): void {
+    this.#sweeper = this.#answers.sweep() ? setTimeout(() => this.#sweep(), reviewMillis).unref() : undefined
   }
 
   async #inTurn<A>(question: () => Promise<A>): Promise<A> {

@@ -89,6 +89,22 @@ describe('a token for a workload', () => {
     })
   })
 
+  it('is counted by endpoint, outcome and reason', async () => {
+    const fixture = await issuingFixture()
+    const cluster = fixture.cluster()
+    await fixture.exchange(await cluster.token())
+    await refusal(fixture.exchange('no token'))
+    await refusal(fixture.exchange(await cluster.token({ account: 'thief' })))
+    fixture.failing.audit = new Error('disk full')
+    await refusal(fixture.exchange(await cluster.token()))
+    expect(fixture.counted).toEqual([
+      'cloud issued',
+      'cloud refused invalid_grant',
+      'cloud refused access_denied',
+      'cloud failed internal',
+    ])
+  })
+
   it('does not leave when it cannot be audited', async () => {
     const fixture = await issuingFixture()
     fixture.failing.audit = new Error('disk full')
@@ -338,6 +354,17 @@ describe('reviews', () => {
     }
     expect(codes).toEqual(['invalid_grant', 'invalid_grant', 'access_denied'])
   })
+
+  it('offline-ok takes a token for the API server from old sidecars, and none for anybody else', async () => {
+    const fixture = await issuingFixture({ endpoint: { offlineSeconds: 60, acceptApiServerAudience: true } })
+    const cluster = fixture.cluster()
+    await fixture.exchange(await cluster.token())
+    cluster.away = true
+    await fixture.exchange(await cluster.token())
+    await fixture.exchange(await cluster.token({ audiences: [cluster.issuer] }))
+    const error = await refusal(fixture.exchange(await cluster.token({ audiences: ['vault'] })))
+    expect(error.keyword).toBe('invalid_grant')
+  })
 })
 
 describe('several clusters', () => {
@@ -357,6 +384,32 @@ describe('several clusters', () => {
     fixture.cluster('east').away = true
     await fixture.exchange(await fixture.cluster('west').token())
     expect((await refusal(fixture.exchange(await fixture.cluster('east').token()))).status).toBe(503)
+  })
+
+  it('one that never answers holds up nobody of another', async () => {
+    const never = new Promise<void>(() => {})
+    const options = { clusters: ['east', 'west'], endpoint: { clusters: ['east', 'west'] } }
+    const slow = await issuingFixture(options)
+    slow.cluster('east').pause = never
+    for (let i = 0; i < 50; i++) slow.exchange(await slow.cluster('east').token()).catch(() => {})
+    await slow.exchange(await slow.cluster('west').token())
+
+    const keyless = await issuingFixture(options)
+    keyless.cluster('east').keysPause = never
+    for (let i = 0; i < 50; i++) keyless.exchange(await keyless.cluster('east').token()).catch(() => {})
+    const { token } = await keyless.exchange(await keyless.cluster('west').token())
+    expect(decodeJwt(token).sub).toBe('west:shop:cart')
+  })
+
+  it('the first one counts where two have the same key', async () => {
+    const options = { clusters: ['east', 'west'], endpoint: { clusters: ['east', 'west'] } }
+    const fixture = await issuingFixture(options)
+    Object.defineProperty(fixture.cluster('west'), 'publicKey', { get: () => fixture.cluster('east').publicKey })
+    for (let i = 0; i < 5; i++) {
+      expect(decodeJwt((await fixture.exchange(await fixture.cluster('east').token())).token).sub).toBe(
+        'east:shop:cart',
+      )
+    }
   })
 
   it('one that the endpoint does not name is not accepted', async () => {

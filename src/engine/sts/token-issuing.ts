@@ -1,6 +1,8 @@
 import { DecisionAudit } from '#engine/sts/decision-audit.ts'
 import { RateLimit } from '#engine/sts/rate-limit.ts'
+import { SharedAudit } from '#engine/sts/shared-audit.ts'
 import { type TokenContent, tokenContent, workloadSource } from '#engine/sts/token-content.ts'
+import { WaitingRoom } from '#engine/sts/waiting-room.ts'
 import { type Workload, workloadSubject } from '#engine/sts/workload.ts'
 import { type Claimant, WorkloadValidation } from '#engine/sts/workload-validation.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -44,7 +46,8 @@ export interface IssuingParts {
   readonly endpoints: ReadonlyMap<string, IssuingEndpoint>
   target(name: string): Target
   decide(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
-  count?(endpoint: string, outcome: ExchangeOutcome): void
+  /** `reason` is one of a few words; empty where a token was issued. */
+  count?(endpoint: string, outcome: ExchangeOutcome, reason: string): void
 }
 
 export interface IssuingEndpoint {
@@ -59,12 +62,17 @@ const refreshShare = 2 / 3
 export class TokenIssuing implements TokenService {
   readonly #parts: IssuingParts
   readonly #validation: WorkloadValidation
+  readonly #commits: SharedAudit
+  /** One for each endpoint: a cluster that does not answer holds up its own workloads only. */
+  readonly #rooms: ReadonlyMap<string, WaitingRoom>
   readonly #audit: DecisionAudit
 
   constructor(parts: IssuingParts) {
     this.#parts = parts
     this.#validation = new WorkloadValidation({ ...parts, lastAnswers: parts.state.lastAnswers })
-    this.#audit = new DecisionAudit(parts)
+    this.#commits = new SharedAudit(parts.audit)
+    this.#rooms = new Map(Array.from(parts.endpoints.keys(), (name) => [name, new WaitingRoom(parts)]))
+    this.#audit = new DecisionAudit({ ...parts, audit: this.#commits })
   }
 
   async documents(endpoint: string) {
@@ -82,18 +90,34 @@ export class TokenIssuing implements TokenService {
     return this.#content(this.#find(endpoint), workload, newId())
   }
 
+  /** No token is looked at before its turn. A call that gets no turn is counted, and not audited. */
   async exchange(call: TokenCall): Promise<IssuedToken> {
+    const room = this.#rooms.get(call.endpoint)
+    let turned = false
+    const turn = (): Promise<IssuedToken> => {
+      turned = true
+      return this.#commits.during(() => this.#exchange(call))
+    }
+    try {
+      return await (room === undefined ? turn() : room.through(turn))
+    } catch (error) {
+      if (!turned) this.#parts.count?.(call.endpoint, 'refused', 'busy')
+      throw error
+    }
+  }
+
+  async #exchange(call: TokenCall): Promise<IssuedToken> {
     const found = this.#find(call.endpoint)
     let who: Claimant | undefined
     try {
       const issued = await this.#issue(call, found, (claimant) => {
         who = claimant
       })
-      this.#parts.count?.(call.endpoint, 'issued')
+      this.#parts.count?.(call.endpoint, 'issued', '')
       return issued
     } catch (thrown) {
       const error = asGatewayError(thrown)
-      this.#parts.count?.(call.endpoint, error.isRefusal ? 'refused' : 'failed')
+      this.#parts.count?.(call.endpoint, error.isRefusal ? 'refused' : 'failed', reasonOf(error))
       await this.#audit.refused(call, who, error)
       throw error
     }
@@ -157,3 +181,5 @@ export class TokenIssuing implements TokenService {
     })
   }
 }
+
+const reasonOf = ({ keyword, code }: GatewayError): string => keyword ?? code.toLowerCase()

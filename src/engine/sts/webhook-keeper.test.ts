@@ -1,142 +1,198 @@
-import { X509Certificate } from 'node:crypto'
+import { createSecretKey, randomBytes, X509Certificate } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { type ClusterObjects, keepWebhook } from '#engine/sts/webhook-keeper.ts'
+import { keyOwners } from '#engine/keys/token-key-pair.ts'
+import { keepWebhookTls, tellApiServer, type WebhookObjects } from '#engine/sts/webhook-keeper.ts'
+import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { MemoryKeyStore } from '#testing/memory-key-store.ts'
 
 const day = 86_400_000
 const start = Date.parse('2026-11-15T08:00:00Z')
+const key = 'mutatingwebhookconfigurations/gatehouse-sts'
 
 /** Keeps objects as the API server does: by name, with a version that a writer must know. */
-class FakeObjects implements ClusterObjects {
-  readonly held = new Map<string, { version: number; object: JsonObject }>()
+class FakeObjects implements WebhookObjects {
+  readonly held = new Map<string, { version: number; object: Readonly<Record<string, unknown>> }>()
   writes = 0
 
   async get(resource: { readonly plural: string }, name: string) {
     const entry = this.held.get(`${resource.plural}/${name}`)
-    if (entry === undefined) return undefined
-    return { metadata: { resourceVersion: String(entry.version) }, content: entry.object }
+    return entry && stored(name, entry.version, entry.object)
   }
 
-  async create(resource: { readonly plural: string }, object: JsonObject): Promise<void> {
-    const key = `${resource.plural}/${this.#nameOf(object)}`
-    if (this.held.has(key)) throw new GatewayError('CONFLICT', 'it exists')
-    this.#put(key, 1, object)
+  async create(resource: { readonly plural: string }, object: Readonly<Record<string, unknown>>) {
+    const { name } = object['metadata'] as { name: string }
+    if (this.held.has(`${resource.plural}/${name}`)) throw new GatewayError('CONFLICT', 'it exists')
+    return this.#put(resource.plural, name, 1, object)
   }
 
-  async replace(resource: { readonly plural: string }, name: string, object: JsonObject): Promise<void> {
-    const key = `${resource.plural}/${name}`
+  async replace(resource: { readonly plural: string }, name: string, object: Readonly<Record<string, unknown>>) {
     const { resourceVersion } = object['metadata'] as { resourceVersion?: string }
-    const version = this.held.get(key)?.version ?? 0
+    const version = this.held.get(`${resource.plural}/${name}`)?.version ?? 0
     if (resourceVersion !== String(version)) throw new GatewayError('VERSION_MISMATCH', 'somebody else was faster')
-    this.#put(key, version + 1, object)
+    return this.#put(resource.plural, name, version + 1, object)
   }
 
-  #nameOf = (object: JsonObject): string => (object['metadata'] as { name: string }).name
-
-  #put(key: string, version: number, object: JsonObject): void {
+  #put(plural: string, name: string, version: number, object: Readonly<Record<string, unknown>>) {
     this.writes += 1
-    this.held.set(key, { version, object })
+    this.held.set(`${plural}/${name}`, { version, object })
+    return stored(name, version, object)
   }
 
   bundle(): string {
-    const entry = this.held.get('mutatingwebhookconfigurations/gatehouse-sts')?.object
-    const [webhook] = (entry?.['webhooks'] ?? []) as { clientConfig: { caBundle: string } }[]
+    const [webhook] = (this.held.get(key)?.object['webhooks'] ?? []) as { clientConfig: { caBundle: string } }[]
     return Buffer.from(webhook?.clientConfig.caBundle ?? '', 'base64').toString()
   }
 }
 
-const keep = (objects: FakeObjects, now: number) =>
-  keepWebhook({
-    objects,
-    clock: () => new Date(now),
-    namespace: 'gatehouse',
-    secretName: 'gatehouse-webhook-tls',
-    serverNames: ['gatehouse-webhook.gatehouse.svc'],
-    webhook: {
-      name: 'gatehouse-sts',
-      labels: ['aws-role'],
-      client: { service: { namespace: 'gatehouse', name: 'gatehouse-webhook', port: 443, path: '/sts/inject' } },
-      ownNamespace: 'gatehouse',
-    },
-  })
+const stored = (name: string, version: number, content: Readonly<Record<string, unknown>>) => ({
+  metadata: { name, uid: 'u', resourceVersion: String(version) },
+  content,
+})
+
+class Fixture {
+  readonly objects = new FakeObjects()
+  readonly store: MemoryKeyStore
+  now = start
+  readonly box: SecretBox
+
+  constructor() {
+    const secret = { id: 'k', key: createSecretKey(randomBytes(32)) }
+    this.box = new SecretBox(async () => [secret], keyOwners)
+    this.store = new MemoryKeyStore(() => new Date(this.now))
+  }
+
+  get options() {
+    const serverNames = ['gatehouse-webhook.gatehouse.svc']
+    return { store: this.store, box: this.box, clock: () => new Date(this.now), serverNames }
+  }
+
+  /** One look of one replica: what it serves afterwards. */
+  async keep(now: number, labels = ['aws-role']): Promise<string> {
+    this.now = now
+    const tls = await keepWebhookTls(this.options)
+    const client = {
+      service: { namespace: 'gatehouse', name: 'gatehouse-webhook', port: 443, path: '/sts/inject' },
+    }
+    const webhook = { name: 'gatehouse-sts', labels, client, ownNamespace: 'gatehouse' }
+    await tellApiServer(this.options, tls, webhook, this.objects)
+    return tls.server.certificate
+  }
+}
 
 const isTrusted = (certificate: string, bundle: string): boolean =>
   (bundle.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []).some((authority) =>
     new X509Certificate(certificate).verify(new X509Certificate(authority).publicKey),
   )
 
-test('what is served is signed by what the API server was told', async () => {
-  const objects = new FakeObjects()
-  const { certificate } = await keep(objects, start)
-  expect(isTrusted(certificate, objects.bundle())).toBe(true)
-  expect(objects.writes).toBe(2)
+test('what is served is signed by what the API server was told, and is sealed in the store', async () => {
+  const fixture = new Fixture()
+  const certificate = await fixture.keep(start)
+  expect(isTrusted(certificate, fixture.objects.bundle())).toBe(true)
+  expect(fixture.objects.writes).toBe(1)
+  const text = JSON.stringify(await fixture.store.get('sts.injector'))
+  expect(text).toContain('sealed')
+  expect(text).not.toMatch(/PRIVATE KEY|BEGIN|certificate/)
 })
 
 test('looking again writes nothing', async () => {
-  const objects = new FakeObjects()
-  const first = await keep(objects, start)
-  expect(await keep(objects, start + day)).toEqual(first)
-  expect(objects.writes).toBe(2)
+  const fixture = new Fixture()
+  const first = await fixture.keep(start)
+  const version = (await fixture.store.get('sts.injector'))?.version
+  expect(await fixture.keep(start + day)).toEqual(first)
+  expect(fixture.objects.writes).toBe(1)
+  expect((await fixture.store.get('sts.injector'))?.version).toBe(version)
 })
 
 test('many replicas that start at once serve the same certificate', async () => {
-  const objects = new FakeObjects()
-  const served = await Promise.all(Array.from({ length: 4 }, () => keep(objects, start)))
-  expect(new Set(served.map(({ certificate }) => certificate)).size).toBe(1)
-  expect(objects.writes).toBe(2)
+  const fixture = new Fixture()
+  const served = await Promise.all(Array.from({ length: 4 }, () => fixture.keep(start)))
+  expect(new Set(served).size).toBe(1)
+  expect(fixture.objects.writes).toBe(1)
 })
 
 test('replicas that renew at once agree', async () => {
-  const objects = new FakeObjects()
-  const { certificate } = await keep(objects, start)
-  const served = await Promise.all(Array.from({ length: 4 }, () => keep(objects, start + 80 * day)))
-  expect(new Set(served.map((one) => one.certificate)).size).toBe(1)
-  expect(served[0]?.certificate).not.toBe(certificate)
+  const fixture = new Fixture()
+  const former = await fixture.keep(start)
+  const served = await Promise.all(Array.from({ length: 4 }, () => fixture.keep(start + 80 * day)))
+  expect(new Set(served).size).toBe(1)
+  expect(served[0]).not.toBe(former)
 })
 
 test('over two years every certificate is trusted by the bundle of the day before', async () => {
-  const objects = new FakeObjects()
+  const fixture = new Fixture()
   const seen = new Set<string>()
-  await keep(objects, start)
+  await fixture.keep(start)
   for (let days = 1; days < 730; days += 1) {
-    const former = objects.bundle()
-    const { certificate } = await keep(objects, start + days * day)
+    const former = fixture.objects.bundle()
+    const certificate = await fixture.keep(start + days * day)
     seen.add(certificate)
     expect(isTrusted(certificate, former)).toBe(true)
-    expect(isTrusted(certificate, objects.bundle())).toBe(true)
+    expect(isTrusted(certificate, fixture.objects.bundle())).toBe(true)
   }
   expect(seen.size).toBeGreaterThan(10)
 }, 60_000)
 
+test('while the API server cannot be told, the old authority goes on signing', async () => {
+  const fixture = new Fixture()
+  await fixture.keep(start)
+  const known = fixture.objects.bundle()
+  for (let days = 1; days < 330; days += 1) {
+    fixture.now = start + days * day
+    const { server, authorities } = await keepWebhookTls(fixture.options)
+    expect(isTrusted(server.certificate, known)).toBe(true)
+    if (days > 300) expect(authorities).toHaveLength(2)
+  }
+}, 60_000)
+
 test('a configuration that somebody changed is put right, and defaults of the server are left', async () => {
-  const objects = new FakeObjects()
-  await keep(objects, start)
-  const key = 'mutatingwebhookconfigurations/gatehouse-sts'
-  const held = objects.held.get(key)
-  const [webhook] = (held?.object['webhooks'] ?? []) as JsonObject[]
-  objects.held.set(key, { version: 7, object: { webhooks: [{ ...webhook, added: 'by default' }] } })
-  await keep(objects, start)
-  expect(objects.held.get(key)?.version).toBe(7)
-  objects.held.set(key, { version: 8, object: { webhooks: [{ ...webhook, failurePolicy: 'Ignore' }] } })
-  await keep(objects, start)
-  expect(objects.held.get(key)?.object).toMatchObject({ webhooks: [{ failurePolicy: 'Fail' }] })
+  const fixture = new Fixture()
+  const { held } = fixture.objects
+  await fixture.keep(start)
+  const [webhook] = (held.get(key)?.object['webhooks'] ?? []) as JsonObject[]
+  held.set(key, { version: 7, object: { webhooks: [{ ...webhook, added: 'by default' }] } })
+  await fixture.keep(start)
+  expect(held.get(key)?.version).toBe(7)
+  held.set(key, { version: 8, object: { webhooks: [{ ...webhook, failurePolicy: 'Ignore' }] } })
+  await fixture.keep(start)
+  expect(held.get(key)?.object).toMatchObject({ webhooks: [{ failurePolicy: 'Fail' }] })
 })
 
-test.each(['', 'bm8=', Buffer.from('{"authorities":[],"server":{}}').toString('base64')])(
-  'a secret that says "%s" is made anew',
-  async (text) => {
-    const objects = new FakeObjects()
-    objects.held.set('secrets/gatehouse-webhook-tls', { version: 3, object: { data: { 'webhook-tls.json': text } } })
-    const { certificate } = await keep(objects, start)
-    expect(isTrusted(certificate, objects.bundle())).toBe(true)
-  },
-)
+test('labels and annotations of whoever made the object stay', async () => {
+  const fixture = new Fixture()
+  const metadata = {
+    name: 'gatehouse-sts',
+    labels: { 'app.kubernetes.io/managed-by': 'Helm' },
+    annotations: { 'meta.helm.sh/release-name': 'gatehouse' },
+    managedFields: [{}],
+  }
+  fixture.objects.held.set(key, { version: 3, object: { metadata } })
+  await fixture.keep(start)
+  const { managedFields, ...kept } = metadata
+  expect(fixture.objects.held.get(key)?.object['metadata']).toEqual({ ...kept, resourceVersion: '3' })
+  expect(fixture.objects.bundle()).toContain('BEGIN CERTIFICATE')
+})
+
+test('without an endpoint that injects, an object without webhooks is left alone', async () => {
+  const fixture = new Fixture()
+  fixture.objects.held.set(key, { version: 3, object: { metadata: { name: 'gatehouse-sts' } } })
+  await fixture.keep(start, [])
+  expect(fixture.objects.held.get(key)?.version).toBe(3)
+})
+
+test('what another secret key sealed is told, and not made anew', async () => {
+  const fixture = new Fixture()
+  await fixture.keep(start)
+  const box = new SecretBox(async () => [{ id: 'other', key: createSecretKey(randomBytes(32)) }], keyOwners)
+  await expect(keepWebhookTls({ ...fixture.options, box })).rejects.toThrow('need the key k')
+  expect((await fixture.store.get('sts.injector'))?.version).toBe(2)
+})
 
 test('a conflict that never ends is told', async () => {
-  const objects = new FakeObjects()
-  objects.create = async () => {
+  const fixture = new Fixture()
+  fixture.objects.create = async () => {
     throw new GatewayError('CONFLICT', 'always')
   }
-  await expect(keep(objects, start)).rejects.toMatchObject({ code: 'CONFLICT' })
+  await expect(fixture.keep(start)).rejects.toMatchObject({ code: 'CONFLICT' })
 })

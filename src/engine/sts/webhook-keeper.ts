@@ -1,92 +1,86 @@
+import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
-import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { type WebhookOptions, webhookConfiguration } from '#protocols/admission/webhook-configuration.ts'
 import {
   authoritiesOf,
+  type KeptAuthority,
   type KeptCertificate,
   renewWebhookTls,
+  toldOf,
   type WebhookTls,
 } from '#protocols/admission/webhook-tls.ts'
-
-interface ResourceAddress {
-  readonly group: string
-  readonly version: string
-  readonly plural: string
-  readonly namespace?: string
-}
-
-interface ClusterObject {
-  readonly metadata: { readonly resourceVersion: string }
-  readonly content: Readonly<Record<string, unknown>>
-}
-
-/** Objects of the cluster that asks the webhook. Writing throws CONFLICT or VERSION_MISMATCH when somebody else was faster. */
-export interface ClusterObjects {
-  get(resource: ResourceAddress, name: string): Promise<ClusterObject | undefined>
-  create(resource: ResourceAddress, object: JsonObject): Promise<unknown>
-  replace(resource: ResourceAddress, name: string, object: JsonObject): Promise<unknown>
-}
+import type { ClusterObject, ClusterObjects } from '#sdk/kubernetes-cluster.ts'
+import { webhookKeys } from '#sdk/sts-webhook.ts'
+import type { KeyStore } from '#storage/key-store.ts'
 
 export interface WebhookKeeperOptions {
-  readonly objects: ClusterObjects
-  readonly clock: Clock
-  /** Of Gatehouse itself. */
-  readonly namespace: string
   /** Holds the authorities and the certificate, for all replicas. */
-  readonly secretName: string
+  readonly store: Pick<KeyStore, 'get' | 'swap'>
+  readonly box: SecretBox
+  readonly clock: Clock
   /** The names under which the API server calls the webhook. */
   readonly serverNames: readonly string[]
-  readonly webhook: Omit<WebhookOptions, 'certificates'>
 }
+
+/** Objects of the cluster that asks the webhook. */
+export type WebhookObjects = Pick<ClusterObjects, 'get' | 'create' | 'replace'>
 
 const attempts = 5
 /** Somebody else made or changed the object first. */
 const lost: ReadonlySet<ErrorCode> = new Set(['CONFLICT', 'VERSION_MISMATCH'])
-const secretKey = 'webhook-tls.json'
+const owner = JSON.stringify([webhookKeys, 'tls'])
+const configurations = { group: 'admissionregistration.k8s.io', version: 'v1', plural: 'mutatingwebhookconfigurations' }
 
 /**
- * Looks once at the webhook's TLS and configuration, renews and writes what is due, and gives what the listener is to
- * serve. Any number of replicas may do so at once: the first write wins, and the others read it.
+ * The webhook's TLS in the store, made and renewed where that is due. Any number of replicas may do so at once: the first
+ * write wins, and the others read it.
  */
-export async function keepWebhook(options: WebhookKeeperOptions): Promise<KeptCertificate> {
-  const tls = await untilWritten(() => keepTls(options))
-  await untilWritten(() => keepConfiguration(options, authoritiesOf(tls)))
-  return tls.server
+export function keepWebhookTls(options: WebhookKeeperOptions): Promise<WebhookTls> {
+  const { serverNames, clock } = options
+  return changeTls(options, (present) => renewWebhookTls(present, serverNames, clock()))
 }
 
-async function keepTls({
-  objects,
-  clock,
-  namespace,
-  secretName,
-  serverNames,
-}: WebhookKeeperOptions): Promise<WebhookTls> {
-  const resource = { group: '', version: 'v1', plural: 'secrets', namespace }
-  const stored = await objects.get(resource, secretName)
-  const present = stored === undefined ? undefined : readSecret(stored.content)
-  const tls = renewWebhookTls(present, serverNames, clock())
-  if (tls === present) return tls
-  const secret = {
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: metadataOf(secretName, stored, { namespace }),
-    type: 'Opaque',
-    data: { [secretKey]: Buffer.from(JSON.stringify(tls)).toString('base64') },
+/** Writes what the API server is to know into its webhook configuration, and notes that it knows the authorities. */
+export async function tellApiServer(
+  options: WebhookKeeperOptions,
+  tls: WebhookTls,
+  webhook: Omit<WebhookOptions, 'certificates'>,
+  objects: WebhookObjects,
+): Promise<void> {
+  const wanted = webhookConfiguration({ ...webhook, certificates: authoritiesOf(tls) })
+  await untilWritten(() => keepConfiguration(webhook.name, wanted, objects))
+  if (toldOf(tls, options.clock()) === tls) return
+  const told = new Set(tls.authorities.map(({ certificate }) => certificate))
+  await changeTls(options, (present) => {
+    if (present === undefined || !present.authorities.every(({ certificate }) => told.has(certificate))) return present
+    return toldOf(present, options.clock())
+  })
+}
+
+async function changeTls<T extends WebhookTls | undefined>(
+  { store, box }: WebhookKeeperOptions,
+  change: (present: WebhookTls | undefined) => T,
+): Promise<T> {
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    const stored = await store.get(webhookKeys)
+    const present = stored === undefined ? undefined : await readTls(stored.ring, box)
+    const tls = change(present)
+    if (tls === undefined || tls === present) return tls
+    const sealed = await box.seal(toJson(tls), owner)
+    if (await store.swap(webhookKeys, stored?.version ?? 0, { sealed })) return tls
   }
-  if (stored === undefined) await objects.create(resource, secret)
-  else await objects.replace(resource, secretName, secret)
-  return tls
+  throw new GatewayError('CONFLICT', 'the certificates of the webhook are being changed by others')
 }
 
-async function keepConfiguration({ objects, webhook }: WebhookKeeperOptions, certificates: string): Promise<void> {
-  const resource = { group: 'admissionregistration.k8s.io', version: 'v1', plural: 'mutatingwebhookconfigurations' }
-  const wanted = webhookConfiguration({ ...webhook, certificates })
-  const stored = await objects.get(resource, webhook.name)
+/** Of what is there already, everything but the webhooks stays: it may belong to whoever made the object. */
+async function keepConfiguration(name: string, wanted: JsonObject, objects: WebhookObjects): Promise<void> {
+  const stored = await objects.get(configurations, name)
   if (stored === undefined) {
-    await objects.create(resource, wanted)
-  } else if (!isWithin(wanted['webhooks'], stored.content['webhooks'])) {
-    await objects.replace(resource, webhook.name, { ...wanted, metadata: metadataOf(webhook.name, stored, {}) })
+    await objects.create(configurations, wanted)
+  } else if (!isWithin(wanted['webhooks'], stored.content['webhooks'] ?? [])) {
+    await objects.replace(configurations, name, { ...wanted, metadata: metadataOf(name, stored) })
   }
 }
 
@@ -94,7 +88,7 @@ async function keepConfiguration({ objects, webhook }: WebhookKeeperOptions, cer
 function isWithin(wanted: unknown, present: unknown): boolean {
   if (Array.isArray(wanted)) {
     const list: readonly unknown[] = wanted
-    if (!Array.isArray(present)) return list.length === 0
+    if (!Array.isArray(present)) return false
     const found: readonly unknown[] = present
     return list.length === found.length && list.every((value, position) => isWithin(value, found[position]))
   }
@@ -104,32 +98,35 @@ function isWithin(wanted: unknown, present: unknown): boolean {
   return wanted === present
 }
 
-const metadataOf = (name: string, stored: ClusterObject | undefined, place: JsonObject): JsonObject => ({
-  ...place,
-  name,
-  labels: { 'app.kubernetes.io/managed-by': 'gatehouse' },
-  ...(stored === undefined ? {} : { resourceVersion: stored.metadata.resourceVersion }),
-})
-
-/** What cannot be read is made anew, as if it were not there. */
-function readSecret(content: Readonly<Record<string, unknown>>): WebhookTls | undefined {
-  const { data } = content
-  const text = isJsonObject(data) ? data[secretKey] : undefined
-  if (typeof text !== 'string') return undefined
-  try {
-    const read: unknown = JSON.parse(Buffer.from(text, 'base64').toString())
-    if (!isJsonObject(read)) return undefined
-    const { authorities, server } = read
-    const list: readonly unknown[] = Array.isArray(authorities) ? authorities : []
-    if (!isKept(server) || list.length === 0 || !list.every(isKept)) return undefined
-    return { authorities: list, server }
-  } catch {
-    return undefined
-  }
+function metadataOf(name: string, { metadata, content }: ClusterObject): Readonly<Record<string, unknown>> {
+  const { labels, annotations, ownerReferences, finalizers } = isJsonObject(content['metadata'])
+    ? content['metadata']
+    : ({} as JsonObject)
+  const kept = Object.entries({ labels, annotations, ownerReferences, finalizers }).filter(([, v]) => v !== undefined)
+  return { ...Object.fromEntries(kept), name, resourceVersion: metadata.resourceVersion }
 }
 
-const isKept = (value: unknown): value is KeptCertificate =>
+/** What does not open is not made anew: another replica may hold the key that opens it. */
+async function readTls({ sealed }: JsonObject, box: SecretBox): Promise<WebhookTls> {
+  if (typeof sealed !== 'string') throw damaged()
+  const { authorities, server } = await box.open(sealed, owner)
+  const list: readonly JsonValue[] = Array.isArray(authorities) ? authorities : []
+  if (!isKept(server) || list.length === 0 || !list.every(isAuthority)) throw damaged()
+  return { authorities: list, server }
+}
+
+const damaged = (): GatewayError => new GatewayError('INTERNAL', 'the stored certificates of the webhook are damaged')
+
+const toJson = ({ authorities, server }: WebhookTls): JsonObject => ({
+  authorities: authorities.map(({ told, ...kept }) => (told === undefined ? { ...kept } : { ...kept, told })),
+  server: { ...server },
+})
+
+const isKept = (value: unknown): value is JsonObject & KeptCertificate =>
   isJsonObject(value) && typeof value['certificate'] === 'string' && typeof value['privateKey'] === 'string'
+
+const isAuthority = (value: unknown): value is JsonObject & KeptAuthority =>
+  isKept(value) && (value['told'] === undefined || typeof value['told'] === 'number')
 
 async function untilWritten<T>(attempt: () => Promise<T>): Promise<T> {
   for (let left = attempts - 1; ; left -= 1) {

@@ -36,9 +36,23 @@ interface Verified {
   readonly token: VerifiedAccountToken
 }
 
+type RefusedToken = Extract<AccountTokenVerdict, { kind: 'refused' }>
+
+/** Not this cluster's, so another may know it. */
+class Foreign extends Error {
+  readonly verdict: RefusedToken
+
+  constructor(verdict: RefusedToken) {
+    super(verdict.reason)
+    this.verdict = verdict
+  }
+}
+
 /** What is known of a token before the API server is asked. */
 export type Claimant = Pick<Workload, 'cluster' | 'username' | 'podUid'>
 
+/** Keys that are at hand are found in less; the keys of a cluster that is away may take seconds not to come. */
+const patienceMillis = 250
 const compactJwt = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/
 const extraNames = ['credential-id', 'node-name', 'node-uid', 'pod-name', 'pod-uid'] as const
 
@@ -48,15 +62,16 @@ const extraNames = ['credential-id', 'node-name', 'node-uid', 'pod-name', 'pod-u
  */
 export class WorkloadValidation {
   readonly #parts: ValidationParts
-  readonly #verdicts: ReviewCache<Verified | Extract<AccountTokenVerdict, { kind: 'refused' }>>
-  readonly #reviews: ReviewCache<TokenReview>
+  readonly #verdicts: ReviewCache<Verified | RefusedToken>
+  /** By cluster: one that does not answer keeps no place that another needs. */
+  readonly #reviews = new Map<string, ReviewCache<TokenReview>>()
   /** A review is of one token and one cluster, and so is what follows from it. */
   readonly #workloads = new WeakMap<TokenReview, Workload>()
 
   constructor(parts: ValidationParts) {
     this.#parts = parts
-    this.#verdicts = new ReviewCache({ clock: parts.clock })
-    this.#reviews = new ReviewCache({ clock: parts.clock })
+    // Nobody is asked for each: clusters give their keys now and then.
+    this.#verdicts = new ReviewCache({ clock: parts.clock, atOnce: Number.POSITIVE_INFINITY })
   }
 
   /**
@@ -75,7 +90,10 @@ export class WorkloadValidation {
       throw refusal('the subject token is not bound to a pod')
     }
     const review = await this.#review(token, hash, cluster, audiences, claims, policy)
-    if (review === 'away') return workloadOf(cluster, claims, offlineAttributes(claims), true)
+    if (review === 'away') {
+      requireConfirmed(claims, audiences)
+      return workloadOf(cluster, claims, offlineAttributes(claims), true)
+    }
     const known = this.#workloads.get(review)
     if (known !== undefined) return known
     const workload = workloadOf(cluster, claims, reviewedAttributes(review, audiences, claims), false)
@@ -94,25 +112,49 @@ export class WorkloadValidation {
     return verdict
   }
 
-  /** Clusters may share the name of their issuer, as many do, so the signature tells whose token it is. */
-  async #firstToVerify(token: string, clusters: readonly string[]) {
-    let away: unknown
-    let last: Extract<AccountTokenVerdict, { kind: 'refused' }> | undefined
+  /**
+   * Clusters may share the name of their issuer, as many do, so the signature tells whose token it is. They are asked in
+   * their order, and one that takes long to say nothing does not keep the next one waiting.
+   */
+  async #firstToVerify(token: string, clusters: readonly string[]): Promise<Verified | RefusedToken> {
+    const asked: Promise<Verified | RefusedToken>[] = []
     for (const cluster of clusters) {
-      const target = this.#parts.target(cluster)
-      if (!verifiesAccountTokens(target)) throw new GatewayError('INTERNAL', `target "${cluster}" verifies no tokens`)
-      try {
-        const verdict = await target.verifyAccountToken(token)
-        if (verdict.kind === 'verified') return { cluster, token: verdict.token }
-        last = verdict
-        if (!verdict.foreign) return verdict
-      } catch (error) {
-        if (!isUnreachable(error)) throw error
-        away = error
-      }
+      const verdict = this.#decisive(token, cluster)
+      asked.push(verdict)
+      const early = asked.length < clusters.length ? await soonOf(verdict, Promise.any(asked)) : undefined
+      if (early !== undefined) return early
     }
-    if (away !== undefined) throw away
-    return last ?? { kind: 'refused', foreign: true, reason: 'the endpoint has no cluster' }
+    try {
+      return await Promise.any(asked)
+    } catch (thrown) {
+      const reasons: unknown[] = thrown instanceof AggregateError ? thrown.errors : [thrown]
+      const trouble = reasons.find((reason) => !(reason instanceof Foreign))
+      if (trouble !== undefined) throw trouble
+      const [first] = reasons
+      return first instanceof Foreign
+        ? first.verdict
+        : { kind: 'refused', foreign: true, reason: 'there is no cluster' }
+    }
+  }
+
+  /** Rejects with Foreign where another cluster may know more. */
+  async #decisive(token: string, cluster: string): Promise<Verified | RefusedToken> {
+    const verdict = await this.#verdictOf(token, cluster)
+    if ('cluster' in verdict || !verdict.foreign) return verdict
+    throw new Foreign(verdict)
+  }
+
+  async #verdictOf(token: string, cluster: string): Promise<Verified | RefusedToken> {
+    const target = this.#parts.target(cluster)
+    if (!verifiesAccountTokens(target)) throw new GatewayError('INTERNAL', `target "${cluster}" verifies no tokens`)
+    const verdict = await target.verifyAccountToken(token)
+    return verdict.kind === 'verified' ? { cluster, token: verdict.token } : verdict
+  }
+
+  #reviewsOf(cluster: string): ReviewCache<TokenReview> {
+    const known = this.#reviews.get(cluster) ?? new ReviewCache<TokenReview>({ clock: this.#parts.clock })
+    this.#reviews.set(cluster, known)
+    return known
   }
 
   async #review(
@@ -132,7 +174,7 @@ export class WorkloadValidation {
       return review
     }
     try {
-      return await this.#reviews.ask(JSON.stringify([hash, cluster, audiences]), question, (review) =>
+      return await this.#reviewsOf(cluster).ask(JSON.stringify([hash, cluster, audiences]), question, (review) =>
         review.authenticated && review.error === undefined ? claims.expires : undefined,
       )
     } catch (error) {
@@ -142,6 +184,17 @@ export class WorkloadValidation {
       log.warn('an API server is away; its tokens are accepted by their signature', { cluster, err: error })
       return 'away'
     }
+  }
+}
+
+/** The first that is there soon; undefined when none is, or the first one to settle says nothing. */
+async function soonOf<T>(...promises: readonly Promise<T>[]): Promise<T | undefined> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>()
+  const timer = setTimeout(resolve, patienceMillis, undefined)
+  try {
+    return await Promise.race([...promises.map((promise) => promise.catch(() => undefined)), late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 
@@ -177,6 +230,12 @@ function askedAudiences(claims: VerifiedAccountToken, policy: Policy): readonly 
     )
   }
   return [policy.incomingAudience]
+}
+
+/** While nobody can be asked what the API server's own audiences are, its issuer is the only one: it is so by default. */
+function requireConfirmed(claims: VerifiedAccountToken, asked: readonly string[]): void {
+  if (asked.length > 0 || claims.audiences.includes(claims.issuer)) return
+  throw refusal('the subject token is for another audience', 'The subject token is for another audience.')
 }
 
 /** The signature and the API server must speak of the same pod of the same account. */

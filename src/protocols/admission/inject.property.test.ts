@@ -7,6 +7,7 @@ import { diffToPatch } from '#protocols/admission/json-patch.ts'
 import { type Pod, podSchema } from '#protocols/admission/pod.ts'
 import { escapeVariables } from '#protocols/admission/variable-escape.ts'
 import { awsEndpoint, claudeEndpoint, injectorSettings } from '#testing/injector-fixture.ts'
+import { isKept } from '#testing/is-kept.ts'
 
 const endpoints = [awsEndpoint, claudeEndpoint]
 const ordinaryName = fc.constantFrom('a', 'b', 'c', 'd', 'istio-proxy', 'data')
@@ -96,29 +97,6 @@ const settingsArbitrary: fc.Arbitrary<InjectorSettings> = fc
     imagePullSecrets: fc.constantFrom([], ['registry']),
   })
   .map((some) => ({ ...injectorSettings, ...some }))
-
-/** Everything of `before` is in `after`, in its order; `after` may have more. */
-function isKept(before: unknown, after: unknown): boolean {
-  if (Array.isArray(before)) {
-    if (!Array.isArray(after)) return false
-    let position = 0
-    return before.every((member: unknown) => {
-      while (position < after.length && !isKept(member, after[position])) position += 1
-      position += 1
-      return position <= after.length
-    })
-  }
-  if (typeof before === 'object' && before !== null) {
-    if (typeof after !== 'object' || after === null) return false
-    const members = new Map<string, unknown>(Object.entries(after))
-    return Object.entries(before).every(
-      ([key, value]) => members.has(key) && (isKept(value, members.get(key)) || isEmptyList(value)),
-    )
-  }
-  return before === after
-}
-/** Go's null for a list that is empty. */
-const isEmptyList = (value: unknown): boolean => value === null
 
 const names = (list: readonly { readonly name?: unknown }[] | null | undefined): unknown[] =>
   (list ?? []).map((one) => one.name)

@@ -388,3 +388,43 @@ describe('A6: pod security level restricted', () => {
     expect(restrictedRules.find(({ name }) => name === 'capabilities')?.offenders(pod)).toEqual(['app'])
   })
 })
+
+describe('hostile pods', () => {
+  test.each([
+    [{ 'memory-request': '64Mi' }, { requests: { memory: '64Mi' }, limits: { memory: '64Mi' } }],
+    [{ 'memory-limit': '4Mi' }, { requests: { memory: '8Mi' }, limits: { memory: '8Mi' } }],
+    [{ 'memory-request': '10000k' }, { requests: { memory: '10000k' }, limits: { memory: '32Mi' } }],
+    [{ 'cpu-request': '1' }, { requests: { cpu: '1' }, limits: { cpu: '1' } }],
+    [{ 'cpu-request': '0.1' }, { requests: { cpu: '0.1' }, limits: { cpu: '200m' } }],
+  ])('no limit is below its request, which the API server would refuse: %j', (amounts, expected) => {
+    const annotations = Object.fromEntries(Object.entries(amounts).map(([k, v]) => [`tremolo.io/sidecar-${k}`, v]))
+    expect(sidecar(run(podOf({ annotations })).pod)['resources']).toMatchObject(expected)
+  })
+
+  test('a mount path of nothing but slashes takes no time', () => {
+    const mountPath = `${'/'.repeat(60_000)}x`
+    const began = performance.now()
+    run(podOf({ spec: { containers: [{ name: 'app', volumeMounts: [{ name: 'v', mountPath }] }] } }))
+    expect(performance.now() - began).toBeLessThan(1000)
+  })
+
+  test('every name of a long list of containers counts', () => {
+    const names = Array.from({ length: 100 }, (_, i) => `c${i}`)
+    const { pod } = run(
+      podOf({
+        annotations: { 'tremolo.io/skip-containers': names.slice(0, 99).join(',') },
+        spec: { containers: names.map((name) => ({ name })) },
+      }),
+    )
+    const given = (pod.spec.containers ?? []).filter(({ env }) => env !== undefined).map(({ name }) => name)
+    expect(given).toEqual(['c99'])
+  })
+
+  test('a pod of more containers than any node runs gets nothing, and is told so', () => {
+    const containers = Array.from({ length: 1001 }, (_, i) => ({ name: `c${i}` }))
+    const given = podOf({ spec: { containers } })
+    const { pod, faults, endpoints: got } = run(given)
+    expect([pod, got]).toEqual([given, []])
+    expect(faults).toEqual(['pods of more than 1000 containers get no tokens'])
+  })
+})

@@ -5,6 +5,9 @@ import { type PodWishes, readWishes } from '#protocols/admission/pod-wishes.ts'
 import { identityVolumeOf, sidecarContainer, tokenVolumeOf } from '#protocols/admission/sidecar-container.ts'
 import { giveTokens } from '#protocols/admission/token-access.ts'
 
+/** The patch has a line for each, and no node runs so many. */
+const mostContainers = 1000
+
 export interface Injection {
   readonly pod: Pod
   /** The endpoints whose tokens the pod gets. */
@@ -45,6 +48,7 @@ export function inject(given: Pod, endpoints: readonly InjectedEndpoint[], setti
 
 /** Why nothing can be injected at all. */
 function obstacleOf(pod: Pod): string | undefined {
+  if (containersOf(pod).length > mostContainers) return `pods of more than ${mostContainers} containers get no tokens`
   if (pod.spec.os?.name === 'windows' || pod.spec.nodeSelector?.['kubernetes.io/os'] === 'windows') {
     return 'pods on Windows get no tokens'
   }
@@ -94,13 +98,14 @@ function addPullSecrets(pod: Pod, { imagePullSecrets }: InjectorSettings): void 
 
 function receivers(pod: Pod, wishes: PodWishes, settings: InjectorSettings, warnings: string[]): Container[] {
   const candidates = containersOf(pod).filter(({ name }) => name !== sidecarName)
+  const present = new Set(candidates.map(({ name }) => name))
   for (const named of new Set([...wishes.skip, ...(wishes.include ?? [])])) {
-    if (candidates.some(({ name }) => name === named)) continue
+    if (present.has(named)) continue
     warnings.push(`the pod has no container "${named}", which an annotation names`)
   }
   return candidates.filter(({ name }) => {
-    if (wishes.skip.includes(name)) return false
-    return wishes.include?.includes(name) ?? !settings.skipContainers.includes(name)
+    if (wishes.skip.has(name)) return false
+    return wishes.include?.has(name) ?? !settings.skipContainers.includes(name)
   })
 }
 

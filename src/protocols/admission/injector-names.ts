@@ -1,8 +1,5 @@
 import { createHash } from 'node:crypto'
 
-/** Labels and annotations of pods that concern the injector begin so. */
-export const annotationDomain = 'tremolo.io/'
-
 export const sidecarName = 'sts-creds-sidecar'
 /** The name under which a pod may bring a volume of its own (`create-volume: "false"`). */
 export const tokenVolume = 'sts-tokens'
@@ -25,9 +22,6 @@ export const targetsVariable = 'STS_TARGETS'
 export const tokenFileOf = (endpoint: string): string => `${tokenFolder}/${folderName(endpoint)}/token`
 
 export const credentialName = (audience: string): string => `token-${shortHash(audience)}`
-
-/** The label and the annotation of an endpoint; one that has a domain already is taken as it is. */
-export const labelName = (label: string): string => (label.includes('/') ? label : `${annotationDomain}${label}`)
 
 const maxFolderName = 63
 

@@ -49,5 +49,26 @@ export interface SidecarResources {
   readonly memoryLimit: string
 }
 
+const quantity = /^(\d{1,9}(?:\.\d{1,3})?)(m|k|Ki|M|Mi|G|Gi)?$/
+const units: Readonly<Record<string, number>> = {
+  m: 1e-3,
+  k: 1e3,
+  Ki: 2 ** 10,
+  M: 1e6,
+  Mi: 2 ** 20,
+  G: 1e9,
+  Gi: 2 ** 30,
+}
+
 /** What Kubernetes takes for an amount of CPU or memory, short of exponents. */
-export const isQuantity = (text: string): boolean => /^\d{1,9}(?:\.\d{1,3})?(?:m|k|Ki|M|Mi|G|Gi)?$/.test(text)
+export const isQuantity = (text: string): boolean => quantity.test(text)
+
+/** The greater one of two amounts, in its own words; the first when they are equal. */
+export function greaterQuantity(a: string, b: string): string {
+  return amountOf(b) > amountOf(a) ? b : a
+}
+
+function amountOf(text: string): number {
+  const [, digits = '0', unit = ''] = quantity.exec(text) ?? []
+  return Number(digits) * (units[unit] ?? 1)
+}

@@ -1,4 +1,4 @@
-import { annotationDomain, labelName } from '#protocols/admission/injector-names.ts'
+import { annotationDomain, labelName } from '#kernel/pod-label.ts'
 import { type InjectedEndpoint, isQuantity, type SidecarResources } from '#protocols/admission/injector-settings.ts'
 import type { Pod } from '#protocols/admission/pod.ts'
 
@@ -15,9 +15,9 @@ export interface PodWishes {
   readonly user: number | undefined
   readonly group: number | undefined
   readonly createVolume: boolean
-  readonly skip: readonly string[]
+  readonly skip: ReadonlySet<string>
   /** Only these containers get tokens; all when undefined. */
-  readonly include: readonly string[] | undefined
+  readonly include: ReadonlySet<string> | undefined
   readonly resources: Partial<SidecarResources>
   /** What was asked and cannot be done. */
   readonly faults: readonly string[]
@@ -25,7 +25,6 @@ export interface PodWishes {
 
 const off = new Set(['false', 'disabled'])
 const maxValue = 2048
-const maxNames = 64
 
 const resourceAnnotations: Readonly<Record<keyof SidecarResources, string>> = {
   cpuRequest: 'sidecar-cpu-request',
@@ -39,7 +38,7 @@ const noWishes: PodWishes = {
   user: undefined,
   group: undefined,
   createVolume: true,
-  skip: [],
+  skip: new Set(),
   include: undefined,
   resources: {},
   faults: [],
@@ -82,12 +81,12 @@ export function readWishes(pod: Pod, endpoints: readonly InjectedEndpoint[]): Po
     if (text !== 'true' && text !== 'false') fault(name, 'must be "true" or "false"')
     return text !== 'false'
   }
-  const names = (name: string): readonly string[] | undefined => {
+  const names = (name: string): ReadonlySet<string> | undefined => {
     const listed = annotation(name)
-      ?.split(/[,;]/, maxNames)
+      ?.split(/[,;]/)
       .map((text) => text.trim())
       .filter((text) => text !== '')
-    return listed === undefined || listed.length === 0 ? undefined : listed
+    return listed === undefined || listed.length === 0 ? undefined : new Set(listed)
   }
   if (!flag('non-root')) fault('non-root', 'cannot be "false": the sidecar never runs as root')
   return {
@@ -95,7 +94,7 @@ export function readWishes(pod: Pod, endpoints: readonly InjectedEndpoint[]): Po
     user: id('user'),
     group: id('group'),
     createVolume: flag('create-volume'),
-    skip: names('skip-containers') ?? [],
+    skip: names('skip-containers') ?? new Set(),
     include: names('include-containers'),
     resources: Object.fromEntries(
       Object.entries(resourceAnnotations).flatMap(([key, name]) => {

@@ -10,7 +10,7 @@ import {
   tokenVolume,
   trustFile,
 } from '#protocols/admission/injector-names.ts'
-import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
+import { greaterQuantity, type InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import type { Container, Pod, Volume } from '#protocols/admission/pod.ts'
 import type { PodWishes } from '#protocols/admission/pod-wishes.ts'
 import { escapeVariables } from '#protocols/admission/variable-escape.ts'
@@ -40,7 +40,10 @@ export function sidecarContainer(pod: Pod, wishes: PodWishes, settings: Injector
     env: Object.entries(variables).map(([name, value]) => ({ name, value: escapeVariables(value) })),
     resources: {
       requests: { cpu: resources.cpuRequest, memory: resources.memoryRequest },
-      limits: { cpu: resources.cpuLimit, memory: resources.memoryLimit },
+      limits: {
+        cpu: greaterQuantity(resources.cpuLimit, resources.cpuRequest),
+        memory: greaterQuantity(resources.memoryLimit, resources.memoryRequest),
+      },
     },
     securityContext: {
       allowPrivilegeEscalation: false,

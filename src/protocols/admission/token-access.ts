@@ -40,4 +40,9 @@ function setVariables(container: Container, { endpoint, value }: WantedEndpoint,
 const isSame = (variable: EnvironmentVariable, wish: { readonly value: string }): boolean =>
   variable.value === wish.value && !Object.hasOwn(variable, 'valueFrom')
 
-const withoutSlash = (path: string): string => path.replace(/\/+$/, '')
+/** Counted from the end: a pattern would look from every slash on. */
+function withoutSlash(path: string): string {
+  let end = path.length
+  while (path[end - 1] === '/') end -= 1
+  return path.slice(0, end)
+}

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { isLabelName, webhookConfiguration } from '#protocols/admission/webhook-configuration.ts'
+import { isLabelName } from '#kernel/pod-label.ts'
+import { webhookConfiguration } from '#protocols/admission/webhook-configuration.ts'
 
 const service = { namespace: 'gatehouse', name: 'gatehouse-webhook', port: 443, path: '/sts/inject' }
 const options = { name: 'gatehouse-sts', client: { service }, certificates: 'PEM', ownNamespace: 'gatehouse' }

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { labelName } from '#protocols/admission/injector-names.ts'
+import { isLabelName, labelName } from '#kernel/pod-label.ts'
 
 export interface WebhookOptions {
   /** Of the MutatingWebhookConfiguration. */
@@ -18,16 +18,12 @@ export interface WebhookOptions {
     | { readonly url: string }
   /** PEM of all authorities that may have signed the webhook's certificate. */
   readonly certificates: string
-  /** Never injected: Gatehouse itself lives there, and would wait for itself. */
-  readonly ownNamespace: string
+  /** Never injected: Gatehouse itself lives there, and would wait for itself. Undefined where it lives elsewhere. */
+  readonly ownNamespace: string | undefined
 }
 
-const labelForm = /^(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
 const off = ['false', 'disabled']
 const timeoutSeconds = 5
-
-/** True for what Kubernetes takes as the name of a label. */
-export const isLabelName = (name: string): boolean => labelForm.test(name)
 
 /**
  * One webhook for all endpoints. Pods that carry none of the labels are admitted without asking, so that only they depend
@@ -64,7 +60,7 @@ export function webhookConfiguration(options: WebhookOptions): JsonObject {
                   {
                     key: 'kubernetes.io/metadata.name',
                     operator: 'NotIn',
-                    values: [...new Set(['kube-system', options.ownNamespace])],
+                    values: [...new Set(['kube-system', options.ownNamespace ?? 'kube-system'])],
                   },
                 ],
               },

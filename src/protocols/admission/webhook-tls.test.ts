@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { connect, createServer } from 'node:tls'
 import { expect, test } from 'vitest'
-import { authoritiesOf, renewWebhookTls, type WebhookTls } from '#protocols/admission/webhook-tls.ts'
+import { authoritiesOf, renewWebhookTls, toldOf, type WebhookTls } from '#protocols/admission/webhook-tls.ts'
 
 const names = ['gatehouse-webhook.gatehouse.svc', 'gatehouse-webhook.gatehouse.svc.cluster.local', '127.0.0.1']
 const day = 86_400_000
@@ -70,7 +70,7 @@ test('other names make another certificate of the same authority', () => {
 })
 
 test('B1: over three years, looked at every day, what is served is valid and was told beforehand', () => {
-  let tls = renewWebhookTls(undefined, names, start)
+  let tls = toldOf(renewWebhookTls(undefined, names, start), start)
   let authorities = 1
   let servers = 1
   for (let days = 1; days < 3 * 365; days += 1) {
@@ -89,11 +89,25 @@ test('B1: over three years, looked at every day, what is served is valid and was
     for (const { certificate } of next.authorities) {
       expect(Date.parse(new X509Certificate(certificate).validTo)).toBeGreaterThan(now.getTime())
     }
-    tls = next
+    tls = toldOf(next, now)
   }
   expect(authorities).toBeGreaterThan(3)
   expect(servers).toBeGreaterThan(15)
 }, 60_000)
+
+test('an authority that the API server was not told of signs nothing while another can', () => {
+  let tls = toldOf(renewWebhookTls(undefined, names, start), start)
+  const [first] = tls.authorities
+  for (let days = 1; days < 365; days += 1) {
+    tls = renewWebhookTls(tls, names, after(days))
+    const signer = new X509Certificate(first?.certificate ?? '')
+    expect(new X509Certificate(tls.server.certificate).verify(signer.publicKey)).toBe(true)
+  }
+  expect(tls.authorities).toHaveLength(2)
+  const told = toldOf(tls, after(364))
+  expect(toldOf(told, after(364))).toBe(told)
+  expect(told.authorities.map((authority) => authority.told)).toEqual([start.getTime(), after(364).getTime()])
+})
 
 test('after years without anybody looking, all is made anew', () => {
   const tls = renewWebhookTls(undefined, names, start)

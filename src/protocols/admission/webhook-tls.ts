@@ -7,9 +7,14 @@ export interface KeptCertificate {
   readonly privateKey: string
 }
 
+export interface KeptAuthority extends KeptCertificate {
+  /** When the API server was told of it, in milliseconds; undefined while it was not. */
+  readonly told?: number | undefined
+}
+
 export interface WebhookTls {
   /** The newest one last. All are told to the API server. */
-  readonly authorities: readonly KeptCertificate[]
+  readonly authorities: readonly KeptAuthority[]
   readonly server: KeptCertificate
 }
 
@@ -19,14 +24,14 @@ const authorityLife = 365 * day
 const serverLife = 90 * day
 /** Clocks of API servers may be behind. */
 const skew = hour
-/** A new authority signs nothing before every API server had time to learn of it. */
+/** A new authority signs nothing before every API server had time to take up what it was told. */
 const settling = day
 
 /**
  * The webhook's TLS as it ought to be at this moment; the same object when all is well. Certificates are renewed after two
- * thirds of their life. A new authority is told to the API server a day before it signs, and an old one is dropped only
+ * thirds of their life. A new authority signs a day after the API server was told of it, and an old one is dropped only
  * when nothing it signed is served, so that no call fails in between. Whoever stores the result must do so by compare and
- * swap, and tell `authoritiesOf` to the API server before it serves the new certificate.
+ * swap, and tell `authoritiesOf` to the API server, and store `toldOf`, before it serves the new certificate.
  */
 export function renewWebhookTls(present: WebhookTls | undefined, names: readonly string[], now: Date): WebhookTls {
   if (present === undefined || present.authorities.every(({ certificate }) => isOver(certificate, now))) {
@@ -39,7 +44,9 @@ export function renewWebhookTls(present: WebhookTls | undefined, names: readonly
 
   let server = present.server
   const signer = authorities.find(({ certificate }) => isSignedBy(server.certificate, certificate))
-  const settled = authorities.findLast(({ certificate }) => isSettled(certificate, now)) ?? authorities[0]
+  const settled =
+    authorities.findLast((authority) => isSettled(authority, now)) ??
+    authorities.find(({ certificate }) => !isOver(certificate, now))
   const isStale = isDue(server.certificate, now) || !isFor(server.certificate, names) || signer === undefined
   if (settled !== undefined && (isStale || signer !== settled)) server = newServer(settled, names, now)
 
@@ -49,11 +56,18 @@ export function renewWebhookTls(present: WebhookTls | undefined, names: readonly
   return isUnchanged ? present : { authorities, server }
 }
 
+/** The same, once the API server knows all authorities; the same object when it did already. */
+export function toldOf(tls: WebhookTls, now: Date): WebhookTls {
+  if (tls.authorities.every(({ told }) => told !== undefined)) return tls
+  const authorities = tls.authorities.map((authority) => ({ ...authority, told: authority.told ?? now.getTime() }))
+  return { ...tls, authorities }
+}
+
 /** The `caBundle` of the webhook, as PEM. */
 export const authoritiesOf = ({ authorities }: WebhookTls): string =>
   authorities.map(({ certificate }) => certificate).join('')
 
-function newAuthority(now: Date): KeptCertificate {
+function newAuthority(now: Date): KeptAuthority {
   const { privateKey, publicKey } = keyPair()
   const commonName = `gatehouse-webhook-ca ${now.toISOString().slice(0, 10)}`
   const certificate = makeCertificate({
@@ -91,8 +105,8 @@ const startOf = (certificate: string): number => Date.parse(new X509Certificate(
 const endOf = (certificate: string): number => Date.parse(new X509Certificate(certificate).validTo)
 
 const isOver = (certificate: string, now: Date): boolean => endOf(certificate) <= now.getTime()
-const isSettled = (certificate: string, now: Date): boolean =>
-  now.getTime() >= startOf(certificate) + skew + settling && !isOver(certificate, now)
+const isSettled = ({ certificate, told }: KeptAuthority, now: Date): boolean =>
+  told !== undefined && now.getTime() >= told + settling && !isOver(certificate, now)
 const isDue = (certificate: string, now: Date): boolean =>
   now.getTime() >= startOf(certificate) + ((endOf(certificate) - startOf(certificate)) * 2) / 3
 

@@ -11,8 +11,6 @@
 set -eu
 export LC_ALL=C
 umask 022
-# No answer may fill the volume: 128 blocks are 64 KiB.
-ulimit -f 128
 newline='
 '
 child=''
@@ -40,6 +38,12 @@ attend() {
   wait "$child" || outcome=$?
   child=''
   return "$outcome"
+}
+
+# No answer may fill the volume: 128 blocks are 64 KiB. For the command only, since what is trusted may be longer.
+bounded() {
+  ulimit -f 128
+  exec "$@"
 }
 
 # A number from 0 to $1 - 1.
@@ -112,7 +116,7 @@ exchange() {
   fi
   notes="${STS_READY_FILE%/*}/.answer"
   answer=';;'
-  if attend curl -q --silent --show-error --globoff --connect-timeout 5 --max-time 10 --max-filesize 65536 \
+  if attend bounded curl -q --silent --show-error --globoff --connect-timeout 5 --max-time 10 --max-filesize 65536 \
     ${trust:+--cacert "$trust"} --header 'Accept: application/jwt' --header 'Expect:' \
     --data-urlencode 'grant_type=urn:ietf:params:oauth:grant-type:token-exchange' \
     --data-urlencode 'subject_token_type=urn:ietf:params:oauth:token-type:jwt' \

@@ -1,7 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { sidecarScript } from '#modules/filters/sts-injector/sidecar-script.ts'
+import { temporaryFolder } from '#testing/databases.ts'
 import { missingPart } from '#testing/missing-part.ts'
 import { findShell, type Shell, type Sidecar, type SidecarOptions, startSidecar } from '#testing/sidecar-process.ts'
 import { testServerCertificate, unrelatedCertificate } from '#testing/test-certificates.ts'
@@ -286,6 +290,51 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
       await vi.waitFor(() => expect(sidecar.log()).toMatch(trusted ? /written/ : /certificate/), soon)
       expect(existsSync(sidecar.fileOf('a'))).toBe(trusted)
     })
+
+    test('with all the authorities of a large organisation in the ConfigMap', async () => {
+      const server = await endpoint(() => good('a'), { tls: true })
+      const file = join(temporaryFolder(), 'ca.crt')
+      writeFileSync(file, unrelatedCertificate.repeat(300) + testServerCertificate)
+      expect(statSync(file).size).toBeGreaterThan(150_000)
+      const sidecar = start({
+        shell,
+        targets: { a: { url: server.url, audience: 'a' } },
+        variables: { STS_TRUST_FILE: file },
+      })
+      await vi.waitFor(() => expect(sidecar.log()).toMatch(/written/), soon)
+    })
+  })
+
+  test('an answer without end, and headers that say anything, do no harm', async () => {
+    const hostile = createServer((request, answer) => {
+      if (request.url === '/endless') {
+        answer.writeHead(200)
+        const more = (): void => void (answer.destroyed || answer.write('a'.repeat(65_536), more))
+        more()
+        return
+      }
+      answer.writeHead(200, { 'refresh-after': '$(touch owned);;-5;*;`id`', 'retry-after': '9'.repeat(5000) })
+      answer.end(token('a'))
+    })
+    await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve))
+    closers.push(async () => {
+      hostile.closeAllConnections()
+      hostile.close()
+    })
+    const url = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`
+    const targets = {
+      endless: { url: `${url}/endless`, audience: 'a' },
+      headers: { url: `${url}/headers`, audience: 'a' },
+    }
+    const sidecar = start({ shell, targets })
+    await vi.waitFor(() => expect(sidecar.log()).toMatch(/headers\/token: written, next in \d+ s/), soon)
+    await vi.waitFor(() => expect(sidecar.log()).toMatch(/endless: status \S+, again/), soon)
+    expect(existsSync(sidecar.fileOf('endless'))).toBe(false)
+    expect(sidecar.process.exitCode).toBeNull()
+    const sizes = readdirSync(sidecar.folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => statSync(join(parentPath, name)).size)
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(65_536)
   })
 
   test('what a killed one left is swept up, and readiness is earned again', async () => {

@@ -216,11 +216,25 @@ describe('parameters', () => {
     [{ tokenService, trustedCertificates: 'absent.pem' }, 'holds no certificate'],
     [{ tokenService, trustedCertificates: 'key.pem' }, 'private key'],
   ])('%j is refused', (params, text) => {
-    const files = { 'key.pem': '-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----' }
+    const files = { '/configuration/key.pem': '-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----' }
     expect(problems(params, files)).toEqual([expect.stringContaining(text)])
+  })
+
+  test('the file of certificates is one of the configuration folder', () => {
+    const files = { '/configuration/tls/ca.pem': '-----BEGIN CERTIFICATE-----' }
+    expect(problems({ tokenService, trustedCertificates: 'tls/ca.pem' }, files)).toEqual([])
   })
 
   test('an address on this machine needs no TLS', () => {
     expect(problems({ tokenService: 'http://127.0.0.1:8080/' })).toEqual([])
   })
+})
+
+test('what is said of a pod is short, however much is wrong with it', async () => {
+  const env = [{ name: 'AWS_ROLE_ARN', value: 'own' }]
+  const containers = Array.from({ length: 900 }, (_, i) => ({ name: `c${i}${'x'.repeat(2000)}`, env }))
+  const refused = await answer(review(podOf({ spec: { containers } })), { refuseFaultyPods: 'true' })
+  expect(refused.allowed).toBe(false)
+  expect(refused.status?.message).toMatch(/; and 884 more$/)
+  expect(refused.status?.message.length).toBeLessThan(8_000)
 })

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { defaultResources, injectorParameters } from '#modules/filters/sts-injector/injector-parameters.ts'
@@ -10,11 +11,9 @@ import {
   reviewResponse,
 } from '#protocols/admission/admission-review.ts'
 import { inject } from '#protocols/admission/inject.ts'
-import { labelName } from '#protocols/admission/injector-names.ts'
 import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import { diffToPatch } from '#protocols/admission/json-patch.ts'
 import { type Pod, podSchema } from '#protocols/admission/pod.ts'
-import { isLabelName } from '#protocols/admission/webhook-configuration.ts'
 import { defineFilter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
@@ -40,7 +39,7 @@ export default defineFilter<InjectorConfig>({
     let certificates: string | undefined
     if (trustedCertificates !== undefined) {
       try {
-        certificates = readCertificates(context.readFile?.(trustedCertificates) ?? '')
+        certificates = readCertificates(context.readFile?.(resolve(context.folder, trustedCertificates)) ?? '')
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error)
         issues.error(params.pathOf('trustedCertificates', 0), `"trustedCertificates": ${reason}`)
@@ -61,25 +60,21 @@ export default defineFilter<InjectorConfig>({
     return { settings, refuseFaultyPods }
   },
   summarize: ({ settings }) => [{ label: 'token service', value: settings.tokenService }],
-  create: (config, host) => {
-    for (const { name, label } of host.stsPodEndpoints ?? []) {
-      if (!isLabelName(labelName(label)))
-        host.log.warn('no pod can have the label of the endpoint', { endpoint: name, label })
-    }
-    return {
-      async handle({ request, pathInfo }) {
-        if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-        if (request.method !== 'POST') {
-          throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'POST' } })
-        }
-        const review = parseReview(await bodyOf(request))
-        return jsonAnswer(reviewResponse(review.uid, answerTo(review, config, host)))
-      },
-    }
-  },
+  create: (config, host) => ({
+    async handle({ request, pathInfo }) {
+      if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
+      if (request.method !== 'POST') {
+        throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'POST' } })
+      }
+      const review = parseReview(await bodyOf(request))
+      return jsonAnswer(reviewResponse(review.uid, answerTo(review, config, host)))
+    },
+  }),
 })
 
 const maxCertificates = 65_536
+const maxFaults = 16
+const maxFault = 400
 
 function readCertificates(pem: string): string {
   if (!pem.includes('-----BEGIN CERTIFICATE-----')) throw new Error('the file holds no certificate')
@@ -124,7 +119,8 @@ function injected(
   host: ModuleHost,
 ): AdmissionAnswer {
   const result = inject(pod, host.stsPodEndpoints ?? [], settings)
-  const { faults, warnings, endpoints } = result
+  const { warnings, endpoints } = result
+  const faults = shortened(result.faults)
   if (faults.length > 0 || endpoints.length > 0) {
     const about = { namespace: review.namespace, pod: pod.metadata.name ?? pod.metadata.generateName, endpoints }
     if (faults.length > 0) host.log.warn('a pod does not get what it asks for', { ...about, faults })
@@ -137,6 +133,14 @@ function injected(
     patch: diffToPatch(review.object, result.pod),
     warnings: [...faults, ...warnings].map((text) => `gatehouse: ${text}`),
   }
+}
+
+/** Names in them are the pod's own, and there may be as many as containers. */
+function shortened(faults: readonly string[]): readonly string[] {
+  const shown = faults
+    .slice(0, maxFaults)
+    .map((text) => (text.length <= maxFault ? text : `${text.slice(0, maxFault)}...`))
+  return faults.length <= maxFaults ? shown : [...shown, `and ${faults.length - maxFaults} more`]
 }
 
 function jsonAnswer(value: JsonValue): GatewayResponse {

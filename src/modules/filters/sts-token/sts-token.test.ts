@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { asGatewayError } from '#kernel/errors.ts'
 import stsToken from '#modules/filters/sts-token/sts-token.ts'
 import { jwtTokenType, tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
 import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
@@ -120,6 +120,20 @@ describe('filters.StsToken', () => {
     const answer = await send('', form({ subject_token: await fixture.cluster().token({ account: 'other' }) }))
     expect([answer.status, json(answer)['error']]).toEqual([403, 'access_denied'])
   })
+
+  it('those whose forms do not arrive keep nobody else from a token', async () => {
+    const { fixture, form } = await start()
+    const prepared = stsToken.prepare(fakeParams({ endpoint: 'cloud' }), noIssues(), fakeParseContext())
+    const filter = await prepared.create({ ...fakeModuleHost(), tokens: fixture.issuing })
+    const handle = (request: GatewayRequest) =>
+      filter.handle(
+        { application: 'sts', mount: '/', pathInfo: '', subject: subject('uid=Anonymous,o=Tremolo'), request },
+        async () => ({ status: 404, headers: {} }),
+      )
+    const never = { ...fakeRequest(form()), body: () => new Promise<Buffer>(() => {}) }
+    for (let i = 0; i < 200; i++) void handle(never)
+    expect((await handle(fakeRequest(form()))).status).toBe(200)
+  }, 5_000)
 
   it('C10: has nothing at other paths', async () => {
     const { send, form } = await start()

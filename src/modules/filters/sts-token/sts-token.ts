@@ -51,11 +51,14 @@ const callOf = (request: GatewayRequest, endpoint: string, subjectToken: TokenCa
   subjectToken,
 })
 
+/** The form is received before the call waits for its turn, so that a client which does not send it holds up nobody. */
 async function exchange(request: GatewayRequest, endpoint: string, service: TokenService): Promise<GatewayResponse> {
+  const form = request.method === 'POST' ? request.body(longestForm) : undefined
+  await form?.catch(() => {})
   const issued = await service.exchange(
     callOf(request, endpoint, async (audience) => {
       requireMethod(request, 'POST')
-      return readTokenExchange(header(request, 'content-type'), await request.body(longestForm), audience)
+      return readTokenExchange(header(request, 'content-type'), (await form) ?? Buffer.alloc(0), audience)
     }),
   )
   const raw = wantsRawToken(header(request, 'accept') ?? '')

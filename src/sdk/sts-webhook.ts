@@ -1,0 +1,47 @@
+/** A certificate chain and its private key, as PEM. */
+export interface CertificateWithKey {
+  readonly certificate: string
+  readonly privateKey: string
+}
+
+/** The listener at which API servers ask the injector. */
+export interface StsWebhookConfig {
+  readonly at: string
+  readonly listen: { readonly host: string; readonly port: number }
+  /** PEM; only callers with a certificate of these authorities are heard. Undefined: every caller is. */
+  readonly clientAuthorities: string | undefined
+  readonly tls: GivenWebhookTls | MadeWebhookTls
+}
+
+/** The certificate is the operator's, and so is the MutatingWebhookConfiguration. */
+export interface GivenWebhookTls extends CertificateWithKey {
+  readonly kind: 'given'
+}
+
+/** The certificate is made and renewed here, and its authorities are told to the API server. */
+export interface MadeWebhookTls {
+  readonly kind: 'made'
+  /** The name of the Kubernetes target. */
+  readonly cluster: string
+  readonly client: WebhookService | WebhookUrl
+  /** The name of the MutatingWebhookConfiguration. */
+  readonly configuration: string
+}
+
+export interface WebhookService {
+  readonly service: { readonly namespace: string; readonly name: string; readonly port: number; readonly path: string }
+}
+
+export interface WebhookUrl {
+  readonly url: string
+}
+
+/**
+ * Stands in the place of a host for what only the webhook's listener answers. No request can have it, since it is no
+ * name of a host.
+ */
+export const webhookHost = '(webhook)'
+export const webhookPath = '/sts/inject'
+
+/** Under this name the webhook's certificates are kept among the keys of endpoints, so no endpoint may have it. */
+export const webhookKeys = 'sts.injector'

@@ -1,0 +1,53 @@
+import { createServer, type IncomingMessage } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { HttpRequest } from '#server/http-request.ts'
+import { TrustedProxies } from '#server/trusted-proxies.ts'
+
+/** What a client sends, as the server gets it; `leave` ends the connection from the client's side. */
+async function received(text: string): Promise<{ raw: IncomingMessage; leave(): Promise<void> }> {
+  const server = createServer()
+  onTestFinished(() => void server.close())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const came = new Promise<IncomingMessage>((resolve) => server.once('request', resolve))
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  onTestFinished(() => void client.destroy())
+  client.write(text)
+  const raw = await came
+  return {
+    raw,
+    async leave() {
+      const closed = new Promise((resolve) => raw.once('close', resolve))
+      client.destroy()
+      await closed
+    },
+  }
+}
+
+const proxies = new TrustedProxies([])
+const head = (length: number) => `POST /x HTTP/1.1\r\nHost: a.example.com\r\nContent-Length: ${length}\r\n\r\n`
+
+test('a body is read once and given to everybody who asks', async () => {
+  const { raw } = await received(`${head(4)}abcd`)
+  const request = new HttpRequest(raw, 'id', proxies)
+  expect([String(await request.body()), String(await request.body())]).toEqual(['abcd', 'abcd'])
+})
+
+test('a client that leaves while its body is read is an error', async () => {
+  const { raw, leave } = await received(`${head(4)}ab`)
+  const body = new HttpRequest(raw, 'id', proxies).body()
+  body.catch(() => {})
+  await leave()
+  await expect(body).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' })
+})
+
+test.each(['ab', 'abcd'])(
+  'a client that left before its body (%s) is read is an error, and no endless wait',
+  async (sent) => {
+    const { raw, leave } = await received(`${head(4)}${sent}`)
+    const request = new HttpRequest(raw, 'id', proxies)
+    await leave()
+    await expect(request.body()).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' })
+  },
+  3_000,
+)

@@ -1,0 +1,188 @@
+import { createSecretKey, randomBytes } from 'node:crypto'
+import https, { request } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import type { PeerCertificate, TLSSocket } from 'node:tls'
+import Fastify from 'fastify'
+import { afterEach, expect, test, vi } from 'vitest'
+import { keyOwners } from '#engine/keys/token-key-pair.ts'
+import type { WebhookObjects } from '#engine/sts/webhook-keeper.ts'
+import { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { authoritiesOf, renewWebhookTls } from '#protocols/admission/webhook-tls.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { StsWebhookConfig } from '#sdk/sts-webhook.ts'
+import type { ListenerTls } from '#server/app.ts'
+import { WebhookListener } from '#server/webhook-listener.ts'
+import { freePort } from '#testing/free-port.ts'
+import { MemoryKeyStore } from '#testing/memory-key-store.ts'
+
+const day = 86_400_000
+/** So long ago that what is made then is due for renewal now. */
+const start = Date.now() - 61 * day
+const madeTls = {
+  kind: 'made',
+  cluster: 'k8s',
+  client: { url: 'https://127.0.0.1/sts/inject' },
+  configuration: 'gatehouse-sts',
+} as const
+
+/** One certificate for clients and servers of 127.0.0.1, and its authority. */
+function given(): { tls: StsWebhookConfig['tls']; authority: string; cert: string; key: string } {
+  const made = renewWebhookTls(undefined, ['127.0.0.1'], new Date())
+  const { certificate, privateKey } = made.server
+  const tls = { kind: 'given', certificate, privateKey } as const
+  return { tls, authority: authoritiesOf(made), cert: certificate, key: privateKey }
+}
+
+const closers: (() => Promise<unknown> | unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+/** The listener of a configuration that can be replaced, beside an API server that can be away. */
+async function fixture(config: Partial<StsWebhookConfig>, started = true) {
+  const port = await freePort()
+  const secret = { id: 'k', key: createSecretKey(randomBytes(32)) }
+  const state = {
+    now: start,
+    away: false,
+    told: [] as boolean[],
+    bundle: '',
+    ends: undefined as Date | undefined,
+    config: { at: '', listen: { host: '127.0.0.1', port }, clientAuthorities: undefined, tls: madeTls, ...config } as
+      | StsWebhookConfig
+      | undefined,
+  }
+  const objects: WebhookObjects = {
+    get: async () => undefined,
+    create: async (_, object) => {
+      if (state.away) throw new GatewayError('TARGET_UNREACHABLE', 'away')
+      const [webhook] = object['webhooks'] as { clientConfig: { caBundle: string } }[]
+      state.bundle = Buffer.from(webhook?.clientConfig.caBundle ?? '', 'base64').toString()
+      return { metadata: { name: '', uid: '', resourceVersion: '' }, content: {} }
+    },
+    replace: async () => {
+      throw new Error('there is nothing to replace')
+    },
+  }
+  const clock = () => new Date(state.now)
+  const listener = new WebhookListener({
+    configuration: () =>
+      ({ stsWebhook: state.config, stsEndpoints: [{ pods: { label: 'aws-role' } }] }) as unknown as Configuration,
+    createApp,
+    useObjects: (_, work) => work(objects),
+    store: new MemoryKeyStore(clock),
+    box: new SecretBox(async () => [secret], keyOwners),
+    clock,
+    log: silentLogger,
+    meter: { serves: (ends) => (state.ends = ends), told: (ok) => state.told.push(ok) },
+    everyMillis: 20,
+    againMillis: 20,
+  })
+  closers.push(() => listener.close())
+  if (started) await listener.start()
+  return { listener, state, port }
+}
+
+function createApp({ cert, key, clientAuthorities: ca }: ListenerTls) {
+  const options = { cert, key, ...(ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: true }) }
+  const app = Fastify({ serverFactory: (handler) => https.createServer(options, handler) })
+  app.get('/', () => 'here')
+  return app
+}
+
+/** The certificate that a caller who trusts `ca` sees. */
+const call = (port: number, options: https.RequestOptions): Promise<PeerCertificate> =>
+  new Promise((resolve, reject) => {
+    const sent = request({ host: '127.0.0.1', port, path: '/', agent: false, ...options }, (response) => {
+      const certificate = (response.socket as TLSSocket).getPeerCertificate()
+      response.resume().once('end', () => resolve(certificate))
+    })
+    sent.once('error', reject).end()
+  })
+
+const soon = { timeout: 10_000, interval: 20 }
+
+test('a made certificate is served, and its authority is told to the API server', async () => {
+  const { state, port, listener } = await fixture({})
+  expect(listener.address).toBe(`https://127.0.0.1:${port}`)
+  await vi.waitFor(() => expect(state.told).toContain(true), soon)
+  await expect(call(port, { ca: state.bundle })).resolves.toMatchObject({ subject: { CN: 'gatehouse-webhook' } })
+  expect(state.ends?.getTime()).toBeCloseTo(start + 90 * day, -4)
+})
+
+test('it serves while the API server is away, and tells it later', async () => {
+  const { state, port, listener } = await fixture({}, false)
+  state.away = true
+  await listener.start()
+  await vi.waitFor(() => expect(state.told).toContain(false), soon)
+  await expect(call(port, { rejectUnauthorized: false })).resolves.toBeDefined()
+  state.away = false
+  await vi.waitFor(() => expect(state.told).toContain(true), soon)
+  await expect(call(port, { ca: state.bundle })).resolves.toBeDefined()
+})
+
+test('a certificate is renewed without a restart, but not before the API server was told', async () => {
+  const { state, port } = await fixture({})
+  await vi.waitFor(() => expect(state.told).toContain(true), soon)
+  const first = await call(port, { ca: state.bundle })
+  state.away = true
+  state.now += 61 * day
+  await vi.waitFor(() => expect(state.told.at(-1)).toBe(false), soon)
+  expect((await call(port, { ca: state.bundle })).serialNumber).toBe(first.serialNumber)
+  state.away = false
+  await vi.waitFor(async () => {
+    expect((await call(port, { ca: state.bundle })).serialNumber).not.toBe(first.serialNumber)
+  }, soon)
+  expect(state.ends?.getTime()).toBeCloseTo(start + 151 * day, -4)
+})
+
+test('a given certificate that is replaced is served from the next connection on, and no API server is told', async () => {
+  const [one, two] = [given(), given()]
+  const { state, port, listener } = await fixture({ tls: one.tls })
+  await expect(call(port, { ca: one.authority })).resolves.toBeDefined()
+  if (state.config !== undefined) state.config = { ...state.config, tls: two.tls }
+  listener.wake()
+  await vi.waitFor(() => expect(call(port, { ca: two.authority })).resolves.toBeDefined(), soon)
+  await expect(call(port, { ca: one.authority })).rejects.toThrow('certificate')
+  expect(state.told).toEqual([])
+})
+
+test('callers without a certificate of the client authorities are not heard', async () => {
+  const [server, client, stranger] = [given(), given(), given()]
+  const { port } = await fixture({ tls: server.tls, clientAuthorities: client.authority })
+  const { cert, key } = client
+  await expect(call(port, { ca: server.authority })).rejects.toThrow()
+  await expect(call(port, { ca: server.authority, cert: stranger.cert, key: stranger.key })).rejects.toThrow()
+  // Its certificate is one of servers only, which a server does not take from a client.
+  await expect(call(port, { ca: server.authority, cert, key })).rejects.toThrow()
+})
+
+test('the listener moves, and goes, with the configuration', async () => {
+  const { state, port, listener } = await fixture(given())
+  const elsewhere = await freePort()
+  const { config } = state
+  if (config !== undefined) state.config = { ...config, listen: { host: '127.0.0.1', port: elsewhere } }
+  listener.wake()
+  await vi.waitFor(() => expect(listener.address).toBe(`https://127.0.0.1:${elsewhere}`), soon)
+  await expect(call(port, { rejectUnauthorized: false })).rejects.toThrow('ECONNREFUSED')
+  state.config = undefined
+  listener.wake()
+  await vi.waitFor(() => expect(listener.address).toBeUndefined(), soon)
+  await expect(call(elsewhere, { rejectUnauthorized: false })).rejects.toThrow('ECONNREFUSED')
+  expect(state.ends).toBeUndefined()
+})
+
+test('a port that is taken is no start, and on a move what was open stays', async () => {
+  const taken = https.createServer()
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+  closers.push(() => new Promise((resolve) => taken.close(resolve)))
+  const listen = { host: '127.0.0.1', port: (taken.address() as AddressInfo).port }
+  await expect(fixture({ ...given(), listen })).rejects.toThrow('EADDRINUSE')
+  const { state, port, listener } = await fixture(given())
+  if (state.config !== undefined) state.config = { ...state.config, listen }
+  listener.wake()
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  await expect(call(port, { rejectUnauthorized: false })).resolves.toBeDefined()
+})

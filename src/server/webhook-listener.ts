@@ -1,0 +1,194 @@
+import { X509Certificate } from 'node:crypto'
+import type https from 'node:https'
+import { isDeepStrictEqual } from 'node:util'
+import type { FastifyInstance } from 'fastify'
+import {
+  keepWebhookTls,
+  tellApiServer,
+  type WebhookKeeperOptions,
+  type WebhookObjects,
+} from '#engine/sts/webhook-keeper.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Closable } from '#kernel/scope.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { CertificateWithKey, MadeWebhookTls, StsWebhookConfig } from '#sdk/sts-webhook.ts'
+import type { ListenerTls } from '#server/app.ts'
+import { closeListener, listenAt } from '#server/listening.ts'
+
+export interface WebhookMeter {
+  /** When the certificate that is served ends; undefined when none is. */
+  serves(ends: Date | undefined): void
+  /** Whether the API server could be told what it is to know. */
+  told(ok: boolean): void
+}
+
+export interface WebhookListenerParts extends Omit<WebhookKeeperOptions, 'serverNames'> {
+  /** Of this moment. */
+  configuration(): Configuration
+  createApp(tls: ListenerTls): FastifyInstance
+  /** Works on the objects of a cluster of the running configuration. */
+  useObjects<T>(cluster: string, work: (objects: WebhookObjects) => Promise<T>): Promise<T>
+  readonly log: Logger
+  readonly meter: WebhookMeter
+  readonly everyMillis?: number
+  /** After something went wrong. */
+  readonly againMillis?: number
+}
+
+interface Open {
+  readonly app: FastifyInstance
+  readonly config: Pick<StsWebhookConfig, 'listen' | 'clientAuthorities'>
+  readonly address: string
+  served: CertificateWithKey
+}
+
+/**
+ * The listener at which API servers ask the injector, as the running configuration has it. It looks at its certificate
+ * every minute, and a new one serves from the next connection on; nothing is restarted.
+ */
+export class WebhookListener implements Closable {
+  readonly #parts: WebhookListenerParts
+  #open: Open | undefined
+  #round: Promise<void> | undefined
+  #again = false
+  #closed = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(parts: WebhookListenerParts) {
+    this.#parts = parts
+  }
+
+  /** Undefined while it does not listen. */
+  get address(): string | undefined {
+    return this.#open?.address
+  }
+
+  /** Throws where it is configured and cannot listen. An API server that is away is no reason: it is told later. */
+  async start(): Promise<void> {
+    const { stsWebhook } = this.#parts.configuration()
+    if (stsWebhook !== undefined) {
+      const certificate = stsWebhook.tls.kind === 'given' ? stsWebhook.tls : (await this.#keep(stsWebhook.tls)).server
+      await this.#serve(stsWebhook, certificate)
+    }
+    this.wake()
+  }
+
+  /** Such as after a change of the configuration. */
+  wake(): void {
+    if (this.#closed) return
+    clearTimeout(this.#timer)
+    if (this.#round !== undefined) {
+      this.#again = true
+      return
+    }
+    this.#again = false
+    this.#round = this.#look().then((millis) => {
+      this.#round = undefined
+      if (this.#closed) return
+      this.#timer = setTimeout(() => this.wake(), this.#again ? 0 : millis)
+      this.#timer.unref()
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    await this.#round
+    await this.#shut()
+  }
+
+  /** After how many milliseconds to look again. */
+  async #look(): Promise<number> {
+    const { log, everyMillis = 60_000, againMillis = 15_000 } = this.#parts
+    try {
+      await this.#pass()
+      return everyMillis
+    } catch (err) {
+      log.error('the webhook of the injector is not as it should be', { err })
+      return againMillis
+    }
+  }
+
+  async #pass(): Promise<void> {
+    const configuration = this.#parts.configuration()
+    const { stsWebhook: config } = configuration
+    if (config === undefined) return this.#shut()
+    const { tls } = config
+    if (tls.kind === 'given') return this.#serve(config, tls)
+    const kept = await this.#keep(tls)
+    // Whatever the API server knows, an old certificate is better than none.
+    await this.#serve(config, this.#open?.served ?? kept.server)
+    await this.#tell(configuration, tls, kept)
+    await this.#serve(config, kept.server)
+  }
+
+  #keep(tls: MadeWebhookTls): ReturnType<typeof keepWebhookTls> {
+    return keepWebhookTls({ ...this.#parts, serverNames: serverNames(tls) })
+  }
+
+  async #tell(
+    { stsEndpoints }: Configuration,
+    tls: MadeWebhookTls,
+    kept: Awaited<ReturnType<typeof keepWebhookTls>>,
+  ): Promise<void> {
+    const { meter, useObjects } = this.#parts
+    const webhook = {
+      name: tls.configuration,
+      labels: stsEndpoints.flatMap(({ pods }) => (pods === undefined ? [] : [pods.label])),
+      client: tls.client,
+      ownNamespace: 'service' in tls.client ? tls.client.service.namespace : undefined,
+    }
+    const options = { ...this.#parts, serverNames: serverNames(tls) }
+    try {
+      await useObjects(tls.cluster, (objects) => tellApiServer(options, kept, webhook, objects))
+      meter.told(true)
+    } catch (error) {
+      meter.told(false)
+      throw error
+    }
+  }
+
+  /** Opens, moves or renews, whatever it takes. When it throws, what was open stays so where that is possible. */
+  async #serve({ listen, clientAuthorities }: StsWebhookConfig, certificate: CertificateWithKey): Promise<void> {
+    const open = this.#open
+    const config = { listen, clientAuthorities }
+    if (open === undefined || !isDeepStrictEqual(open.config, config)) {
+      const tls = { cert: certificate.certificate, key: certificate.privateKey, clientAuthorities }
+      if (open !== undefined && isDeepStrictEqual(open.config.listen, listen)) await this.#shut()
+      const app = this.#parts.createApp(tls)
+      const address = await listenAt(app, listen, 'https').catch(async (error: unknown) => {
+        await app.close()
+        throw error
+      })
+      await this.#shut()
+      this.#open = { app, config, address, served: certificate }
+      this.#parts.log.info('the webhook of the injector listens', { address })
+    } else if (open.served.certificate !== certificate.certificate) {
+      const { server } = open.app as unknown as { server: https.Server }
+      server.setSecureContext({
+        cert: certificate.certificate,
+        key: certificate.privateKey,
+        minVersion: 'TLSv1.2',
+        ...(clientAuthorities === undefined ? {} : { ca: clientAuthorities }),
+      })
+      open.served = certificate
+      this.#parts.log.info('the webhook of the injector has a new certificate')
+    }
+    this.#parts.meter.serves(new Date(new X509Certificate(certificate.certificate).validTo))
+  }
+
+  async #shut(): Promise<void> {
+    const open = this.#open
+    if (open === undefined) return
+    this.#open = undefined
+    this.#parts.meter.serves(undefined)
+    await closeListener(open.app)
+  }
+}
+
+/** As the API server calls it: a Service by its short name. */
+function serverNames({ client }: MadeWebhookTls): readonly string[] {
+  if ('url' in client) return [new URL(client.url).hostname.replace(/^\[|\]$/g, '')]
+  const { name, namespace } = client.service
+  return [`${name}.${namespace}.svc`, `${name}.${namespace}.svc.cluster.local`]
+}
