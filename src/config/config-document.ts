@@ -3,16 +3,20 @@ import type { Path } from '#kernel/issues.ts'
 
 /** What an issue is filed under: it turns the issue's path into a place that a person can open. */
 export abstract class Place {
-  /** Relative to the configuration folder. */
+  /** Relative to the configuration folder, or `Kind/namespace/name` of an object of a cluster. */
   readonly file: string
+  /** False where lines would tell a person nothing. */
+  readonly hasLines: boolean
 
-  constructor(file: string) {
+  constructor(file: string, hasLines = true) {
     this.file = file
+    this.hasLines = hasLines
   }
 
   abstract position(path: Path): Position
 
   at(path: Path): string {
+    if (!this.hasLines) return this.file
     const { line, column } = this.position(path)
     return `${this.file}:${line}:${column}`
   }
@@ -22,8 +26,8 @@ export abstract class Place {
 export class FixedPlace extends Place {
   readonly #position: Position
 
-  constructor(file: string, position: Position = { line: 1, column: 1 }) {
-    super(file)
+  constructor(file: string, position: Position = { line: 1, column: 1 }, hasLines = true) {
+    super(file, hasLines)
     this.#position = position
   }
 
@@ -32,12 +36,12 @@ export class FixedPlace extends Place {
   }
 }
 
-/** One YAML document of the configuration folder. */
+/** One YAML document of the configuration. */
 export class ConfigDocument extends Place {
   readonly yaml: LocatedYaml
 
-  constructor(file: string, yaml: LocatedYaml) {
-    super(file)
+  constructor(file: string, yaml: LocatedYaml, hasLines = true) {
+    super(file, hasLines)
     this.yaml = yaml
   }
 

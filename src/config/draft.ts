@@ -20,6 +20,7 @@ import type {
 } from '#sdk/configuration.ts'
 import type { AttributeFlow } from '#sdk/flow.ts'
 import type { Params } from '#sdk/params.ts'
+import type { StsWebhookConfig } from '#sdk/sts-webhook.ts'
 
 /** Something that was built, with the document it came from. */
 export interface Built<T> {
@@ -68,6 +69,7 @@ export class Draft {
   readonly jobs = new Map<string, JobConfig>()
   readonly notifiers = new Map<string, NotifierConfig>()
   readonly stsEndpoints: StsEndpointConfig[] = []
+  stsWebhook: StsWebhookConfig | undefined
   readonly gateways: Gateway[] = []
   readonly claims: UrlClaim[] = []
 }

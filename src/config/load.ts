@@ -13,7 +13,7 @@ import { type LocatedIssue, locateIssues } from '#config/located-issue.ts'
 import { NamedFiles } from '#config/named-files.ts'
 import { type ParsedFiles, parseFiles } from '#config/parse.ts'
 import { checkReferences } from '#config/references.ts'
-import { certificateIn, SecretSource } from '#config/secrets.ts'
+import { certificateIn, type SecretLookup, SecretSource } from '#config/secrets.ts'
 import { readDirectory, type Sources } from '#config/sources/directory-source.ts'
 import { type KnownNames, restoreWorkflow } from '#config/stored-workflow.ts'
 import { type Environment, Substitution } from '#config/substitute.ts'
@@ -31,6 +31,8 @@ export interface LoadOptions {
   readonly environment: Environment
   /** `secrets` in the configuration folder when absent. */
   readonly secretsFolder?: string
+  /** Secrets of a cluster, where the configuration comes from one. */
+  readonly clusterSecrets?: SecretLookup
   /** A missing secret is an error: for a server, not for a check. */
   readonly strictSecrets?: boolean
 }
@@ -54,13 +56,15 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const issues = new Issues()
   for (const { name, message } of sources.problems) issues.for(new FixedPlace(name)).error([], message)
   if (sources.files.length === 0 && sources.problems.length === 0) {
-    issues.for(new FixedPlace('.')).warning([], 'there is no YAML in this folder: nothing is served')
+    const { origin } = sources
+    const what = origin === undefined ? 'is no YAML in this folder' : `are no objects in ${origin}`
+    issues.for(new FixedPlace('.')).warning([], `there ${what}: nothing is served`)
   }
   const files = parseFiles(sources.files, issues)
   const values = collectValues(files.values, issues)
   const substitution = new Substitution(options.environment, values)
   const folder = resolve(options.folder)
-  const secrets = new SecretSource(secretsFolder(options), options.environment)
+  const secrets = new SecretSource(secretsFolder(options), options.environment, options.clusterSecrets)
   const ignored: { document: ConfigDocument; path: Path; since: number }[] = []
   const state: LoadState = {
     catalog: options.catalog,
@@ -74,6 +78,8 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     ignoreLater: (document, path) => ignored.push({ document, path, since: issues.list.length }),
   }
   buildObjects(files, substitution, state)
+  // Asked for here, so that a source that fetches secrets has them when keys are looked for.
+  for (const { issuer } of state.draft.stsEndpoints) secrets.read(issuer.keypair, 'tls.key')
   checkDuplicates(files.objects, issues)
   checkClaims(state.draft.claims, issues)
   checkCycles(state.draft, issues)
@@ -161,6 +167,7 @@ function finish(state: LoadState, directoryRoot: Dn, hash: string, known: KnownN
     jobs: draft.jobs,
     notifiers: draft.notifiers,
     stsEndpoints: draft.stsEndpoints,
+    stsWebhook: draft.stsWebhook,
     restoreWorkflow: (stored) => restoreWorkflow(stored, state, known),
   }
 }

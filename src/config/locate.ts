@@ -23,6 +23,8 @@ export interface Position {
 export interface YamlProblem {
   readonly position: Position
   readonly message: string
+  /** Where a text that holds YAML of its own is at fault, with the line in that text. */
+  readonly inside?: { readonly path: Path; readonly line: number }
 }
 
 /** What becomes of the texts, and where problems go, while a document is turned into plain values. */
@@ -116,9 +118,12 @@ export class LocatedYaml {
       const document = parseDocument(text, { ...parseOptions, lineCounter: lines })
       const embedded = new LocatedYaml(document, text, place)
       this.#embedded.set(node, embedded)
-      this.problems.push(...embedded.problems)
+      const inner = problemsOf(document, (offset) => positionAt(lines, offset))
+      for (const [i, problem] of embedded.problems.entries()) {
+        this.problems.push({ ...problem, inside: { path, line: inner[i]?.position.line ?? 1 } })
+      }
     } catch (error) {
-      this.problems.push({ position: place(0), message: reasonOf(error) })
+      this.problems.push({ position: place(0), message: reasonOf(error), inside: { path, line: 1 } })
     }
   }
 

@@ -4,8 +4,10 @@ import type { Issue, IssueLevel, Path } from '#kernel/issues.ts'
 /** A problem as it is printed. */
 export interface LocatedIssue {
   readonly level: IssueLevel
-  /** Relative to the configuration folder. */
+  /** Relative to the configuration folder, or `Kind/namespace/name` of an object of a cluster. */
   readonly file: string
+  /** False where line and column are of a text that nobody has seen. */
+  readonly hasLines: boolean
   readonly line: number
   readonly column: number
   /** `spec.urls[0].uri`; empty for a whole document. */
@@ -22,11 +24,11 @@ export function locateIssues(issues: readonly Issue[]): LocatedIssue[] {
   })
 }
 
-/** `file:line:col: path: message`, with `warning:` before the path of a warning. */
+/** `file:line:col: path: message`, with `warning:` before the path of a warning, and without lines where there are none. */
 export function formatIssue(issue: LocatedIssue): string {
-  const { file, line, column, level, path, message } = issue
+  const { file, hasLines, line, column, level, path, message } = issue
   const parts = [
-    `${file}:${line}:${column}`,
+    hasLines ? `${file}:${line}:${column}` : file,
     ...(level === 'warning' ? ['warning'] : []),
     ...(path === '' ? [] : [path]),
   ]
@@ -47,7 +49,15 @@ function locate(issue: Issue): LocatedIssue {
   const { level, message } = issue
   const place = issue.document instanceof Place ? issue.document : undefined
   const { line, column } = place?.position(issue.path) ?? { line: 1, column: 1 }
-  return { level, file: place?.file ?? '.', line, column, path: pathText(issue.path), message }
+  return {
+    level,
+    file: place?.file ?? '.',
+    hasLines: place?.hasLines ?? true,
+    line,
+    column,
+    path: pathText(issue.path),
+    message,
+  }
 }
 
 function compare(a: LocatedIssue, b: LocatedIssue): number {

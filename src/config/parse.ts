@@ -1,6 +1,6 @@
 import { ConfigDocument, FixedPlace } from '#config/config-document.ts'
 import { groups, type Kind, kinds, otherKinds } from '#config/kinds.ts'
-import { readYaml, type ValueReading } from '#config/locate.ts'
+import { readYaml, type ValueReading, type YamlProblem } from '#config/locate.ts'
 import { foundWords } from '#config/schema-issues.ts'
 import type { SourceFile } from '#config/sources/directory-source.ts'
 import type { Issues } from '#kernel/issues.ts'
@@ -29,16 +29,14 @@ export function parseFiles(files: readonly SourceFile[], issues: Issues): Parsed
   const values: ConfigDocument[] = []
   for (const file of files) {
     const { documents, problems } = readYaml(file.text)
-    for (const { position, message } of problems) issues.for(new FixedPlace(file.name, position)).error([], message)
+    for (const problem of problems) reportYaml(problem, file, issues)
     for (const yaml of documents) {
-      const document = new ConfigDocument(file.name, yaml)
+      const document = new ConfigDocument(file.name, yaml, file.isObject !== true)
       const found = classify(document, issues.for(document))
       if (found !== undefined && found !== 'values') {
         for (const path of found.yamlTexts) yaml.embed(path)
       }
-      for (const { position, message } of yaml.problems) {
-        issues.for(new FixedPlace(file.name, position)).error([], message)
-      }
+      for (const problem of yaml.problems) reportYaml(problem, file, issues)
       const usable = yaml.problems.length === 0
       if (found === 'values' && usable) values.push(document)
       else if (found !== undefined && found !== 'values') {
@@ -47,6 +45,13 @@ export function parseFiles(files: readonly SourceFile[], issues: Issues): Parsed
     }
   }
   return { objects, values }
+}
+
+/** Where a file has no lines, the path and the line within the text at that path tell the place. */
+function reportYaml({ position, message, inside }: YamlProblem, { name, isObject }: SourceFile, issues: Issues): void {
+  const filed = issues.for(new FixedPlace(name, position, isObject !== true))
+  if (isObject !== true || inside === undefined) filed.error([], message)
+  else filed.error(inside.path, `line ${inside.line}: ${message}`)
 }
 
 /** Reads a document's top level only; a document that is broken may still say what it is. */

@@ -5,20 +5,25 @@ import type { Environment } from '#config/substitute.ts'
 
 export type SecretAnswer = { readonly value: string } | { readonly problem: string; readonly absent: boolean }
 
+/** Secrets of a cluster that are at hand. */
+export type SecretLookup = (secretName: string, key: string) => string | undefined
+
 const component = /^[A-Za-z0-9._-]{1,253}$/
 const maxBytes = 1 << 20
 
 /**
- * Secrets by name and key: the file `<folder>/<name>/<key>` without its last line end, or the environment variable
- * `<NAME>_<KEY>` in capitals. A name can never lead out of the folder. Values are kept in no other place.
+ * Secrets by name and key: the file `<folder>/<name>/<key>` without its last line end, the Secret of the cluster where
+ * one is asked, or the environment variable `<NAME>_<KEY>` in capitals. A name can never lead out of the folder. Values are kept in no other place.
  */
 export class SecretSource {
   /** Digests of what was handed out, so that a changed secret is a changed configuration. */
   readonly used = new Map<string, string>()
   readonly #folder: string
   readonly #environment: Environment
+  readonly #cluster: SecretLookup | undefined
 
-  constructor(folder: string, environment: Environment) {
+  constructor(folder: string, environment: Environment, cluster?: SecretLookup) {
+    this.#cluster = cluster
     this.#folder = folder
     this.#environment = environment
   }
@@ -29,10 +34,16 @@ export class SecretSource {
         return { problem: `"${part}" cannot be the name of a secret or of its key`, absent: false }
       }
     }
-    const value = this.#fromFile(secretName, key) ?? this.#environment[variableName(secretName, key)]
+    const value =
+      this.#fromFile(secretName, key) ??
+      this.#cluster?.(secretName, key)?.replace(/\r?\n$/, '') ??
+      this.#environment[variableName(secretName, key)]
     if (value === undefined) {
-      const places = `${secretName}/${key} in the secrets folder, ${variableName(secretName, key)} in the environment`
-      return { problem: `no such secret (${places})`, absent: true }
+      const inFolder = `${secretName}/${key} in the secrets folder`
+      const inEnvironment = `${variableName(secretName, key)} in the environment`
+      const inCluster = `the key ${key} of a Secret ${secretName} that may be read`
+      const places = this.#cluster === undefined ? [inFolder] : [inCluster, inFolder]
+      return { problem: `no such secret (${[...places, inEnvironment].join(', ')})`, absent: true }
     }
     this.used.set(`${secretName}/${key}`, createHash('sha256').update(value).digest('base64url'))
     return { value }

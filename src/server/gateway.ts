@@ -1,11 +1,7 @@
 import { mkdirSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { catalog } from '#catalog/catalog.ts'
-import { type LoadResult, loadConfiguration } from '#config/load.ts'
+import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
-import { SecretSource } from '#config/secrets.ts'
-import { watchConfiguration } from '#config/watch.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { MailWorker } from '#engine/mail/mail-worker.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
@@ -13,29 +9,33 @@ import { KeeperLoop } from '#engine/sts/publish/keeper-loop.ts'
 import { chaosLease } from '#engine/workflow/crash-point.ts'
 import { defaultRetries } from '#engine/workflow/retry-policy.ts'
 import { systemClock } from '#kernel/clock.ts'
+import { parseHostPort } from '#kernel/host-port.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/configuration.ts'
+import { webhookHost, webhookPath } from '#sdk/sts-webhook.ts'
 import type { AccessLog } from '#server/access-log.ts'
 import { createApp } from '#server/app.ts'
 import { ConfigurationRefused } from '#server/configuration-refused.ts'
+import type { ConfigurationSource, LoadOutcome } from '#server/configuration-source.ts'
 import { DurableWork } from '#server/durable-work.ts'
-import { parseHostPort } from '#server/host-port.ts'
+import { closeListener, listenAt } from '#server/listening.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { createOperationsApp } from '#server/operations-app.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
-import { createKeyKeeper } from '#server/token-keys.ts'
+import { createKeyBox, createKeyKeeper, objectsOf } from '#server/token-keys.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
+import { WebhookListener } from '#server/webhook-listener.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage } from '#storage/open.ts'
 import { openRunWakeUp } from '#storage/run-wake-up.ts'
 
 export interface GatewayOptions {
-  readonly configFolder: string
+  /** It is closed with the gateway, or when that does not start. */
+  readonly source: ConfigurationSource
   readonly dataFolder: string
   readonly databaseUrl: string | undefined
-  readonly secretsFolder: string
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly listen: string
   /** Undefined: no operators' listener. */
@@ -62,6 +62,8 @@ export interface Gateway {
   /** Where it listens, with the port it really got. */
   readonly address: string
   readonly metricsAddress: string | undefined
+  /** Where API servers asked the injector when it started; undefined where it has no listener. */
+  readonly webhookAddress: string | undefined
   /** Reads the configuration anew now, whether it changed or not. */
   reload(): Promise<void>
   /** Takes no new requests, ends those under way, closes everything. */
@@ -81,14 +83,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gateway, 'close'>> {
   const { log } = options
   const clock = systemClock
-  const loadOptions = {
-    folder: options.configFolder,
-    secretsFolder: options.secretsFolder,
-    environment: options.environment,
-    catalog,
-    strictSecrets: true,
-  }
-  const first = await loadConfiguration(loadOptions)
+  const source = scope.own(options.source)
+  const first = await source.load()
+  if (first.configuration === undefined) await source.settled(first, 'refused')
   const configuration = usable(first, log)
   checkSecretKeys(options.environment)
   mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 })
@@ -107,8 +104,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     }),
   )
   await storage.ready()
-  const { configFolder, dataFolder } = options
-  const secrets = new SecretSource(options.secretsFolder, options.environment)
+  const { dataFolder } = options
+  const { folder: configFolder, secrets } = source
   const metrics = createMetrics()
   const { attempts, ...workerLimits } = options.workflowLimits
   const lease = chaosLease(options.environment)
@@ -122,6 +119,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     log,
     eventMeter: metrics.events,
     workflowMetrics: metrics.workflows,
+    countExchange: metrics.exchanged,
     leaseMillis: limits.leaseMillis,
     environment: options.environment,
   })
@@ -167,21 +165,43 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const app = createApp({ running, metrics, log, accessLog: options.accessLog, proxies, tls: options.tls, ready })
   const address = await listen(app, options.listen, options.tls === undefined ? 'http' : 'https', scope)
 
+  const webhook = scope.own(
+    new WebhookListener({
+      configuration: () => running.current.configuration,
+      store: storage.keys,
+      box: createKeyBox({ environment: options.environment, dataFolder }),
+      clock,
+      log,
+      meter: metrics.webhook,
+      useObjects: (cluster, work) => running.use((runtime) => work(objectsOf(runtime.target(cluster), cluster))),
+      createApp: (tls) =>
+        createApp({
+          running,
+          metrics,
+          log,
+          accessLog: options.accessLog,
+          proxies: new TrustedProxies([]),
+          tls,
+          ready,
+          only: { host: webhookHost, path: webhookPath },
+        }),
+    }),
+  )
+  await webhook.start()
+
   // Reading back may lead here, so there is somebody to answer.
   keeping.start()
   const apply = async (loaded: LoadResult): Promise<void> => {
-    await swapIn(loaded, running, services, metrics, log)
+    const outcome = await swapIn(loaded, running, services, metrics, log)
+    void source.settled(loaded, outcome)
     tokenKeys.configure(running.current.configuration.stsEndpoints.map(({ issuer }) => issuer))
     keeping.wake()
+    webhook.wake()
   }
-  scope.own(
-    watchConfiguration({
-      ...loadOptions,
-      hash: first.hash,
-      onChange: apply,
-      onError: (err) => log.error('configuration could not be read', { err }),
-    }),
-  )
+  void source.settled(first, 'applied')
+  const unread = (err: unknown): void => log.error('configuration could not be read', { err })
+  const reload = (): Promise<void> => source.load().then(apply).catch(unread)
+  scope.own(source.watch({ hash: first.hash, onChange: apply, onError: unread }))
   const sweeper = setInterval(() => {
     storage.sessions
       .deleteExpired(clock())
@@ -193,7 +213,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     draining = true
     services.events.drain()
   })
-  return { address, metricsAddress, reload: async () => apply(await loadConfiguration(loadOptions)) }
+  return { address, metricsAddress, webhookAddress: webhook.address, reload }
 }
 
 /** The configuration, with its warnings logged; throws ConfigurationRefused when it has errors. */
@@ -211,7 +231,7 @@ async function swapIn(
   services: Parameters<typeof createRuntime>[1],
   metrics: ReturnType<typeof createMetrics>,
   log: Logger,
-): Promise<void> {
+): Promise<LoadOutcome> {
   let next: Runtime
   try {
     next = await createRuntime(usable(loaded, log), services)
@@ -220,22 +240,16 @@ async function swapIn(
     metrics.configurationOk.set(0)
     const problems = err instanceof ConfigurationRefused ? err.problems : undefined
     log.error('configuration change refused; the running one stays', { problems, err })
-    return
+    return problems === undefined ? 'failed' : 'refused'
   }
   running.swap(next)
   metrics.reloads.inc({ outcome: 'applied' })
   metrics.configurationOk.set(1)
   log.info('configuration change applied', { hash: next.configuration.hash })
+  return 'applied'
 }
 
-async function listen(app: FastifyInstance, at: string, scheme: string, scope: Scope): Promise<string> {
-  scope.defer(async () => {
-    // A connection whose request was under way at the first call has nothing to do after its answer.
-    const sweeper = setInterval(() => app.server.closeIdleConnections(), 100)
-    await app.close().finally(() => clearInterval(sweeper))
-  })
-  const { host, port } = parseHostPort(at)
-  await app.listen({ host, port })
-  const { address, port: bound, family } = app.server.address() as AddressInfo
-  return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${bound}`
+async function listen(app: FastifyInstance, at: string, scheme: 'http' | 'https', scope: Scope): Promise<string> {
+  scope.defer(() => closeListener(app))
+  return listenAt(app, parseHostPort(at), scheme)
 }

@@ -6,6 +6,8 @@ export interface SourceFile {
   /** Relative to the folder, with `/`. */
   readonly name: string
   readonly text: string
+  /** An object of a cluster: nobody has seen this text, so problems are told without lines. */
+  readonly isObject?: boolean
 }
 
 export interface SourceProblem {
@@ -13,8 +15,10 @@ export interface SourceProblem {
   readonly message: string
 }
 
-/** All that a configuration folder says, before any of it is understood. */
+/** All that a configuration says, before any of it is understood. */
 export interface Sources {
+  /** Where it comes from, for people; a folder when absent. */
+  readonly origin?: string
   /** Sorted by name. */
   readonly files: readonly SourceFile[]
   /** Names of the keys in `keys/`, with a digest of their files. */
@@ -101,14 +105,14 @@ export async function readDirectory(folder: string, limits: DirectoryLimits = de
   }
 
   await visitFolder('', 0)
-  return { files, keys: await readKeys(join(folder, 'keys'), limits, problems), problems }
+  return { files, keys: await readKeys(join(folder, 'keys'), problems, limits), problems }
 }
 
 /** An absent folder holds no keys. A file in it that holds none is a problem, whether or not anything names it. */
-async function readKeys(
+export async function readKeys(
   folder: string,
-  limits: DirectoryLimits,
-  problems: Sources['problems'][number][],
+  problems: SourceProblem[],
+  limits: DirectoryLimits = defaultLimits,
 ): Promise<Map<string, string>> {
   const keys = new Map<string, string>()
   const entries = await readdir(folder).catch(() => [])

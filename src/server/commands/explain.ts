@@ -2,10 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
-import { catalog } from '#catalog/catalog.ts'
-import { loadConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
-import { SecretSource } from '#config/secrets.ts'
+import type { SecretSource } from '#config/secrets.ts'
 import { createRuntime } from '#engine/runtime.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
@@ -14,13 +12,14 @@ import type { Configuration } from '#sdk/configuration.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import { parseCaller } from '#server/commands/caller.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
+import { loadOnce } from '#server/commands/load-once.ts'
 import { explainRequest } from '#server/explain-request.ts'
 import { createServices } from '#server/services.ts'
 import { openStorage } from '#storage/open.ts'
 
 const usage = `Usage: gatehouse explain --config DIR [OPTIONS] METHOD URL
 
-  --config DIR      the folder of YAML
+  --config DIR      the folder of YAML, or kubernetes:NAMESPACE
   --as NAME=VALUE   the caller: dn=, uid=, level= or any attribute; may repeat; anonymous without
                     (rules about names need dn=, such as --as dn=sub=idp,ou=oauth2,o=Tremolo)
   --data DIR        the embedded database, for rules that ask the directory
@@ -48,29 +47,22 @@ export async function explainCommand(args: string[], io: CommandIo): Promise<num
   }
   if (values.config === undefined) return wrong('--config is required')
   if (!URL.canParse(address)) return wrong(`not a URL: ${address}`)
-  const folder = resolve(values.config)
-  const secretsFolder = resolve(values.secrets ?? join(folder, 'secrets'))
-  const { configuration, issues } = await loadConfiguration({
-    folder,
-    secretsFolder,
-    environment: process.env,
-    catalog,
-    strictSecrets: false,
-  })
-  if (configuration === undefined) {
-    for (const issue of issues) io.stderr(formatIssue(issue))
-    return 1
-  }
-  let caller: ReturnType<typeof parseCaller>
-  try {
-    caller = parseCaller(values.as ?? [], configuration.directoryRoot)
-  } catch (error) {
-    return wrong(error instanceof Error ? error.message : String(error))
-  }
   const scope = new Scope()
   try {
+    const { loaded, secrets } = await loadOnce({ config: values.config, secrets: values.secrets }, false, scope)
+    const { configuration, issues } = loaded
+    if (configuration === undefined) {
+      for (const issue of issues) io.stderr(formatIssue(issue))
+      return 1
+    }
+    let caller: ReturnType<typeof parseCaller>
+    try {
+      caller = parseCaller(values.as ?? [], configuration.directoryRoot)
+    } catch (error) {
+      return wrong(error instanceof Error ? error.message : String(error))
+    }
     const database = values.database ?? process.env['GATEHOUSE_DATABASE']
-    const runtime = await openRuntime(configuration, secretsFolder, values.data, database, scope)
+    const runtime = await openRuntime(configuration, secrets, values.data, database, scope)
     const explanation = await explainRequest(runtime, method.toUpperCase(), new URL(address), caller)
     for (const line of explanation.lines) io.stdout(line)
     if (explanation.deniedByName && !values.as?.some((pair) => pair.startsWith('dn='))) {
@@ -88,7 +80,7 @@ export async function explainCommand(args: string[], io: CommandIo): Promise<num
 /** Without a database of its own to look into, an empty one is made for the moment and thrown away. */
 export async function openRuntime(
   configuration: Configuration,
-  secretsFolder: string,
+  secrets: SecretSource,
   data: string | undefined,
   url: string | undefined,
   scope: Scope,
@@ -99,7 +91,6 @@ export async function openRuntime(
     openStorage({ dataFolder, ...(url === undefined ? {} : { url }), clock: systemClock, log: silentLogger }),
   )
   await storage.ready()
-  const secrets = new SecretSource(secretsFolder, process.env)
   const parts = {
     storage,
     configFolder: configuration.folder,

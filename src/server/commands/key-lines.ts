@@ -58,7 +58,8 @@ function placeLine(name: string, { done, failures, error, retryAt }: Publication
   const what = name === readBackName ? 'read back from the issuer' : `published to ${name}`
   const last = done === null ? 'never' : time(done)
   if (failures === 0) return `${what}: ${last}`
-  return `${what}: FAILED ${failures} times, last done ${last}, again at ${time(retryAt)}: ${error}`
+  const often = failures === 1 ? 'once' : `${failures} times`
+  return `${what}: FAILED ${often}, last done ${last}, again at ${time(retryAt)}: ${error}`
 }
 
 const time = (millis: number | null): string | null => (millis === null ? null : new Date(millis).toISOString())

@@ -1,10 +1,8 @@
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import process from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
-import { catalog } from '#catalog/catalog.ts'
-import { loadConfiguration } from '#config/load.ts'
+import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
-import { SecretSource } from '#config/secrets.ts'
 import type { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import { type KeyKeeper, noKeyMeter, type PassOutcome } from '#engine/sts/publish/key-keeper.ts'
@@ -13,14 +11,13 @@ import { silentLogger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { TokenIssuer } from '#sdk/token-keys.ts'
+import { type ConfigPlaces, loadOnce } from '#server/commands/load-once.ts'
 import { createServices } from '#server/services.ts'
 import { createKeyKeeper } from '#server/token-keys.ts'
 import type { Storage } from '#storage/open.ts'
 
-export interface KeyPlaces {
-  readonly config: string
+export interface KeyPlaces extends ConfigPlaces {
   readonly data: string
-  readonly secrets?: string | undefined
 }
 
 export interface KeyTools {
@@ -44,15 +41,14 @@ export async function withKeyTools<T>(
 }
 
 async function openTools(places: KeyPlaces, storage: Storage, scope: Scope): Promise<KeyTools> {
-  const folder = resolve(places.config)
   const dataFolder = resolve(places.data)
-  const secretsFolder = resolve(places.secrets ?? join(folder, 'secrets'))
-  const configuration = await load(folder, secretsFolder)
+  const { loaded, secrets } = await loadOnce(places, true, scope)
+  const configuration = usable(loaded)
   const services = createServices({
     storage,
     configFolder: configuration.folder,
     dataFolder,
-    secrets: new SecretSource(secretsFolder, process.env),
+    secrets,
     clock: systemClock,
     log: silentLogger,
     environment: process.env,
@@ -77,11 +73,9 @@ async function openTools(places: KeyPlaces, storage: Storage, scope: Scope): Pro
   return { rings, keeper, issuers }
 }
 
-async function load(folder: string, secretsFolder: string): Promise<Configuration> {
-  const environment = process.env
-  const loaded = await loadConfiguration({ folder, secretsFolder, environment, catalog, strictSecrets: true })
-  if (loaded.configuration !== undefined) return loaded.configuration
-  throw new Error(['the configuration has errors', ...loaded.issues.map(formatIssue)].join('\n'))
+function usable({ configuration, issues }: LoadResult): Configuration {
+  if (configuration !== undefined) return configuration
+  throw new Error(['the configuration has errors', ...issues.map(formatIssue)].join('\n'))
 }
 
 /** Throws an Error where there is no such endpoint, or none at all. */

@@ -89,7 +89,7 @@ describe('gatehouse keys', () => {
     await writeFile(join(data, 'site'), 'a file in the way')
     const { code, out } = await run(['publish', ...both])
     expect(code).toBe(1)
-    expect(out.join('\n')).toMatch(/published to folder site: FAILED 1 times, last done never, again at .*: E/)
+    expect(out.join('\n')).toMatch(/published to folder site: FAILED once, last done never, again at .*: E/)
     expect((await run(['list', '--data', data])).code).toBe(1)
     await writeFile(join(config, 'values.yaml'), 'sts: { endpoints: 5 }')
     const broken = await run(['publish', ...both])
@@ -103,6 +103,9 @@ describe('gatehouse keys', () => {
       expect((await run([...args, '--data', '/nowhere'])).code).toBe(2)
     }
     expect((await run(['list', '--data', data], stsCommand)).code).toBe(2)
+    expect(await run(['--help'], stsCommand)).toMatchObject({ code: 0 })
+    expect(JSON.stringify(await run(['--help'], stsCommand))).toMatch(/gatehouse sts explain.*gatehouse sts publish/)
+    expect(JSON.stringify(await run(['--help'], stsCommand))).not.toContain('gatehouse keys')
     expect(await run(['publish', '--endpoint', 'x', ...both])).toMatchObject({
       code: 1,
       errors: ['gatehouse keys: no endpoint "x"; there is aws'],

@@ -1,5 +1,6 @@
 import { readRing } from '#engine/keys/ring-record.ts'
 import { readPublications } from '#engine/sts/publish/publication.ts'
+import { webhookKeys } from '#sdk/sts-webhook.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import { type EndpointKeys, isInOrder, keyJson, keyLines } from '#server/commands/key-lines.ts'
@@ -8,7 +9,7 @@ import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/o
 import { terminalLine } from '#server/commands/terminal-line.ts'
 import type { Storage } from '#storage/open.ts'
 
-const usage = `Usage: gatehouse keys list [--endpoint NAME] [OPTIONS]
+const keysUsage = `Usage: gatehouse keys list [--endpoint NAME] [OPTIONS]
        gatehouse keys rotate --config DIR --endpoint NAME [OPTIONS]
        gatehouse keys publish --config DIR [--endpoint NAME] [OPTIONS]
 
@@ -17,7 +18,7 @@ rotate   makes the next key of an endpoint; it signs when everybody can know it
 publish  writes the documents of endpoints now, and reads them back; exit code 1 where that fails
 
 ${databaseUsage}
-  --config DIR      rotate and publish: the folder of YAML
+  --config DIR      rotate and publish: the folder of YAML, or kubernetes:NAMESPACE
   --secrets DIR     files for secrets (secrets/ of the configuration)
   --endpoint NAME   this one only
   --json            for programs`
@@ -33,23 +34,24 @@ const options = {
 export type KeyValues = Extract<ReturnType<typeof read>, { values: unknown }>['values']
 type Action = (storage: Storage, values: KeyValues, io: CommandIo) => Promise<number>
 
-const read = (args: string[], io: CommandIo) => readArguments(args, { usage, options, positionals: 1 }, io)
+const read = (args: string[], usage: string, io: CommandIo) =>
+  readArguments(args, { usage, options, positionals: 1 }, io)
 /** A line of an error is not cut. */
 const wide = 1000
 
 class WrongUsage extends Error {}
 
 /** `gatehouse keys list|rotate|publish`. */
-export const keysCommand: RunCommand = (args, io) => runKeyAction('keys', ['list', 'rotate', 'publish'], args, io)
+export const keysCommand: RunCommand = (args, io) =>
+  runKeyAction({ command: 'keys', names: ['list', 'rotate', 'publish'], usage: keysUsage }, args, io)
 
 /** Runs one of the actions under the name of a command. */
 export async function runKeyAction(
-  command: string,
-  names: readonly string[],
+  { command, names, usage }: { readonly command: string; readonly names: readonly string[]; readonly usage: string },
   args: string[],
   io: CommandIo,
 ): Promise<number> {
-  const given = read(args, io)
+  const given = read(args, usage, io)
   if ('exit' in given) return given.exit
   const { values, positionals } = given
   try {
@@ -76,7 +78,8 @@ const actions: ReadonlyMap<string, (values: KeyValues) => Action> = new Map<stri
 ])
 
 const list: Action = async ({ keys }, { endpoint, json }, io) => {
-  const stored = (await keys.list()).filter((each) => endpoint === undefined || each.endpoint === endpoint)
+  const ofEndpoints = (await keys.list()).filter((each) => each.endpoint !== webhookKeys)
+  const stored = ofEndpoints.filter((each) => endpoint === undefined || each.endpoint === endpoint)
   if (stored.length === 0) throw new Error(endpoint === undefined ? 'there are no keys' : `no keys of "${endpoint}"`)
   return tell(
     stored.map((each) => ({

@@ -3,20 +3,23 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { pino } from 'pino'
+import { catalog } from '#catalog/catalog.ts'
+import { parseHostPort } from '#kernel/host-port.ts'
 import { createAccessLog } from '#server/access-log.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import { readWorkflowLimits, workflowLimitOptions, workflowLimitUsage } from '#server/commands/workflow-limits.ts'
 import { ConfigurationRefused } from '#server/configuration-refused.ts'
 import { type Gateway, startGateway, type WorkflowLimits } from '#server/gateway.ts'
-import { parseHostPort } from '#server/host-port.ts'
 import { createLogger, type LogLevel, logLevels } from '#server/log.ts'
+import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
 import { readAddress } from '#storage/sql/databases.ts'
 
-const usage = `Usage: gatehouse serve --config DIR [OPTIONS]
+const usage = `Usage: gatehouse serve --config SOURCE [OPTIONS]
 
-  --config DIR          the folder of YAML; it is watched
+  --config SOURCE       the folder of YAML, or kubernetes:NAMESPACE[/CONFIGMAP] for its objects; it is watched
+  --kubeconfig F        how that cluster is reached (KUBECONFIG, else from within)
   --data DIR            the embedded database and the installation's keys (.gatehouse)
   --database URL        postgres://... instead of the embedded database; also GATEHOUSE_DATABASE
   --secrets DIR         files for secretParams, <secretName>/<key> (secrets/ of the configuration)
@@ -31,6 +34,7 @@ ${workflowLimitUsage}`
 
 const options = {
   config: { type: 'string' },
+  kubeconfig: { type: 'string' },
   data: { type: 'string', default: '.gatehouse' },
   database: { type: 'string' },
   secrets: { type: 'string' },
@@ -78,16 +82,24 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
   }
   const listenUrl = `${certFile === undefined ? 'http' : 'https'}://${values.listen}`
 
-  const configFolder = resolve(values.config)
+  // What the configuration and its welcome text know of how the gateway was started; the environment goes first.
+  const environment = { GATEHOUSE_URL: listenUrl, ...process.env }
   const { log, accessLog, flush } = bufferedLog(level)
   try {
+    const source = await openConfigurationSource({
+      config: values.config,
+      secretsFolder: values.secrets,
+      kubeconfig: values.kubeconfig,
+      environment,
+      catalog,
+      strictSecrets: true,
+      log,
+    })
     const gateway = await startGateway({
-      configFolder,
+      source,
       dataFolder: resolve(values.data),
       databaseUrl,
-      secretsFolder: resolve(values.secrets ?? join(configFolder, 'secrets')),
-      // What the configuration and its welcome text know of how the gateway was started; the environment goes first.
-      environment: { GATEHOUSE_URL: listenUrl, ...process.env },
+      environment,
       listen: values.listen,
       metrics: values.metrics === 'off' ? undefined : values.metrics,
       tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
@@ -97,9 +109,11 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
       accessLog,
     })
     io.stdout(`Gatehouse listens on ${gateway.address}`)
+    if (gateway.webhookAddress !== undefined) io.stdout(`The injector listens on ${gateway.webhookAddress}`)
     if (gateway.metricsAddress !== undefined) io.stdout(`Metrics are at ${gateway.metricsAddress}/metrics`)
     const url = process.env['GATEHOUSE_URL'] ?? (parseHostPort(values.listen).port === 0 ? gateway.address : listenUrl)
-    printWelcome(configFolder, { GATEHOUSE_URL: url, GATEHOUSE_DATA: values.data }, io)
+    if (!isKubernetes(values.config))
+      printWelcome(source.folder, { GATEHOUSE_URL: url, GATEHOUSE_DATA: values.data }, io)
     return await untilStopped(gateway, drainSeconds, io)
   } catch (error) {
     if (error instanceof ConfigurationRefused) for (const problem of error.problems) io.stderr(problem)

@@ -1,8 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import process from 'node:process'
-import { catalog } from '#catalog/catalog.ts'
-import { loadConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Scope } from '#kernel/scope.ts'
@@ -10,12 +7,13 @@ import { suggestion } from '#kernel/suggest.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import { openRuntime } from '#server/commands/explain.ts'
+import { loadOnce } from '#server/commands/load-once.ts'
 import { terminalLine } from '#server/commands/terminal-line.ts'
 import { type ExplainedWorkload, explainToken } from '#server/explain-token.ts'
 
 const usage = `Usage: gatehouse sts explain --config DIR [OPTIONS] ENDPOINT
 
-  --config DIR      the folder of YAML
+  --config DIR      the folder of YAML, or kubernetes:NAMESPACE
   --token FILE      a service-account token, verified and reviewed as the endpoint does it; - reads it from the input
   --as NAME=VALUE   instead of a token, what the workload has: namespace=, saname=, cluster=, pod-name= ...; may repeat
   --data DIR        the embedded database, for rules that ask the directory
@@ -53,27 +51,19 @@ export async function stsExplainCommand(args: string[], io: CommandIo): Promise<
   } catch (error) {
     return wrong(error instanceof Error ? error.message : String(error))
   }
-  const folder = resolve(values.config)
-  const secretsFolder = resolve(values.secrets ?? join(folder, 'secrets'))
-  const loaded = await loadConfiguration({
-    folder,
-    secretsFolder,
-    environment: process.env,
-    catalog,
-    strictSecrets: false,
-  })
-  if (loaded.configuration === undefined) {
-    for (const issue of loaded.issues) io.stderr(formatIssue(issue))
-    return 1
-  }
-  const { stsEndpoints } = loaded.configuration
-  const names = stsEndpoints.map(({ endpoint }) => endpoint.name)
-  const config = stsEndpoints.find(({ endpoint }) => endpoint.name === name)
-  if (config === undefined) return wrong(`no token endpoint "${name}"${suggestion(name, names)}`)
   const scope = new Scope()
   try {
+    const { loaded, secrets } = await loadOnce({ config: values.config, secrets: values.secrets }, false, scope)
+    if (loaded.configuration === undefined) {
+      for (const issue of loaded.issues) io.stderr(formatIssue(issue))
+      return 1
+    }
+    const { stsEndpoints } = loaded.configuration
+    const names = stsEndpoints.map(({ endpoint }) => endpoint.name)
+    const config = stsEndpoints.find(({ endpoint }) => endpoint.name === name)
+    if (config === undefined) return wrong(`no token endpoint "${name}"${suggestion(name, names)}`)
     const database = values.database ?? process.env['GATEHOUSE_DATABASE']
-    const { tokens, rules } = await openRuntime(loaded.configuration, secretsFolder, values.data, database, scope)
+    const { tokens, rules } = await openRuntime(loaded.configuration, secrets, values.data, database, scope)
     if (tokens === undefined) throw new Error('there is no token service')
     const { allowed, lines } = await explainToken(tokens, rules, config, explained)
     for (const line of lines) io.stdout(terminalLine(line, widest))

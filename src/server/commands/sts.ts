@@ -1,10 +1,25 @@
 import type { RunCommand } from '#server/commands/commands.ts'
 import { runKeyAction } from '#server/commands/keys.ts'
+import { databaseUsage } from '#server/commands/open-database.ts'
 import { stsExplainCommand } from '#server/commands/sts-explain.ts'
+
+const usage = `Usage: gatehouse sts explain --config DIR [OPTIONS] ENDPOINT
+       gatehouse sts publish --config DIR [--endpoint NAME] [OPTIONS]
+
+explain  tells what a token endpoint would do for a workload, and why; gatehouse sts explain --help has its options
+publish  writes the documents of endpoints now, and reads them back; exit code 1 where that fails
+
+${databaseUsage}
+  --config DIR      the folder of YAML, or kubernetes:NAMESPACE
+  --secrets DIR     files for secrets (secrets/ of the configuration)
+  --endpoint NAME   this one only
+  --json            for programs`
 
 /**
  * `gatehouse sts explain`, and `gatehouse sts publish`, which is the same as `gatehouse keys publish`, where one looks
  * for it.
  */
 export const stsCommand: RunCommand = (args, io) =>
-  args[0] === 'explain' ? stsExplainCommand(args.slice(1), io) : runKeyAction('sts', ['publish'], args, io)
+  args[0] === 'explain'
+    ? stsExplainCommand(args.slice(1), io)
+    : runKeyAction({ command: 'sts', names: ['publish'], usage }, args, io)

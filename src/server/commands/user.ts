@@ -1,8 +1,5 @@
 import { userInfo } from 'node:os'
-import { join, resolve } from 'node:path'
 import process from 'node:process'
-import { catalog } from '#catalog/catalog.ts'
-import { loadConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
@@ -12,10 +9,12 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { Scope } from '#kernel/scope.ts'
 import type { Configuration, InsertConfig } from '#sdk/configuration.ts'
 import { keepsPeople, type NewPerson, type PeopleInsert } from '#sdk/directory-insert.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
+import { loadOnce } from '#server/commands/load-once.ts'
 import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
 import { type PasswordInput, readPassword } from '#server/commands/read-password.ts'
 import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
@@ -30,7 +29,7 @@ passwd  sets a person's password, from standard input
 remove  removes a person with their memberships and password
 list    tells the people there are, and who has a password
 
-  --config DIR            the folder of YAML, with a DirectoryInsert of class directory.Database
+  --config DIR            the folder of YAML, or kubernetes:NAMESPACE, with a DirectoryInsert of class directory.Database
 ${databaseUsage}
   --insert NAME           which of several such inserts
   --attribute NAME=VALUE  add: an attribute; may repeat
@@ -73,7 +72,7 @@ export const userCommandReading =
     try {
       const action = readAction(word, login, values, input)
       if (values.config === undefined) throw new WrongUsage('--config is required')
-      const configuration = await loadFolder(values.config, io)
+      const configuration = await load(values.config, io)
       if (configuration === undefined) return 1
       const config = chooseInsert(configuration, values.insert)
       const work = async (storage: Storage): Promise<void> => {
@@ -148,18 +147,15 @@ function readAttributes(texts: readonly string[]): Map<string, string[]> {
   return attributes
 }
 
-async function loadFolder(config: string, io: CommandIo): Promise<Configuration | undefined> {
-  const folder = resolve(config)
-  const secretsFolder = join(folder, 'secrets')
-  const { configuration, issues } = await loadConfiguration({
-    folder,
-    secretsFolder,
-    environment: process.env,
-    catalog,
-    strictSecrets: false,
-  })
-  if (configuration === undefined) for (const issue of issues) io.stderr(formatIssue(issue))
-  return configuration
+async function load(config: string, io: CommandIo): Promise<Configuration | undefined> {
+  const scope = new Scope()
+  try {
+    const { configuration, issues } = (await loadOnce({ config }, false, scope)).loaded
+    if (configuration === undefined) for (const issue of issues) io.stderr(formatIssue(issue))
+    return configuration
+  } finally {
+    await scope.close()
+  }
 }
 
 function chooseInsert({ inserts }: Configuration, name: string | undefined): InsertConfig {

@@ -1,0 +1,65 @@
+import { globSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { expect, test } from 'vitest'
+import { customResourceDefinitions } from '#config/custom-resource-definition.ts'
+import { kinds } from '#config/kinds.ts'
+import { isJsonObject } from '#kernel/json.ts'
+import { definitionFiles } from '../../deploy/write-crds.ts'
+
+/** Of objects that are no configuration. */
+const byHand = ['users.yaml']
+
+test('the definitions in deploy/crds are those that npm run crds makes', () => {
+  const made = definitionFiles()
+  const present = globSync('deploy/crds/*.yaml').map((file) => basename(file))
+  expect(present.filter((file) => !byHand.includes(file)).sort()).toEqual([...made.keys()].sort())
+  for (const [file, text] of made)
+    expect({ file, text: readFileSync(`deploy/crds/${file}`, 'utf8') }).toEqual({ file, text })
+})
+
+test('there is one for every kind and version, with one version stored', () => {
+  const definitions = [...customResourceDefinitions().values()].map(({ spec }) => spec as unknown as Spec)
+  expect(definitions.map(({ names, versions }) => [names.kind, versions.map(({ name }) => name)])).toEqual(
+    kinds.map(({ kind, versions }) => [kind, versions]),
+  )
+  for (const { versions } of definitions) expect(versions.filter(({ storage }) => storage)).toHaveLength(1)
+})
+
+interface Spec {
+  readonly names: { readonly kind: string }
+  readonly versions: readonly {
+    readonly name: string
+    readonly storage: boolean
+    readonly schema: { readonly openAPIV3Schema: unknown }
+  }[]
+}
+
+/** The rules for structural schemas that Kubernetes has, but for those that only matter with defaults. */
+function faultsOf(schema: unknown, path: string): string[] {
+  if (!isJsonObject(schema)) return [`${path}: no schema`]
+  const faults: string[] = []
+  const isOpen =
+    schema['x-kubernetes-preserve-unknown-fields'] === true || schema['x-kubernetes-int-or-string'] === true
+  if (schema['type'] === undefined && !isOpen) faults.push(`${path}: no type`)
+  for (const word of ['$ref', 'definitions', 'oneOf', 'patternProperties', 'propertyNames', 'const']) {
+    if (word in schema) faults.push(`${path}: ${word}`)
+  }
+  if ('properties' in schema && 'additionalProperties' in schema) faults.push(`${path}: both kinds of properties`)
+  const options = schema['anyOf']
+  for (const option of Array.isArray(options) ? (options as readonly unknown[]) : []) {
+    if (isJsonObject(option) && 'type' in option) faults.push(`${path}: a type inside anyOf`)
+  }
+  if ('items' in schema) faults.push(...faultsOf(schema['items'], `${path}[]`))
+  if (isJsonObject(schema['additionalProperties']))
+    faults.push(...faultsOf(schema['additionalProperties'], `${path}.*`))
+  for (const [name, field] of Object.entries(isJsonObject(schema['properties']) ? schema['properties'] : {})) {
+    faults.push(...faultsOf(field, `${path}.${name}`))
+  }
+  return faults
+}
+
+test.each([...customResourceDefinitions()])('%s is structural', (_file, { spec }) => {
+  for (const { name, schema } of (spec as unknown as Spec).versions) {
+    expect(faultsOf(schema.openAPIV3Schema, name)).toEqual([])
+  }
+})

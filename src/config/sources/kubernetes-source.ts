@@ -1,0 +1,113 @@
+import type { SourceFile, SourceProblem, Sources } from '#config/sources/directory-source.ts'
+import { isJsonObject, type JsonValue } from '#kernel/json.ts'
+
+/** An object as the API server tells it, of a kind that is known. */
+export interface ListedObject {
+  readonly kind: string
+  readonly apiVersion: string
+  readonly content: Readonly<Record<string, unknown>>
+}
+
+export interface NamespaceLimits {
+  readonly objects: number
+  readonly totalBytes: number
+}
+
+const defaultLimits: NamespaceLimits = { objects: 5_000, totalBytes: 64 << 20 }
+/** What a tool keeps there is a second copy of the object. */
+const copiedObject = 'kubectl.kubernetes.io/last-applied-configuration'
+
+/** No kind has as many levels, and whatever reads an object later may recurse. */
+const mostDepth = 100
+
+/** How problems name an object. */
+export const objectPlace = (kind: string, namespace: string, name: string): string => `${kind}/${namespace}/${name}`
+
+/**
+ * The objects of a namespace as files, one for each object, and one for each YAML of the ConfigMap of values. What the
+ * API server and others keep in an object (status, versions, managed fields) is left out: it is no configuration.
+ */
+export function namespaceSources(
+  namespace: string,
+  objects: readonly ListedObject[],
+  values: readonly ListedObject[],
+  limits: NamespaceLimits = defaultLimits,
+): Pick<Sources, 'origin' | 'files' | 'problems'> {
+  const problems: SourceProblem[] = []
+  const all = [
+    ...objects.flatMap((object) => objectFile(namespace, object, problems)),
+    ...values.flatMap((object) => valuesFiles(namespace, object)),
+  ].sort((a, b) => (a.name < b.name ? -1 : 1))
+  const files: SourceFile[] = []
+  let bytes = 0
+  for (const file of all) {
+    bytes += Buffer.byteLength(file.text)
+    if (files.length >= limits.objects || bytes > limits.totalBytes) {
+      const most = `${limits.objects} objects or ${limits.totalBytes} bytes`
+      problems.push({
+        name: file.name,
+        message: `the namespace holds more than ${most}: this and later ones are not read`,
+      })
+      break
+    }
+    files.push(file)
+  }
+  return { origin: `the namespace ${namespace}`, files, problems }
+}
+
+function objectFile(
+  namespace: string,
+  { kind, apiVersion, content }: ListedObject,
+  problems: SourceProblem[],
+): SourceFile[] {
+  const { name, labels, annotations } = metadataOf(content)
+  const kept = isJsonObject(annotations)
+    ? Object.fromEntries(Object.entries(annotations).filter(([key]) => key !== copiedObject))
+    : undefined
+  const object = {
+    apiVersion,
+    kind,
+    metadata: {
+      name,
+      namespace,
+      ...(labels === undefined ? {} : { labels }),
+      ...(kept === undefined ? {} : { annotations: kept }),
+    },
+    spec: content['spec'],
+  }
+  const place = objectPlace(kind, namespace, String(name))
+  if (isTooDeep(object)) {
+    problems.push({ name: place, message: 'is nested too deeply' })
+    return []
+  }
+  return [{ name: place, text: JSON.stringify(sorted(object)), isObject: true }]
+}
+
+/** Found without recursion, level by level. */
+function isTooDeep(root: unknown): boolean {
+  let level: unknown[] = [root]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > mostDepth) return true
+    level = level.flatMap((value) => (typeof value === 'object' && value !== null ? Object.values(value) : []))
+  }
+  return false
+}
+
+function valuesFiles(namespace: string, { kind, content }: ListedObject): SourceFile[] {
+  const { data } = content
+  const place = objectPlace(kind, namespace, String(metadataOf(content)['name']))
+  return Object.entries(isJsonObject(data) ? data : {}).flatMap(([key, text]) =>
+    /\.ya?ml$/.test(key) && typeof text === 'string' ? [{ name: `${place}/${key}`, text }] : [],
+  )
+}
+
+const metadataOf = ({ metadata }: ListedObject['content']): Readonly<Record<string, unknown>> =>
+  isJsonObject(metadata) ? metadata : {}
+
+/** With keys in order, so that the same object is the same text whoever wrote it. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (!isJsonObject(value)) return value
+  const entries: [string, JsonValue][] = Object.entries(value)
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, item]) => [key, sorted(item)]))
+}

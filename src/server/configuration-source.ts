@@ -1,0 +1,48 @@
+import { join, resolve } from 'node:path'
+import { type LoadOptions, type LoadResult, loadConfiguration } from '#config/load.ts'
+import { SecretSource } from '#config/secrets.ts'
+import { type ConfigWatch, watchConfiguration } from '#config/watch.ts'
+
+export interface SourceListener {
+  /** The hash of what is already known; a result with the same one is not told. */
+  readonly hash: string
+  onChange(result: LoadResult): Promise<void> | void
+  onError(error: unknown): void
+}
+
+/** `refused` for its errors, `failed` though it has none. */
+export type LoadOutcome = 'applied' | 'refused' | 'failed'
+
+/** Where a configuration comes from: a folder, or a namespace of a cluster. */
+export interface ConfigurationSource {
+  /** What relative names of files start at. */
+  readonly folder: string
+  /** For keys that are looked for while the gateway runs. */
+  readonly secrets: SecretSource
+  /** Reads everything anew. Throws when the source cannot be reached, never for what it holds. */
+  load(): Promise<LoadResult>
+  watch(listener: SourceListener): ConfigWatch
+  /** Is told what became of what was loaded. Never throws. */
+  settled(result: LoadResult, outcome: LoadOutcome): Promise<void>
+  close(): Promise<void>
+}
+
+export interface SourceOptions extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets'> {
+  /** A folder of YAML. */
+  readonly config: string
+  readonly secretsFolder?: string | undefined
+}
+
+export function folderSource({ config, secretsFolder, ...options }: SourceOptions): ConfigurationSource {
+  const folder = resolve(config)
+  const places = { folder, secretsFolder: resolve(secretsFolder ?? join(folder, 'secrets')) }
+  const loading: LoadOptions = { ...options, ...places }
+  return {
+    folder,
+    secrets: new SecretSource(places.secretsFolder, options.environment),
+    load: () => loadConfiguration(loading),
+    watch: (listener) => watchConfiguration({ ...loading, ...listener }),
+    settled: async () => {},
+    close: async () => {},
+  }
+}

@@ -1,0 +1,241 @@
+import { createHash } from 'node:crypto'
+import { join, resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { buildConfiguration, type LoadOptions, type LoadResult } from '#config/load.ts'
+import { SecretSource } from '#config/secrets.ts'
+import { readKeys, type SourceProblem, type Sources } from '#config/sources/directory-source.ts'
+import { configResources } from '#config/sources/kubernetes-resources.ts'
+import { namespaceSources, objectPlace } from '#config/sources/kubernetes-source.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { buildScoped, type Scope } from '#kernel/scope.ts'
+import { AccessRefused, KindNotServed } from '#protocols/kubernetes/api-failure.ts'
+import type { KubernetesConnection } from '#protocols/kubernetes/connection.ts'
+import { Informer } from '#protocols/kubernetes/informer.ts'
+import { Leadership } from '#protocols/kubernetes/leadership.ts'
+import { ObjectClient } from '#protocols/kubernetes/object-client.ts'
+import type { ConfigurationSource, LoadOutcome, SourceListener } from '#server/configuration-source.ts'
+import { KubernetesSecrets } from '#server/kubernetes-secrets.ts'
+import { ObjectStatusWriter, type WatchedKind } from '#server/object-status-writer.ts'
+import { QuietCall } from '#server/quiet-call.ts'
+
+export interface KubernetesSourceOptions extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets'> {
+  readonly connection: KubernetesConnection
+  readonly namespace: string
+  /** The ConfigMap whose YAML is read beside the objects. */
+  readonly values: string
+  /** Somebody named it, so it is an error where it is absent. */
+  readonly needsValues?: boolean
+  /** What relative names of files start at, and where `keys/` and `secrets/` are. */
+  readonly folder: string
+  readonly secretsFolder?: string | undefined
+  /** Which of the replicas this is. */
+  readonly identity: string
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+const callMillis = 15_000
+const firstListMillis = 30_000
+const mostObjects = 5_000
+const secretsEveryMillis = 5_000
+/** How long nothing must have changed before it is read, and how long one waits for that at most. */
+const quietMillis = 200
+const mostQuietMillis = 2_000
+/** Secrets are known by name only while objects are built, so it is built again when some had to be fetched. */
+const mostRounds = 4
+
+/** Throws an Error when the cluster cannot be asked, or does not let the account list the objects. */
+export async function openKubernetesSource(options: KubernetesSourceOptions): Promise<ConfigurationSource> {
+  const { value, scope } = await buildScoped((scope) => open(options, scope))
+  return { ...value, close: () => scope.close() }
+}
+
+async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omit<ConfigurationSource, 'close'>> {
+  const { namespace, clock, log, environment, identity } = options
+  const who = `namespace ${namespace}`
+  const objects = scope.own(await ObjectClient.open(options.connection, { who, timeoutMillis: callMillis }))
+  let changed = (): void => {}
+  const watched = watchAll(options, objects, scope, () => changed())
+  const values = startInformer(options, objects, { resource: configMaps(namespace), name: options.values }, () =>
+    changed(),
+  )
+  scope.own(values)
+  await untilListed([...watched.map(({ informer }) => informer), values])
+
+  const secretObjects = new KubernetesSecrets(objects, namespace, log)
+  const folder = resolve(options.folder)
+  const secretsFolder = resolve(options.secretsFolder ?? join(folder, 'secrets'))
+  const loading: LoadOptions = {
+    folder,
+    secretsFolder,
+    clusterSecrets: secretObjects.lookUp,
+    environment,
+    catalog: options.catalog,
+    strictSecrets: options.strictSecrets ?? true,
+  }
+  const statuses = new ObjectStatusWriter({ objects, kinds: watched, namespace, clock, log })
+  const leadership = scope.own(
+    new Leadership({
+      objects,
+      namespace,
+      name: 'gatehouse',
+      identity,
+      clock,
+      onGain: () => void statuses.write(),
+      onError: (err) => log.warn('the lease could not be renewed: this replica writes no status', { err }),
+    }),
+  )
+  statuses.mayWrite = () => leadership.isLeader
+
+  const sourcesNow = async (): Promise<Sources> => {
+    const problems: SourceProblem[] = []
+    const keys = await readKeys(join(folder, 'keys'), problems)
+    const listed = watched.flatMap(({ resource, informer }) =>
+      informer.objects.map(({ content }) => {
+        const apiVersion = `${resource.group}/${resource.version}`
+        return { kind: resource.kind.kind, apiVersion, content }
+      }),
+    )
+    const maps = values.objects.map(({ content }) => ({ kind: 'ConfigMap', apiVersion: 'v1', content }))
+    if (options.needsValues === true && maps.length === 0) {
+      problems.push({
+        name: objectPlace('ConfigMap', namespace, options.values),
+        message: 'there is no such ConfigMap',
+      })
+    }
+    const read = namespaceSources(namespace, listed, maps)
+    return { ...read, keys, problems: [...problems, ...read.problems] }
+  }
+
+  let isWatching = false
+  let lastRead = ''
+  const build = async (sources: Sources): Promise<LoadResult> => {
+    const generations = statuses.generations()
+    let result = buildConfiguration(sources, loading)
+    for (let round = 1; round < mostRounds && (await secretObjects.fetchMissing()); round++) {
+      result = buildConfiguration(sources, loading)
+    }
+    lastRead = fingerprint(sources)
+    statuses.remember(result, generations)
+    return result
+  }
+  const load = async (): Promise<LoadResult> => {
+    await secretObjects.refresh()
+    return build(await sourcesNow())
+  }
+
+  const watch = ({ hash, onChange, onError }: SourceListener) => {
+    let lastHash = hash
+    let secretsChanged = false
+    const look = async (): Promise<void> => {
+      const sources = await sourcesNow()
+      if (secretsChanged || fingerprint(sources) !== lastRead) {
+        const result = await build(sources)
+        secretsChanged = false
+        if (result.hash === lastHash) statuses.repeat(result)
+        else {
+          lastHash = result.hash
+          await onChange(result)
+        }
+      }
+      await statuses.write()
+    }
+    const looking = new QuietCall(look, { quietMillis, mostQuietMillis, onError })
+    changed = () => looking.request()
+    const timer = setInterval(() => {
+      secretObjects.refresh().then((isChanged) => {
+        secretsChanged ||= isChanged
+        // Also when nothing changed: a status that could not be written is tried again.
+        looking.request()
+      }, onError)
+    }, secretsEveryMillis)
+    timer.unref()
+    isWatching = true
+    leadership.start()
+    looking.request()
+    return {
+      async close() {
+        clearInterval(timer)
+        changed = () => {}
+        await looking.close()
+      },
+    }
+  }
+
+  const settled = async (result: LoadResult, outcome: LoadOutcome): Promise<void> => {
+    statuses.settle(result, outcome)
+    // Before anything is watched, it is this replica's one chance to tell why it does not start.
+    if (!isWatching && outcome !== 'applied') await leadership.attempt()
+    await statuses.write()
+  }
+  const secrets = new SecretSource(secretsFolder, environment, secretObjects.lookUp)
+  return { folder, secrets, load, watch, settled }
+}
+
+const configMaps = (namespace: string) => ({ group: '', version: 'v1', plural: 'configmaps', namespace })
+
+function watchAll(
+  options: KubernetesSourceOptions,
+  objects: ObjectClient,
+  scope: Scope,
+  onChange: () => void,
+): (WatchedKind & { readonly informer: Informer })[] {
+  return configResources.map((resource) => {
+    const { group, version, plural } = resource
+    const address = { group, version, plural, namespace: options.namespace }
+    const informer = startInformer(options, objects, { resource: address }, onChange)
+    return { resource, informer: scope.own(informer) }
+  })
+}
+
+function startInformer(
+  { log }: KubernetesSourceOptions,
+  objects: ObjectClient,
+  wanted: Pick<ConstructorParameters<typeof Informer>[0], 'resource' | 'name'>,
+  onChange: () => void,
+): Informer {
+  let told = ''
+  const informer = new Informer({
+    ...wanted,
+    objects,
+    most: mostObjects,
+    onChange: () => {
+      told = ''
+      onChange()
+    },
+    onError: (err) => {
+      const message = String(err)
+      if (message === told) return
+      told = message
+      const { plural } = wanted.resource
+      if (err instanceof KindNotServed)
+        log.warn('the cluster has no such kind of objects: apply deploy/crds', { plural })
+      else log.warn('objects of the cluster are not heard of; what is known stays', { plural, err })
+    },
+  })
+  informer.start()
+  return informer
+}
+
+async function untilListed(informers: readonly Informer[]): Promise<void> {
+  const end = performance.now() + firstListMillis
+  for (;;) {
+    const open = informers.filter(({ isComplete }) => !isComplete)
+    if (open.length === 0) return
+    const refused = open.find(({ failure }) => failure instanceof AccessRefused)
+    if (refused !== undefined) throw refused.failure
+    if (performance.now() > end) {
+      const cause = open.find(({ failure }) => failure !== undefined)?.failure
+      throw new Error(`the objects of the cluster could not be listed: ${reasonOf(cause)}`, { cause })
+    }
+    await delay(20)
+  }
+}
+
+const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : 'no answer in time')
+
+const fingerprint = ({ files, keys, problems }: Sources): string =>
+  createHash('sha256')
+    .update(JSON.stringify([files, [...keys], problems]))
+    .digest('base64url')

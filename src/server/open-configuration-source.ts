@@ -1,0 +1,45 @@
+import { resolve } from 'node:path'
+import { processName } from '#engine/workflow/process-name.ts'
+import { systemClock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { KubernetesConnection } from '#protocols/kubernetes/connection.ts'
+import { type ConfigurationSource, folderSource, type SourceOptions } from '#server/configuration-source.ts'
+
+export interface OpenOptions extends SourceOptions {
+  /** A file; of the environment's KUBECONFIG when absent, else of the pod that this process runs in. */
+  readonly kubeconfig?: string | undefined
+  readonly log: Logger
+}
+
+const scheme = 'kubernetes:'
+const name = '[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?'
+const place = new RegExp(`^${scheme}(${name})(?:/(${name}))?$`)
+const defaultValues = 'gatehouse-config'
+
+export const isKubernetes = (config: string): boolean => config.startsWith(scheme)
+
+/** A source by its name: `kubernetes:NAMESPACE`, with `/CONFIGMAP` where values are in another than usual, or a folder. Throws an Error when a cluster cannot be asked. */
+export async function openConfigurationSource(options: OpenOptions): Promise<ConfigurationSource> {
+  const { config, environment, kubeconfig, log, ...others } = options
+  if (!isKubernetes(config)) return folderSource({ config, environment, ...others })
+  const [, namespace, named] = place.exec(config) ?? []
+  if (namespace === undefined) throw new Error(`"${config}" is not ${scheme}NAMESPACE or ${scheme}NAMESPACE/CONFIGMAP`)
+  const { openKubernetesSource } = await import('#server/kubernetes-source.ts')
+  return openKubernetesSource({
+    ...others,
+    environment,
+    namespace,
+    connection: connectionOf(kubeconfig ?? environment['KUBECONFIG']),
+    values: named ?? defaultValues,
+    needsValues: named !== undefined,
+    folder: resolve('.'),
+    identity: environment['POD_NAME'] ?? processName(),
+    clock: systemClock,
+    log,
+  })
+}
+
+const connectionOf = (kubeconfig: string | undefined): KubernetesConnection =>
+  kubeconfig === undefined || kubeconfig === ''
+    ? { kind: 'in-cluster' }
+    : { kind: 'kubeconfig', file: resolve(kubeconfig) }

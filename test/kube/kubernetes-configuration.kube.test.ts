@@ -1,0 +1,333 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { configResources } from '#config/sources/kubernetes-resources.ts'
+import { defineAll, objectPath, tokenKubeconfig } from '#testing/custom-resources.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { type KubeApiServer, startKubeApiServer } from '#testing/kube-api-server.ts'
+import { kubeBinaries } from '#testing/kube-binaries.ts'
+import type { KubeClient } from '#testing/kube-client.ts'
+
+const run = promisify(execFile)
+const group = 'openunison.tremolo.io'
+/** What "within seconds" means here, on a machine that does much else. */
+const soon = 20_000
+
+interface Condition {
+  readonly status: string
+  readonly reason: string
+  readonly message: string
+  readonly observedGeneration: number
+  readonly lastTransitionTime: string
+}
+
+interface Told {
+  readonly metadata: { readonly generation: number; readonly resourceVersion: string }
+  readonly spec: unknown
+  readonly status?: { readonly observedGeneration: number; readonly conditions: readonly Condition[] }
+}
+
+const application = (name: string, uri: string, more: object = {}) => ({
+  apiVersion: `${group}/v2`,
+  kind: 'Application',
+  metadata: { name },
+  spec: {
+    cookieConfig: { cookiesEnabled: false },
+    urls: [
+      {
+        hosts: ['127.0.0.1'],
+        uri,
+        azRules: [{ scope: 'dn', constraint: 'o=Tremolo' }],
+        filterChain: [
+          { className: 'filters.DevelopmentIssuer', params: { issuer: `#[GATEHOUSE_URL]${uri}` }, ...more },
+        ],
+      },
+    ],
+  },
+})
+
+/** The rights that the chart gives, and no more. */
+async function account(cluster: KubeClient, namespace: string): Promise<string> {
+  const name = 'gatehouse'
+  const plurals = configResources.map(({ plural }) => plural)
+  await cluster.serviceAccount({ namespace, name })
+  const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`
+  await cluster.must('POST', `${rbac}/roles`, {
+    metadata: { name },
+    rules: [
+      { apiGroups: [group], resources: plurals, verbs: ['list', 'watch'] },
+      { apiGroups: [group], resources: plurals.map((plural) => `${plural}/status`), verbs: ['update'] },
+      { apiGroups: [''], resources: ['configmaps'], resourceNames: ['gatehouse-config'], verbs: ['list', 'watch'] },
+      { apiGroups: [''], resources: ['secrets'], resourceNames: ['issuer'], verbs: ['get'] },
+      { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
+      {
+        apiGroups: ['coordination.k8s.io'],
+        resources: ['leases'],
+        resourceNames: ['gatehouse'],
+        verbs: ['get', 'update'],
+      },
+    ],
+  })
+  await cluster.must('POST', `${rbac}/rolebindings`, {
+    metadata: { name },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
+    subjects: [{ kind: 'ServiceAccount', name, namespace }],
+  })
+  return cluster.token({ namespace, name }, { seconds: 3600 })
+}
+
+describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is a namespace', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-kube-config-'))
+  const kubeconfig = join(folder, 'kubeconfig')
+  let server: KubeApiServer
+  let cluster: KubeClient
+  let gateway: GatewayProcess
+  let namespace = ''
+
+  beforeAll(async () => {
+    server = await startKubeApiServer(await kubeBinaries())
+    cluster = server.client
+    await defineAll(cluster)
+    namespace = await cluster.namespace()
+    writeFileSync(kubeconfig, tokenKubeconfig(cluster, await account(cluster, namespace)))
+    await create(application('first', '/first'))
+    gateway = await start()
+  }, 180_000)
+
+  afterAll(async () => {
+    await gateway?.stop()
+    await server?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }, 60_000)
+
+  const start = () =>
+    startGatewayProcess({ config: `kubernetes:${namespace}`, environment: { KUBECONFIG: kubeconfig } })
+  const pathOf = (kind: string, name = '') =>
+    `${objectPath(`${group}/${kind === 'Application' ? 'v2' : 'v1'}`, kind, namespace)}${name && `/${name}`}`
+  const create = (object: { kind: string }) => cluster.must('POST', pathOf(object.kind), object)
+  const remove = (kind: string, name: string) => cluster.must('DELETE', pathOf(kind, name))
+  const told = (kind: string, name: string) => cluster.must<Told>('GET', pathOf(kind, name))
+  const condition = async (kind: string, name: string): Promise<Condition | undefined> => {
+    const { status, metadata } = await told(kind, name)
+    const found = status?.conditions[0]
+    return found?.observedGeneration === metadata.generation ? found : undefined
+  }
+  async function change(kind: string, name: string, edit: (object: Told) => object): Promise<void> {
+    await cluster.must('PUT', pathOf(kind, name), edit(await told(kind, name)))
+  }
+  const issuerAt = async (uri: string): Promise<string | undefined> => {
+    const answer = await fetch(`${gateway.url}${uri}/.well-known/openid-configuration`)
+    return answer.status === 200 ? ((await answer.json()) as { issuer: string }).issuer : undefined
+  }
+  const serves = (uri: string) => until(async () => (await issuerAt(uri)) !== undefined, soon)
+  const check = () => {
+    const args = ['check', '--config', `kubernetes:${namespace}`, '--kubeconfig', kubeconfig]
+    const environment = { ...process.env, GATEHOUSE_URL: gateway.url }
+    return run('bin/gatehouse', args, { env: environment }).then(
+      ({ stdout }) => ({ code: 0, stdout, stderr: '' }),
+      ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({ code, stdout, stderr }),
+    )
+  }
+  async function tells(kind: string, name: string, expected: object): Promise<void> {
+    let last: unknown
+    await until(async () => {
+      last = await condition(kind, name)
+      return last !== undefined && Object.entries(expected).every(([key, value]) => (last as never)[key] === value)
+    }, soon).catch(() => {})
+    expect(last).toMatchObject(expected)
+  }
+
+  test('serves its objects, and says so in their status once', async () => {
+    expect(await issuerAt('/first')).toBe(`${gateway.url}/first`)
+    await tells('Application', 'first', { status: 'True', reason: 'Loaded', message: 'loaded' })
+    const before = (await told('Application', 'first')).metadata.resourceVersion
+    await new Promise((resume) => setTimeout(resume, 1500))
+    expect((await told('Application', 'first')).metadata.resourceVersion).toBe(before)
+    expect(await check()).toEqual({ code: 0, stdout: '', stderr: '' })
+    const explain = ['explain', '--config', `kubernetes:${namespace}`, 'GET', `${gateway.url}/first/certs`]
+    const env = { ...process.env, GATEHOUSE_URL: gateway.url, KUBECONFIG: kubeconfig }
+    expect((await run('bin/gatehouse', explain, { env })).stdout).toContain(`Application/${namespace}/first`)
+  })
+
+  test('a new, a changed and a removed object are live within seconds, and nothing else changes', async () => {
+    await create(application('second', '/second'))
+    await serves('/second')
+    await change('Application', 'second', (object) => ({ ...object, spec: application('second', '/other').spec }))
+    await serves('/other')
+    expect(await issuerAt('/second')).toBeUndefined()
+    await tells('Application', 'second', { status: 'True', observedGeneration: 2 })
+    await remove('Application', 'second')
+    await until(async () => (await issuerAt('/other')) === undefined, soon)
+    expect(await issuerAt('/first')).toBeDefined()
+  })
+
+  test('a broken object is told its errors with their paths, and what runs stays', async () => {
+    const broken = application('broken', '/broken', { params: { isuer: 'x' } })
+    await create(broken)
+    await tells('Application', 'broken', { status: 'False', reason: 'Invalid' })
+    const { message = '', lastTransitionTime } = (await condition('Application', 'broken')) ?? {}
+    expect(message.split('\n')).toEqual([
+      expect.stringMatching(/^spec\.urls\[0\]\.filterChain\[0\]\.params.*issuer/),
+      expect.stringMatching(/^spec\.urls\[0\]\.filterChain\[0\]\.params\.isuer: .*did you mean "issuer"/),
+    ])
+    expect(await condition('Application', 'first')).toMatchObject({ status: 'True', reason: 'Loaded' })
+    expect(await issuerAt('/first')).toBeDefined()
+
+    const checked = await check()
+    expect(checked.code).toBe(1)
+    for (const line of checked.stdout.trim().split('\n')) {
+      expect(line).toMatch(new RegExp(`^Application/${namespace}/broken: spec\\.urls`))
+    }
+
+    await create(application('waiting', '/waiting'))
+    await tells('Application', 'waiting', { status: 'False', reason: 'Waiting' })
+    expect((await condition('Application', 'waiting'))?.message).toContain(`Application/${namespace}/broken`)
+
+    await change('Application', 'broken', (object) => ({ ...object, spec: application('broken', '/mended').spec }))
+    await serves('/mended')
+    await serves('/waiting')
+    await tells('Application', 'broken', { status: 'True', reason: 'Loaded' })
+    await tells('Application', 'waiting', { status: 'True', reason: 'Loaded' })
+    const mended = (await condition('Application', 'broken'))?.lastTransitionTime ?? ''
+    expect(Date.parse(mended)).toBeGreaterThanOrEqual(Date.parse(lastTransitionTime ?? ''))
+  })
+
+  test('a burst of changes is loaded a few times, not once for each', async () => {
+    const reloads = async (): Promise<number> => {
+      const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+      return Number(/^gatehouse_configuration_reloads_total\{outcome="applied"\} (\d+)/m.exec(text)?.[1] ?? 0)
+    }
+    const before = await reloads()
+    const names = Array.from({ length: 40 }, (_, i) => `burst-${i}`)
+    const org = (name: string) => ({ apiVersion: `${group}/v1`, kind: 'Org', metadata: { name }, spec: { uuid: name } })
+    await Promise.all(names.map((name) => create(org(name))))
+    for (const name of names) await tells('Org', name, { status: 'True' })
+    const made = (await reloads()) - before
+    expect(made).toBeGreaterThan(0)
+    expect(made).toBeLessThan(10)
+  })
+
+  test('a workflow whose text is no YAML is told the line in that text', async () => {
+    const spec = { tasks: '- taskType: provision\n  target: x\n bad: [\n' }
+    await cluster.must('POST', objectPath(`${group}/v2`, 'Workflow', namespace), {
+      apiVersion: `${group}/v2`,
+      kind: 'Workflow',
+      metadata: { name: 'text' },
+      spec,
+    })
+    await tells('Workflow', 'text', { status: 'False', reason: 'Invalid' })
+    expect((await condition('Workflow', 'text'))?.message).toMatch(/^spec\.tasks: line 3: YAML: /)
+    await remove('Workflow', 'text')
+  })
+
+  test('secrets come from Secrets, and a changed one is live within seconds', async () => {
+    const { params: _, ...fromSecret } = {
+      params: {},
+      secretParams: [{ name: 'issuer', secretName: 'issuer', secretKey: 'url' }],
+    }
+    const object = application('secret', '/secret')
+    const [url] = object.spec.urls
+    const filterChain = [{ className: 'filters.DevelopmentIssuer', ...fromSecret }]
+    await create({ ...object, spec: { ...object.spec, urls: [{ ...url, filterChain }] } } as never)
+    await tells('Application', 'secret', { status: 'False', reason: 'Invalid' })
+    expect((await condition('Application', 'secret'))?.message).toMatch(
+      /secretParams\[0\]\.secretName: no such secret \(the key url of a Secret issuer/,
+    )
+
+    const secrets = `/api/v1/namespaces/${namespace}/secrets`
+    const secret = (value: string) => ({
+      metadata: { name: 'issuer' },
+      stringData: { url: `${gateway.url}${value}\n` },
+    })
+    await cluster.must('POST', secrets, secret('/secret'))
+    await until(async () => (await issuerAt('/secret')) === `${gateway.url}/secret`, soon)
+    await cluster.must('PUT', `${secrets}/issuer`, secret('/secret/2'))
+    await until(async () => (await issuerAt('/secret')) === `${gateway.url}/secret/2`, soon)
+    expect(gateway.output()).not.toContain('/secret/2')
+  })
+
+  test('values and objects come from the ConfigMap too, with lines in what is wrong there', async () => {
+    const maps = `/api/v1/namespaces/${namespace}/configmaps`
+    const name = 'gatehouse-config'
+    const map = (data: object) => ({ metadata: { name }, data })
+    await cluster.must('POST', maps, map({ 'values.yaml': 'PLACE: /from-values\n', 'notes.txt': '{' }))
+    const object = application('values', '#[PLACE]')
+    await create(object)
+    await serves('/from-values')
+    await cluster.must('PUT', `${maps}/${name}`, map({ 'values.yaml': 'PLACE: /from-other-values\nsts: 1\n' }))
+    await until(async () => gateway.output().includes(`ConfigMap/${namespace}/${name}/values.yaml:2:1: sts`), soon)
+    expect(await issuerAt('/from-values')).toBeDefined()
+    await cluster.must('PUT', `${maps}/${name}`, map({ 'values.yaml': 'PLACE: /from-other-values\n' }))
+    await serves('/from-other-values')
+  })
+
+  test('a ConfigMap that is named must be there', async () => {
+    const args = ['check', '--config', `kubernetes:${namespace}/absent`, '--kubeconfig', server.kubeconfig]
+    await expect(run('bin/gatehouse', args)).rejects.toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining(`ConfigMap/${namespace}/absent:1:1: there is no such ConfigMap\n`),
+    })
+  })
+
+  test('of two replicas one writes, and the other takes over', async () => {
+    const other = await start()
+    const lease = () =>
+      cluster.must<{ spec: { holderIdentity: string } }>(
+        'GET',
+        `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/gatehouse`,
+      )
+    try {
+      const before = (await lease()).spec.holderIdentity
+      await gateway.stop()
+      gateway = other
+      await until(async () => ![before, ''].includes((await lease()).spec.holderIdentity), 30_000)
+      await create(application('third', '/third'))
+      await serves('/third')
+      await tells('Application', 'third', { status: 'True' })
+    } finally {
+      if (gateway !== other) await other.stop()
+    }
+  })
+
+  test('goes on while the API server is away, and hears what changed when it is back', async () => {
+    await server.kill()
+    await new Promise((resume) => setTimeout(resume, 2_000))
+    expect(await issuerAt('/first')).toBeDefined()
+    await server.restart()
+    await create(application('after', '/after'))
+    await until(async () => (await issuerAt('/after')) !== undefined, 60_000)
+    await tells('Application', 'after', { status: 'True' })
+  }, 180_000)
+
+  test('a gateway that cannot start for an error tells it in the status too', async () => {
+    await gateway.stop()
+    await create(application('stopping', '/first'))
+    const refusal = await start().then(
+      () => 'started',
+      (error: Error) => error.message,
+    )
+    expect(refusal).toMatch(new RegExp(`Application/${namespace}/stopping: .*/first`))
+    await tells('Application', 'stopping', { status: 'False', reason: 'Invalid' })
+    await remove('Application', 'stopping')
+    gateway = await start()
+  })
+
+  test('an account without the right to list, and an absent cluster, are told', async () => {
+    await cluster.serviceAccount({ namespace, name: 'nobody' })
+    const file = join(folder, 'nobody')
+    writeFileSync(file, tokenKubeconfig(cluster, await cluster.token({ namespace, name: 'nobody' })))
+    const failed = (args: string[]) =>
+      run('bin/gatehouse', ['check', ...args], { env: { PATH: process.env['PATH'] } }).then(
+        () => '',
+        ({ code, stderr }: { code: number; stderr: string }) => `${code} ${stderr}`,
+      )
+    expect(await failed(['--config', `kubernetes:${namespace}`, '--kubeconfig', file])).toMatch(
+      /^1 gatehouse check: namespace test-\S+: list \w+: 403 Forbidden/,
+    )
+    expect(await failed(['--config', `kubernetes:${namespace}`])).toMatch(/^1 .*this process does not run in a cluster/)
+    expect(await failed(['--config', 'kubernetes:'])).toMatch(/^1 .*is not kubernetes:NAMESPACE/)
+  })
+})
