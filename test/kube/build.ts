@@ -1,10 +1,16 @@
 import process from 'node:process'
+import { helmBinary } from '#testing/helm-binary.ts'
 import { kubeBinaries } from '#testing/kube-binaries.ts'
 
-/** Has the API server of the Kubernetes tests at hand, so that its build is not counted as their time. */
+/** Has the programs of the Kubernetes tests at hand, so that their build is not counted as the tests' time. */
+const started = performance.now()
 try {
   const { apiServer, etcd } = await kubeBinaries()
-  console.log(`${apiServer}\n${etcd}`)
+  const ready = performance.now()
+  const helm = await helmBinary()
+  const seconds = (from: number, to: number): string => `${((to - from) / 1000).toFixed(1)} s`
+  console.log(`${apiServer}\n${etcd}\nthe API server was prepared in ${seconds(started, ready)}`)
+  console.log(`${helm}\nhelm was prepared in ${seconds(ready, performance.now())}`)
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 1

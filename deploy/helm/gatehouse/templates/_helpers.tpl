@@ -1,0 +1,118 @@
+{{- define "gatehouse.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* At most 52 characters, so that the longest suffix fits into the name of a Service. */}}
+{{- define "gatehouse.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains (include "gatehouse.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "gatehouse.name" .) | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gatehouse.selector" -}}
+app.kubernetes.io/name: {{ include "gatehouse.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end -}}
+
+{{- define "gatehouse.labels" -}}
+{{ include "gatehouse.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "gatehouse.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "gatehouse.fullname" .) -}}
+{{- else -}}
+{{- required "serviceAccount.name is needed where serviceAccount.create is false" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Several replicas need a database that they share, and one key that they all seal with. */}}
+{{- define "gatehouse.replicas" -}}
+{{- $shared := ne .Values.database.secretName "" -}}
+{{- $replicas := .Values.replicas | default (ternary 2 1 $shared) | int -}}
+{{- if and (gt $replicas 1) (not $shared) -}}
+{{- fail "replicas: the embedded database serves one replica; name a PostgreSQL in database.secretName" -}}
+{{- end -}}
+{{- if and $shared (eq .Values.secretKey.secretName "") -}}
+{{- fail "secretKey.secretName: replicas that share a database share GATEHOUSE_SECRET_KEY too; make a Secret with 32 random bytes in base64" -}}
+{{- end -}}
+{{- $replicas -}}
+{{- end -}}
+
+{{/* "true" where an endpoint injects, so that the webhook is wanted. */}}
+{{- define "gatehouse.injects" -}}
+{{- $found := "" -}}
+{{- range .Values.sts.endpoints -}}{{- if .injector -}}{{- $found = "true" -}}{{- end -}}{{- end -}}
+{{- if .Values.webhook.enabled -}}{{- $found -}}{{- end -}}
+{{- end -}}
+
+{{/* "true" where Gatehouse makes the webhook's certificate, and so writes the configuration that tells its authority. */}}
+{{- define "gatehouse.writesWebhook" -}}
+{{- $given := dig "injector" "webhook" dict .Values.sts -}}
+{{- if not (or $given.secretName $given.certFile) -}}{{- include "gatehouse.injects" . -}}{{- end -}}
+{{- end -}}
+
+{{/* Objects of the cluster have no namespace, so their names have it. */}}
+{{- define "gatehouse.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "gatehouse.fullname" .) -}}
+{{- end -}}
+
+{{/* Secrets by name: those of secretParams, and the key pairs of endpoints, which are made where there is none. */}}
+{{- define "gatehouse.mountedSecrets" -}}
+{{- $secrets := list -}}
+{{- $named := .Values.config.secrets -}}
+{{- with dig "injector" "webhook" "secretName" "" .Values.sts }}{{ $named = append $named . }}{{ end -}}
+{{- range $named | uniq -}}
+{{- $secrets = append $secrets (dict "name" . "optional" false) -}}
+{{- end -}}
+{{- range .Values.sts.endpoints -}}
+{{- $pair := .issuer.keypair | default .name -}}
+{{- if and (not (has $pair $named)) (regexMatch "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" $pair) -}}
+{{- $secrets = append $secrets (dict "name" $pair "optional" true) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml ($secrets | uniq) -}}
+{{- end -}}
+
+{{/* The kinds of configuration that are read from the cluster. */}}
+{{- define "gatehouse.kinds" -}}
+- applications
+- authchains
+- authmechs
+- customazs
+- directoryinserts
+- javascriptmappings
+- notifiers
+- orgs
+- oujobs
+- portalurls
+- reports
+- resultgroups
+- targets
+- trusts
+- workflows
+{{- end -}}
+
+{{/* ConfigMaps of this cluster that documents are published to, by namespace. */}}
+{{- define "gatehouse.publishedConfigMaps" -}}
+{{- $places := .Values.sts.publish | default list -}}
+{{- range .Values.sts.endpoints -}}{{- $places = concat $places (.publish | default list) -}}{{- end -}}
+{{- $byNamespace := dict -}}
+{{- range $places -}}
+{{- if and (eq .type "configmap") (eq .target $.Values.cluster.target) -}}
+{{- $_ := set $byNamespace .namespace (append (get $byNamespace .namespace | default list) .name) -}}
+{{- end -}}
+{{- end -}}
+{{- $roles := list -}}
+{{- range $namespace, $names := $byNamespace -}}
+{{- $roles = append $roles (dict "namespace" $namespace "names" (uniq $names)) -}}
+{{- end -}}
+{{- toYaml $roles -}}
+{{- end -}}

@@ -1,0 +1,63 @@
+import { globSync, readFileSync, realpathSync } from 'node:fs'
+import { basename } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { configResources } from '#config/sources/kubernetes-resources.ts'
+import { valuesSchema, valuesSchemaFile } from '../deploy/write-values-schema.ts'
+
+const folder = 'deploy/helm/gatehouse'
+const read = (file: string): string => readFileSync(`${folder}/${file}`, 'utf8')
+const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
+
+describe('the chart', () => {
+  test('its values.schema.json is what the schemas of the code say (npm run values-schema)', () => {
+    expect(readFileSync(valuesSchemaFile, 'utf8')).toBe(valuesSchema())
+  })
+
+  test('its schema has no pattern that Go cannot compile', () => {
+    const patterns = Array.from(valuesSchema().matchAll(/"pattern": "(.*)"/g), (match) => match[1] ?? '')
+    expect(patterns.length).toBeGreaterThan(5)
+    expect(patterns.filter((pattern) => /\(\?[=!<]/.test(pattern))).toEqual([])
+  })
+
+  test('every value that it takes stands in values.yaml, and none else', () => {
+    const { properties } = JSON.parse(valuesSchema()) as { properties: object }
+    const values = parse(read('values.yaml')) as object
+    expect(Object.keys(values).sort()).toEqual(
+      Object.keys(properties)
+        .filter((name) => name !== 'global')
+        .sort(),
+    )
+  })
+
+  test('every value is told in the guide', () => {
+    const guide = readFileSync('docs/guides/deploying.md', 'utf8')
+    const told = Array.from(guide.matchAll(/`([A-Za-z]+)(?:\.[A-Za-z.[\]]+)?`/g), (match) => match[1] ?? '')
+    const values = Object.keys(parse(read('values.yaml')) as object)
+    expect(values.filter((name) => !told.includes(name))).toEqual([])
+  })
+
+  test('it installs the version that it is part of', () => {
+    expect(parse(read('Chart.yaml'))).toMatchObject({ version, appVersion: version })
+    expect(readFileSync('deploy/Dockerfile', 'utf8')).toContain(`gatehouse:${version} `)
+  })
+
+  test('its definitions are those of deploy/crds', () => {
+    expect(realpathSync(`${folder}/crds`)).toBe(realpathSync('deploy/crds'))
+  })
+
+  test('it gives rights to every kind that is configuration, and to no other', () => {
+    const [, list = ''] = /define "gatehouse\.kinds" -}}\n([^{]*)/.exec(read('templates/_helpers.tpl')) ?? []
+    expect(parse(list)).toEqual(configResources.map(({ plural }) => plural).sort())
+  })
+
+  test('each of its values files is one that the tests render', () => {
+    const files = globSync(`${folder}/**/*values*.yaml`).map((file) => basename(file))
+    const expected = [
+      'values.yaml',
+      'values-sts.yaml',
+      ...globSync(`${folder}/ci/*-values.yaml`).map((f) => basename(f)),
+    ]
+    expect(files.sort()).toEqual(expected.sort())
+  })
+})

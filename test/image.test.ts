@@ -1,0 +1,117 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { dirname, join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { temporaryFolder } from '#testing/databases.ts'
+import { dockerIgnore, type Instruction, readDockerfile } from '#testing/dockerfile.ts'
+
+const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as {
+  version: string
+  dependencies: Readonly<Record<string, string>>
+  optionalDependencies: Readonly<Record<string, string>>
+}
+const stages = readDockerfile(readFileSync('deploy/Dockerfile', 'utf8'))
+const image = stages.at(-1)
+const isIgnored = dockerIgnore(readFileSync('.dockerignore', 'utf8'))
+
+const texts = (name: string, from = image?.instructions ?? []): string[] =>
+  from.filter((one: Instruction) => one.name === name).map(({ text }) => text)
+
+/** The sources of the image's own COPY lines: not what comes from another stage. */
+const copied = texts('COPY')
+  .filter((text) => !text.startsWith('--from='))
+  .flatMap((text) => text.split(' ').slice(0, -1))
+
+const filesOf = (path: string): string[] =>
+  statSync(path).isFile() ? [path] : globSync(`${path}/**/*`).filter((file) => statSync(file).isFile())
+
+/** Whatever of the working folder lands in the image. */
+const shipped = copied.flatMap(filesOf).filter((file) => !isIgnored(file))
+
+describe('the image', () => {
+  test('is made from the release of Node.js that the tests run on, by name and version', () => {
+    const [release] = new Set(Object.values(manifest.optionalDependencies))
+    expect(stages).toHaveLength(2)
+    for (const { base } of stages) expect(base).toMatch(new RegExp(`^node:${release}-[a-z]+-slim$`))
+    expect(process.version).toBe(`v${release}`)
+  })
+
+  test('runs as a user who is told by number and is not root', () => {
+    expect(texts('USER')).toEqual(['10001:10001'])
+    const names = image?.instructions.map(({ name }) => name) ?? []
+    expect(names.lastIndexOf('RUN')).toBeLessThan(names.indexOf('USER'))
+    const values = readFileSync('deploy/helm/gatehouse/values.yaml', 'utf8')
+    expect(values).toContain('runAsUser: 10001')
+  })
+
+  test('has dependencies without those of development, as they are locked, and runs none of their scripts', () => {
+    const [first] = stages
+    expect(texts('RUN', first?.instructions).join()).toMatch(/^npm ci --omit=dev --omit=optional --ignore-scripts /)
+    expect(texts('COPY', first?.instructions)).toEqual(['package.json package-lock.json .npmrc ./'])
+  })
+
+  test('has no health check, no remote files and no shell around the program', () => {
+    const names = new Set(stages.flatMap(({ instructions }) => instructions.map(({ name }) => name)))
+    for (const name of ['HEALTHCHECK', 'ADD', 'ONBUILD', 'ARG']) expect(names.has(name)).toBe(false)
+    expect(texts('ENTRYPOINT')).toEqual(['["/app/bin/gatehouse"]'])
+  })
+
+  test('what is written at run time is in /data and /tmp', () => {
+    expect(texts('ENV')).toEqual(['NODE_COMPILE_CACHE=/tmp/gatehouse-compiled'])
+    expect(texts('VOLUME')).toEqual(['["/data"]'])
+    expect(texts('CMD').join()).toContain('"--data", "/data"')
+  })
+
+  test('holds what runs and nothing else', () => {
+    expect(copied).toEqual(['LICENSE', 'package.json', 'bin', 'src'])
+    expect(shipped.length).toBeGreaterThan(300)
+    const idle = /\.test\.ts$|from '(?:vitest|fast-check)'|from '#testing\//
+    expect(shipped.filter((file) => idle.test(file) || idle.test(readFileSync(file, 'utf8')))).toEqual([])
+    const left = ['.git/config', '.gatehouse/gatehouse.db', '.env', 'node_modules/pg/index.js', 'test/run.ts', 'a.pem']
+    expect(left.filter((file) => !isIgnored(file))).toEqual([])
+  })
+
+  test('every package that its code imports is a dependency', () => {
+    const imported = new Set(
+      shipped
+        .filter((file) => file.endsWith('.ts'))
+        .flatMap((file) => Array.from(readFileSync(file, 'utf8').matchAll(/(?:from |import\()'([@a-z][\w@/.:-]*)'/g)))
+        .map(([, name = '']) => name)
+        .filter((name) => !isBuiltin(name))
+        .map((name) => name.split('/', name.startsWith('@') ? 2 : 1).join('/')),
+    )
+    expect(imported.size).toBeGreaterThan(10)
+    expect([...imported].filter((name) => manifest.dependencies[name] === undefined)).toEqual([])
+  })
+
+  test('with these files alone the gateway starts and serves', { timeout: 60_000 }, async () => {
+    const root = temporaryFolder()
+    for (const file of shipped) {
+      mkdirSync(dirname(join(root, file)), { recursive: true })
+      cpSync(file, join(root, file))
+    }
+    symlinkSync(resolve('node_modules'), join(root, 'node_modules'))
+    const program = join(root, 'bin/gatehouse')
+    const told = spawnSync(program, ['--version'], { encoding: 'utf8', timeout: 30_000 })
+    expect(told.stdout.trim()).toBe(manifest.version)
+
+    const data = temporaryFolder()
+    const args = ['serve', '--config', resolve('examples/quickstart'), '--data', data, '--listen', '127.0.0.1:0']
+    const child = spawn(program, [...args, '--metrics', 'off'], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const ended = once(child, 'exit')
+    const late = setTimeout(() => child.kill('SIGKILL'), 50_000)
+    let output = ''
+    for await (const chunk of child.stdout.setEncoding('utf8')) {
+      output += chunk
+      const url = /listens on (http:\S+)/.exec(output)?.[1]
+      if (url === undefined || child.killed) continue
+      expect((await fetch(`${url}/ready`)).status).toBe(200)
+      child.kill('SIGTERM')
+    }
+    clearTimeout(late)
+    expect((await ended)[0]).toBe(0)
+    expect(existsSync(join(data, 'gatehouse.db'))).toBe(true)
+  })
+})

@@ -1,0 +1,168 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { decodeJwt } from 'jose'
+import { afterEach, describe, expect, inject, test, vi } from 'vitest'
+import { defineAll } from '#testing/custom-resources.ts'
+import { freePort } from '#testing/free-port.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { chartFolder, Helm } from '#testing/helm-chart.ts'
+import type { AccountName, KubeClient } from '#testing/kube-client.ts'
+import { onKubernetes } from '#testing/on-kubernetes.ts'
+
+const program = inject('helm')
+const helm = new Helm(program ?? '')
+const suite = randomUUID().slice(0, 8)
+const running: GatewayProcess[] = []
+const releases: (() => Promise<unknown>)[] = []
+
+interface ConfigMap {
+  readonly data: Readonly<Record<string, string>>
+}
+
+/** Installs the chart in a namespace of its own and gives a kubeconfig of the account that it made. */
+async function install(cluster: KubeClient, files: readonly string[], ...args: string[]) {
+  const namespace = await cluster.namespace({ 'pod-security.kubernetes.io/enforce': 'restricted' })
+  const place = ['gatehouse', '--namespace', namespace, '--kubeconfig', cluster.connection.kubeconfig]
+  const values = files.flatMap((file) => ['--values', `${chartFolder}/${file}`])
+  await helm.run('install', ...place, chartFolder, '--skip-crds', ...values, ...args)
+  releases.push(() => helm.run('uninstall', ...place))
+  const kubeconfig = await kubeconfigOf(cluster, { namespace, name: 'gatehouse' })
+  const { data } = await cluster.must<ConfigMap>('GET', `/api/v1/namespaces/${namespace}/configmaps/gatehouse-config`)
+  return { namespace, kubeconfig, data }
+}
+
+async function kubeconfigOf(cluster: KubeClient, account: AccountName): Promise<string> {
+  const { url, ca } = cluster.connection
+  const server = { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') }
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'own',
+    contexts: [{ name: 'own', context: { cluster: 'own', user: 'own' } }],
+    clusters: [{ name: 'own', cluster: server }],
+    users: [{ name: 'own', user: { token: await cluster.token(account) } }],
+  }
+  const file = join(mkdtempSync(join(tmpdir(), 'gatehouse-chart-')), 'kubeconfig')
+  writeFileSync(file, JSON.stringify(config), { mode: 0o600 })
+  return file
+}
+
+async function start(...args: Parameters<typeof startGatewayProcess>): Promise<GatewayProcess> {
+  const gateway = await startGatewayProcess(...args)
+  running.push(gateway)
+  return gateway
+}
+
+async function haveNamespace(cluster: KubeClient, name: string): Promise<void> {
+  expect([201, 409]).toContain((await cluster.call('POST', '/api/v1/namespaces', { metadata: { name } })).status)
+}
+
+onKubernetes('a gateway with the rights that the chart gives it', (cluster) => {
+  afterEach(async () => {
+    for (const gateway of running.splice(0)) await gateway.stop()
+    for (const uninstall of releases.splice(0)) await uninstall()
+  }, 60_000)
+
+  describe.skipIf(program === undefined)('needs no others', () => {
+    test('the token service alone: reviews, publishes, and writes its webhook', { timeout: 120_000 }, async () => {
+      const shop = await cluster.namespace()
+      const account = { namespace: shop, name: 'cart' }
+      await cluster.serviceAccount(account)
+      await haveNamespace(cluster, 'issuer-site')
+      const { namespace, kubeconfig, data } = await install(
+        cluster,
+        ['values-sts.yaml', 'ci/sts-values.yaml'],
+        ...['--set', `webhook.port=${await freePort()}`, '--set', 'listenAddress=127.0.0.1'],
+        // Labels of its own: nobody answers at the Service, so pods of other tests with these labels would be refused.
+        ...['--set', `sts.endpoints[0].injector.label=aws-${suite}`],
+        ...['--set', `sts.endpoints[1].injector.label=claude-${suite}`],
+        ...['--set', `sts.endpoints[1].azRules[0].constraint=(namespace=${shop})`],
+        ...['--set', `sts.publish[0].name=documents-${suite}`],
+      )
+      const config = mkdtempSync(join(tmpdir(), 'gatehouse-chart-'))
+      for (const [name, text] of Object.entries(data)) writeFileSync(join(config, name), text)
+      const target = { className: 'targets.Kubernetes', params: { kubeconfig } }
+      const written = {
+        apiVersion: 'openunison.tremolo.io/v1',
+        kind: 'Target',
+        metadata: { name: 'k8s' },
+        spec: target,
+      }
+      expect(data['cluster.yaml']).toContain('inCluster')
+      writeFileSync(join(config, 'cluster.yaml'), JSON.stringify(written))
+      const gateway = await start({ config })
+
+      const pod = await cluster.pod(account, 'cart-1')
+      const token = await cluster.token(account, { audiences: ['gatehouse-sts'], boundPod: pod })
+      const body = new URLSearchParams({
+        grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+        subject_token: token,
+        subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+      })
+      const headers = { accept: 'application/jwt' }
+      const answer = await fetch(`${gateway.url}/sts/claude/token`, { method: 'POST', headers, body })
+      const text = await answer.text()
+      expect({ status: answer.status, text: answer.status === 200 ? '' : text }).toEqual({ status: 200, text: '' })
+      expect(decodeJwt(text)).toMatchObject({
+        iss: 'https://claude-issuer.example.com',
+        namespace: shop,
+        saname: 'cart',
+      })
+
+      const configuration = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${namespace}-gatehouse`
+      await vi.waitFor(
+        async () => {
+          const { webhooks } = await cluster.must<{ webhooks?: unknown[] }>('GET', configuration)
+          const service = { namespace, name: 'gatehouse-webhook', port: 443, path: '/sts/inject' }
+          expect(webhooks).toMatchObject([{ failurePolicy: 'Fail', clientConfig: { service } }])
+          const documents = `/api/v1/namespaces/issuer-site/configmaps/documents-${suite}`
+          const published = await cluster.must<ConfigMap>('GET', documents)
+          expect(Object.keys(published.data).sort()).toEqual(['certs', 'openid-configuration'])
+        },
+        { timeout: 30_000, interval: 200 },
+      )
+      expect(gateway.output()).not.toMatch(/forbidden/i)
+    })
+
+    test('objects: reads them, and the Secrets that are named, and tells their status', {
+      timeout: 120_000,
+    }, async () => {
+      await defineAll(cluster)
+      const { namespace, kubeconfig } = await install(cluster, ['ci/objects-values.yaml'])
+      const named = (name: string, value: string) => ({ metadata: { name }, stringData: { password: value } })
+      for (const name of ['people-db', 'another']) {
+        await cluster.must('POST', `/api/v1/namespaces/${namespace}/secrets`, named(name, 'a secret'))
+      }
+      const objects = `/apis/openunison.tremolo.io/v1/namespaces/${namespace}/targets`
+      const target = (name: string, secretName: string) => ({
+        apiVersion: 'openunison.tremolo.io/v1',
+        kind: 'Target',
+        metadata: { name },
+        spec: {
+          className: 'targets.Kubernetes',
+          params: [{ name: 'url', value: 'https://127.0.0.1:1' }],
+          secretParams: [{ name: 'token', secretName, secretKey: 'password' }],
+        },
+      })
+      await cluster.must('POST', objects, target('people', 'people-db'))
+      const config = `kubernetes:${namespace}/gatehouse-config`
+      const gateway = await start({ config, args: ['--kubeconfig', kubeconfig] })
+      interface Told {
+        readonly status?: { readonly conditions?: readonly { type: string; status: string; message: string }[] }
+      }
+      const ready = async (name: string) =>
+        (await cluster.must<Told>('GET', `${objects}/${name}`)).status?.conditions?.find(({ type }) => type === 'Ready')
+      const waiting = { timeout: 30_000, interval: 200 }
+      await vi.waitFor(async () => expect(await ready('people')).toMatchObject({ status: 'True' }), waiting)
+
+      await cluster.must('POST', objects, target('hidden', 'another'))
+      await vi.waitFor(async () => {
+        const told = await ready('hidden')
+        expect(told).toMatchObject({ status: 'False', message: expect.stringContaining('no such secret') })
+      }, waiting)
+      expect(gateway.output()).not.toContain('a secret')
+    })
+  })
+})

@@ -1,0 +1,233 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { parse } from 'yaml'
+import { catalog } from '#catalog/catalog.ts'
+import { loadConfiguration } from '#config/load.ts'
+import { formatIssue } from '#config/located-issue.ts'
+import type { Pod } from '#protocols/admission/pod.ts'
+import { temporaryFolder } from '#testing/databases.ts'
+import { chartFolder, chartProfiles, findObject, Helm, type Manifest, objectPath } from '#testing/helm-chart.ts'
+import type { KubeClient } from '#testing/kube-client.ts'
+import { onKubernetes } from '#testing/on-kubernetes.ts'
+import { restrictedRules } from '#testing/pod-security.ts'
+
+const program = inject('helm')
+const helm = new Helm(program ?? '')
+const restricted = { 'pod-security.kubernetes.io/enforce': 'restricted' }
+
+interface Deployment extends Manifest {
+  readonly spec: { readonly replicas: number; readonly template: Pod }
+}
+
+const deploymentIn = (objects: readonly Manifest[]): Deployment => findObject(objects, 'Deployment') as Deployment
+
+/** The configuration folder that the rendered ConfigMap is. */
+function configurationOf(objects: readonly Manifest[]): string {
+  const map = objects.find(({ kind }) => kind === 'ConfigMap')
+  const folder = temporaryFolder()
+  for (const [name, text] of Object.entries((map?.['data'] ?? {}) as Record<string, string>)) {
+    writeFileSync(join(folder, name), text)
+  }
+  return folder
+}
+
+/** A namespace that the chart's values name. Other suites may have it already. */
+async function haveNamespace(cluster: KubeClient, name: string): Promise<void> {
+  const { status } = await cluster.call('POST', '/api/v1/namespaces', { metadata: { name } })
+  expect([201, 409]).toContain(status)
+}
+
+describe.skipIf(program === undefined)('the chart', () => {
+  test.each(chartProfiles)('helm lint has nothing to say about it: $name', async ({ files }) => {
+    const output = await helm.run('lint', chartFolder, '--strict', ...files.flatMap((file) => ['--values', file]))
+    expect(output).not.toMatch(/\[(?:WARNING|ERROR)\]/)
+  })
+
+  test.each(chartProfiles)('gatehouse check has nothing to say about its configuration: $name', async ({ files }) => {
+    const folder = configurationOf(await helm.render('gatehouse', { files }))
+    const { issues } = await loadConfiguration({ folder, catalog, environment: {} })
+    expect(issues.map(formatIssue).filter((line) => !line.includes('there is no YAML in this folder'))).toEqual([])
+  })
+
+  test.each([
+    ['replicas=2', /embedded database serves one replica/],
+    ['database.secretName=db', /share GATEHOUSE_SECRET_KEY too/],
+    ['replica=2', /replica/],
+    ['sts.endpoint=x', /endpoint/],
+    ['webhook.port=80', /port/],
+    ['image.digest=latest', /digest/],
+    ['serviceAccount.create=false', /serviceAccount\.name is needed/],
+  ])('refuses %s before anything is installed', async (value, complaint) => {
+    await expect(helm.render('gatehouse', { files: [] }, '--set', value)).rejects.toThrow(complaint)
+  })
+
+  test('refuses an endpoint without rules, and sidecars without https', async () => {
+    const files = [`${chartFolder}/ci/predecessor-values.yaml`]
+    const noRules = helm.render(
+      'gatehouse',
+      { files },
+      '--set-json',
+      'sts.endpoints=[{"name":"a","audience":"a","path":"/a","issuer":{"host":"a.example.com"}}]',
+    )
+    await expect(noRules).rejects.toThrow(/sts\.endpoints\[0\]\.azRules: endpoint "a" has no rule/)
+    await expect(helm.render('gatehouse', { files }, '--set', 'tls.secretName=')).rejects.toThrow(/tokenService/)
+  })
+
+  test('takes the predecessor’s block: its sidecar is told to be unused, its trust moves to the endpoint', async () => {
+    const files = [`${chartFolder}/ci/predecessor-values.yaml`]
+    const folder = configurationOf(await helm.render('gatehouse', { files }))
+    const { sts } = parse(readFileSync(join(folder, 'sts.yaml'), 'utf8'))
+    expect(Object.keys(sts).sort()).toEqual(['endpoints', 'injector'])
+    expect(sts.endpoints[0]).toMatchObject({
+      explicit_certificate_trust: false,
+      issuer: { keypair: 'unison-saml2-rp-sig' },
+    })
+    expect(sts.endpoints[0].injector).not.toHaveProperty('explicit_certificate_trust')
+  })
+
+  test('brings every definition of deploy/crds', async () => {
+    const objects = await helm.render('gatehouse', { files: [] }, '--include-crds')
+    const brought = objects.filter(({ kind }) => kind === 'CustomResourceDefinition')
+    expect(brought.length).toBe(readdirSync('deploy/crds').length)
+  })
+
+  test.each(chartProfiles)(
+    'grants no star, no secrets but by name, nothing of the cluster but two rights: $name',
+    async ({ files }) => {
+      const roles = (await helm.render('gatehouse', { files })).filter(({ kind }) => kind.endsWith('Role'))
+      type Rule = Readonly<Record<'apiGroups' | 'resources' | 'verbs', string[]>> & {
+        readonly resourceNames?: string[]
+      }
+      const rulesOf = (role: Manifest): readonly Rule[] => role['rules'] as Rule[]
+      for (const rule of roles.flatMap(rulesOf)) {
+        expect([...rule.apiGroups, ...rule.resources, ...rule.verbs]).not.toContain('*')
+        if (rule.resources.includes('secrets'))
+          expect(rule).toMatchObject({ verbs: ['get'], resourceNames: expect.anything() })
+        expect(rule.verbs).not.toContain('delete')
+      }
+      const ofCluster = roles.filter(({ kind }) => kind === 'ClusterRole').flatMap(rulesOf)
+      for (const rule of ofCluster) {
+        const isReview = rule.resources.join() === 'tokenreviews' && rule.verbs.join() === 'create'
+        const isWebhook = rule.resources.join() === 'mutatingwebhookconfigurations' && rule.resourceNames?.length === 1
+        expect(isReview || isWebhook).toBe(true)
+      }
+    },
+  )
+})
+
+onKubernetes('the chart on a real API server', (cluster) => {
+  describe.skipIf(program === undefined)('rendered', () => {
+    test.each(chartProfiles)('every object passes a server-side dry run: $name', async ({ files }) => {
+      const namespace = await cluster.namespace(restricted)
+      await haveNamespace(cluster, 'issuer-site')
+      const objects = await helm.render(namespace, { files })
+      expect(objects.length).toBeGreaterThan(4)
+      for (const object of objects) {
+        const { status, body } = await cluster.dryRun(objectPath(object, namespace), object)
+        const { kind, metadata } = object
+        expect({ kind, name: metadata.name, status, body }).toMatchObject({
+          status: expect.toSatisfy((s) => s === 200 || s === 201),
+        })
+      }
+    })
+
+    test('every definition passes it too', async () => {
+      const objects = await helm.render('default', { files: [] }, '--include-crds')
+      for (const object of objects.filter(({ kind }) => kind === 'CustomResourceDefinition')) {
+        const { status, body } = await cluster.dryRun(objectPath(object, ''), object)
+        expect({ name: object.metadata.name, ok: status < 300, body: status < 300 ? undefined : body }).toMatchObject({
+          ok: true,
+        })
+      }
+    })
+
+    test.each(chartProfiles)('its pods are admitted where the level is restricted: $name', async ({ files }) => {
+      const namespace = await cluster.namespace(restricted)
+      const { template } = deploymentIn(await helm.render(namespace, { files })).spec
+      await cluster.serviceAccount({ namespace, name: 'gatehouse' })
+      const pod = {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        ...template,
+        metadata: { ...template.metadata, name: 'gatehouse-0' },
+      }
+      const path = `/api/v1/namespaces/${namespace}/pods?dryRun=All&fieldValidation=Strict`
+      const { status, body } = await cluster.call<{ message?: string }>('POST', path, pod)
+      expect({ status, message: body.message }).toEqual({ status: 201, message: undefined })
+      for (const { name, offenders } of restrictedRules)
+        expect({ name, offenders: offenders(template) }).toEqual({ name, offenders: [] })
+      const [container] = template.spec.containers ?? []
+      expect(container).toMatchObject({ securityContext: { readOnlyRootFilesystem: true } })
+    })
+  })
+
+  describe.skipIf(program === undefined)('installed', () => {
+    const files = [`${chartFolder}/values-sts.yaml`, `${chartFolder}/ci/sts-values.yaml`]
+    const configurations = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations'
+    let namespace = ''
+    const release = (command: string, ...args: string[]): Promise<string> =>
+      helm.run(command, 'gatehouse', '--namespace', namespace, '--kubeconfig', cluster.connection.kubeconfig, ...args)
+    const change = (command: string, ...args: string[]): Promise<string> =>
+      release(command, chartFolder, '--skip-crds', ...files.flatMap((file) => ['--values', file]), ...args)
+
+    beforeAll(async () => {
+      namespace = await cluster.namespace(restricted)
+      // The chart's own name for it would be that of any other test's.
+      await haveNamespace(cluster, 'issuer-site')
+      await change('install')
+    }, 60_000)
+
+    afterAll(() => release('uninstall').catch(() => {}), 60_000)
+
+    test('its account may do what Gatehouse does, and no more', async () => {
+      const token = await cluster.token({ namespace, name: 'gatehouse' })
+      const may = async (verb: string, group: string, resource: string, name = '', within = ''): Promise<boolean> => {
+        const review = { spec: { resourceAttributes: { verb, group, resource, name, namespace: within } } }
+        const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+        const { body } = await cluster.call<{ status: { allowed: boolean } }>('POST', path, review, token)
+        return body.status.allowed
+      }
+      const own = `${namespace}-gatehouse`
+      const webhooks = ['admissionregistration.k8s.io', 'mutatingwebhookconfigurations'] as const
+      expect(await may('create', 'authentication.k8s.io', 'tokenreviews')).toBe(true)
+      expect(await may('get', ...webhooks, own)).toBe(true)
+      expect(await may('update', ...webhooks, own)).toBe(true)
+      expect(await may('update', '', 'configmaps', 'issuer-documents', 'issuer-site')).toBe(true)
+
+      expect(await may('create', ...webhooks)).toBe(false)
+      expect(await may('delete', ...webhooks, own)).toBe(false)
+      expect(await may('update', ...webhooks, 'another')).toBe(false)
+      expect(await may('list', '', 'secrets', '', namespace)).toBe(false)
+      expect(await may('get', '', 'secrets', 'gatehouse-secret-key', namespace)).toBe(false)
+      expect(await may('create', '', 'pods', '', namespace)).toBe(false)
+      expect(await may('update', '', 'configmaps', 'another', 'issuer-site')).toBe(false)
+      expect(await may('create', '', 'serviceaccounts/token', 'gatehouse', namespace)).toBe(false)
+    })
+
+    test('an upgrade leaves the webhooks that Gatehouse wrote, and uninstalling takes them away', async () => {
+      const path = `${configurations}/${namespace}-gatehouse`
+      type Written = Manifest & { readonly webhooks?: readonly { readonly name: string }[] }
+      const present = await cluster.must<Written>('GET', path)
+      expect(present.webhooks).toBeUndefined()
+      const webhook = {
+        name: 'sts.gatehouse.tremolo.io',
+        admissionReviewVersions: ['v1'],
+        sideEffects: 'None',
+        clientConfig: { url: 'https://127.0.0.1:1/sts/inject' },
+        objectSelector: { matchLabels: { 'example.test/nobody': namespace } },
+        rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
+      }
+      await cluster.must('PUT', path, { ...present, webhooks: [webhook] })
+      await change('upgrade', '--set', 'logLevel=debug')
+      expect((await cluster.must<Written>('GET', path)).webhooks).toMatchObject([{ name: webhook.name }])
+      const { spec } = await cluster.must<Deployment>(
+        'GET',
+        `/apis/apps/v1/namespaces/${namespace}/deployments/gatehouse`,
+      )
+      expect(spec.template.spec.containers?.[0]).toMatchObject({ args: expect.arrayContaining(['--log-level=debug']) })
+      await release('uninstall')
+      expect((await cluster.call('GET', path)).status).toBe(404)
+    })
+  })
+})

@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process'
+import { globSync } from 'node:fs'
+import { basename } from 'node:path'
+import { promisify } from 'node:util'
+import { parseAllDocuments } from 'yaml'
+
+export const chartFolder = 'deploy/helm/gatehouse'
+
+export interface ChartProfile {
+  readonly name: string
+  /** Values files, later ones before earlier ones. */
+  readonly files: readonly string[]
+}
+
+/** What the chart is tried with: nothing, and each file of its folder ci, the one of the token service with its profile. */
+export const chartProfiles: readonly ChartProfile[] = [
+  { name: 'default', files: [] },
+  ...globSync(`${chartFolder}/ci/*-values.yaml`)
+    .sort()
+    .map((file) => {
+      const name = basename(file, '-values.yaml')
+      return { name, files: name === 'sts' ? [`${chartFolder}/values-sts.yaml`, file] : [file] }
+    }),
+]
+
+/** An object of Kubernetes as the chart writes it. */
+export interface Manifest {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly [field: string]: unknown
+}
+
+const run = promisify(execFile)
+const clusterWide =
+  /^(?:ClusterRole|ClusterRoleBinding|CustomResourceDefinition|MutatingWebhookConfiguration|Namespace)$/
+const plurals: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies' }
+
+export class Helm {
+  readonly #program: string
+
+  constructor(program: string) {
+    this.#program = program
+  }
+
+  /** What it prints; rejects with its complaint. */
+  async run(...args: string[]): Promise<string> {
+    try {
+      return (await run(this.#program, args, { timeout: 60_000, maxBuffer: 64 << 20 })).stdout
+    } catch (error) {
+      const { stderr = '', stdout = '' } = error as { stderr?: string; stdout?: string }
+      throw new Error(`helm ${args[0]}: ${stdout}${stderr}`, { cause: error })
+    }
+  }
+
+  async render(namespace: string, { files }: Pick<ChartProfile, 'files'>, ...args: string[]): Promise<Manifest[]> {
+    const values = files.flatMap((file) => ['--values', file])
+    const text = await this.run('template', 'gatehouse', chartFolder, '--namespace', namespace, ...values, ...args)
+    return parseAllDocuments(text)
+      .map((document) => document.toJS() as Manifest | null)
+      .filter((object) => object !== null)
+  }
+}
+
+export function findObject(objects: readonly Manifest[], kind: string, name?: string): Manifest {
+  const found = objects.find((one) => one.kind === kind && (name === undefined || one.metadata.name === name))
+  if (found === undefined) throw new Error(`the chart makes no ${kind} ${name ?? ''}`)
+  return found
+}
+
+/** Where the API server has an object. */
+export function objectPath({ apiVersion, kind, metadata }: Manifest, namespace: string): string {
+  const plural = plurals[kind] ?? `${kind.toLowerCase()}s`
+  const place = clusterWide.test(kind) ? '' : `/namespaces/${metadata.namespace ?? namespace}`
+  return `${apiVersion.includes('/') ? '/apis' : '/api'}/${apiVersion}${place}/${plural}/${metadata.name}`
+}

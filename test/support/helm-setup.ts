@@ -1,0 +1,20 @@
+import type { TestProject } from 'vitest/node'
+import { helmBinary } from './helm-binary.ts'
+import { missingPart } from './missing-part.ts'
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** The program that renders and installs the chart; undefined when it cannot be had. */
+    helm: string | undefined
+  }
+}
+
+/** Vitest's global set-up: helm, built where it is not installed. */
+export default async function setup(project: TestProject): Promise<void> {
+  try {
+    project.provide('helm', await helmBinary())
+  } catch (error) {
+    missingPart('helm', error)
+    project.provide('helm', undefined)
+  }
+}
