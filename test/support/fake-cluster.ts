@@ -48,6 +48,8 @@ export class FakeCluster {
   reviewed: ((review: TokenReview) => TokenReview) | undefined
   /** Waited for by every review. */
   pause: Promise<void> | undefined
+  /** Waited for by everybody who wants its keys. */
+  keysPause: Promise<void> | undefined
   readonly #deleted = new Set<string>()
   readonly #keys: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }
   readonly #now: () => number
@@ -92,6 +94,7 @@ export class FakeCluster {
   }
 
   async #document(path: string): Promise<unknown> {
+    await this.keysPause
     if (this.away) throw new Error('connection refused')
     if (path === '/.well-known/openid-configuration') return { issuer: this.issuer, jwks_uri: 'https://10.0.0.1/x' }
     const jwk = await exportJWK(this.publicKey)

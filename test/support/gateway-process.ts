@@ -1,10 +1,11 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort } from '#testing/free-port.ts'
+import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
 
 const gatehouse = 'bin/gatehouse'
 const run = promisify(execFile)
@@ -28,15 +29,20 @@ export interface GatewayProcessOptions {
   readonly environment?: Readonly<Record<string, string>>
   /** Kept between two starts when given; else a fresh one that is removed at the end. */
   readonly dataFolder?: string
+  /** The same one between two starts; else a free one. */
+  readonly port?: number
+  /** Listens with the certificate of `test-certificates.ts`. */
+  readonly tls?: boolean
 }
 
 /** Starts `bin/gatehouse serve` and resolves when it is ready; rejects with its output when it ends before. */
 export async function startGatewayProcess(options: GatewayProcessOptions): Promise<GatewayProcess> {
-  const [port, metricsPort] = [await freePort(), await freePort()]
-  const url = `http://127.0.0.1:${port}`
+  const [port, metricsPort] = [options.port ?? (await freePort()), await freePort()]
+  const url = `${options.tls === true ? 'https' : 'http'}://127.0.0.1:${port}`
   const metricsUrl = `http://127.0.0.1:${metricsPort}`
   const dataFolder = options.dataFolder ?? mkdtempSync(join(tmpdir(), 'gatehouse-story-'))
   const args = ['serve', '--config', options.config, '--data', dataFolder]
+  if (options.tls === true) args.push(...certificateArgs(dataFolder))
   args.push('--listen', `127.0.0.1:${port}`, '--metrics', `127.0.0.1:${metricsPort}`, ...(options.args ?? []))
   const environment = { ...process.env, GATEHOUSE_URL: url, ...options.environment }
   const child = spawn(gatehouse, args, { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -48,7 +54,7 @@ export async function startGatewayProcess(options: GatewayProcessOptions): Promi
   }
   await until(async () => {
     if (child.exitCode !== null) throw new Error(`gatehouse ended with ${child.exitCode}:\n${output}`)
-    return (await fetch(`${url}/ready`).catch(() => undefined))?.ok === true
+    return (await fetch(`${options.tls === true ? metricsUrl : url}/ready`).catch(() => undefined))?.ok === true
   }, 60_000).catch((error: unknown) => {
     child.kill('SIGKILL')
     throw error
@@ -81,6 +87,13 @@ export async function startGatewayProcess(options: GatewayProcessOptions): Promi
       return child.exitCode ?? -1
     },
   }
+}
+
+function certificateArgs(folder: string): string[] {
+  const [certificate, key] = [join(folder, 'listener.pem'), join(folder, 'listener-key.pem')]
+  writeFileSync(certificate, testServerCertificate)
+  writeFileSync(key, testServerKey, { mode: 0o600 })
+  return ['--tls-cert', certificate, '--tls-key', key]
 }
 
 /** Waits until `condition` holds; rejects after `ms`, or with what the condition throws. */

@@ -1,8 +1,10 @@
 import { readFile } from 'node:fs/promises'
-import { createServer, type ServerResponse } from 'node:http'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
 
 export interface IssuerSite {
   /** `http://127.0.0.1:<port>/<path>` */
@@ -13,11 +15,19 @@ export interface IssuerSite {
   override: ((path: string, answer: ServerResponse) => void) | undefined
   /** Methods, paths and bodies of what was asked, in order. */
   readonly calls: { method: string; path: string; body: string; authorization: string | undefined }[]
+  close(): void
 }
 
-/** A web server that shows a folder, as one does that an issuer's documents are published with. */
+/** A web server that shows a folder, as one does that an issuer's documents are published with, until the test ends. */
 export async function issuerSite(folder: string, path = ''): Promise<IssuerSite> {
-  const server = createServer(async (request, answer) => {
+  const site = await openIssuerSite(folder, path)
+  onTestFinished(() => site.close())
+  return site
+}
+
+/** The same until it is closed; over TLS with the certificate of `test-certificates.ts`, where asked. */
+export async function openIssuerSite(folder: string, path = '', tls = false): Promise<IssuerSite> {
+  const listener: RequestListener = async (request, answer) => {
     const chunks: Buffer[] = []
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
     const { method = '', url = '', headers } = request
@@ -30,18 +40,21 @@ export async function issuerSite(folder: string, path = ''): Promise<IssuerSite>
     } catch {
       answer.writeHead(404).end()
     }
-  })
+  }
+  const server = tls
+    ? createTlsServer({ key: testServerKey, cert: testServerCertificate }, listener)
+    : createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
   const { port } = server.address() as AddressInfo
   const site: IssuerSite = {
-    url: `http://127.0.0.1:${port}${path}`,
+    url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}${path}`,
     headers: { 'cache-control': 'public, max-age=300' },
     override: undefined,
     calls: [],
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    },
   }
   return site
 }

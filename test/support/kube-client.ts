@@ -45,9 +45,10 @@ export class KubeClient {
     path: string,
     body?: object,
     token = this.connection.adminToken,
+    type = 'application/json',
   ): Promise<KubeAnswer<T>> {
     const text = body === undefined ? '' : JSON.stringify(body)
-    const headers = { authorization: `Bearer ${token}`, accept: 'application/json', 'content-type': 'application/json' }
+    const headers = { authorization: `Bearer ${token}`, accept: 'application/json', 'content-type': type }
     return new Promise((resolve, reject) => {
       const options = { method, agent: this.#agent, headers, signal: AbortSignal.timeout(15_000) }
       const sent = request(`${this.connection.url}${path}`, options, (response) => {
@@ -69,6 +70,12 @@ export class KubeClient {
     const answer = await this.call<T>(method, path, body)
     if (answer.status >= 200 && answer.status <= 299) return answer.body
     throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body).slice(0, 500)}`)
+  }
+
+  /** What the server says to an object at its address, of known fields only. Nothing is stored. */
+  dryRun<T = unknown>(path: string, object: object): Promise<KubeAnswer<T>> {
+    const query = 'fieldManager=test&force=true&fieldValidation=Strict&dryRun=All'
+    return this.call('PATCH', `${path}?${query}`, object, undefined, 'application/apply-patch+yaml')
   }
 
   async isReady(): Promise<boolean> {

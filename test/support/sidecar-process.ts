@@ -43,7 +43,10 @@ export interface Sidecar {
   fileOf(target: string): string
   /** The exit code, or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals | null>
-  /** Resident memory of the process and its children, in bytes. */
+  /**
+   * Resident memory of the process and its children in bytes. What they share counts once, as in a container, and what
+   * they share with other processes of this machine counts too.
+   */
   memory(): number
   /** Ends it and its children, as the end of a container does. */
   destroy(): void
@@ -87,7 +90,7 @@ export function startSidecar({ shell, script, targets, variables = {} }: Sidecar
       if (child.pid !== undefined && child.exitCode === null && child.signalCode === null)
         process.kill(-child.pid, 'SIGKILL')
     },
-    memory: () => familyOf(child.pid ?? 0).reduce((sum, pid) => sum + residentBytes(pid), 0),
+    memory: () => residentBytes(familyOf(child.pid ?? 0)),
   }
 }
 
@@ -96,8 +99,24 @@ function familyOf(pid: number): number[] {
   return [pid, ...children.flatMap((child) => familyOf(Number(child)))]
 }
 
-/** Each page counted once, divided among those who share it, as a cgroup would on the whole. */
-function residentBytes(pid: number): number {
-  const line = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))
-  return Number(line?.[1] ?? Number.NaN) * 1024
+interface Mapping {
+  own: number
+  /** The most that one process sees of what it may share with the others. */
+  shared: number
+}
+
+function residentBytes(pids: readonly number[]): number {
+  const mappings = new Map<string, Mapping>()
+  for (const pid of pids) {
+    // A mapping's first line is "address mode offset device inode [file]"; lines of figures follow.
+    for (const text of readFileSync(`/proc/${pid}/smaps`, 'utf8').split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m)) {
+      const [address = '', , offset = '', , inode = '', file = ''] = text.split('\n', 1)[0]?.split(/ +/) ?? []
+      const kilobytes = (name: string): number => Number(new RegExp(`^${name}: +(\\d+) kB`, 'm').exec(text)?.[1] ?? 0)
+      const own = kilobytes('Private_Dirty')
+      const key = inode === '0' ? `${address} ${file}` : `${inode} ${offset}`
+      const mapping = mappings.get(key) ?? { own: 0, shared: 0 }
+      mappings.set(key, { own: mapping.own + own, shared: Math.max(mapping.shared, kilobytes('Rss') - own) })
+    }
+  }
+  return 1024 * [...mappings.values()].reduce((sum, { own, shared }) => sum + own + shared, 0)
 }

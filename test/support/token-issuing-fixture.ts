@@ -84,6 +84,7 @@ export async function issuingFixture(options: IssuingFixtureOptions = {}, clock 
   if (!issues.ok) throw new Error(JSON.stringify(issues.list))
   const audit: AuditRow[] = []
   const failing: { audit?: Error } = {}
+  const counted: string[] = []
   const evaluator = new RuleEvaluator(host.directory, new Map(), silentLogger)
   const issuing = new TokenIssuing({
     clock: clock.now,
@@ -103,6 +104,7 @@ export async function issuingFixture(options: IssuingFixtureOptions = {}, clock 
       return target
     },
     decide: (subject, wanted) => evaluator.decide(subject, wanted),
+    count: (...labels) => counted.push(labels.join(' ').trim()),
   })
   const cluster = (name = names[0] ?? ''): FakeCluster => {
     const found = clusters.get(name)
@@ -116,6 +118,7 @@ export async function issuingFixture(options: IssuingFixtureOptions = {}, clock 
     cluster,
     audit,
     failing,
+    counted,
     keys,
     publicKey: pair.publicKey,
     exchange: (token: string, requestId = 'request-1') =>

@@ -1,0 +1,355 @@
+import { execFile } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import {
+  createLocalJWKSet,
+  decodeJwt,
+  decodeProtectedHeader,
+  exportJWK,
+  generateKeyPair,
+  type JSONWebKeySet,
+  jwtVerify,
+  SignJWT,
+} from 'jose'
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
+import { keyIn, leastWaitSeconds, marginSeconds, signsUnseenSeconds, skewSeconds } from '#engine/keys/key-ring.ts'
+import type { Pod } from '#protocols/admission/pod.ts'
+import { type AdmittedSidecar, runAdmittedSidecar } from '#testing/admitted-sidecar.ts'
+import { ageKeys, storedKeys } from '#testing/aged-keys.ts'
+import { freePort } from '#testing/free-port.ts'
+import { type IssuerSite, openIssuerSite } from '#testing/issuer-site.ts'
+import { type KubeApiServer, startKubeApiServer } from '#testing/kube-api-server.ts'
+import { kubeBinaries } from '#testing/kube-binaries.ts'
+import { type StsGateway, startStsGateway, trustingEnvironment } from '#testing/sts-gateway.ts'
+import { testServerCertificate } from '#testing/test-certificates.ts'
+
+/**
+ * An API server looks for an unknown key only when its copy has 30 s left, so for 45 s after it first read the keys
+ * it would refuse a new one.
+ */
+const cacheSeconds = 75
+const hastyCacheSeconds = 40
+const cacheHeader = (seconds: number) => ({ 'cache-control': `public, max-age=${seconds}` })
+const ttlSeconds = 60
+const audience = 'https://kubernetes.example.com'
+const tokenFile = (endpoint: string): string => `/var/run/secrets/gatehouse/${endpoint}/token`
+const wait = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms))
+const run = promisify(execFile)
+
+interface UserAnswer {
+  readonly status: { readonly userInfo: { readonly username: string } }
+}
+
+/** Reads what the sidecar writes, as the pod's application does, and shows it to those whom it is for. */
+class Application {
+  readonly refusals: string[] = []
+  readonly kids = new Set<string>()
+  accepted = 0
+  readonly #stop = new AbortController()
+  #running: Promise<void> | undefined
+
+  start(look: () => Promise<string>): void {
+    this.#running = this.#loop(look)
+  }
+
+  async #loop(look: () => Promise<string>): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      try {
+        this.kids.add(await look())
+        this.accepted++
+      } catch (error) {
+        this.refusals.push(`${new Date().toISOString()} ${String(error)}`)
+      }
+      await wait(150)
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    await this.#running
+  }
+}
+
+describe.skipIf(inject('kube') === undefined)('an API server that trusts our issuer', { timeout: 400_000 }, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-rotation-'))
+  const documents = join(folder, 'documents')
+  let site: IssuerSite
+  let server: KubeApiServer
+  let gateway: StsGateway
+  let admitted: Pod
+  let sidecar: AdmittedSidecar
+  let namespace = ''
+
+  beforeAll(async () => {
+    mkdirSync(documents)
+    site = await openIssuerSite(documents, '', true)
+    site.headers = cacheHeader(cacheSeconds)
+    const trust = (path: string, prefix: string): object => ({
+      issuer: { url: `${site.url}${path}`, audiences: [audience], certificateAuthority: testServerCertificate },
+      claimMappings: { username: { claim: 'sub', prefix } },
+    })
+    const authentication = {
+      apiVersion: 'apiserver.config.k8s.io/v1beta1',
+      kind: 'AuthenticationConfiguration',
+      jwt: [trust('/cluster', 'sts:'), trust('/hasty', 'hasty:')],
+    }
+    const file = join(folder, 'authentication.json')
+    writeFileSync(file, JSON.stringify(authentication))
+    server = await startKubeApiServer(await kubeBinaries(), [`--authentication-config=${file}`])
+    const { client } = server
+    namespace = await client.namespace({ 'pod-security.kubernetes.io/enforce': 'restricted' })
+    await client.serviceAccount({ namespace, name: 'app' })
+
+    const [port, webhookPort] = [await freePort(), await freePort()]
+    const webhook = { listen: `127.0.0.1:${webhookPort}`, url: `https://127.0.0.1:${webhookPort}` }
+    const host = new URL(site.url).host
+    const endpoint = (name: string, more: object): object => ({
+      name,
+      path: `/sts/${name}`,
+      issuer: { host, path: `/${name}` },
+      publish: [{ type: 'folder', folder: join(documents, name) }],
+      azRules: [{ scope: 'filter', constraint: `(&(namespace=${namespace})(saname=app))` }],
+      ttlSeconds,
+      rateLimit: { burst: 1000, perMinute: 60_000 },
+      explicit_certificate_trust: true,
+      ...more,
+    })
+    gateway = await startStsGateway(client, {
+      tls: true,
+      port,
+      webhookConfiguration: 'gatehouse-sts',
+      sts: {
+        injector: { tokenService: `https://127.0.0.1:${port}`, trustedCertificates: 'trusted.pem', webhook },
+        endpoints: [
+          endpoint('cluster', {
+            audience,
+            preset: 'kubernetes',
+            injector: { label: 'cluster', token_environment_variable_name: 'CLUSTER_TOKEN_FILE' },
+          }),
+          endpoint('vault', {
+            audience: 'https://vault.example.com',
+            preset: 'vault',
+            algorithm: 'ES256',
+            injector: {
+              label: 'vault',
+              token_environment_variable_name: 'VAULT_TOKEN_FILE',
+              label_value_environment_variable_name: 'VAULT_ROLE',
+            },
+          }),
+        ],
+      },
+    })
+  }, 240_000)
+
+  afterAll(async () => {
+    sidecar?.destroy()
+    await gateway?.stop()
+    site?.close()
+    server?.client.close()
+    await server?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }, 60_000)
+
+  const userOf = async (token: string): Promise<string> => {
+    const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
+    const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+    const { status, body } = await server.client.call<UserAnswer>('POST', path, review, token)
+    if (status !== 201) throw new Error(`the API server answers ${status}`)
+    return body.status.userInfo.username
+  }
+
+  /** What the sidecar shows to the gateway. */
+  const credential = (): string => {
+    const sidecarEnv = admitted.spec.initContainers?.[0]?.env ?? []
+    const [line = ''] = sidecarEnv.find(({ name }) => name === 'STS_TARGETS')?.value?.split('\n') ?? []
+    return readFileSync(sidecar.place(line.split(' ')[2] ?? ''), 'utf8')
+  }
+
+  const keysAt = (name: string): JSONWebKeySet =>
+    JSON.parse(readFileSync(join(documents, name, 'certs'), 'utf8')) as JSONWebKeySet
+
+  test('a pod with the labels is admitted by the gateway’s own webhook where the level is restricted', async () => {
+    const pod = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        name: 'app-1',
+        labels: { 'tremolo.io/cluster': 'true', 'tremolo.io/vault': 'true' },
+        annotations: { 'tremolo.io/vault': 'reader' },
+      },
+      spec: {
+        serviceAccountName: 'app',
+        automountServiceAccountToken: false,
+        securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
+        containers: [
+          {
+            name: 'app',
+            image: 'example.test/app:1',
+            securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+          },
+        ],
+      },
+    }
+    const path = `/api/v1/namespaces/${namespace}/pods`
+    // The gateway tells the API server of its webhook, which is asked a second or so later.
+    await vi.waitFor(
+      async () => {
+        const asked = await server.client.must<Pod>('POST', `${path}?dryRun=All`, pod)
+        expect(asked.spec.initContainers?.map(({ name }) => name)).toEqual(['sts-creds-sidecar'])
+      },
+      { timeout: 40_000, interval: 250 },
+    )
+    admitted = await server.client.must<Pod>('POST', path, pod)
+    expect(admitted.spec.containers?.[0]?.env).toEqual([
+      { name: 'CLUSTER_TOKEN_FILE', value: tokenFile('cluster') },
+      { name: 'VAULT_TOKEN_FILE', value: tokenFile('vault') },
+      { name: 'VAULT_ROLE', value: 'reader' },
+    ])
+  })
+
+  test('its script, run as it was admitted, brings the two tokens, each to its own file', async () => {
+    sidecar = await runAdmittedSidecar(admitted, server.client)
+    const ready = sidecar.place('/var/run/secrets/gatehouse/.ready')
+    await vi.waitFor(() => expect(existsSync(ready), sidecar.log()).toBe(true), { timeout: 20_000, interval: 100 })
+    for (const [name, wanted] of [
+      ['cluster', audience],
+      ['vault', 'https://vault.example.com'],
+    ] as const) {
+      const file = sidecar.place(tokenFile(name))
+      expect(statSync(file).mode & 0o777).toBe(0o400)
+      const expected = { issuer: `${site.url}/${name}`, audience: wanted }
+      const keys = createLocalJWKSet(keysAt(name))
+      const { payload } = await jwtVerify(readFileSync(file, 'utf8'), keys, expected)
+      expect(payload).toMatchObject({ sub: `k8s:${namespace}:app` })
+    }
+  })
+
+  test('the API server refuses a key that signs before its copy of the keys may be renewed', async () => {
+    const pairs = await Promise.all(['first', 'second'].map(() => generateKeyPair('RS256', { extractable: true })))
+    const publish = async (count: number): Promise<void> => {
+      const keys = await Promise.all(
+        pairs.slice(0, count).map(async ({ publicKey }, n) => ({ ...(await exportJWK(publicKey)), kid: `hasty-${n}` })),
+      )
+      const issuer = `${site.url}/hasty`
+      const discovery = { issuer, jwks_uri: `${issuer}/certs`, id_token_signing_alg_values_supported: ['RS256'] }
+      mkdirSync(join(documents, 'hasty', '.well-known'), { recursive: true })
+      writeFileSync(join(documents, 'hasty', '.well-known', 'openid-configuration'), JSON.stringify(discovery))
+      writeFileSync(join(documents, 'hasty', 'certs'), JSON.stringify({ keys }))
+    }
+    const signed = async (n: number): Promise<string> => {
+      const key = pairs[n]?.privateKey
+      if (key === undefined) throw new Error('no such key')
+      const claims = new SignJWT({ iss: `${site.url}/hasty`, aud: audience, sub: 'x' })
+      return claims
+        .setProtectedHeader({ alg: 'RS256', kid: `hasty-${n}` })
+        .setIssuedAt()
+        .setExpirationTime('10m')
+        .sign(key)
+    }
+    site.headers = cacheHeader(hastyCacheSeconds)
+    await publish(1)
+    const first = await signed(0)
+    await vi.waitFor(async () => expect(await userOf(first)).toBe('hasty:x'), { timeout: 40_000, interval: 250 })
+    await publish(2)
+    await expect(userOf(await signed(1))).rejects.toThrow('401')
+    await vi.waitFor(async () => expect(await userOf(await signed(1))).toBe('hasty:x'), {
+      timeout: hastyCacheSeconds * 1000,
+      interval: 500,
+    })
+    site.headers = cacheHeader(cacheSeconds)
+  })
+
+  test('through expiry, a restart of the gateway and a rotation it accepts every token, and both files stay fresh', async () => {
+    const read = (name: string): string => readFileSync(sidecar.place(tokenFile(name)), 'utf8')
+    await vi.waitFor(async () => expect(await userOf(read('cluster'))).toBe(`sts:k8s:${namespace}:app`), {
+      timeout: 40_000,
+      interval: 250,
+    })
+    const first = read('cluster')
+    const [oldKid] = keysAt('cluster').keys.map(({ kid }) => kid ?? '')
+    const application = new Application()
+    const show = async (token: string): Promise<string> => {
+      const user = await userOf(token)
+      if (user !== `sts:k8s:${namespace}:app`) throw new Error(`it is ${user} to the API server`)
+      return decodeProtectedHeader(token).kid ?? ''
+    }
+    application.start(async () => {
+      // What was signed this moment; there is nothing while the gateway restarts.
+      const fresh = await gateway.exchange('cluster', credential()).catch(() => undefined)
+      if (fresh?.status === 200) await show(fresh.body)
+      else if (fresh !== undefined && fresh.status < 500) throw new Error(`the gateway answers ${fresh.status}`)
+      const token = read('cluster')
+      const left = (decodeJwt(token).exp ?? 0) - Date.now() / 1000
+      if (left < 1) throw new Error('the token in the file is expired')
+      const kid = await show(token)
+      const vault = read('vault')
+      await jwtVerify(vault, createLocalJWKSet(keysAt('vault')), { audience: 'https://vault.example.com' })
+      return kid
+    })
+    try {
+      // During: the next key is published, and the old one signs on.
+      const args = ['--config', gateway.config, '--data', gateway.dataFolder, '--endpoint', 'cluster']
+      const env = { ...process.env, ...trustingEnvironment(folder) }
+      const { stdout } = await run('bin/gatehouse', ['keys', 'rotate', ...args], { env, timeout: 60_000 })
+      expect(stdout).toMatch(/^ {2}next .*seen since/m)
+      expect(keysAt('cluster').keys).toHaveLength(2)
+      // All of the wait goes by at once, but for the life of copies.
+      await ageKeys(gateway.dataFolder, 'cluster', leastWaitSeconds + marginSeconds - cacheSeconds)
+      await wait(5000)
+      expect([...application.kids]).toEqual([oldKid])
+      await gateway.restart()
+      await sidecar.project()
+
+      await vi.waitFor(
+        async () => {
+          expect(keyIn(await storedKeys(gateway.dataFolder, 'cluster'), 'active')?.kid).not.toBe(oldKid)
+        },
+        { timeout: (cacheSeconds + 30) * 1000, interval: 500 },
+      )
+      const newKid = keyIn(await storedKeys(gateway.dataFolder, 'cluster'), 'active')?.kid ?? ''
+      await vi.waitFor(() => expect(application.kids.has(newKid)).toBe(true), {
+        timeout: ttlSeconds * 1000,
+        interval: 250,
+      })
+      expect(keysAt('cluster').keys.map(({ kid }) => kid)).toEqual([newKid, oldKid])
+      expect(decodeJwt(first).exp).toBeLessThan(Date.now() / 1000)
+
+      // After: what the old key signed is over, and it goes.
+      await wait(ttlSeconds * 1000 - 40_000)
+      await ageKeys(gateway.dataFolder, 'cluster', signsUnseenSeconds + skewSeconds + marginSeconds)
+      await vi.waitFor(() => expect(keysAt('cluster').keys.map(({ kid }) => kid)).toEqual([newKid]), {
+        timeout: (ttlSeconds + 40) * 1000,
+        interval: 500,
+      })
+      await wait(3000)
+      expect([...application.kids]).toEqual([oldKid, newKid])
+    } finally {
+      await application.stop()
+    }
+    expect(application.refusals).toEqual([])
+    expect(application.accepted).toBeGreaterThan(100)
+    expect(sidecar.process.exitCode).toBeNull()
+  })
+
+  test('our own tokens are no credentials for ours', async () => {
+    const token = readFileSync(sidecar.place(tokenFile('cluster')), 'utf8')
+    expect((await gateway.exchange('vault', token)).error).toBe('invalid_grant')
+  })
+
+  test('when the pod is deleted its credential gets no more tokens, and SIGTERM ends the sidecar at once', async () => {
+    const token = credential()
+    expect((await gateway.exchange('cluster', token)).status).toBe(200)
+    await server.client.deletePod(namespace, 'app-1')
+    await vi.waitFor(async () => expect((await gateway.exchange('cluster', token)).error).toBe('invalid_grant'), {
+      timeout: 25_000,
+      interval: 250,
+    })
+    const asked = Date.now()
+    const ended = new Promise((resolve) => sidecar.process.once('close', (code) => resolve(code)))
+    sidecar.process.kill('SIGTERM')
+    expect(await ended).toBe(0)
+    expect(Date.now() - asked).toBeLessThan(2000)
+  })
+})
