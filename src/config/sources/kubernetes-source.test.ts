@@ -38,9 +38,11 @@ test('what the API server and tools keep in an object is no configuration', () =
   ])
 })
 
+const azRules = [{ scope: 'filter', constraint: '(uid=*)' }]
+
 test('problems of objects are told by path, those of a ConfigMap by line', () => {
   const objects = [
-    object('Org', 'top', { label: 'x' }),
+    object('Org', 'top', { label: 'x', azRules }),
     object('Workflow', 'w', { tasks: '- taskType: nothing\n' }),
     object('Workflow', 'text', { tasks: '- a: 1\n  b: [\n' }),
   ]
@@ -58,10 +60,11 @@ test('an object that refers to another names it without a line', () => {
 })
 
 test('values of the ConfigMap are put into objects, and objects in it count', () => {
-  const target = 'apiVersion: openunison.tremolo.io/v1\nkind: Org\nmetadata:\n  name: inside\nspec:\n  uuid: "#[ID]"\n'
-  expect(check([object('Org', 'a', { uuid: '#[OTHER]' })], [map({ 'v.yaml': 'ID: x\n', 'o.yml': target })])).toEqual([
-    expect.stringMatching(/^Org\/ns\/a: spec\.uuid: #\[OTHER\] is neither/),
-  ])
+  const target =
+    'apiVersion: openunison.tremolo.io/v1\nkind: Org\nmetadata:\n  name: inside\nspec:\n  uuid: "#[ID]"\n  azRules: [{scope: filter, constraint: (uid=*)}]\n'
+  expect(
+    check([object('Org', 'a', { uuid: '#[OTHER]', azRules })], [map({ 'v.yaml': 'ID: x\n', 'o.yml': target })]),
+  ).toEqual([expect.stringMatching(/^Org\/ns\/a: spec\.uuid: #\[OTHER\] is neither/)])
 })
 
 test('the keys of token endpoints are asked for while objects are read', () => {
