@@ -1,4 +1,4 @@
-/** One change that was made to a target, or one decision about a token: on whose behalf and why. Rows are only ever added. */
+/** One change that was made to a target, or one decision about a token or a login: on whose behalf and why. Rows are only ever added. */
 export interface AuditRow {
   /** Unique; made by whoever writes the row. */
   readonly id: string
@@ -11,8 +11,8 @@ export interface AuditRow {
   readonly subject: string
   readonly workflow: { readonly id: string; readonly name: string }
   readonly target: string
-  readonly kind: 'entry' | 'attribute' | 'group' | 'token'
-  /** A token is issued or refused; everything else is changed. */
+  readonly kind: 'entry' | 'attribute' | 'group' | 'token' | 'session'
+  /** A token or a session is issued or refused, and a session deleted; everything else is changed. */
   readonly action: 'add' | 'replace' | 'delete' | 'issue' | 'refuse'
   readonly attribute: string
   /** Absent for secrets. */

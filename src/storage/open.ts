@@ -9,11 +9,18 @@ import type { DelegationStore } from '#storage/delegation-store.ts'
 import type { EventStore } from '#storage/event-store.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
+import type { IssuerStore } from '#storage/issuer-store.ts'
 import type { JobRunStore } from '#storage/job-run-store.ts'
 import type { JournalStore } from '#storage/journal-store.ts'
 import type { KeyStore } from '#storage/key-store.ts'
+import type { LoginFailureStore } from '#storage/login-failure-store.ts'
+import type { LoginStore } from '#storage/login-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
+import type { PortalStore } from '#storage/portal-store.ts'
+import type { RegistrationStore } from '#storage/registration-store.ts'
+import type { ReportStore } from '#storage/report-store.ts'
 import type { RunStore } from '#storage/run-store.ts'
+import type { SecondFactorStore } from '#storage/second-factor-store.ts'
 import type { SessionStore } from '#storage/session-store.ts'
 import { Databases } from '#storage/sql/databases.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
@@ -23,11 +30,18 @@ import { SqlDelegationStore } from '#storage/sql/sql-delegation-store.ts'
 import { SqlEventStore } from '#storage/sql/sql-event-store.ts'
 import { SqlGrantStore } from '#storage/sql/sql-grant-store.ts'
 import { SqlIdempotencyStore } from '#storage/sql/sql-idempotency-store.ts'
+import { SqlIssuerStore } from '#storage/sql/sql-issuer-store.ts'
 import { SqlJobRunStore } from '#storage/sql/sql-job-run-store.ts'
 import { SqlJournalStore } from '#storage/sql/sql-journal-store.ts'
 import { SqlKeyStore } from '#storage/sql/sql-key-store.ts'
+import { SqlLoginFailureStore } from '#storage/sql/sql-login-failure-store.ts'
+import { SqlLoginStore } from '#storage/sql/sql-login-store.ts'
 import { SqlMailStore } from '#storage/sql/sql-mail-store.ts'
+import { SqlPortalStore } from '#storage/sql/sql-portal-store.ts'
+import { SqlRegistrationStore } from '#storage/sql/sql-registration-store.ts'
+import { SqlReportStore } from '#storage/sql/sql-report-store.ts'
 import { SqlRunStore } from '#storage/sql/sql-run-store.ts'
+import { SqlSecondFactorStore } from '#storage/sql/sql-second-factor-store.ts'
 import { SqlSessionStore } from '#storage/sql/sql-session-store.ts'
 import { SqlTimerStore } from '#storage/sql/sql-timer-store.ts'
 import { SqlUserDirectory } from '#storage/sql/sql-user-directory.ts'
@@ -47,6 +61,8 @@ export interface StorageOptions {
 /** All that Gatehouse keeps. */
 export interface Storage {
   readonly sessions: SessionStore
+  readonly logins: LoginStore
+  readonly loginFailures: LoginFailureStore
   readonly audit: AuditStore
   readonly journal: JournalStore
   readonly events: EventStore
@@ -59,6 +75,11 @@ export interface Storage {
   readonly jobRuns: JobRunStore
   readonly idempotency: IdempotencyStore
   readonly keys: KeyStore
+  readonly issuer: IssuerStore
+  readonly registrations: RegistrationStore
+  readonly portal: PortalStore
+  readonly secondFactors: SecondFactorStore
+  readonly reports: ReportStore
   /**
    * Does not wait for the database: one that cannot be reached is told by the methods of the directory. Throws an Error
    * for an address that is none. To be closed by whoever opened it.
@@ -79,8 +100,14 @@ export function openStorage({ url, dataFolder, clock, log, wake }: StorageOption
   if (address === undefined) throw new Error('a data folder or a database is needed')
   const databases = new Databases(clock, log)
   const { client, release } = databases.use(address)
+  const ready = async (): Promise<void> => {
+    await client.query(dynamic({ compile: () => sql`select 1`.compile(builderFor(client.dialect)) }))
+  }
+  const reports = new SqlReportStore(address, ready, log)
   return {
     sessions: new SqlSessionStore(client),
+    logins: new SqlLoginStore(client),
+    loginFailures: new SqlLoginFailureStore(client),
     audit: new SqlAuditStore(client),
     journal: new SqlJournalStore(client),
     events: new SqlEventStore(client),
@@ -93,13 +120,19 @@ export function openStorage({ url, dataFolder, clock, log, wake }: StorageOption
     jobRuns: new SqlJobRunStore(client),
     idempotency: new SqlIdempotencyStore(client),
     keys: new SqlKeyStore(client),
+    issuer: new SqlIssuerStore(client),
+    registrations: new SqlRegistrationStore(client),
+    portal: new SqlPortalStore(client),
+    secondFactors: new SqlSecondFactorStore(client),
+    reports,
     userDirectory: (options) => {
       const used = databases.use(options.url ?? address)
       return new SqlUserDirectory(used.client, options.name, clock, used.release)
     },
-    ready: async () => {
-      await client.query(dynamic({ compile: () => sql`select 1`.compile(builderFor(client.dialect)) }))
+    ready,
+    close: async () => {
+      await reports.close()
+      await release()
     },
-    close: release,
   }
 }

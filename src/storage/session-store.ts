@@ -4,6 +4,11 @@ import type { JsonObject } from '#kernel/json.ts'
 export interface Session {
   /** The hash of the secret in the cookie; the secret itself is never stored. Compared byte for byte. */
   readonly id: string
+  /** What it is called where its owner sees it; the same through a step-up. */
+  readonly publicId: string
+  /** Which applications it belongs to: those that share its cookie. */
+  readonly context: string
+  /** Where it was started. */
   readonly application: string
   /** The login of whoever the session belongs to. */
   readonly userID: string
@@ -27,9 +32,19 @@ export function sessionExpiry(session: Pick<Session, 'touched' | 'idleSeconds' |
   return new Date(Math.min(idle, session.ends?.getTime() ?? idle))
 }
 
+/** How many of a login's sessions are listed. */
+export const maxListedSessions = 100
+
+/** How many sessions one login has at a time. */
+export const maxSessionsPerUser = 1_000
+
 export interface SessionStore {
-  /** Throws CONFLICT when the id exists. */
-  create(session: Session): Promise<void>
+  /**
+   * Throws CONFLICT when the id exists. The session that it replaces, by its id, ends with the same commit. So do others of
+   * the login beyond `maxSessionsPerUser`: first those that were never used again, as programs leave them, then the ones
+   * that were not used for the longest.
+   */
+  create(session: Session, replaces?: string): Promise<void>
   /** Undefined when absent or expired; an expired session is never returned, collected or not. */
   find(id: string, now: Date): Promise<Session | undefined>
   /**
@@ -48,8 +63,21 @@ export interface SessionStore {
   ): Promise<Session | undefined>
   /** False when there was none. */
   delete(id: string): Promise<boolean>
-  /** Ends every session of a login, whatever the letter case it was written in, in all applications; how many. */
-  deleteOfUser(userID: string): Promise<number>
-  /** Removes what has expired; how many. */
+  /** Undefined when absent or expired. */
+  findPublic(publicId: string, now: Date): Promise<Session | undefined>
+  /** The sessions of a login, whatever the letter case it was written in, latest first. */
+  ofUser(userID: string, now: Date): Promise<readonly Session[]>
+  /** False when the login has no session of that public id. */
+  deletePublic(userID: string, publicId: string): Promise<boolean>
+  /**
+   * Ends every session of a login, whatever the letter case it was written in, in all applications, but for one of that
+   * public id; how many.
+   */
+  deleteOfUser(userID: string, exceptPublicId?: string): Promise<number>
+  /** The session of that public id ends with `deleteMarked`. The mark is kept until the time given. */
+  mark(publicId: string, mark: string, until: Date): Promise<void>
+  /** Ends the sessions with the mark; how many. */
+  deleteMarked(mark: string): Promise<number>
+  /** Removes what has expired; how many sessions. */
   deleteExpired(now: Date): Promise<number>
 }

@@ -8,6 +8,8 @@ import { expectedGroupConformance } from '#storage/conformance/expected-group.ts
 import { filterConformance } from '#storage/conformance/filters.ts'
 import { groupConformance } from '#storage/conformance/groups.ts'
 import { journalStoreConformance } from '#storage/conformance/journal-store.ts'
+import { loginFailureStoreConformance } from '#storage/conformance/login-failure-store.ts'
+import { loginStoreConformance } from '#storage/conformance/login-store.ts'
 import { pageConformance } from '#storage/conformance/pages.ts'
 import { sessionStoreConformance } from '#storage/conformance/session-store.ts'
 import { userDirectoryConformance } from '#storage/conformance/user-directory.ts'
@@ -24,6 +26,17 @@ async function storageAt(url: string): Promise<Storage> {
 
 onEachDatabase('sessions', (freshUrl) => {
   sessionStoreConformance(async () => (await storageAt(await freshUrl())).sessions)
+})
+
+onEachDatabase('logins', (freshUrl) => {
+  loginStoreConformance(async () => {
+    const url = await freshUrl()
+    return [(await storageAt(url)).logins, (await storageAt(url)).logins]
+  })
+  loginFailureStoreConformance(async () => {
+    const url = await freshUrl()
+    return [(await storageAt(url)).loginFailures, (await storageAt(url)).loginFailures]
+  })
 })
 
 onEachDatabase('audit', (freshUrl) => {

@@ -10,9 +10,11 @@ import { idempotencyStoreConformance } from '#storage/conformance/idempotency-st
 import { jobRunStoreConformance } from '#storage/conformance/job-run-store.ts'
 import { keyStoreConformance } from '#storage/conformance/key-store.ts'
 import { mailStoreConformance } from '#storage/conformance/mail-store.ts'
+import { portalStoreConformance } from '#storage/conformance/portal-store.ts'
 import { runClaimConformance } from '#storage/conformance/run-claims.ts'
 import { runStoreConformance } from '#storage/conformance/run-store.ts'
 import { runsWithinCallsConformance } from '#storage/conformance/runs-within-calls.ts'
+import { secondFactorStoreConformance } from '#storage/conformance/second-factor-store.ts'
 import { timerStoreConformance } from '#storage/conformance/timer-store.ts'
 import { auditRow, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
@@ -62,6 +64,8 @@ const suites: Readonly<Record<string, (open: () => Promise<WorkflowStores>) => v
   'idempotent calls': idempotencyStoreConformance,
   'audit chains': auditChainConformance,
   'keys of endpoints': keyStoreConformance,
+  'what the portal remembers': portalStoreConformance,
+  'second factors': secondFactorStoreConformance,
 }
 
 for (const [name, suite] of Object.entries(suites)) {

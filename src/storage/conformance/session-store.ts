@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Session, type SessionStore, touchEverySeconds } from '#storage/session-store.ts'
+import { maxSessionsPerUser, type Session, type SessionStore, touchEverySeconds } from '#storage/session-store.ts'
 
 const start = Date.UTC(2030, 0, 1)
 const after = (seconds: number): Date => new Date(start + seconds * 1000)
@@ -8,6 +8,8 @@ function session(id: string, more: Partial<Session> = {}): Session {
   const made = after(0)
   return {
     id,
+    publicId: `public-${id}`,
+    context: 'portal.test',
     application: 'portal',
     userID: 'alice',
     data: {},
@@ -40,6 +42,22 @@ export function sessionStoreConformance(open: () => Promise<SessionStore>): void
     const store = await open()
     await store.create(session('a'))
     await expect(store.create(session('a'))).rejects.toMatchObject({ code: 'CONFLICT' })
+  })
+
+  test('somebody has so many sessions at most; those that were never used again make room first', async () => {
+    const store = await open()
+    await store.create(session('other', { userID: 'bob' }))
+    await store.create(session('used'))
+    await store.touch(session('used'), after(100))
+    const made = (i: number) => session(`s${i}`, { created: after(200 + i / 10), touched: after(200 + i / 10) })
+    for (let i = 0; i < maxSessionsPerUser - 1; i += 111) {
+      await Promise.all(Array.from({ length: 111 }, (_, j) => store.create(made(i + j))))
+    }
+    const now = after(400)
+    expect(await store.find('s0', now)).toBeDefined()
+    await store.create({ ...made(maxSessionsPerUser), userID: 'ALICE' })
+    const found = await Promise.all(['s0', 's500', 'used', 'other'].map((id) => store.find(id, now)))
+    expect(found.map((one) => one?.id)).toEqual([undefined, 's500', 'used', 'other'])
   })
 
   test('an expired session is absent before it is collected', async () => {
@@ -111,10 +129,65 @@ export function sessionStoreConformance(open: () => Promise<SessionStore>): void
     expect(await store.find('c', after(1))).toBeDefined()
   })
 
+  test('all sessions of a user but one can be ended', async () => {
+    const store = await open()
+    for (const id of ['a', 'b', 'c']) await store.create(session(id))
+    expect(await store.deleteOfUser('alice', 'public-b')).toBe(2)
+    expect(await store.find('b', after(1))).toBeDefined()
+  })
+
+  test('a session is found and ended by its public id, by its owner only', async () => {
+    const store = await open()
+    await store.create(session('a', { userID: 'Alice' }))
+    expect(await store.findPublic('public-a', after(1))).toMatchObject({ id: 'a' })
+    expect(await store.findPublic('public-a', after(600))).toBeUndefined()
+    expect(await store.findPublic('\0', after(1))).toBeUndefined()
+    expect(await store.deletePublic('bob', 'public-a')).toBe(false)
+    expect(await store.deletePublic('alice', 'public-a')).toBe(true)
+    expect(await store.find('a', after(1))).toBeUndefined()
+  })
+
+  test("a user's sessions are listed, latest first, without those that have expired", async () => {
+    const store = await open()
+    await store.create(session('old', { idleSeconds: 10 }))
+    await store.create(session('a', { created: after(1) }))
+    await store.create(session('b', { created: after(2), userID: 'ALICE' }))
+    await store.create(session('c', { userID: 'bob' }))
+    expect((await store.ofUser('alice', after(11))).map(({ id }) => id)).toEqual(['b', 'a'])
+  })
+
+  test('one session takes the place of another with one commit', async () => {
+    const store = await open()
+    await store.create(session('a'))
+    await store.create(session('b', { publicId: 'public-a' }), 'a')
+    expect(await store.find('a', after(1))).toBeUndefined()
+    expect(await store.findPublic('public-a', after(1))).toMatchObject({ id: 'b' })
+    await expect(store.create(session('b'), 'b-not-there')).rejects.toMatchObject({ code: 'CONFLICT' })
+  })
+
+  test('a mark ends its sessions, wherever they went since, and no others', async () => {
+    const store = await open()
+    await store.create(session('a'))
+    await store.create(session('other'))
+    await store.mark('public-a', 'sid', after(3600))
+    await store.mark('public-a', 'sid', after(3600))
+    await store.create(session('b', { publicId: 'public-a' }), 'a')
+    expect(await store.deleteMarked('none')).toBe(0)
+    expect(await store.deleteMarked('sid')).toBe(1)
+    expect(await store.find('b', after(1))).toBeUndefined()
+    expect(await store.find('other', after(1))).toBeDefined()
+    await store.create(session('c', { publicId: 'public-a' }))
+    expect(await store.deleteMarked('sid')).toBe(0)
+  })
+
   test('only what has expired is collected, however much it is', async () => {
     const store = await open()
     for (let i = 0; i < 1100; i += 100) {
-      await Promise.all(Array.from({ length: 100 }, (_, j) => store.create(session(`s${i + j}`, { idleSeconds: 10 }))))
+      await Promise.all(
+        Array.from({ length: 100 }, (_, j) =>
+          store.create(session(`s${i + j}`, { idleSeconds: 10, userID: `user${j}` })),
+        ),
+      )
     }
     await store.create(session('live'))
     expect(await store.deleteExpired(after(10))).toBe(1100)

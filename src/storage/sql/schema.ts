@@ -1,8 +1,10 @@
 import type { Generated } from 'kysely'
+import type { RegistrationSchema } from '#storage/sql/registration-schema.ts'
+import type { SecondFactorSchema } from '#storage/sql/second-factor-schema.ts'
 import type { WorkflowSchema } from '#storage/sql/workflow-schema.ts'
 
 /** The tables, as `migrations/` make them. Times are milliseconds since 1970. */
-export interface Schema extends WorkflowSchema {
+export interface Schema extends WorkflowSchema, RegistrationSchema, SecondFactorSchema {
   collections: CollectionTable
   collection_sizes: { collection: number; slot: number; size: number }
   entries: EntryTable
@@ -10,11 +12,17 @@ export interface Schema extends WorkflowSchema {
   memberships: { group_entry: number; user_entry: number }
   former_names: { entry: number; key: string; time: number }
   sessions: SessionTable
+  session_marks: { mark: string; public_id: string; expires: number }
+  logins: LoginTable
+  login_failures: { key: string; failures: number; locked_until: number; forget_at: number }
   audit: AuditTable
   journal: JournalTable
   event_streams: EventStreamTable
   events: EventTable
   endpoint_keys: EndpointKeysTable
+  issuer_records: IssuerRecordTable
+  portal_marks: { login_key: string; list: string; kind: string; name: string; at: number }
+  portal_offers: { reference: string; login_key: string; workflow: string; parameters: string; expires: number }
   schema_migrations: { name: string; hash: string; applied: number }
 }
 
@@ -59,6 +67,18 @@ interface SessionTable {
   touched: number
   idle_seconds: number
   ends: number | null
+  expires: number
+  public_id: string
+  context: string
+}
+
+interface LoginTable {
+  id: string
+  browser: string
+  host: string
+  data: string
+  version: number
+  created: number
   expires: number
 }
 
@@ -124,4 +144,16 @@ interface EndpointKeysTable {
   worker: string | null
   lease_until: number
   updated: number
+}
+
+interface IssuerRecordTable {
+  issuer: string
+  model: string
+  id: string
+  grant_id: string | null
+  user_code: string | null
+  data: string
+  version: number
+  consumed: number | null
+  expires: number
 }

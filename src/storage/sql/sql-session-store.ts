@@ -1,105 +1,36 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { type Session, type SessionStore, sessionExpiry, touchEverySeconds } from '#storage/session-store.ts'
-import { perDialect } from '#storage/sql/per-dialect.ts'
-import { fixed } from '#storage/sql/queries.ts'
-import type { SqlClient, SqlDialect } from '#storage/sql/sql-client.ts'
+import {
+  collectAtOnce,
+  type NewSessionRow,
+  type SessionRow,
+  sessionStatements,
+} from '#storage/sql/session-statements.ts'
+import type { SqlClient } from '#storage/sql/sql-client.ts'
 import { assertStorable, isStorable, lookupKey } from '#storage/sql/text-keys.ts'
-
-interface SessionRow {
-  readonly id: string
-  readonly application: string
-  readonly user_id: string
-  readonly data: string
-  readonly created: number
-  readonly touched: number
-  readonly idle_seconds: number
-  readonly ends: number | null
-}
-
-interface NewRow extends SessionRow {
-  readonly user_key: string
-  readonly expires: number
-}
-
-type Change = Pick<NewRow, 'id' | 'data' | 'idle_seconds' | 'expires'>
-
-const columns = ['id', 'application', 'user_id', 'data', 'created', 'touched', 'idle_seconds', 'ends'] as const
-/** How many expired sessions one transaction removes, so that others do not wait long. */
-const collectAtOnce = 1000
-
-const statements = perDialect((dialect) => ({
-  insert: fixed<NewRow, unknown>(dialect, (db, at) =>
-    db.insertInto('sessions').values({
-      id: at('id'),
-      application: at('application'),
-      user_id: at('user_id'),
-      user_key: at('user_key'),
-      data: at('data'),
-      created: at('created'),
-      touched: at('touched'),
-      idle_seconds: at('idle_seconds'),
-      ends: at('ends'),
-      expires: at('expires'),
-    }),
-  ),
-  find: selectLive(dialect, false),
-  findForUpdate: selectLive(dialect, true),
-  touch: fixed<{ id: string; now: number; expires: number }, unknown>(dialect, (db, at) =>
-    db
-      .updateTable('sessions')
-      .set({ touched: at('now'), expires: at('expires') })
-      .where('id', '=', at('id'))
-      .where('expires', '>', at('now'))
-      .where('touched', '<', at('now')),
-  ),
-  change: fixed<Change, unknown>(dialect, (db, at) =>
-    db
-      .updateTable('sessions')
-      .set({ data: at('data'), idle_seconds: at('idle_seconds'), expires: at('expires') })
-      .where('id', '=', at('id')),
-  ),
-  delete: fixed<{ id: string }, unknown>(dialect, (db, at) => db.deleteFrom('sessions').where('id', '=', at('id'))),
-  deleteOfUser: fixed<{ user_key: string }, unknown>(dialect, (db, at) =>
-    db.deleteFrom('sessions').where('user_key', '=', at('user_key')),
-  ),
-  deleteExpired: fixed<{ now: number }, unknown>(dialect, (db, at) =>
-    db
-      .deleteFrom('sessions')
-      .where('id', 'in', (query) =>
-        query
-          .selectFrom('sessions')
-          .select('id')
-          .where('expires', '<=', at('now'))
-          .orderBy('expires')
-          .orderBy('id')
-          .limit(collectAtOnce),
-      ),
-  ),
-}))
-
-function selectLive(dialect: SqlDialect, lock: boolean) {
-  return fixed<{ id: string; now: number }, SessionRow>(dialect, (db, at) => {
-    const query = db.selectFrom('sessions').select(columns).where('id', '=', at('id')).where('expires', '>', at('now'))
-    return lock && dialect === 'postgres' ? query.forUpdate() : query
-  })
-}
 
 export class SqlSessionStore implements SessionStore {
   readonly #client: SqlClient
-  readonly #statements: ReturnType<typeof statements>
+  readonly #statements: ReturnType<typeof sessionStatements>
 
   constructor(client: SqlClient) {
     this.#client = client
-    this.#statements = statements(client.dialect)
+    this.#statements = sessionStatements(client.dialect)
   }
 
-  async create(session: Session): Promise<void> {
+  async create(session: Session, replaces?: string): Promise<void> {
     assertStorable('session id', session.id)
     assertStorable('application', session.application)
     assertStorable('login', session.userID)
     try {
-      await this.#client.transaction((tx) => tx.run(this.#statements.insert(toRow(session))))
+      await this.#client.transaction(async (tx) => {
+        if (replaces !== undefined) await tx.run(this.#statements.delete({ id: replaces }))
+        await tx.run(this.#statements.insert(toRow(session)))
+        const user = { user_key: lookupKey(session.userID) }
+        const tooMany = await tx.query(this.#statements.tooMany(user))
+        if (tooMany.length > 0) await tx.run(this.#statements.trim(user))
+      })
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
       throw new GatewayError('CONFLICT', 'a session with this id exists', { cause: error })
@@ -143,14 +74,47 @@ export class SqlSessionStore implements SessionStore {
     return (await this.#client.transaction((tx) => tx.run(this.#statements.delete({ id })))) > 0
   }
 
-  async deleteOfUser(userID: string): Promise<number> {
-    if (!isStorable(userID)) return 0
-    return await this.#client.transaction((tx) =>
-      tx.run(this.#statements.deleteOfUser({ user_key: lookupKey(userID) })),
-    )
+  async findPublic(publicId: string, now: Date): Promise<Session | undefined> {
+    if (!isStorable(publicId)) return undefined
+    const [row] = await this.#client.query(this.#statements.findPublic({ public_id: publicId, now: now.getTime() }))
+    return row === undefined ? undefined : fromRow(row)
+  }
+
+  async ofUser(userID: string, now: Date): Promise<readonly Session[]> {
+    if (!isStorable(userID)) return []
+    const query = this.#statements.ofUser({ user_key: lookupKey(userID), now: now.getTime() })
+    return (await this.#client.query(query)).map(fromRow)
+  }
+
+  async deletePublic(userID: string, publicId: string): Promise<boolean> {
+    if (!isStorable(userID) || !isStorable(publicId)) return false
+    const query = this.#statements.deletePublic({ user_key: lookupKey(userID), public_id: publicId })
+    return (await this.#client.transaction((tx) => tx.run(query))) > 0
+  }
+
+  async deleteOfUser(userID: string, exceptPublicId = ''): Promise<number> {
+    if (!isStorable(userID) || !isStorable(exceptPublicId)) return 0
+    const query = this.#statements.deleteOfUser({ user_key: lookupKey(userID), except: exceptPublicId })
+    return await this.#client.transaction((tx) => tx.run(query))
+  }
+
+  async mark(publicId: string, mark: string, until: Date): Promise<void> {
+    assertStorable('mark', mark)
+    const query = this.#statements.mark({ mark, public_id: publicId, expires: until.getTime() })
+    await this.#client.transaction((tx) => tx.run(query))
+  }
+
+  async deleteMarked(mark: string): Promise<number> {
+    if (!isStorable(mark)) return 0
+    return await this.#client.transaction(async (tx) => {
+      const ended = await tx.run(this.#statements.deleteMarked({ mark }))
+      await tx.run(this.#statements.deleteMark({ mark }))
+      return ended
+    })
   }
 
   async deleteExpired(now: Date): Promise<number> {
+    await this.#client.transaction((tx) => tx.run(this.#statements.deleteExpiredMarks({ now: now.getTime() })))
     let deleted = 0
     for (;;) {
       const query = this.#statements.deleteExpired({ now: now.getTime() })
@@ -161,9 +125,11 @@ export class SqlSessionStore implements SessionStore {
   }
 }
 
-function toRow(session: Session): NewRow {
+function toRow(session: Session): NewSessionRow {
   return {
     id: session.id,
+    public_id: session.publicId,
+    context: session.context,
     application: session.application,
     user_id: session.userID,
     user_key: lookupKey(session.userID),
@@ -179,6 +145,8 @@ function toRow(session: Session): NewRow {
 function fromRow(row: SessionRow): Session {
   return {
     id: row.id,
+    publicId: row.public_id,
+    context: row.context,
     application: row.application,
     userID: row.user_id,
     data: JSON.parse(row.data) as JsonObject,

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest'
+import { type Login, type LoginStore, loginsPerBrowser } from '#storage/login-store.ts'
+
+const start = Date.UTC(2030, 0, 1)
+const after = (seconds: number): Date => new Date(start + seconds * 1000)
+
+const login = (id: string, more: Partial<Login> = {}): Login => ({
+  id,
+  browser: 'browser-hash',
+  host: 'portal.test',
+  data: 'g1.sealed',
+  version: 0,
+  created: after(0),
+  expires: after(600),
+  ...more,
+})
+
+/** What every LoginStore owes; `open` gives two of one empty database. */
+export function loginStoreConformance(open: () => Promise<readonly [LoginStore, LoginStore]>): void {
+  const key = { id: 'a', browser: 'browser-hash', host: 'portal.test' }
+
+  test('a login is found as it was created, by its own browser and at its own host, until it expires', async () => {
+    const [store, other] = await open()
+    await store.create(login('a'))
+    expect(await other.find(key, after(599))).toEqual(login('a'))
+    expect(await store.find({ ...key, browser: 'another' }, after(1))).toBeUndefined()
+    expect(await store.find({ ...key, host: 'other.test' }, after(1))).toBeUndefined()
+    expect(await store.find({ ...key, id: 'A' }, after(1))).toBeUndefined()
+    expect(await store.find({ ...key, id: '\0' }, after(1))).toBeUndefined()
+    expect(await store.find(key, after(600))).toBeUndefined()
+    expect([await store.knows('browser-hash', after(1)), await store.knows('another', after(1))]).toEqual([true, false])
+    expect(await store.knows('browser-hash', after(600))).toBe(false)
+  })
+
+  test('an id is used once', async () => {
+    const [store] = await open()
+    await store.create(login('a'))
+    await expect(store.create(login('a'))).rejects.toMatchObject({ code: 'CONFLICT' })
+  })
+
+  test('a step is taken once, by whichever process is first', async () => {
+    const stores = await open()
+    await stores[0].create(login('a'))
+    const taken = await Promise.all(
+      Array.from({ length: 10 }, (_, i) => (stores[i % 2] ?? stores[0]).advance('a', 0, `data-${i}`, after(1))),
+    )
+    expect(taken.filter(Boolean)).toHaveLength(1)
+    const found = await stores[1].find(key, after(1))
+    expect([found?.version, found?.data]).toEqual([1, `data-${taken.indexOf(true)}`])
+    expect(await stores[0].finish('a', 0, after(1))).toBe(false)
+    const finished = await Promise.all([stores[0].finish('a', 1, after(1)), stores[1].finish('a', 1, after(1))])
+    expect(finished.sort()).toEqual([false, true])
+    expect(await stores[0].find(key, after(1))).toBeUndefined()
+    expect(await stores[0].advance('a', 2, 'late', after(1))).toBe(false)
+  })
+
+  test('an expired login takes no step', async () => {
+    const [store] = await open()
+    await store.create(login('a'))
+    expect(await store.advance('a', 0, 'x', after(600))).toBe(false)
+    expect(await store.finish('a', 0, after(600))).toBe(false)
+    expect(await store.deleteExpired(after(599))).toBe(0)
+    expect(await store.deleteExpired(after(600))).toBe(1)
+  })
+
+  test('a browser keeps so many logins, the latest', async () => {
+    const [store] = await open()
+    await store.create(login('of-another', { browser: 'another' }))
+    for (let i = 0; i <= loginsPerBrowser; i++) await store.create(login(`l${i}`, { created: after(i) }))
+    expect(await store.find({ ...key, id: 'l0' }, after(30))).toBeUndefined()
+    expect(await store.find({ ...key, id: 'l1' }, after(30))).toBeDefined()
+    expect(await store.find({ ...key, id: `l${loginsPerBrowser}` }, after(30))).toBeDefined()
+    expect(await store.find({ ...key, id: 'of-another', browser: 'another' }, after(30))).toBeDefined()
+  })
+}

@@ -1,0 +1,105 @@
+import { expect, test } from 'vitest'
+import { auditRow, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import type { NewStoredFactor } from '#storage/second-factor-store.ts'
+
+const factor = (id: string, more: Partial<NewStoredFactor> = {}): NewStoredFactor => ({
+  id,
+  owner: 'ann',
+  kind: 'totp',
+  name: 'Phone',
+  data: 'g1.sealed',
+  counter: 7,
+  ...more,
+})
+
+/** What every SecondFactorStore owes; `open` gives an empty database. */
+export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>): void {
+  const ids = async ({ two }: WorkflowStores, owner = 'ann') =>
+    (await two.secondFactors.ofOwner(owner)).map(({ id }) => id)
+
+  test('a factor is read as it was added, by its owner alone, in the order they came', async () => {
+    const stores = await open()
+    const { secondFactors } = stores.one
+    const before = Date.now() - 60_000
+    for (const id of ['b', 'a']) expect(await secondFactors.add(factor(id), 5, [], [])).toBe('added with codes')
+    const [first] = await stores.two.secondFactors.ofOwner('ann')
+    expect(first).toMatchObject({ ...factor('b'), lastUsed: undefined })
+    expect(first?.created.getTime()).toBeGreaterThan(before)
+    expect(await ids(stores)).toEqual(['b', 'a'])
+    expect(await ids(stores, 'bob')).toEqual([])
+    expect(await ids(stores, '\0')).toEqual([])
+  })
+
+  test('no more are added than the limit, no id twice, and of many first ones exactly one', async () => {
+    const stores = await open()
+    const { one, two } = stores
+    const tried = await Promise.all(
+      Array.from({ length: 8 }, (_, i) =>
+        (i % 2 === 0 ? one : two).secondFactors.add(factor(`f${i}`), 1, [`hash ${i}`], []),
+      ),
+    )
+    expect(tried.filter((outcome) => outcome !== 'refused')).toEqual(['added with codes'])
+    expect(await one.secondFactors.recoveryCodes('ann')).toBe(1)
+    const [id = ''] = await ids(stores)
+    expect(await one.secondFactors.add(factor(id), 5, [], [])).toBe('refused')
+    expect(await one.secondFactors.add(factor('other', { owner: 'bob' }), 1, [], [])).toBe('added with codes')
+  })
+
+  test('a counter moves on from where it stands, once', async () => {
+    const { one, two } = await open()
+    await one.secondFactors.add(factor('a'), 5, [], [])
+    expect(await one.secondFactors.use('a', 'bob', 7, 9)).toBe(false)
+    const used = await Promise.all([one.secondFactors.use('a', 'ann', 7, 9), two.secondFactors.use('a', 'ann', 7, 8)])
+    expect(used.filter(Boolean)).toHaveLength(1)
+    const [known] = await two.secondFactors.ofOwner('ann')
+    expect(known?.lastUsed).toBeInstanceOf(Date)
+    expect(await one.secondFactors.use('a', 'ann', 7, 10)).toBe(false)
+    expect(await one.secondFactors.use('a', 'ann', known?.counter ?? 0, 10)).toBe(true)
+  })
+
+  test('a factor is renamed and removed by its owner, and the audit tells', async () => {
+    const stores = await open()
+    const { secondFactors, audit } = stores.one
+    await secondFactors.add(factor('a'), 5, ['h1'], [auditRow('row-1')])
+    await secondFactors.add(factor('b'), 5, ['h2'], [])
+    expect(await secondFactors.rename('a', 'bob', 'Mine')).toBe(false)
+    expect(await secondFactors.rename('a', 'ann', "'; drop table runs --")).toBe(true)
+    await expect(secondFactors.rename('a', 'ann', '\0')).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    expect((await secondFactors.ofOwner('ann'))[0]?.name).toBe("'; drop table runs --")
+    expect(await secondFactors.remove('a', 'bob', [auditRow('row-2')])).toBe(false)
+    expect(await secondFactors.remove('a', 'ann', [auditRow('row-3')])).toBe(true)
+    expect(await secondFactors.recoveryCodes('ann')).toBe(1)
+    expect(await secondFactors.remove('b', 'ann', [])).toBe(true)
+    expect(await secondFactors.recoveryCodes('ann')).toBe(0)
+    const { rows } = await audit.list({ limit: 10 })
+    expect(rows.map(({ id }) => id).sort()).toEqual(['row-1', 'row-3'])
+  })
+
+  test('a recovery code counts once, and not after it was replaced', async () => {
+    const { one, two } = await open()
+    expect(await one.secondFactors.replaceRecoveryCodes('ann', ['h1'], [])).toBe(false)
+    expect(await one.secondFactors.add(factor('a'), 5, ['h1', 'h2'], [])).toBe('added with codes')
+    expect(await one.secondFactors.add(factor('b'), 5, ['h9'], [])).toBe('added')
+    const used = await Promise.all([
+      one.secondFactors.useRecoveryCode('ann', 'h1', []),
+      two.secondFactors.useRecoveryCode('ann', 'h1', []),
+    ])
+    expect(used.filter(Boolean)).toHaveLength(1)
+    expect(await two.secondFactors.useRecoveryCode('bob', 'h2', [])).toBe(false)
+    expect(await one.secondFactors.replaceRecoveryCodes('ann', ['h3'], [])).toBe(true)
+    expect(await one.secondFactors.useRecoveryCode('ann', 'h2', [])).toBe(false)
+    expect(await one.secondFactors.recoveryCodes('ann')).toBe(1)
+  })
+
+  test('all of an owner go at once', async () => {
+    const stores = await open()
+    const { secondFactors } = stores.one
+    await secondFactors.add(factor('a'), 5, ['h1'], [])
+    await secondFactors.add(factor('b'), 5, [], [])
+    await secondFactors.add(factor('c', { owner: 'bob' }), 5, [], [])
+    expect(await secondFactors.removeAll('ann', [])).toBe(2)
+    expect(await secondFactors.removeAll('ann', [])).toBe(0)
+    expect([await ids(stores), await secondFactors.recoveryCodes('ann')]).toEqual([[], 0])
+    expect(await ids(stores, 'bob')).toEqual(['c'])
+  })
+}

@@ -1,0 +1,17 @@
+-- What the own issuers keep of their flows: codes, grants, refresh tokens. Ids are hashes of bearer secrets; `data` is
+-- sealed. `version` goes up with every change.
+create table issuer_records (
+  issuer text collate "C" not null,
+  model text collate "C" not null,
+  id text collate "C" not null,
+  grant_id text collate "C",
+  user_code text collate "C",
+  data text collate "C" not null,
+  version integer not null,
+  consumed bigint,
+  expires bigint not null,
+  primary key (issuer, model, id)
+);
+create index issuer_records_of_grant on issuer_records (issuer, grant_id) where grant_id is not null;
+create index issuer_records_by_user_code on issuer_records (issuer, user_code) where user_code is not null;
+create index issuer_records_by_expiry on issuer_records (expires);

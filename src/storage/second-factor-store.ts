@@ -1,0 +1,45 @@
+import type { AuditRow } from '#storage/audit-store.ts'
+
+export interface StoredFactor {
+  readonly id: string
+  /** The key of the owner's name. */
+  readonly owner: string
+  readonly kind: string
+  readonly name: string
+  /** Sealed. */
+  readonly data: string
+  readonly counter: number
+  readonly created: Date
+  readonly lastUsed: Date | undefined
+}
+
+export type NewStoredFactor = Omit<StoredFactor, 'created' | 'lastUsed'>
+
+/** Second factors and recovery codes. What is written down about a change is written with it, or neither. */
+export interface SecondFactorStore {
+  /** Earliest first. */
+  ofOwner(owner: string): Promise<readonly StoredFactor[]>
+  /**
+   * `refused` when there is one of this id, or the owner has `limit` already. Codes are kept where the owner has none.
+   * Of two that are added side by side to the same place, one is refused.
+   */
+  add(
+    factor: NewStoredFactor,
+    limit: number,
+    codes: readonly string[],
+    audit: readonly AuditRow[],
+  ): Promise<'refused' | 'added' | 'added with codes'>
+  /** Moves the counter; false when it does not stand at `from`, as when another request was first. */
+  use(id: string, owner: string, from: number, to: number): Promise<boolean>
+  rename(id: string, owner: string, name: string): Promise<boolean>
+  /** With the last factor the recovery codes go too. */
+  remove(id: string, owner: string, audit: readonly AuditRow[]): Promise<boolean>
+  /** Of one owner, with the recovery codes; how many factors there were. */
+  removeAll(owner: string, audit: readonly AuditRow[]): Promise<number>
+  /** How many are left. */
+  recoveryCodes(owner: string): Promise<number>
+  /** Those from before are worth nothing. False, and nothing is written, for somebody without a factor. */
+  replaceRecoveryCodes(owner: string, codes: readonly string[], audit: readonly AuditRow[]): Promise<boolean>
+  /** True once for each code. */
+  useRecoveryCode(owner: string, code: string, audit: readonly AuditRow[]): Promise<boolean>
+}

@@ -1,0 +1,172 @@
+import pg from 'pg'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { ReportCursor, ReportQuery, ReportRow, ReportRun, ReportStore } from '#storage/report-store.ts'
+import { postgresError } from '#storage/sql/postgres-errors.ts'
+
+const maxConnections = 4
+const rowsAtOnce = 500
+const checkMillis = 5000
+
+/** Whatever a column holds is read as the text that PostgreSQL writes for it. */
+const asText: pg.CustomTypesConfig = {
+  getTypeParser: (() => (text: unknown) => text) as pg.CustomTypesConfig['getTypeParser'],
+}
+
+/** Connections of its own, so that reports never keep others waiting for one. */
+export class PostgresReportStore implements ReportStore {
+  readonly #pool: pg.Pool
+  readonly #ready: () => Promise<void>
+  readonly #open = new Set<PostgresCursor>()
+  #closed = false
+
+  /** `ready` settles when the database has its present form. */
+  constructor(url: string, ready: () => Promise<void>, log: Logger) {
+    this.#ready = ready
+    this.#pool = new pg.Pool({
+      connectionString: url,
+      application_name: 'gatehouse reports',
+      max: maxConnections,
+      connectionTimeoutMillis: 5000,
+      idleTimeoutMillis: 10_000,
+      types: asText,
+    })
+    this.#pool.on('connect', (connection) => {
+      connection.on('error', () => {})
+    })
+    this.#pool.on('error', (error) => log.warn('an idle connection for reports was lost', { error: error.message }))
+  }
+
+  async check(parts: readonly string[]): Promise<void> {
+    const connection = await this.#connect()
+    try {
+      await begin(connection, checkMillis)
+      await connection.query({ text: `explain ${withPlaces(parts)}`, values: parts.slice(1).map(() => null) })
+    } catch (error) {
+      throw reportError(error)
+    } finally {
+      await end(connection)
+    }
+  }
+
+  async run(run: ReportRun): Promise<ReportCursor> {
+    const connection = await this.#connect()
+    const cursor = new PostgresCursor(connection, run)
+    this.#open.add(cursor)
+    void cursor.ended.then(() => this.#open.delete(cursor))
+    await cursor.begin(run)
+    return cursor
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await Promise.all(Array.from(this.#open, (cursor) => cursor.close()))
+    await this.#pool.end()
+  }
+
+  async #connect(): Promise<pg.PoolClient> {
+    await this.#ready()
+    if (this.#closed) throw new GatewayError('SHUTTING_DOWN', 'the database is closed')
+    try {
+      return await this.#pool.connect()
+    } catch (error) {
+      throw postgresError(error)
+    }
+  }
+}
+
+class PostgresCursor implements ReportCursor {
+  columns: readonly string[] = []
+  readonly ended: Promise<void>
+  readonly #connection: pg.PoolClient
+  readonly #timer: NodeJS.Timeout
+  readonly #giveUp: number
+  readonly #over = Promise.withResolvers<void>()
+  #first: readonly ReportRow[] | undefined
+  #left: number
+  #closed = false
+
+  constructor(connection: pg.PoolClient, { limit, timeoutMillis }: ReportRun) {
+    this.#connection = connection
+    this.#left = limit
+    this.#giveUp = performance.now() + timeoutMillis
+    this.ended = this.#over.promise
+    this.#timer = setTimeout(() => void this.close(), timeoutMillis)
+  }
+
+  async begin({ parts, values, timeoutMillis }: ReportRun): Promise<void> {
+    try {
+      await begin(this.#connection, timeoutMillis)
+      const text = `declare gatehouse_report no scroll cursor for ${withPlaces(parts)}`
+      await this.#connection.query({ text, values: [...values] })
+      this.#first = await this.#fetch()
+    } catch (error) {
+      await this.close()
+      throw this.#told(error)
+    }
+  }
+
+  async next(): Promise<readonly ReportRow[] | undefined> {
+    try {
+      if (this.#closed) throw new Error('the report is closed')
+      const first = this.#first
+      this.#first = undefined
+      return first ?? (await this.#fetch())
+    } catch (error) {
+      throw this.#told(error)
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return await this.ended
+    this.#closed = true
+    clearTimeout(this.#timer)
+    await end(this.#connection)
+    this.#over.resolve()
+  }
+
+  async #fetch(): Promise<readonly ReportRow[] | undefined> {
+    if (this.#left <= 0) return undefined
+    const wanted = Math.min(rowsAtOnce, this.#left)
+    const { rows, fields } = await this.#connection.query<(string | null)[]>({
+      text: `fetch forward ${wanted} from gatehouse_report`,
+      rowMode: 'array',
+    })
+    this.columns = fields.map(({ name }) => name)
+    this.#left = rows.length < wanted ? 0 : this.#left - rows.length
+    return rows.length === 0 ? undefined : rows
+  }
+
+  #told(error: unknown): unknown {
+    if (performance.now() < this.#giveUp) return reportError(error)
+    return new GatewayError('TARGET_TIMEOUT', 'a report took too long', { cause: error, retryAfter: 60 })
+  }
+}
+
+/** A value that the statement cannot compute with is no fault of whoever runs the report. */
+function reportError(error: unknown): unknown {
+  const told = postgresError(error)
+  if (!(told instanceof GatewayError) || told.code !== 'BAD_REQUEST') return told
+  return new GatewayError('INTERNAL', `a report failed: ${told.message}`, { cause: error })
+}
+
+/** Strings are read as they were checked, whatever the database is set to. */
+async function begin(connection: pg.PoolClient, timeoutMillis: number): Promise<void> {
+  await connection.query('begin transaction isolation level repeatable read, read only')
+  await connection.query(
+    `set local statement_timeout = ${Math.trunc(timeoutMillis)}; set local standard_conforming_strings = on`,
+  )
+}
+
+/** A connection that has more to do than to forget its transaction is thrown away. */
+async function end(connection: pg.PoolClient): Promise<void> {
+  const forgotten = connection.query('rollback').then(
+    () => true,
+    () => false,
+  )
+  const inTime = new Promise<boolean>((resolve) => setTimeout(resolve, 500, false).unref())
+  connection.release(!(await Promise.race([forgotten, inTime])))
+}
+
+const withPlaces = (parts: ReportQuery['parts']): string => parts.reduce((text, part, i) => `${text} $${i} ${part}`)
