@@ -19,6 +19,9 @@ export function newId(): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-${middle}-${tail.slice(0, 4)}-${tail.slice(4)}`
 }
 
+/** When the id was made. */
+export const idTime = (id: string): Date => new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) || 0)
+
 /** Asking the system for randomness costs more than the bytes do, so many are asked for at a time. Not for secrets. */
 const pool = Buffer.alloc(8192)
 let taken = pool.length

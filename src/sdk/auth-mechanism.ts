@@ -1,20 +1,38 @@
 import type { Subject } from '#identity/subject.ts'
 import type { Issues } from '#kernel/issues.ts'
+import type { JsonObject } from '#kernel/json.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
+import type { LoginGuard, LoginStep } from '#sdk/login.ts'
 import type { ParameterTable } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
+import type { SessionContribution, SessionHandle } from '#sdk/session.ts'
 
 /** What a mechanism found out. It never writes to the socket. */
 export type AuthOutcome =
   /** The caller is this; level and chain are the chain's. */
-  | { readonly kind: 'authenticated'; readonly subject: Pick<Subject, 'dn' | 'otherNames' | 'uid' | 'attributes'> }
+  | {
+      readonly kind: 'authenticated'
+      readonly subject: Pick<Subject, 'dn' | 'otherNames' | 'uid' | 'attributes'>
+      /** Kept in the session, where the chain leads to one. */
+      readonly session?: SessionContribution
+    }
   /** Nothing to say about who it is, and no objection. */
-  | { readonly kind: 'passed' }
+  | { readonly kind: 'passed'; readonly session?: SessionContribution }
+  /**
+   * Somebody has to do something first: fill in a form, log in elsewhere. The login is kept, with the mechanism's state
+   * (unchanged where absent), and `proceed` gets the requests to the mechanism's uri that belong to it. Only where the
+   * attempt has a `login`; a request that is no navigation gets a 401 instead of the response.
+   */
+  | { readonly kind: 'challenge'; readonly response: GatewayResponse; readonly state?: JsonObject }
   /** The mechanism delegates to another chain's mechanisms. */
-  | { readonly kind: 'include'; readonly chain: string }
+  | {
+      readonly kind: 'include'
+      readonly chain: string /** A Set-Cookie header for the answer. */
+      readonly cookie?: string
+    }
   /** Refused. `reason` is for the log; the headers, such as WWW-Authenticate, go with the 401. */
   | {
       readonly kind: 'rejected'
@@ -32,11 +50,39 @@ export interface AuthAttempt {
   readonly subject: Subject | undefined
   /** The chain's root, or the directory's. */
   readonly root: string
+  /** Set where the caller is a browser that can be asked: only then may the outcome be a challenge. */
+  readonly login?: LoginStep
+  /** The public id of the session that the chain will lead to; absent where the application keeps none. */
+  readonly sessionId?: string
+}
+
+/** A request to the mechanism's uri, or below it, that belongs to a login which waits for this very mechanism. */
+export interface LoginAttempt extends AuthAttempt {
+  readonly login: LoginStep
+  readonly sessionId: string
+  /** Counts tries, by the limits of the chain. */
+  readonly guard: LoginGuard
+  /** What the latest challenge left. */
+  readonly state: JsonObject
+  /** What follows the mechanism's uri: empty, or starting with a slash. */
+  readonly pathInfo: string
 }
 
 /** One mechanism in one chain. Throws only for failures of its own (TARGET_UNREACHABLE), never for a bad credential. */
 export interface AuthMechanism extends Closable {
   begin(attempt: AuthAttempt): Promise<AuthOutcome>
+  /**
+   * Goes on with a login that it asked for by a challenge. An outcome counts once: of two requests that take the same
+   * step, the later one is refused.
+   */
+  proceed?(attempt: LoginAttempt): Promise<AuthOutcome>
+  /**
+   * Answers requests to its uri, or below it, that belong to no login, such as a logout told by an outside issuer or a
+   * page's script; undefined when it has no answer.
+   */
+  serve?(request: GatewayRequest, pathInfo: string): Promise<GatewayResponse | undefined>
+  /** Where the browser goes when a session of its chain was ended by its owner; undefined to leave that to others. */
+  afterLogout?(session: SessionHandle, request: GatewayRequest): Promise<string | undefined>
   /** Answers CORS preflight requests; undefined for anything else. */
   preflight?(request: GatewayRequest): GatewayResponse | undefined
   /** Headers for every answer of a URL protected by this mechanism. */
@@ -47,6 +93,8 @@ export interface PreparedMechanism {
   readonly className: string
   /** Chains it includes, for the check that none includes itself. */
   readonly includes: readonly string[]
+  /** It may ask a person for something; such a chain needs an application that keeps sessions. */
+  readonly interactive: boolean
   create(host: ModuleHost): Promise<AuthMechanism>
 }
 
@@ -70,6 +118,8 @@ export interface AuthMechanismDefinition<C> {
   parse(params: Params, issues: Issues, context: ParseContext): C
   create(config: C, host: ModuleHost): AuthMechanism | Promise<AuthMechanism>
   includes?(config: C): readonly string[]
+  /** See PreparedMechanism. */
+  readonly interactive?: boolean
 }
 
 export function defineAuthMechanism<C>(definition: AuthMechanismDefinition<C>): AuthMechanismModule {
@@ -84,6 +134,7 @@ export function defineAuthMechanism<C>(definition: AuthMechanismDefinition<C>): 
       return {
         className,
         includes: definition.includes?.(config) ?? [],
+        interactive: definition.interactive ?? false,
         create: async (host) => definition.create(config, host),
       }
     },

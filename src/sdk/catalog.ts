@@ -2,11 +2,13 @@ import type { Registry } from '#kernel/registry.ts'
 import type { AuthMechanismModule } from '#sdk/auth-mechanism.ts'
 import type { AuthorizationModule } from '#sdk/authorization.ts'
 import type { DirectoryInsertModule } from '#sdk/directory-insert.ts'
+import type { DynamicWorkflowModule } from '#sdk/dynamic-workflow.ts'
 import type { FilterModule } from '#sdk/filter.ts'
 import type { JobModule } from '#sdk/job.ts'
 import type { MapperModule } from '#sdk/mapper.ts'
 import type { NotifierModule } from '#sdk/notifier.ts'
 import type { TargetModule } from '#sdk/target.ts'
+import type { ValueSourceModule } from '#sdk/value-source.ts'
 import type { CustomTaskModule, TaskModule } from '#sdk/workflow-task.ts'
 
 /** Every module there is, by slot. Configuration and engine receive it; only `catalog/` imports implementations. */
@@ -14,11 +16,13 @@ export interface Catalog {
   readonly authMechanisms: Registry<AuthMechanismModule>
   readonly authorizations: Registry<AuthorizationModule>
   readonly directoryInserts: Registry<DirectoryInsertModule>
+  readonly dynamicWorkflows: Registry<DynamicWorkflowModule>
   readonly filters: Registry<FilterModule>
   readonly jobs: Registry<JobModule>
   readonly mappers: Registry<MapperModule>
   readonly notifiers: Registry<NotifierModule>
   readonly targets: Registry<TargetModule>
   readonly customTasks: Registry<CustomTaskModule>
+  readonly valueSources: Registry<ValueSourceModule>
   readonly tasks: ReadonlyMap<string, TaskModule>
 }

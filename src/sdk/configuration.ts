@@ -10,7 +10,9 @@ import type { TrustSpec } from '#model/trust.ts'
 import type { PreparedMechanism } from '#sdk/auth-mechanism.ts'
 import type { PreparedAuthorization } from '#sdk/authorization.ts'
 import type { PreparedInsert } from '#sdk/directory-insert.ts'
+import type { PreparedDynamicWorkflowSource } from '#sdk/dynamic-workflow.ts'
 import type { PreparedFilter } from '#sdk/filter.ts'
+import type { IssuerConfig } from '#sdk/issuer.ts'
 import type { PreparedJob } from '#sdk/job.ts'
 import type { PreparedMapping } from '#sdk/mapping.ts'
 import type { PreparedNotifier } from '#sdk/notifier.ts'
@@ -46,14 +48,16 @@ export interface Configuration {
   readonly authorizations: ReadonlyMap<string, AuthorizationConfig>
   readonly javaScriptMappings: ReadonlyMap<string, string>
   readonly trusts: ReadonlyMap<string, Described<TrustSpec>>
-  readonly orgs: ReadonlyMap<string, Described<OrgSpec>>
-  readonly portalUrls: ReadonlyMap<string, Described<PortalUrlSpec>>
+  readonly orgs: ReadonlyMap<string, Guarded<OrgSpec>>
+  readonly portalUrls: ReadonlyMap<string, Guarded<PortalUrlSpec>>
   readonly reports: ReadonlyMap<string, Described<ReportSpec>>
   readonly jobs: ReadonlyMap<string, JobConfig>
   readonly notifiers: ReadonlyMap<string, NotifierConfig>
   readonly stsEndpoints: readonly StsEndpointConfig[]
   /** Undefined where API servers ask the injector at no listener of its own. */
   readonly stsWebhook?: StsWebhookConfig | undefined
+  /** Our own OpenID Connect issuers. */
+  readonly issuers: readonly IssuerConfig[]
   /** Reads a definition of an earlier configuration against this one. Pure, but for files that its tasks name. */
   restoreWorkflow(stored: StoredWorkflow): RestoredWorkflow
 }
@@ -61,6 +65,11 @@ export interface Configuration {
 /** An object that is read and checked as it is written, for features that take it from here. */
 export interface Described<S> extends Placed {
   readonly spec: S
+}
+
+/** One that is shown to whoever passes one of its rules; without any, to nobody. */
+export interface Guarded<S> extends Described<S> {
+  readonly rules: readonly Rule[]
 }
 
 export interface StsEndpointConfig {
@@ -113,12 +122,22 @@ export interface UrlConfig {
   }
 }
 
+/** From how many failed tries on an account is locked, and for how long each time. */
+export interface LoginLimits {
+  readonly maxFailedAttempts: number
+  readonly lockoutMillis: number
+}
+
 export interface ChainConfig extends Placed {
   readonly level: number
   readonly root: string | undefined
   readonly finishOnRequiredSuccess: boolean
+  /** Absent where the chain sets none of its own. */
+  readonly limits?: LoginLimits | undefined
   readonly mechanisms: readonly {
     readonly name: string
+    /** Where the mechanism's own requests come in. */
+    readonly uri?: string
     readonly required: boolean
     readonly at: string
     readonly mechanism: PreparedMechanism
@@ -144,6 +163,11 @@ export interface WorkflowConfig extends Placed {
   readonly description: string
   readonly inList: boolean
   readonly orgId: string | undefined
+  /** Present where it stands for one row per set of parameters. */
+  readonly dynamic?: {
+    readonly source: PreparedDynamicWorkflowSource
+    readonly annotations: readonly { readonly name: string; readonly parameter: string }[]
+  }
   /** How long a run may take; for as long as it likes when absent. */
   readonly deadline?: TimeSpan
   /** Of the definition as it was read, so that a run can be pinned to it. */

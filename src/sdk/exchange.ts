@@ -1,5 +1,6 @@
 import type { Subject } from '#identity/subject.ts'
-import type { GatewayRequest } from '#sdk/http.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
+import type { SessionHandle } from '#sdk/session.ts'
 
 /** A request on its way through the filters of one URL, authenticated and authorized. */
 export interface Exchange {
@@ -11,4 +12,12 @@ export interface Exchange {
   /** What follows the mount: empty, or starting with a slash. */
   readonly pathInfo: string
   readonly subject: Subject
+  /** Set where the caller is known by a session of the application. */
+  readonly session?: SessionHandle
+  /**
+   * Makes sure that the session was authenticated at the chain's level or above, and not longer ago than asked. Gives the
+   * answer to return when it was not: a browser is sent to log in and comes back to this address, others get a 401.
+   * Absent where the application keeps no sessions.
+   */
+  requireLogin?(chain: string, options?: { readonly maxAgeSeconds?: number }): Promise<GatewayResponse | undefined>
 }

@@ -9,12 +9,22 @@ import type { GatewayResponse } from '#sdk/http.ts'
 import type { ParameterTable } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
+import type { InvitationMail } from '#sdk/registrations.ts'
 
 export type Next = () => Promise<GatewayResponse>
 
 /** A link of a URL's filter chain. It answers by returning a response, or passes on with `next()`. */
 export interface Filter extends Closable {
   handle(exchange: Exchange, next: Next): Promise<GatewayResponse>
+}
+
+/** A form that people can be invited to, also from the command line. */
+export interface InvitationForm {
+  /** Under which name its invitations are kept. */
+  name(application: string): string
+  /** What is wrong with an invitation that sets these attributes. */
+  problems(email: string, attributes: Readonly<Record<string, string>>): readonly string[]
+  readonly mail: InvitationMail
 }
 
 export interface PreparedFilter {
@@ -24,8 +34,14 @@ export interface PreparedFilter {
   readonly errors: ErrorFormat
   /** Changes may come as HTML forms, since each brings a proof of its own that no other site can have. */
   readonly takesForms: boolean
+  /** A request to it is no use of the caller's session, which expires as if there had been none. */
+  readonly leavesSession?: boolean
+  /** Chains that it may ask for by `Exchange.requireLogin`. */
+  readonly chains?: readonly string[]
   /** Where the links of approval mails are to lead, if this filter answers them. */
   readonly approvalLinks: ApprovalLinkPage | undefined
+  /** The form that invitations are for, if this filter has one. */
+  readonly invitations?: InvitationForm | undefined
   /** What `explain` prints about it: workflows, targets. */
   readonly summary: readonly { readonly label: string; readonly value: string }[]
   /** How attributes travel through it, for the data-flow check. */
@@ -48,10 +64,15 @@ export interface FilterDefinition<C> {
   readonly errors?: ErrorFormat
   /** See PreparedFilter; no form is taken when absent. */
   readonly takesForms?: boolean
+  /** See PreparedFilter. */
+  readonly leavesSession?: boolean
   /** Pure: no I/O, no clock. Reports every problem into `issues`. */
   parse(params: Params, issues: Issues, context: ParseContext): C
   create(config: C, host: ModuleHost): Filter | Promise<Filter>
   approvalLinks?(config: C): ApprovalLinkPage
+  /** See PreparedFilter. */
+  chains?(config: C): readonly string[]
+  invitations?(config: C): InvitationForm | undefined
   summarize?(config: C): PreparedFilter['summary']
   flow?(config: C): AttributeFlow
 }
@@ -69,7 +90,10 @@ export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
         answers,
         errors: definition.errors ?? jsonErrors,
         takesForms: definition.takesForms ?? false,
+        leavesSession: definition.leavesSession ?? false,
         approvalLinks: definition.approvalLinks?.(config),
+        chains: definition.chains?.(config) ?? [],
+        invitations: definition.invitations?.(config),
         summary: definition.summarize?.(config) ?? [],
         flow: definition.flow?.(config),
         create: async (host) => definition.create(config, host),

@@ -7,10 +7,16 @@ import type { Logger } from '#kernel/logger.ts'
 import type { ApprovalAccess } from '#sdk/approvals.ts'
 import type { EventStream, EventStreamOptions, PollEvents } from '#sdk/event-stream.ts'
 import type { GrantAccess } from '#sdk/grants.ts'
+import type { IssuerAccess } from '#sdk/issuer.ts'
 import type { Journal, JournalOptions, ReadJournal } from '#sdk/journal.ts'
 import type { Mapping } from '#sdk/mapping.ts'
+import type { PortalAccess } from '#sdk/portal.ts'
+import type { RegistrationAccess } from '#sdk/registrations.ts'
+import type { ReportEndpoint } from '#sdk/reports.ts'
 import type { Rule, RuleDecision } from '#sdk/rule.ts'
 import type { RunAccess } from '#sdk/runs.ts'
+import type { SecondFactorAccess } from '#sdk/second-factors.ts'
+import type { SessionAccess } from '#sdk/session.ts'
 import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { Target } from '#sdk/target.ts'
 import type { TokenService } from '#sdk/token-service.ts'
@@ -48,8 +54,18 @@ export interface ModuleHost {
   readonly pollEvents: PollEvents
   /** The endpoints of the token service that have an injector. None when absent. */
   readonly stsPodEndpoints?: readonly StsPodEndpoint[]
+  /** What a portal shows: orgs, links, reports, workflows. */
+  readonly portal: PortalAccess
+  /** Absent where reports are not served. */
+  readonly reports?: ReportEndpoint
   /** The token endpoints; absent where none are configured. */
   readonly tokens?: TokenService
+  readonly sessions: SessionAccess
+  /** Our own OpenID Connect issuers; absent where none are configured. */
+  readonly issuers?: IssuerAccess
+  readonly secondFactors: SecondFactorAccess
+  /** What registration forms keep. */
+  readonly registrations: RegistrationAccess
 }
 
 export interface TargetSource {
@@ -70,6 +86,8 @@ export interface WorkflowStarter {
 export interface KeySource {
   /** The public key of a certificate or key by name; undefined when there is none. */
   publicKey(name: string): Promise<KeyObject | undefined>
+  /** The certificate of that name, as PEM; undefined when there is none, or a bare key. */
+  certificate?(name: string): Promise<string | undefined>
   /** A signing key pair of this installation, made on first use and kept in its data folder. */
   signingKey(name: string): Promise<{ readonly privateKey: KeyObject; readonly publicKey: KeyObject }>
   /**

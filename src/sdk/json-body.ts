@@ -1,4 +1,5 @@
 import type * as z from 'zod'
+import { duplicateMember } from '#kernel/duplicate-members.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { type GatewayRequest, header } from '#sdk/http.ts'
 
@@ -34,13 +35,16 @@ export async function readJsonBody<T>(request: GatewayRequest, schema: z.ZodType
 }
 
 function parse(body: Buffer): unknown {
+  let text: string
   let value: unknown
   try {
-    value = JSON.parse(decoder.decode(body))
+    text = decoder.decode(body)
+    value = JSON.parse(text)
   } catch (cause) {
     throw new GatewayError('INVALID_JSON', 'the body does not parse', { cause })
   }
   if (reachesIntoPrototypes(value)) throw badBody([{ pointer: '', detail: 'has a member named "__proto__"' }])
+  if (duplicateMember(text) !== undefined) throw badBody([{ pointer: '', detail: 'has a member that is there twice' }])
   return value
 }
 

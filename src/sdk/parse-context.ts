@@ -1,7 +1,10 @@
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { MapperInstance } from '#sdk/mapper.ts'
+import type { Params } from '#sdk/params.ts'
+import type { PreparedValueSource } from '#sdk/value-source.ts'
 
 export type ReferenceKind =
+  | 'application'
   | 'chain'
   | 'mechanism'
   | 'workflow'
@@ -14,6 +17,8 @@ export type ReferenceKind =
   | 'key'
   | 'javascript mapping'
   | 'token endpoint'
+  | 'identity provider'
+  | 'trust of an identity provider'
 
 /** What a pure parse may ask of the configuration around it. */
 export interface ParseContext {
@@ -24,6 +29,8 @@ export interface ParseContext {
   refer(kind: ReferenceKind, name: string, path: Path, absent?: 'error' | 'warning'): void
   /** A mapper from its expression `class|p1,p2`; undefined, with an issue filed, when it cannot be made. */
   mapper(expression: string, path: Path, issues: Issues): MapperInstance | undefined
+  /** A value source by its class name; undefined, with an issue filed, when it cannot be made. */
+  valueSource?(className: string, params: Params, path: Path, issues: Issues): PreparedValueSource | undefined
   /** The configuration folder, against which module paths are resolved. */
   readonly folder: string
   /** The text of a file that the configuration names, where there are files; throws when it cannot be read. */

@@ -52,7 +52,7 @@ describe('a filter', () => {
     Attributes.from({ uid: ['other'], approves: ['test'] }),
   ]
 
-  test('takes a request value as nothing but a value', () => {
+  test('D8: takes a request value as nothing but a value', () => {
     const rule = bound('filter', '(approves=$namespace$)', { namespace: ['*)(uid=*'] })
     if (rule?.scope !== 'filter') throw new Error('no filter')
     expect(rule.filter).toEqual({ kind: 'equal', attribute: 'approves', value: '*)(uid=*' })

@@ -61,7 +61,7 @@ describe('parseFilterTemplate', () => {
     expect([...parseFilterTemplate('(&(a=${x})(b=*${y}*${x}))').placeholders]).toEqual(['x', 'y'])
   })
 
-  it('keeps a hostile value a value', () => {
+  it('D8: keeps a hostile value a value', () => {
     expect(bind('(uid=${hostile})')).toEqual({ kind: 'equal', attribute: 'uid', value: '*)(uid=*' })
     const found = bind('(uid=*${hostile})')
     expect(found && matches(found, Attributes.from({ uid: ['admin'] }))).toBe(false)

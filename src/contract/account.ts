@@ -1,0 +1,138 @@
+/** Paths of the Account API below its mount, which may end in `/account` or stand above it. Times are ISO 8601. */
+export const accountPaths = {
+  /** GET. */
+  account: '',
+  /** GET, DELETE (all but this one); `sessions/{id}`: DELETE. */
+  sessions: 'sessions',
+  /** GET; `factors/{id}`: PATCH, DELETE. */
+  factors: 'factors',
+  /** POST: begins an enrolment. */
+  totp: 'factors/totp',
+  /** POST. */
+  confirmTotp: 'factors/totp/confirm',
+  /** POST: begins an enrolment. */
+  passkey: 'factors/passkey',
+  /** POST. */
+  confirmPasskey: 'factors/passkey/confirm',
+  /** POST: new codes in place of all others. */
+  recoveryCodes: 'recovery-codes',
+  /** GET, by a browser: signs in again, then leads back to the portal. */
+  stepUp: 'step-up',
+} as const
+
+export interface AccountView {
+  readonly login: string
+  readonly displayName: string
+  /** Of this session; absent for a caller without one, who can change nothing. */
+  readonly session?: {
+    readonly id: string
+    readonly chain: string
+    readonly level: number
+    readonly started: string
+    readonly expires: string
+  }
+}
+
+export interface AccountSession {
+  readonly id: string
+  /** The one that asks. */
+  readonly current: boolean
+  readonly application: string
+  readonly started: string
+  readonly lastUsed: string
+  readonly expires: string
+  /** Where it was started from, as the browser said: untrusted text. */
+  readonly address: string
+  readonly agent: string
+}
+
+export interface AccountSessions {
+  readonly sessions: readonly AccountSession[]
+}
+
+/** The answer to DELETE `sessions`. */
+export interface EndedSessions {
+  readonly ended: number
+}
+
+export type AccountFactorKind = 'totp' | 'passkey'
+
+export interface AccountFactor {
+  readonly id: string
+  readonly kind: AccountFactorKind
+  readonly name: string
+  readonly created: string
+  /** Absent until it is used. */
+  readonly lastUsed?: string
+}
+
+export interface AccountFactors {
+  readonly factors: readonly AccountFactor[]
+  /** How many recovery codes are left. */
+  readonly recoveryCodes: number
+  /** What can be enrolled here. */
+  readonly offers: readonly AccountFactorKind[]
+}
+
+/** The answer to POST `factors/totp`. */
+export interface TotpEnrolment {
+  readonly enrolment: string
+  /** In base 32, to be typed. */
+  readonly secret: string
+  /** `otpauth:`, to be scanned or followed. */
+  readonly uri: string
+  /** The same as an image: an SVG path in a square of `size` units. */
+  readonly qr: { readonly size: number; readonly path: string }
+  /** Until when it can be confirmed. */
+  readonly expires: string
+}
+
+/** The body of POST `factors/totp/confirm`. */
+export interface ConfirmTotp {
+  readonly enrolment: string
+  readonly code: string
+  readonly name?: string
+}
+
+/** The answer to POST `factors/passkey`. */
+export interface PasskeyEnrolment {
+  readonly enrolment: string
+  /** For `navigator.credentials.create`, as PublicKeyCredentialCreationOptionsJSON. */
+  readonly options: unknown
+  readonly expires: string
+}
+
+/** The body of POST `factors/passkey/confirm`. */
+export interface ConfirmPasskey {
+  readonly enrolment: string
+  /** RegistrationResponseJSON. */
+  readonly response: unknown
+  readonly name?: string
+}
+
+/** The answer to a confirmation. */
+export interface EnrolledFactor {
+  readonly factor: AccountFactor
+  /** New ones, for somebody who had none. They are told this once. */
+  readonly recoveryCodes?: readonly string[]
+}
+
+/** The body of PATCH `factors/{id}`. */
+export interface RenameFactor {
+  readonly name: string
+}
+
+/** The answer to POST `recovery-codes`. */
+export interface RecoveryCodes {
+  readonly recoveryCodes: readonly string[]
+}
+
+/** The body of every failure. */
+export interface AccountErrors {
+  /** For people. */
+  readonly errors: readonly string[]
+  readonly code: string
+  readonly requestId: string
+  /** Where a browser signs in again, when that is what is missing. */
+  readonly stepUp?: true
+}

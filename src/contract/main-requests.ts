@@ -1,0 +1,155 @@
+import type { AttributeValues } from './main.ts'
+
+/** Approvals, requests and deputies of the Main API. */
+
+export interface ApprovalSummary {
+  /** The request. */
+  readonly workflow: string
+  readonly approval: string
+  readonly label: string
+  /** The subject's login. */
+  readonly user: string
+  readonly displayName: string
+  readonly requestor: string
+  readonly wfStart: number
+  readonly approvalStart: number
+  readonly wfName: string
+  readonly wfLabel: string
+  readonly wfDescription: string
+  readonly reason: string
+}
+
+/** GET approvals?after=&limit=. */
+export interface ApprovalList {
+  /** Oldest first. */
+  readonly approvals: readonly ApprovalSummary[]
+  /** The `after` of the following page; absent on the last one. */
+  readonly next?: string
+}
+
+/** GET approvals/{id}. It holds no secrets. */
+export interface ApprovalDetails extends ApprovalSummary {
+  readonly userObj: {
+    readonly userID: string
+    readonly groups: readonly string[]
+    readonly requestReason: string
+    /** By label. */
+    readonly attribs: Readonly<Record<string, AttributeValues>>
+  }
+  /** By label. */
+  readonly requestAttributes: Readonly<Record<string, string>>
+  readonly status: 'open' | 'approved' | 'denied' | 'cancelled'
+  readonly approvers: readonly string[]
+  /** For whom the one who asks would decide. */
+  readonly onBehalfOf?: string
+  readonly mayDecide: boolean
+  readonly version: number
+  readonly decision?: DecisionView
+}
+
+export interface DecisionView {
+  readonly at: string
+  readonly by?: string
+  readonly onBehalfOf?: string
+  readonly comment?: string
+}
+
+/** PUT approvals/{id}; answered without a body. */
+export interface ApprovalVote {
+  readonly approved: boolean | 'true' | 'false'
+  readonly reason: string
+  /** Only while the approval has this version. */
+  readonly version?: number
+}
+
+/** PUT approvals: one decision about several. */
+export interface BulkVote {
+  readonly approvals: readonly string[]
+  readonly approved: boolean | 'true' | 'false'
+  readonly reason: string
+}
+
+/** By approval: how it went; `status` is what deciding it alone would have answered. */
+export interface BulkResults {
+  readonly results: Readonly<Record<string, { readonly status: number; readonly text: string }>>
+}
+
+export type RequestState = 'ready' | 'running' | 'waiting' | 'incident' | 'completed' | 'failed' | 'cancelled'
+
+export interface RequestSummary {
+  readonly id: string
+  readonly name: string
+  readonly label: string
+  readonly state: RequestState
+  readonly subject: string
+  readonly requestor: string
+  readonly reason?: string
+  readonly created: string
+  readonly updated: string
+  readonly ended?: string
+  readonly deadline?: string
+  /** Who asked for its end, and why. */
+  readonly cancel?: { readonly by: string; readonly reason?: string }
+}
+
+/** GET requests?state=&about=mine|me&after=&limit=: what the caller asked for, or what was asked for the caller. */
+export interface RequestList {
+  /** Latest first. */
+  readonly requests: readonly RequestSummary[]
+  readonly next?: string
+}
+
+/** GET requests/{id}. */
+export interface RequestDetails extends RequestSummary {
+  /** By the one who asks, as it stands. */
+  readonly mayCancel: boolean
+  readonly failure?: { readonly code: string; readonly text: string }
+  readonly timeline: readonly RequestStep[]
+  readonly approvals: readonly RequestApproval[]
+}
+
+export interface RequestStep {
+  readonly id: number
+  readonly taskType: string
+  readonly label?: string
+  readonly attempt: number
+  readonly started: string
+  readonly ended: string
+  readonly outcome: string
+}
+
+export interface RequestApproval {
+  readonly id: string
+  readonly label: string
+  readonly status: 'open' | 'approved' | 'denied' | 'cancelled'
+  readonly opened: string
+  readonly escalation: number
+  readonly approvers: readonly string[]
+  readonly decision?: DecisionView
+}
+
+/** POST requests/{id}/cancel; answered by a RequestSummary. */
+export interface CancelRequest {
+  readonly reason?: string
+}
+
+/** GET delegations. */
+export interface DelegationList {
+  readonly delegations: readonly DelegationPeriod[]
+  /** For whom the caller may decide now. */
+  readonly represents: readonly string[]
+}
+
+export interface DelegationPeriod {
+  readonly id: string
+  readonly deputy: string
+  readonly starts: string
+  readonly ends: string
+}
+
+/** POST delegations; answered with 201 and a DelegationPeriod. */
+export interface NewDelegation {
+  readonly deputy: string
+  readonly starts: string
+  readonly ends: string
+}

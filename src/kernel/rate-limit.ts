@@ -1,0 +1,48 @@
+import type { Clock } from '#kernel/clock.ts'
+
+export interface Rate {
+  readonly burst: number
+  readonly perMinute: number
+}
+
+interface Bucket {
+  level: number
+  at: number
+}
+
+/**
+ * A token bucket per key. At most `limit` keys are remembered; the one that was not used for the longest goes first, and
+ * starts full when it comes back.
+ */
+export class RateLimit {
+  readonly #buckets = new Map<string, Bucket>()
+  readonly #limit: number
+  readonly #clock: Clock
+
+  constructor(limit: number, clock: Clock) {
+    this.#limit = limit
+    this.#clock = clock
+  }
+
+  /** Undefined when this call may go on; otherwise after how many seconds one may. */
+  take(key: string, { burst, perMinute }: Rate): number | undefined {
+    const now = this.#clock().getTime()
+    const perMilli = perMinute / 60_000
+    const known = this.#buckets.get(key)
+    this.#buckets.delete(key)
+    // A clock that was set back must not empty a bucket for hours.
+    const passed = known === undefined ? 0 : Math.max(0, now - known.at)
+    const level = known === undefined ? burst : Math.min(burst, known.level + passed * perMilli)
+    const allowed = level >= 1
+    if (this.#buckets.size >= this.#limit) {
+      const oldest = this.#buckets.keys().next()
+      if (!oldest.done) this.#buckets.delete(oldest.value)
+    }
+    this.#buckets.set(key, { level: allowed ? level - 1 : level, at: now })
+    return allowed ? undefined : Math.max(1, Math.ceil((1 - level) / perMilli / 1000))
+  }
+
+  get size(): number {
+    return this.#buckets.size
+  }
+}

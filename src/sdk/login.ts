@@ -1,0 +1,38 @@
+import type { GatewayResponse } from '#sdk/http.ts'
+
+/** Where an interactive login stands. It is kept in storage, bound to the browser by a cookie, and ends after minutes. */
+export interface LoginStep {
+  /** Public and random: names the login in addresses, such as OpenID Connect's `state`. It is worth nothing without the cookie. */
+  readonly id: string
+  /** The mechanism's `uri`. */
+  readonly uri: string
+  /** The mechanism's path on this host with the login in its query: where its forms and redirects lead. */
+  readonly address: string
+}
+
+/** Someone tries a credential. It counts as a failure until told otherwise, so that tries side by side are all counted. */
+export type LoginTry =
+  | { readonly allowed: false; readonly retryAfterSeconds: number }
+  | {
+      readonly allowed: true
+      succeeded(): Promise<void>
+      /** The credential could not be looked at; the try does not count. */
+      abandoned(): Promise<void>
+      /** `login` is that of somebody there is. What was typed is not written down: it may be a password. */
+      failed(reason: string, login?: string): Promise<void>
+    }
+
+/** Counts failed tries per account and per address, in storage. */
+export interface LoginGuard {
+  /**
+   * Asked before a credential is looked at. `account` is what the caller typed as its login, known or unknown; the same
+   * limits hold for both, so that they tell nothing. Other credentials than what goes with a login are counted apart.
+   */
+  begin(account: string, credential?: 'second factor'): Promise<LoginTry>
+}
+
+/** Sends a browser on; what was posted is not posted again. `location` is a path of this host, or a fixed address. */
+export const seeOther = (location: string): GatewayResponse => ({
+  status: 303,
+  headers: { location, 'cache-control': 'no-store' },
+})

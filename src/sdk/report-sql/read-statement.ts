@@ -1,0 +1,281 @@
+import { insteadOf, reportViews } from './report-views.ts'
+import type { SqlToken } from './sql-tokens.ts'
+import {
+  beforeParenthesis,
+  clauses,
+  fromWithin,
+  joinWords,
+  pureFunctions,
+  refusedWords,
+  setOperators,
+  valueWords,
+} from './sql-words.ts'
+
+export interface ReadStatement {
+  /** The names of the columns, where they have one; undefined where the statement does not say them all. */
+  readonly columns: readonly (string | undefined)[] | undefined
+  /** Tables that are read and that no report may read, each with what to do about it. */
+  readonly problems: readonly string[]
+}
+
+/**
+ * Follows one `select` from its first word to its last, so that every table it reads is seen, wherever it stands. What is
+ * not followed is refused. Throws an Error that says what is wrong.
+ */
+export function readStatement(tokens: readonly SqlToken[]): ReadStatement {
+  const reading = new Reading(tokens)
+  reading.statement()
+  return { columns: reading.columns, problems: reading.problems }
+}
+
+const maxDepth = 50
+
+class Reading {
+  readonly problems: string[] = []
+  columns: (string | undefined)[] | undefined = []
+  readonly #tokens: readonly SqlToken[]
+  /** Tables that the statement makes itself, as far as it was read. */
+  readonly #made = new Set<string>()
+  #at = 0
+  #depth = 0
+
+  constructor(tokens: readonly SqlToken[]) {
+    this.#tokens = tokens
+  }
+
+  statement(): void {
+    if (this.#take('with')) {
+      do this.#madeTable()
+      while (this.#take(','))
+    }
+    this.#query(true)
+    if (this.#now !== undefined) throw this.#unexpected()
+  }
+
+  #madeTable(): void {
+    const name = this.#name()
+    if (name === undefined) throw this.#unexpected()
+    this.#expect('as')
+    this.#expect('(')
+    this.#query(false)
+    this.#expect(')')
+    this.#made.add(name)
+  }
+
+  #query(outermost: boolean): void {
+    if (++this.#depth > maxDepth) throw new Error('is nested too deep')
+    if (!this.#is('select')) throw new Error('must be a select, which may start with "with"')
+    let first = outermost
+    do {
+      this.#expect('select')
+      this.#list(first)
+      first = false
+      if (this.#take('from')) {
+        this.#tables()
+        // Whatever else a database lets follow a table could hide the next one.
+        if (this.#now !== undefined && !this.#is(')') && !this.#isWord(clauses)) throw this.#unexpected()
+      }
+      while (this.#now !== undefined && !this.#is(')') && !this.#isWord(setOperators)) {
+        if (this.#is('from') && !this.#comparesDistinct()) throw this.#unexpected()
+        if (this.#is('for')) throw this.#unexpected()
+        this.#piece()
+      }
+    } while (this.#takeOperator())
+    this.#depth--
+  }
+
+  #takeOperator(): boolean {
+    if (!this.#isWord(setOperators)) return false
+    this.#at++
+    if (!this.#take('all')) this.#take('distinct')
+    if (!this.#is('select')) throw this.#unexpected()
+    return true
+  }
+
+  /** What is selected, up to the `from`. */
+  #list(named: boolean): void {
+    let start = this.#at
+    const end = (): void => {
+      if (named) this.#column(this.#tokens.slice(start, this.#at))
+      start = this.#at + 1
+    }
+    for (;;) {
+      const over = this.#now === undefined || this.#is(')') || (this.#is('from') && !this.#comparesDistinct())
+      if (over || this.#isWord(clauses)) break
+      if (this.#is(',')) end()
+      this.#piece()
+    }
+    end()
+  }
+
+  #column(tokens: readonly SqlToken[]): void {
+    const last = tokens.at(-1)
+    const before = tokens.at(-2)
+    if (last?.value === '*' && last.kind === 'sign' && (before === undefined || before.value === '.')) {
+      this.columns = undefined
+      return
+    }
+    const isName =
+      last?.kind === 'name' ||
+      (last?.kind === 'word' && !valueWords.has(last.value) && (before?.kind !== 'sign' || /^[.)]$/.test(before.value)))
+    this.columns?.push(isName ? (last.kind === 'name' ? last.value : last.sql) : undefined)
+  }
+
+  /** One token of an expression, or all that stands in parentheses. */
+  #piece(): void {
+    const token = this.#now
+    if (token === undefined) throw this.#unexpected()
+    if (token.kind === 'word') this.#checkWord(token.value)
+    const next = this.#tokens[this.#at + 1]
+    if (token.kind === 'name' && next?.value === '(' && next.kind === 'sign') throw unknownFunction(token.value)
+    const callee = this.#tokens[this.#at - 1]
+    this.#at++
+    if (token.kind === 'sign' && token.value === '(') this.#group(callee?.kind === 'word' ? callee.value : '')
+  }
+
+  #checkWord(word: string): void {
+    if (refusedWords.has(word) || word === 'select' || word === 'with' || setOperators.has(word)) {
+      throw this.#unexpected()
+    }
+    const next = this.#tokens[this.#at + 1]
+    const opens = next?.kind === 'sign' && next.value === '('
+    // SQLite reads a table where a name follows, instead of a list.
+    if (word === 'in' && !opens) throw new Error('must have parentheses behind "in"')
+    if (word === 'as' && next?.kind === 'text') {
+      throw new Error(`must have the name of a column in double quotes: as "${next.value.slice(1, -1)}"`)
+    }
+    const qualified = this.#tokens[this.#at - 1]?.value === '.'
+    if (opens && (qualified || !(pureFunctions.has(word) || beforeParenthesis.has(word)))) throw unknownFunction(word)
+  }
+
+  /** Behind an opening parenthesis, of a function where there is one. What holds no query holds no `from` of one. */
+  #group(callee: string): void {
+    if (this.#is('select')) {
+      this.#query(false)
+    } else {
+      if (++this.#depth > maxDepth) throw new Error('is nested too deep')
+      while (this.#now !== undefined && !this.#is(')')) {
+        if (this.#is('from') && !fromWithin.has(callee) && !this.#comparesDistinct()) throw this.#unexpected()
+        this.#piece()
+      }
+      this.#depth--
+    }
+    this.#expect(')')
+  }
+
+  /** Behind `from`, and behind a parenthesis among tables. */
+  #tables(): void {
+    if (++this.#depth > maxDepth) throw new Error('is nested too deep')
+    do {
+      this.#table()
+      while (this.#isJoin()) this.#join()
+    } while (this.#take(','))
+    this.#depth--
+  }
+
+  #join(): void {
+    while (this.#isWord(joinWords) && !this.#is('join')) this.#at++
+    this.#expect('join')
+    this.#table()
+    if (this.#take('using')) {
+      this.#expect('(')
+      this.#group('')
+    } else if (this.#take('on')) {
+      while (this.#now !== undefined && !this.#is(')') && !this.#is(',') && !this.#isJoin() && !this.#isWord(clauses)) {
+        if (this.#is('from') && !this.#comparesDistinct()) throw this.#unexpected()
+        this.#piece()
+      }
+    }
+  }
+
+  #table(): void {
+    if (this.#take('(')) {
+      if (this.#is('select')) this.#query(false)
+      else this.#tables()
+      this.#expect(')')
+    } else {
+      const token = this.#now
+      const name = this.#name()
+      if (name === undefined || token === undefined) throw this.#unexpected()
+      if (this.#is('.') || this.#is('('))
+        throw new Error(`must read views by their name alone, not "${name}${this.#now?.value}…"`)
+      this.#checkTable(name, token)
+    }
+    if (this.#take('as')) {
+      if (this.#name() === undefined) throw this.#unexpected()
+    } else if (this.#now?.kind === 'name') {
+      this.#at++
+    } else if (
+      this.#now?.kind === 'word' &&
+      !this.#isWord(clauses) &&
+      !this.#isJoin() &&
+      !/^(?:on|using|for)$/.test(this.#now.value)
+    ) {
+      if (refusedWords.has(this.#now.value)) throw this.#unexpected()
+      this.#at++
+    }
+  }
+
+  #checkTable(name: string, { kind, sql }: SqlToken): void {
+    if (this.#made.has(name) || Object.hasOwn(reportViews, name)) return
+    const written = kind === 'word' ? sql : name
+    const instead = insteadOf(name)
+    const advice = instead === undefined ? `there are ${Object.keys(reportViews).join(', ')}` : `use ${instead}`
+    const problem = `reads "${written}", which is not open to reports: ${advice}`
+    if (!this.problems.includes(problem)) this.problems.push(problem)
+  }
+
+  get #now(): SqlToken | undefined {
+    return this.#tokens[this.#at]
+  }
+
+  #is(value: string): boolean {
+    const now = this.#now
+    return now !== undefined && (now.kind === 'word' || now.kind === 'sign') && now.value === value
+  }
+
+  #isWord(words: ReadonlySet<string>): boolean {
+    return this.#now?.kind === 'word' && words.has(this.#now.value)
+  }
+
+  /** `left` and `right` are functions, too. */
+  #isJoin(): boolean {
+    const called = (this.#is('left') || this.#is('right')) && this.#tokens[this.#at + 1]?.value === '('
+    return this.#isWord(joinWords) && !called
+  }
+
+  /** At a `from` that belongs to `is [not] distinct from`. */
+  #comparesDistinct(): boolean {
+    const before = (steps: number): string | undefined => this.#tokens[this.#at - steps]?.value
+    return before(1) === 'distinct' && (before(2) === 'is' || (before(2) === 'not' && before(3) === 'is'))
+  }
+
+  #take(value: string): boolean {
+    if (!this.#is(value)) return false
+    this.#at++
+    return true
+  }
+
+  #expect(value: string): void {
+    if (!this.#take(value)) throw this.#unexpected()
+  }
+
+  /** As the databases compare it. */
+  #name(): string | undefined {
+    const token = this.#now
+    if (token?.kind !== 'word' && token?.kind !== 'name') return undefined
+    if (token.kind === 'word' && (refusedWords.has(token.value) || /^(?:select|with)$/.test(token.value)))
+      return undefined
+    this.#at++
+    return token.value
+  }
+
+  #unexpected(): Error {
+    const now = this.#now
+    if (now === undefined) return new Error('ends too early')
+    const written = now.kind === 'place' ? `:${now.value}` : now.sql
+    return new Error(`has "${written.slice(0, 40)}" where a report cannot have it`)
+  }
+}
+
+const unknownFunction = (name: string): Error => new Error(`calls "${name}", which is not open to reports`)

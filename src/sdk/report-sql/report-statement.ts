@@ -1,0 +1,93 @@
+import type { ReportSpec } from '#model/report.ts'
+import { readStatement } from './read-statement.ts'
+import { type SqlToken, sqlTokens } from './sql-tokens.ts'
+
+/** In the order in which the predecessor binds them to question marks. */
+export const reportParameters = ['beginDate', 'endDate', 'userKey', 'currentUser'] as const
+export type BoundParameter = (typeof reportParameters)[number]
+
+/** A `select` on the views for reports, with places for values. */
+export interface ReportStatement {
+  /** What stands before, between and behind the places. */
+  readonly parts: readonly string[]
+  /** What is bound to each place. */
+  readonly places: readonly BoundParameter[]
+}
+
+export interface ReadReport {
+  /** Undefined when there are problems. */
+  readonly statement: ReportStatement | undefined
+  /** About `sql`, each to stand behind its name. */
+  readonly problems: readonly string[]
+  /** Declared, and not used by the statement. */
+  readonly unused: readonly BoundParameter[]
+  /** Those of headerFields, dataFields and groupBy that the statement does not select. */
+  readonly missing: readonly string[]
+}
+
+export const declaredParameters = ({ parameters }: Pick<ReportSpec, 'parameters'>): readonly BoundParameter[] =>
+  reportParameters.filter((name) => parameters?.[name] === true)
+
+/** The fields that are shown, and the one that rows are grouped by. */
+export const fieldsOf = ({ headerFields, dataFields, groupings, groupBy }: ReportSpec): readonly string[] => [
+  ...(groupings === true ? [...(headerFields ?? []), ...(groupBy === undefined ? [] : [groupBy])] : []),
+  ...(dataFields ?? []),
+]
+
+/** What goes to the database is written anew from what was understood, without comments. */
+export function readReport(spec: ReportSpec): ReadReport {
+  const declared = declaredParameters(spec)
+  const refused = (problems: readonly string[]): ReadReport => ({
+    statement: undefined,
+    problems,
+    unused: [],
+    missing: [],
+  })
+  try {
+    const tokens = sqlTokens(spec.sql)
+    const { columns, problems } = readStatement(tokens)
+    if (problems.length > 0) return refused(problems)
+    const places = readPlaces(tokens, declared)
+    return {
+      statement: { parts: partsOf(tokens), places },
+      problems,
+      unused: declared.filter((name) => !places.includes(name)),
+      missing: columns === undefined ? [] : fieldsOf(spec).filter((field) => !hasColumn(columns, field)),
+    }
+  } catch (error) {
+    return refused([error instanceof Error ? error.message : String(error)])
+  }
+}
+
+function readPlaces(tokens: readonly SqlToken[], declared: readonly BoundParameter[]): readonly BoundParameter[] {
+  const names = tokens.filter(({ kind }) => kind === 'place').map(({ value }) => value)
+  const marks = names.filter((name) => name === '').length
+  if (marks === 0) return names.map((name) => declaredAs(name, declared))
+  if (marks < names.length) throw new Error('must have either named places or question marks')
+  if (marks !== declared.length) {
+    const given = declared.join(', ') || 'none'
+    throw new Error(`has ${marks} question marks for the parameters that are declared: ${given}`)
+  }
+  return declared
+}
+
+function declaredAs(name: string, declared: readonly BoundParameter[]): BoundParameter {
+  const known = reportParameters.find((parameter) => parameter === name)
+  if (known === undefined)
+    throw new Error(`has :${name}, which is none of ${reportParameters.map((n) => `:${n}`).join(', ')}`)
+  if (!declared.includes(known)) throw new Error(`has :${name}, which needs parameters.${name}: true`)
+  return known
+}
+
+function partsOf(tokens: readonly SqlToken[]): string[] {
+  const parts: string[][] = [[]]
+  for (const { kind, sql } of tokens) {
+    if (kind === 'place') parts.push([])
+    else parts.at(-1)?.push(sql)
+  }
+  return parts.map((words) => words.join(' '))
+}
+
+/** Databases do not agree about the letter case of names without quotes. */
+const hasColumn = (columns: readonly (string | undefined)[], field: string): boolean =>
+  columns.some((column) => column?.toLowerCase() === field.toLowerCase())

@@ -1,0 +1,71 @@
+export interface SqlToken {
+  /**
+   * `word`: a keyword or a name without quotes; `name`: one in double quotes; `text`: a string; `place`: where a value
+   * goes; `sign`: everything else.
+   */
+  readonly kind: 'word' | 'name' | 'text' | 'number' | 'place' | 'sign'
+  /** As written; of a word in lower case, of a name without its quotes, of a place without its colon. */
+  readonly value: string
+  /** What goes to the database. Empty for a place. */
+  readonly sql: string
+}
+
+const maxLength = 20_000
+
+/**
+ * Only what SQLite and PostgreSQL read alike: a text that one of them took for a comment or a string, and the other did
+ * not, could not be checked.
+ */
+const patterns = [
+  ['blank', /\s+|--[^\n]*|\/\*(?:(?!\/\*|\*\/)[\s\S])*\*\//y],
+  ['text', /'(?:[^']|'')*'/y],
+  ['name', /"(?:[^"]|"")+"/y],
+  ['number', /\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.$])/y],
+  ['sign', /::|\|\||<>|!=|<=|>=|[-+*%=<>(),.]|\/(?!\*)/y],
+  ['place', /:[A-Za-z]\w*|\?(?![\w?|&])/y],
+  ['word', /[A-Za-z_]\w*(?![\w$'"])/y],
+] as const
+
+/** Throws an Error that says what is wrong, to stand behind the name of the field. */
+export function sqlTokens(text: string): SqlToken[] {
+  if (text.length > maxLength) throw new Error(`is longer than ${maxLength} characters`)
+  const statement = text.trimEnd().replace(/;$/, '')
+  const tokens: SqlToken[] = []
+  for (let at = 0; at < statement.length; ) {
+    const found = match(statement, at)
+    if (found === undefined) throw new Error(notUnderstood(statement.slice(at)))
+    at += found.written.length
+    if (found.kind !== 'blank') tokens.push(token(found.kind, found.written))
+  }
+  return tokens
+}
+
+function match(statement: string, at: number) {
+  for (const [kind, pattern] of patterns) {
+    pattern.lastIndex = at
+    const written = pattern.exec(statement)?.[0]
+    if (written !== undefined) return { kind, written }
+  }
+  return undefined
+}
+
+function token(kind: SqlToken['kind'], written: string): SqlToken {
+  switch (kind) {
+    case 'word':
+      return { kind, value: written.toLowerCase(), sql: written }
+    case 'name':
+      return { kind, value: written.slice(1, -1).replaceAll('""', '"'), sql: written }
+    case 'place':
+      return { kind, value: written === '?' ? '' : written.slice(1), sql: '' }
+    default:
+      return { kind, value: written, sql: written }
+  }
+}
+
+function notUnderstood(rest: string): string {
+  if (rest.startsWith(';')) return 'must be one statement'
+  if (rest.startsWith('/*')) return 'has a comment that does not end, or one within another'
+  if (rest.startsWith("'") || rest.startsWith('"')) return 'has a quote that does not end'
+  if (rest.startsWith('[') || rest.startsWith('`')) return 'must have names in double quotes'
+  return `is not understood at "${rest.slice(0, 20)}"`
+}
