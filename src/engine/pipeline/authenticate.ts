@@ -1,4 +1,5 @@
-import type { Chain, ChainOutcome, ChainRunner } from '#engine/pipeline/chain.ts'
+import type { LoginDesk } from '#engine/login/login-desk.ts'
+import type { Chain, ChainOutcome } from '#engine/pipeline/chain.ts'
 import { addHeader, type Passage, type Step } from '#engine/pipeline/passage.ts'
 import { applyResults } from '#engine/pipeline/result-actions.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
@@ -7,6 +8,7 @@ import { Dn } from '#identity/dn.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
+import type { SessionContribution } from '#sdk/session.ts'
 
 /** Who a caller is where no chain ran. Rules still decide what it may do. */
 export const anonymous: Subject = {
@@ -19,7 +21,7 @@ export const anonymous: Subject = {
 
 /** Runs the URL's chain, unless the session was authenticated at its level or above already. */
 export const authenticate =
-  (chains: ChainRunner, sessions: Sessions): Step =>
+  (desk: LoginDesk, sessions: Sessions): Step =>
   async (passage) => {
     const { url: match, session } = passage
     if (match === undefined) throw new Error('authentication needs a matched request')
@@ -34,16 +36,21 @@ export const authenticate =
     }
     const preflight = answerPreflight(chain, passage)
     if (preflight !== undefined) return preflight
-    const outcome = await chains.run(chain, passage.request)
+    const outcome = await desk.begin(chain, passage)
+    if (outcome.kind === 'answered') return outcome.response
     if (outcome.kind === 'rejected') {
       const instead = applyResults(results.auFail, passage)
       if (instead !== undefined) return instead
-      throw new GatewayError(refusalCode(outcome), outcome.reason, { headers: outcome.headers ?? {} })
+      throw refusal(outcome)
     }
     passage.subject = outcome.subject
-    await keepSession(sessions, passage)
+    await keepSession(sessions, passage, outcome.sessionId, outcome.session)
     return applyResults(results.auSuccess, passage)
   }
+
+export function refusal(rejection: Extract<ChainOutcome, { kind: 'rejected' }>): GatewayError {
+  return new GatewayError(refusalCode(rejection), rejection.reason, { headers: rejection.headers ?? {} })
+}
 
 function refusalCode({ status, noCredential }: Extract<ChainOutcome, { kind: 'rejected' }>): ErrorCode {
   if (status === 403) return 'ACCESS_DENIED'
@@ -62,8 +69,18 @@ function answerPreflight(chain: Chain, passage: Passage): GatewayResponse | unde
   return undefined
 }
 
-async function keepSession(sessions: Sessions, passage: Passage): Promise<void> {
-  const { application, subject } = passage
+/** For a chain that needed nobody to be asked. */
+async function keepSession(
+  sessions: Sessions,
+  passage: Passage,
+  sessionId: string | undefined,
+  contribution: SessionContribution,
+): Promise<void> {
+  const { application, subject, request, session: before } = passage
   if (application?.cookies === undefined || subject === undefined || subject.level === 0) return
-  addHeader(passage, 'set-cookie', await sessions.start(application, subject, passage.session))
+  const isSame = before?.subject.uid.toLowerCase() === subject.uid.toLowerCase()
+  const id = sessionId === undefined || (before !== undefined && !isSame) ? {} : { id: sessionId }
+  const started = await sessions.start(application, { request, subject, before, contribution, ...id })
+  addHeader(passage, 'set-cookie', started.cookie)
+  passage.session = started.session
 }

@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { type Chain, ChainRunner } from '#engine/pipeline/chain.ts'
+import { type Chain, type ChainCall, ChainRunner } from '#engine/pipeline/chain.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth-mechanism.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { subject } from '#testing/subjects.ts'
 
 const request = fakeRequest({})
+const begins: ChainCall = {
+  begin: ({ mechanism }, { root }, found) => mechanism.begin({ request, subject: found, root }),
+}
 const says = (outcome: AuthOutcome): AuthMechanism => ({ begin: async () => outcome })
 const authenticated: AuthOutcome = { kind: 'authenticated', subject: subject('uid=ada,o=Tremolo') }
 const other: AuthOutcome = { kind: 'authenticated', subject: subject('uid=grace,o=Tremolo') }
@@ -21,7 +24,7 @@ function chain(name: string, links: [AuthOutcome, boolean][], finishOnRequiredSu
 }
 
 const run = (one: Chain, ...others: Chain[]) =>
-  new ChainRunner(new Map([one, ...others].map((c) => [c.name, c]))).run(one, request)
+  new ChainRunner(new Map([one, ...others].map((c) => [c.name, c]))).run(one, begins)
 
 describe('ChainRunner', () => {
   test('gives the subject the chain and its level', async () => {
@@ -106,7 +109,7 @@ describe('ChainRunner', () => {
   test('one answer of a mechanism stays one subject, so that decisions can be remembered by it', async () => {
     const one = chain('c', [[authenticated, true]])
     const runner = new ChainRunner(new Map([['c', one]]))
-    const [first, second] = [await runner.run(one, request), await runner.run(one, request)]
+    const [first, second] = [await runner.run(one, begins), await runner.run(one, begins)]
     expect(first.kind === 'authenticated' && second.kind === 'authenticated' && first.subject === second.subject).toBe(
       true,
     )

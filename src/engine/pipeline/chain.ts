@@ -1,6 +1,9 @@
 import type { Subject } from '#identity/subject.ts'
+import type { JsonObject } from '#kernel/json.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth-mechanism.ts'
-import type { GatewayRequest } from '#sdk/http.ts'
+import type { LoginLimits } from '#sdk/configuration.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import type { SessionContribution } from '#sdk/session.ts'
 
 export interface Chain {
   readonly name: string
@@ -8,23 +11,80 @@ export interface Chain {
   readonly root: string
   readonly finishOnRequiredSuccess: boolean
   readonly links: readonly ChainLink[]
+  /** How many failed tries lock an account; the usual limits where absent. */
+  readonly limits?: LoginLimits | undefined
 }
 
 export interface ChainLink {
   readonly name: string
   readonly required: boolean
   readonly mechanism: AuthMechanism
+  /** Where requests come in that belong to a login which waits for this mechanism. */
+  readonly uri?: string | undefined
+  readonly interactive?: boolean | undefined
+  /** Chains it may hand over to. */
+  readonly includes?: readonly string[] | undefined
 }
 
 type Rejection = Extract<AuthOutcome, { kind: 'rejected' }>
-export type ChainOutcome = { readonly kind: 'authenticated'; readonly subject: Subject } | Rejection
+
+/** What a chain has established so far. */
+export interface Established {
+  readonly subject: Subject | undefined
+  readonly session: SessionContribution
+}
+
+/** `before` is what was established when the link was reached: an optional link that fails leaves no more than that. */
+export interface ChainFrame {
+  readonly chain: string
+  readonly link: number
+  readonly name: string
+  readonly before: Established
+}
+
+/** How far a chain has come. The place is a link, below those that include its chain, the outermost first. */
+export interface ChainStanding extends Established {
+  readonly place: readonly ChainFrame[]
+}
+
+export type ChainOutcome =
+  | { readonly kind: 'authenticated'; readonly subject: Subject; readonly session: SessionContribution }
+  | {
+      readonly kind: 'challenge'
+      readonly response: GatewayResponse
+      readonly state: JsonObject | undefined
+      readonly standing: ChainStanding
+    }
+  | Rejection
+
+/** How mechanisms are asked. */
+export interface ChainCall {
+  begin(link: ChainLink, chain: Chain, subject: Subject | undefined): Promise<AuthOutcome>
+  /** Asked of the one link that a login waits for. */
+  proceed?(link: ChainLink, chain: Chain, subject: Subject | undefined): Promise<AuthOutcome>
+}
 
 /** How deep a chain may include others; `check` refuses circles, this bounds the rest. */
 const maxIncludes = 8
 
+type Found = Extract<AuthOutcome, { kind: 'authenticated' }>['subject']
+
+interface Progress {
+  readonly outer: Chain
+  readonly call: ChainCall
+  /** What is left of the place at which a login goes on. */
+  resume: readonly ChainFrame[]
+  subject: Subject | undefined
+  session: SessionContribution
+}
+
+type LinksOutcome =
+  | { readonly kind: 'done'; readonly rejection: Rejection | undefined }
+  | Extract<ChainOutcome, { kind: 'challenge' }>
+
 /**
  * Runs chains: mechanisms in their order; the first required one that rejects ends it. Where none is required, the
- * first that establishes someone does.
+ * first that establishes someone does. A chain stops at a mechanism that has to ask somebody, and can be resumed there.
  */
 export class ChainRunner {
   readonly #chains: ReadonlyMap<string, Chain>
@@ -35,50 +95,117 @@ export class ChainRunner {
     this.#chains = chains
   }
 
-  async run(chain: Chain, request: GatewayRequest): Promise<ChainOutcome> {
-    const result = await this.#runLinks(chain, chain, request, undefined, 0)
-    if (result.rejection !== undefined) return result.rejection
-    if (result.subject !== undefined) return { kind: 'authenticated', subject: result.subject }
-    return { kind: 'rejected', reason: `chain "${chain.name}" established nobody` }
+  get(name: string): Chain | undefined {
+    return this.#chains.get(name)
   }
 
-  async #runLinks(
-    chain: Chain,
-    outer: Chain,
-    request: GatewayRequest,
-    before: Subject | undefined,
-    depth: number,
-  ): Promise<{ subject: Subject | undefined; rejection: Rejection | undefined }> {
-    let subject = before
+  run(chain: Chain, call: ChainCall): Promise<ChainOutcome> {
+    return this.#run(chain, call, { place: [], subject: undefined, session: {} })
+  }
+
+  /** Goes on where the chain stood; the place must be one of this configuration (`linkAt`). */
+  resume(chain: Chain, call: ChainCall, standing: ChainStanding): Promise<ChainOutcome> {
+    return this.#run(chain, call, standing)
+  }
+
+  /** The links of a chain, and of those that it may hand over to. */
+  reachable(chain: Chain): readonly ChainLink[] {
+    const seen = new Set<Chain>()
+    const pending = [chain]
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      if (seen.has(next)) continue
+      seen.add(next)
+      for (const name of next.links.flatMap((link) => link.includes ?? [])) {
+        const included = this.#chains.get(name)
+        if (included !== undefined) pending.push(included)
+      }
+    }
+    return [...seen].flatMap(({ links }) => links)
+  }
+
+  /** The link that a place names; undefined when the configuration has another one there by now. */
+  linkAt(place: readonly ChainFrame[]): ChainLink | undefined {
+    let link: ChainLink | undefined
+    for (const { chain, link: index, name } of place) {
+      link = this.#chains.get(chain)?.links[index]
+      if (link?.name !== name) return undefined
+    }
+    return link
+  }
+
+  async #run(chain: Chain, call: ChainCall, standing: ChainStanding): Promise<ChainOutcome> {
+    const { place, subject, session } = standing
+    const progress: Progress = { outer: chain, call, resume: place, subject, session }
+    const outcome = await this.#runLinks(chain, progress, [])
+    if (outcome.kind === 'challenge') return outcome
+    if (outcome.rejection !== undefined) return outcome.rejection
+    if (progress.subject === undefined) {
+      return { kind: 'rejected', reason: `chain "${chain.name}" established nobody` }
+    }
+    return { kind: 'authenticated', subject: progress.subject, session: progress.session }
+  }
+
+  async #runLinks(chain: Chain, progress: Progress, above: readonly ChainFrame[]): Promise<LinksOutcome> {
     let softRejection: Rejection | undefined
-    let missing = chain.links.filter((link) => link.required).length
-    const finishes = chain.finishOnRequiredSuccess || missing === 0
-    for (const link of chain.links) {
-      const outcome = await link.mechanism.begin({ request, subject, root: chain.root })
+    const [at, ...deeper] = progress.resume
+    const first = at?.link ?? 0
+    let missing = chain.links.slice(first).filter((link) => link.required).length
+    const finishes = chain.finishOnRequiredSuccess || chain.links.every((link) => !link.required)
+    for (const [index, link] of chain.links.entries()) {
+      if (index < first) continue
+      const isResumed = at !== undefined && index === first
+      progress.resume = isResumed ? deeper : []
+      const before: Established =
+        isResumed && at !== undefined ? at.before : { subject: progress.subject, session: progress.session }
+      const place = [...above, { chain: chain.name, link: index, name: link.name, before }]
+      const outcome = await this.#ask(link, chain, progress, isResumed)
+      if (outcome.kind === 'challenge') {
+        const { response, state } = outcome
+        return {
+          kind: 'challenge',
+          response,
+          state,
+          standing: { place, subject: progress.subject, session: progress.session },
+        }
+      }
+      let rejection: Rejection | undefined
       if (outcome.kind === 'include') {
         const included = this.#chains.get(outcome.chain)
-        if (included === undefined || depth >= maxIncludes) throw new Error(`cannot include chain "${outcome.chain}"`)
-        const inner = await this.#runLinks(included, outer, request, subject, depth + 1)
-        if (inner.rejection !== undefined) {
-          if (link.required) return inner
-          softRejection ??= inner.rejection
-          continue
+        if (included === undefined || above.length >= maxIncludes) {
+          throw new Error(`cannot include chain "${outcome.chain}"`)
         }
-        subject = inner.subject
+        const inner = await this.#runLinks(included, progress, place)
+        if (inner.kind === 'challenge') return inner
+        rejection = inner.rejection
       } else if (outcome.kind === 'rejected') {
-        if (link.required) return { subject, rejection: outcome }
-        softRejection ??= outcome
+        rejection = outcome
+      } else {
+        if (outcome.kind === 'authenticated') progress.subject = this.#subjectOf(outcome.subject, progress.outer)
+        if (outcome.session !== undefined) progress.session = together(progress.session, outcome.session)
+      }
+      if (rejection !== undefined) {
+        if (link.required) return { kind: 'done', rejection }
+        softRejection ??= rejection
+        progress.subject = before.subject
+        progress.session = before.session
         continue
-      } else if (outcome.kind === 'authenticated') {
-        subject = this.#subjectOf(outcome.subject, outer)
       }
       if (link.required) missing--
-      if (finishes && missing === 0 && subject !== undefined) break
+      if (finishes && missing === 0 && progress.subject !== undefined) break
     }
-    return { subject, rejection: subject === undefined ? softRejection : undefined }
+    return { kind: 'done', rejection: progress.subject === undefined ? softRejection : undefined }
   }
 
-  #subjectOf(found: Extract<AuthOutcome, { kind: 'authenticated' }>['subject'], chain: Chain): Subject {
+  async #ask(link: ChainLink, chain: Chain, progress: Progress, isResumed: boolean): Promise<AuthOutcome> {
+    const { call, subject, resume } = progress
+    if (!isResumed) return await call.begin(link, chain, subject)
+    const [inner] = resume
+    if (inner !== undefined) return { kind: 'include', chain: inner.chain }
+    if (call.proceed === undefined) throw new Error('a login goes on, and nobody is asked')
+    return await call.proceed(link, chain, subject)
+  }
+
+  #subjectOf(found: Found, chain: Chain): Subject {
     let byChain = this.#subjects.get(found)
     if (byChain === undefined) {
       byChain = new Map()
@@ -92,3 +219,8 @@ export class ChainRunner {
     return subject
   }
 }
+
+const together = (one: SessionContribution, other: SessionContribution): SessionContribution => ({
+  slots: { ...one.slots, ...other.slots },
+  marks: [...(one.marks ?? []), ...(other.marks ?? [])],
+})

@@ -1,15 +1,16 @@
 import { describe, expect, test } from 'vitest'
+import { LoginRoutes } from '#engine/login/login-routes.ts'
 import { type Chain, ChainRunner } from '#engine/pipeline/chain.ts'
 import { createPipeline } from '#engine/pipeline/pipeline.ts'
 import { type Application, Routes, type Url } from '#engine/pipeline/routes.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
-import { Sessions } from '#engine/session/sessions.ts'
 import { Dn } from '#identity/dn.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { AuthMechanism } from '#sdk/auth-mechanism.ts'
 import type { CookieConfig } from '#sdk/configuration.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
 import type { Filter } from '#sdk/filter.ts'
+import { fakeLoginServices } from '#testing/fake-login-services.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { memorySessionStore } from '#testing/memory-session-store.ts'
 import { subject } from '#testing/subjects.ts'
@@ -69,13 +70,14 @@ function setUp({ takesForms = false } = {}) {
   const pipeline = createPipeline({
     routes: new Routes([
       application('portal', cookies, [url('/portal', 10), url('/portal/high', 20), url('/portal/open', 0)]),
-      application('other', cookies, [url('/other', 10)]),
+      application('other', { ...cookies, name: 'o' }, [url('/other', 10)]),
+      application('twin', cookies, [url('/twin', 10)]),
       application('api', undefined, [url('/api', 10)]),
     ]),
     chains: new ChainRunner(new Map()),
-    sessions: new Sessions(store, clock),
+    loginRoutes: new LoginRoutes([], new ChainRunner(new Map())),
+    ...fakeLoginServices(clock, store),
     rules: new RuleEvaluator({ search: async () => [], isMember: async () => false }, new Map(), silentLogger),
-    clock,
   })
   return {
     begun,
@@ -109,10 +111,13 @@ describe('a session by cookie', () => {
     expect(rows.size).toBe(0)
   })
 
-  test('is of one application', async () => {
+  test('is of the applications that share its cookie, and of no other', async () => {
     const { call } = setUp()
     const { cookie } = await call('/portal', bearer)
+    expect((await call('/twin', { cookie })).status).toBe(200)
     expect([(await call('/other', { cookie })).status, (await call('/api', { cookie })).status]).toEqual([401, 401])
+    const renamed = cookie.replace('__Host-s=', '__Host-o=')
+    expect((await call('/other', { cookie: renamed })).status).toBe(401)
   })
 
   test('does not reach a higher level; authenticating there replaces it', async () => {
@@ -164,21 +169,36 @@ describe('a change by cookie', () => {
     [{ 'sec-fetch-site': 'cross-site' }],
     [{ 'sec-fetch-site': 'same-site', origin }],
     [{ 'sec-fetch-site': 'none' }],
-  ])('is refused without proof that its page is of this origin: %j', async (headers) => {
+    [{ 'sec-fetch-site': 'cross-site', 'x-requested-with': 'fetch' }],
+    [{ origin: 'https://evil.test', 'x-requested-with': 'fetch' }],
+  ])('D12: is refused without proof that its page is of this origin: %j', async (headers) => {
     expect(await change({ ...json, ...headers })).toBe(403)
     expect(await change(headers, 'DELETE')).toBe(403)
   })
 
-  test.each<[Record<string, string>]>([[{ origin }], [{ 'sec-fetch-site': 'same-origin' }]])(
-    'is accepted with %j, as JSON',
-    async (headers) => {
-      expect(await change({ ...headers, ...json })).toBe(200)
-      expect(await change({ ...headers, 'content-type': 'application/scim+json; charset=utf-8' }, 'PATCH')).toBe(200)
-      expect(await change(headers, 'DELETE')).toBe(200)
-      expect(await change({ ...headers, 'content-type': 'text/plain' })).toBe(415)
-      expect(await change({ ...headers, 'content-type': 'application/x-www-form-urlencoded' })).toBe(415)
-    },
-  )
+  test.each<[Record<string, string>]>([
+    [{ origin }],
+    [{ 'sec-fetch-site': 'same-origin' }],
+    [{ 'sec-fetch-site': 'same-origin', origin }],
+  ])('D12: is refused with %j alone: a header that pages of other sites cannot add is needed too', async (headers) => {
+    expect(await change({ ...json, ...headers })).toBe(403)
+    expect(await change(headers, 'DELETE')).toBe(403)
+    const { call } = setUp({ takesForms: true })
+    const { cookie } = await call('/portal', bearer)
+    expect((await call('/portal', { cookie, ...json, ...headers }, 'POST')).status).toBe(403)
+  })
+
+  test.each<[Record<string, string>]>([
+    [{ origin, 'x-requested-with': 'fetch' }],
+    [{ 'sec-fetch-site': 'same-origin', 'x-requested-with': 'fetch' }],
+    [{ 'x-requested-with': 'fetch' }],
+  ])('is accepted with %j, as JSON', async (headers) => {
+    expect(await change({ ...headers, ...json })).toBe(200)
+    expect(await change({ ...headers, 'content-type': 'application/scim+json; charset=utf-8' }, 'PATCH')).toBe(200)
+    expect(await change(headers, 'DELETE')).toBe(200)
+    expect(await change({ ...headers, 'content-type': 'text/plain' })).toBe(415)
+    expect(await change({ ...headers, 'content-type': 'application/x-www-form-urlencoded' })).toBe(415)
+  })
 
   test.each([
     ['application/x-www-form-urlencoded', 200],

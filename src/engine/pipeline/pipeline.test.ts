@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { LoginRoutes } from '#engine/login/login-routes.ts'
 import { type Chain, ChainRunner } from '#engine/pipeline/chain.ts'
 import { createPipeline } from '#engine/pipeline/pipeline.ts'
 import type { ResultActions } from '#engine/pipeline/result-actions.ts'
 import { Routes, type Url } from '#engine/pipeline/routes.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
-import { Sessions } from '#engine/session/sessions.ts'
 import { Dn } from '#identity/dn.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -14,6 +14,7 @@ import type { ErrorFormat } from '#sdk/error-format.ts'
 import type { Filter } from '#sdk/filter.ts'
 import type { Rule } from '#sdk/rule.ts'
 import type { SessionStore } from '#storage/session-store.ts'
+import { fakeLoginServices } from '#testing/fake-login-services.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { subject } from '#testing/subjects.ts'
 
@@ -81,9 +82,9 @@ function setUp({ rules = [everyone], outcome, filters = [hello], results = {} }:
   const pipeline = createPipeline({
     routes: new Routes([{ name: 'app', azTimeoutMillis: 3000, cookies: undefined, urls: [url] }]),
     chains: new ChainRunner(new Map([['c', chain]])),
-    sessions: new Sessions(noStore, () => new Date(now)),
+    loginRoutes: new LoginRoutes([], new ChainRunner(new Map())),
+    ...fakeLoginServices(() => new Date(now), noStore),
     rules: new RuleEvaluator(directory, new Map(), silentLogger),
-    clock: () => new Date(now),
   })
   return {
     get: (path: string) => pipeline(fakeRequest({ url: `http://localhost${path}` })),

@@ -1,3 +1,6 @@
+import { LoginDesk, type LoginServices } from '#engine/login/login-desk.ts'
+import { type LoginRoutes, loginPrefix } from '#engine/login/login-routes.ts'
+import { createLogout } from '#engine/login/logout.ts'
 import { authenticate } from '#engine/pipeline/authenticate.ts'
 import { authorize } from '#engine/pipeline/authorize.ts'
 import type { ChainRunner } from '#engine/pipeline/chain.ts'
@@ -8,29 +11,31 @@ import type { Routes } from '#engine/pipeline/routes.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { runFilterChain } from '#engine/pipeline/run-filter-chain.ts'
 import { requireSameOrigin } from '#engine/pipeline/same-origin.ts'
-import type { Sessions } from '#engine/session/sessions.ts'
-import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
 
-export interface PipelineParts {
+export interface PipelineParts extends LoginServices {
   readonly routes: Routes
+  readonly loginRoutes: LoginRoutes
   readonly chains: ChainRunner
-  readonly sessions: Sessions
   readonly rules: RuleEvaluator
-  readonly clock: Clock
 }
 
 /** The order of these steps is what keeps applications closed: changing it is a security review. */
-const requestSteps = (parts: PipelineParts): readonly Step[] => [
+const requestSteps = (parts: PipelineParts, desk: LoginDesk): readonly Step[] => [
+  (passage) => serveLogin(desk, passage), // the mechanisms' own addresses
   matchUrl(parts.routes), //        no match: 404
-  loadSession(parts.sessions), //   only where the application keeps cookies; answers its logout address
-  authenticate(parts.chains, parts.sessions), // the URL's chain, when the session is not already at its level
+  loadSession(parts.sessions, createLogout(parts)), // only where the application keeps cookies; answers its logout address
+  authenticate(desk, parts.sessions), // the URL's chain, when the session is not already at its level
   requireSameOrigin, //             changes that only a cookie speaks for
   authorize(parts.rules, parts.clock), // any rule passes; none: 403
-  runFilterChain, //                the answering filter, or 404
+  runFilterChain({ ...parts, desk }), // the answering filter, or 404
 ]
+
+/** Most requests are no login's, and are not to wait for nothing. */
+const serveLogin = (desk: LoginDesk, passage: Passage): ReturnType<Step> =>
+  passage.request.path.startsWith(loginPrefix) ? desk.serve(passage) : undefined
 
 export interface PipelineAnswer {
   readonly response: GatewayResponse
@@ -43,7 +48,7 @@ export type Pipeline = (request: GatewayRequest) => Promise<PipelineAnswer>
 
 /** Never rejects: what a step throws becomes an answer in the format of the API that was addressed. */
 export function createPipeline(parts: PipelineParts): Pipeline {
-  const steps = requestSteps(parts)
+  const steps = requestSteps(parts, new LoginDesk(parts))
   return async (request) => {
     const passage: Passage = { request, headers: {}, errors: jsonErrors }
     try {

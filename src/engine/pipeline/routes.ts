@@ -22,11 +22,15 @@ export interface Url {
   readonly pattern: SafePattern | undefined
   /** Undefined: the caller stays anonymous. */
   readonly chain: Chain | undefined
+  /** Other chains that a filter may ask for. */
+  readonly otherChains?: readonly Chain[] | undefined
   readonly rules: readonly Rule[]
   readonly filters: readonly Filter[]
   readonly errors: ErrorFormat
   /** Changes by cookie may be HTML forms. */
   readonly takesForms: boolean
+  /** False: a request here is no use of the session. */
+  readonly extendsSession?: boolean | undefined
   readonly results: {
     readonly auSuccess: ResultActions | undefined
     readonly auFail: ResultActions | undefined

@@ -45,7 +45,7 @@ describe('RuleEvaluator', () => {
     expect(await allowed(rule('filter', '(mail=x)'), rule('dn', 'o=tremolo'))).toBe(true)
   })
 
-  test('dn compares names part by part, not as text', async () => {
+  test('D25: dn compares names part by part, not as text', async () => {
     expect(await allowed(rule('dn', 'OU=People, o=Tremolo'))).toBe(true)
     expect(await allowed(rule('dn', 'ou=ople,o=Tremolo'))).toBe(false)
     expect(await allowed(rule('dn', 'uid=adam,ou=people,o=Tremolo'))).toBe(false)
@@ -56,9 +56,11 @@ describe('RuleEvaluator', () => {
     expect((await evaluator.decide(other, [rule('dn', 'username=ada,ou=oauth2,o=Tremolo')])).allowed).toBe(true)
   })
 
-  test('filter matches substrings literally and denies what is undefined', async () => {
+  test('D25: filter matches substrings literally and denies what is undefined', async () => {
     expect(await allowed(rule('filter', '(mail=*@corp.com)'))).toBe(true)
     expect(await allowed(rule('filter', '(mail=*@corp?com)'))).toBe(false)
+    const other = { ...ada, attributes: Attributes.from({ mail: ['ada@corpXcom'] }) }
+    expect((await evaluator.decide(other, [rule('filter', '(mail=*@corp.com)')])).allowed).toBe(false)
     expect(await allowed(rule('filter', '(!(title=boss))'))).toBe(false)
   })
 

@@ -8,19 +8,25 @@ const formContent = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 
 /**
  * Browsers send a session's cookie whoever made the page. So a change that only the cookie speaks for must come from a
- * page of this very origin, and be JSON, which no form can send, unless the URL is made for forms.
+ * page of this very origin, be JSON, which no form can send, and carry a header that no page of another site can add
+ * without being asked first. A form of a URL that is made for forms can be neither, and needs the first alone.
  */
 export const requireSameOrigin: Step = ({ request, session, subject, url }) => {
   if (session === undefined || subject !== session.subject || readingMethods.has(request.method)) return undefined
   if (!isSameOrigin(request)) {
     throw new GatewayError('ACCESS_DENIED', 'a change by cookie without proof of the same origin', {
-      publicText: 'Changes by cookie must come from a page of this site.',
+      publicText: 'Changes by cookie must come from a page of this site, with a header X-Requested-With.',
     })
   }
   const contentType = header(request, 'content-type')
-  const isForm = url?.url.takesForms === true && formContent.test(contentType ?? '')
-  if (contentType !== undefined && !isForm && !jsonContent.test(contentType)) {
+  if (url?.url.takesForms === true && formContent.test(contentType ?? '')) return undefined
+  if (contentType !== undefined && !jsonContent.test(contentType)) {
     throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `a change by cookie with content type "${contentType}"`)
+  }
+  if (!hasOwnHeader(request)) {
+    throw new GatewayError('ACCESS_DENIED', 'a change by cookie without X-Requested-With', {
+      publicText: 'Changes by cookie must have a header X-Requested-With.',
+    })
   }
   return undefined
 }
@@ -28,5 +34,9 @@ export const requireSameOrigin: Step = ({ request, session, subject, url }) => {
 /** Pages cannot choose these headers. Where the browser says how page and address relate, that counts. */
 function isSameOrigin(request: GatewayRequest): boolean {
   const site = header(request, 'sec-fetch-site')
-  return site === undefined ? header(request, 'origin') === request.origin : site === 'same-origin'
+  if (site !== undefined) return site === 'same-origin'
+  const origin = header(request, 'origin')
+  return origin === undefined ? hasOwnHeader(request) : origin === request.origin
 }
+
+const hasOwnHeader = (request: GatewayRequest): boolean => header(request, 'x-requested-with') !== undefined

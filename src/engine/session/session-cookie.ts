@@ -7,10 +7,14 @@ export function cookieName(config: CookieConfig): string {
 }
 
 /** The session secret a request carries; undefined when there is none, or when the cookie stands there twice. */
-export function readSessionCookie(config: CookieConfig, request: Pick<GatewayRequest, 'headers'>): string | undefined {
+export const readSessionCookie = (config: CookieConfig, request: Pick<GatewayRequest, 'headers'>): string | undefined =>
+  readSecretCookie(cookieName(config), request)
+
+/** The secret in a cookie of this very name; undefined when there is none, or when the cookie stands there twice. */
+export function readSecretCookie(name: string, request: Pick<GatewayRequest, 'headers'>): string | undefined {
   const text = header(request, 'cookie')
   if (text === undefined) return undefined
-  const prefix = `${cookieName(config)}=`
+  const prefix = `${name}=`
   const found = text
     .split(';', 100)
     .map((part) => part.trim())

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { Sessions } from '#engine/session/sessions.ts'
+import type { LiveSession } from '#engine/session/live-session.ts'
+import { type SessionStart, Sessions } from '#engine/session/sessions.ts'
 import type { CookieConfig } from '#sdk/configuration.ts'
+import { fakeSecretBox } from '#testing/fake-login-services.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { memorySessionStore } from '#testing/memory-session-store.ts'
 import { subject } from '#testing/subjects.ts'
@@ -21,19 +23,25 @@ const ada = subject('uid=ada,o=Tremolo', { mail: ['ada@corp.com'] })
 function setUp() {
   let now = new Date('2026-01-01T00:00:00Z')
   const store = memorySessionStore()
-  const sessions = new Sessions(store, () => now)
+  const sessions = new Sessions(store, () => now, fakeSecretBox())
   const pass = (seconds: number) => {
     now = new Date(now.getTime() + seconds * 1000)
   }
   return { store, sessions, pass }
 }
 
-const carrying = (setCookie: string) => fakeRequest({ headers: { cookie: setCookie.split(';')[0] ?? '' } })
+const request = fakeRequest({ url: 'https://portal.test/', headers: { 'user-agent': 'Browser/1' } })
+const carrying = (setCookie: string, host = 'portal.test') =>
+  fakeRequest({ url: `https://${host}/`, headers: { cookie: setCookie.split(';')[0] ?? '' } })
+
+async function begin(sessions: Sessions, before: LiveSession | undefined, more: Partial<SessionStart> = {}) {
+  return (await sessions.start(portal, { request, subject: ada, before, ...more })).cookie
+}
 
 describe('Sessions', () => {
   test('a started session is found by its cookie, with the same subject each time', async () => {
     const { sessions } = setUp()
-    const cookie = await sessions.start(portal, ada, undefined)
+    const cookie = await begin(sessions, undefined)
     const first = await sessions.find(portal, carrying(cookie))
     expect(first?.subject).toMatchObject({ uid: 'ada', level: 20 })
     expect(first?.subject.dn.equals(ada.dn)).toBe(true)
@@ -43,7 +51,7 @@ describe('Sessions', () => {
 
   test('the store never sees the secret', async () => {
     const { sessions, store } = setUp()
-    const cookie = await sessions.start(portal, ada, undefined)
+    const cookie = await begin(sessions, undefined)
     const secret = /=([\w-]+);/.exec(cookie)?.[1] ?? ''
     expect(secret).toHaveLength(43)
     expect(JSON.stringify([...store.rows])).not.toContain(secret)
@@ -51,34 +59,153 @@ describe('Sessions', () => {
 
   test('the cookie is bound to the host, http only and same-site', async () => {
     const { sessions } = setUp()
-    const cookie = await sessions.start(portal, ada, undefined)
+    const cookie = await begin(sessions, undefined)
     expect(cookie).toMatch(/^__Host-tremolosession=[\w-]{43}; Path=\/; SameSite=Lax; Secure; HttpOnly$/)
   })
 
-  test("another application's session is none", async () => {
+  test('applications with the same cookie on one host share a session, and no others', async () => {
     const { sessions } = setUp()
-    expect(await sessions.find(other, carrying(await sessions.start(portal, ada, undefined)))).toBeUndefined()
+    const cookie = await begin(sessions, undefined)
+    expect(await sessions.find(other, carrying(cookie))).toBeDefined()
+    expect(await sessions.find(portal, carrying(cookie, 'elsewhere.test'))).toBeUndefined()
+    const renamed = { name: 'third', cookies: { ...cookies, name: 'thirdsession' } }
+    const asThird = cookie.replace('tremolosession', 'thirdsession')
+    expect(await sessions.find(renamed, carrying(asThird))).toBeUndefined()
+    const domain = { name: 'wide', cookies: { ...cookies, domain: 'test' } }
+    const asWide = cookie.replace('__Host-', '')
+    expect(await sessions.find(domain, carrying(asWide))).toBeUndefined()
+  })
+
+  test('slots are sealed, are kept by a step-up, and are nobody else’s', async () => {
+    const { sessions, store } = setUp()
+    const first = await sessions.find(portal, carrying(await begin(sessions, undefined)))
+    await first?.handle.write('auth.Test', { token: 'very-secret' })
+    expect(JSON.stringify([...store.rows])).not.toContain('very-secret')
+    expect(await first?.handle.read('auth.Test')).toEqual({ token: 'very-secret' })
+    expect(await first?.handle.read('auth.Other')).toBeUndefined()
+    const stronger = { ...ada, level: 50 }
+    const second = await sessions.start(portal, { request, subject: stronger, before: first })
+    expect(second.session.handle.id).toBe(first?.handle.id)
+    expect(second.session.handle.level).toBe(50)
+    expect(await second.session.handle.read('auth.Test')).toEqual({ token: 'very-secret' })
+    const grace = subject('uid=grace,o=Tremolo')
+    const third = await sessions.start(portal, { request, subject: grace, before: second.session })
+    expect(third.session.handle.id).not.toBe(first?.handle.id)
+    expect(await third.session.handle.read('auth.Test')).toBeUndefined()
+    expect(await second.session.handle.read('auth.Test')).toBeUndefined()
+  })
+
+  test('a slot moved to another session does not open', async () => {
+    const { sessions, store } = setUp()
+    const one = await sessions.start(portal, { request, subject: ada, before: undefined })
+    const two = await sessions.start(portal, { request, subject: ada, before: undefined })
+    await one.session.handle.write('a', 'secret')
+    const [from, to] = [...store.rows.values()]
+    if (from === undefined || to === undefined) throw new Error('two were started')
+    store.rows.set(to.id, { ...to, data: { ...to.data, slots: from.data['slots'] ?? {} } })
+    await expect(two.session.handle.read('a')).rejects.toMatchObject({ code: 'INTERNAL' })
+  })
+
+  test.each(['__proto__', 'constructor', '', 'a b', 'x'.repeat(101)])('a slot cannot be named %j', async (slot) => {
+    const { sessions } = setUp()
+    const { session } = await sessions.start(portal, { request, subject: ada, before: undefined })
+    await expect(session.handle.write(slot, 1)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('a slot has a limit', async () => {
+    const { sessions } = setUp()
+    const { session } = await sessions.start(portal, { request, subject: ada, before: undefined })
+    await expect(session.handle.write('a', 'x'.repeat(65_537))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('a step-up does not make a session live longer', async () => {
+    const { sessions, pass } = setUp()
+    let cookie = await begin(sessions, undefined)
+    for (let i = 0; i < 71; i++) {
+      pass(600)
+      cookie = await begin(sessions, await sessions.find(portal, carrying(cookie)))
+    }
+    pass(601)
+    expect(await sessions.find(portal, carrying(cookie))).toBeUndefined()
+  })
+
+  test('a person sees their sessions, and ends one, the others, or all', async () => {
+    const { sessions, pass } = setUp()
+    const one = await sessions.start(portal, { request, subject: ada, before: undefined })
+    pass(10)
+    const two = await sessions.start(other, { request, subject: ada, before: undefined })
+    await sessions.start(portal, { request, subject: subject('uid=grace,o=Tremolo'), before: undefined })
+    const listed = await sessions.ofUser('ADA')
+    expect(listed.map(({ id, application, agent, level }) => ({ id, application, agent, level }))).toEqual([
+      { id: two.session.handle.id, application: 'other', agent: 'Browser/1', level: 20 },
+      { id: one.session.handle.id, application: 'portal', agent: 'Browser/1', level: 20 },
+    ])
+    expect(await sessions.endOne('grace', one.session.handle.id)).toBe(false)
+    expect(await sessions.endAll('ada', two.session.handle.id)).toBe(1)
+    expect(await sessions.find(portal, carrying(one.cookie))).toBeUndefined()
+    expect(await sessions.isLive(two.session.handle.id)).toBe(true)
+    expect(await sessions.endOne('ada', two.session.handle.id)).toBe(true)
+    expect(await sessions.ofUser('ada')).toEqual([])
+    expect(await sessions.ofUser('grace')).toHaveLength(1)
+  })
+
+  test('a marked session ends when somebody outside says so', async () => {
+    const { sessions } = setUp()
+    const marked = await begin(sessions, undefined, { contribution: { marks: ['issuer sid 1'] } })
+    const unmarked = await begin(sessions, undefined)
+    expect(await sessions.endMarked('issuer sid 2')).toBe(0)
+    expect(await sessions.endMarked('issuer sid 1')).toBe(1)
+    expect(await sessions.find(portal, carrying(marked))).toBeUndefined()
+    expect(await sessions.find(portal, carrying(unmarked))).toBeDefined()
+  })
+
+  test('asking how long a session lasts does not make it last longer', async () => {
+    const { sessions, pass } = setUp()
+    const cookie = await begin(sessions, undefined)
+    for (let i = 0; i < 8; i++) {
+      pass(100)
+      expect(await sessions.millisLeft(portal, carrying(cookie))).toBe(900_000 - (i + 1) * 100_000)
+      expect(await sessions.find(portal, carrying(cookie), { use: false })).toBeDefined()
+    }
+    pass(101)
+    expect(await sessions.millisLeft(portal, carrying(cookie))).toBeUndefined()
   })
 
   test('ends after its idle time, not while it is used, and in any case after twelve hours', async () => {
     const { sessions, pass } = setUp()
-    const cookie = await sessions.start(portal, ada, undefined)
+    const cookie = await begin(sessions, undefined)
     for (let i = 0; i < 71; i++) {
       pass(600)
       expect(await sessions.find(portal, carrying(cookie))).toBeDefined()
     }
     pass(601)
     expect(await sessions.find(portal, carrying(cookie))).toBeUndefined()
-    const idle = await sessions.start(portal, ada, undefined)
+    const idle = await begin(sessions, undefined)
     pass(901)
     expect(await sessions.find(portal, carrying(idle))).toBeUndefined()
   })
 
+  test('where applications share a session, each holds it to its own idle time', async () => {
+    const { sessions, pass } = setUp()
+    const strict = { name: 'strict', cookies: { ...cookies, idleSeconds: 60 } }
+    const cookie = await begin(sessions, undefined)
+    for (let i = 0; i < 5; i++) {
+      pass(55)
+      expect(await sessions.find(strict, carrying(cookie))).toBeDefined()
+    }
+    expect(await sessions.millisLeft(strict, carrying(cookie))).toBe(60_000)
+    pass(120)
+    expect(await sessions.find(strict, carrying(cookie))).toBeUndefined()
+    expect(await sessions.millisLeft(strict, carrying(cookie))).toBeUndefined()
+    expect(await sessions.find(portal, carrying(cookie))).toBeDefined()
+    expect(await sessions.find(strict, carrying(cookie))).toBeDefined()
+  })
+
   test('a session that follows another ends it; an ended one is gone', async () => {
     const { sessions } = setUp()
-    const first = await sessions.start(portal, ada, undefined)
+    const first = await begin(sessions, undefined)
     const before = await sessions.find(portal, carrying(first))
-    const second = await sessions.start(portal, ada, before)
+    const second = await begin(sessions, before)
     expect(await sessions.find(portal, carrying(first))).toBeUndefined()
     const live = await sessions.find(portal, carrying(second))
     if (live === undefined) throw new Error('the second session is missing')
@@ -97,8 +224,11 @@ describe('Sessions', () => {
 
   test('a cookie that stands there twice is believed in neither form', async () => {
     const { sessions } = setUp()
-    const pair = (await sessions.start(portal, ada, undefined)).split(';')[0]
-    const request = fakeRequest({ headers: { cookie: `${pair}; __Host-tremolosession=${'a'.repeat(43)}` } })
+    const pair = (await begin(sessions, undefined)).split(';')[0]
+    const request = fakeRequest({
+      url: 'https://portal.test/',
+      headers: { cookie: `${pair}; __Host-tremolosession=${'a'.repeat(43)}` },
+    })
     expect(await sessions.find(portal, request)).toBeUndefined()
   })
 })

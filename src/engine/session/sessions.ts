@@ -1,76 +1,113 @@
 import type { LiveSession } from '#engine/session/live-session.ts'
 import { readSessionCookie, writeSessionCookie } from '#engine/session/session-cookie.ts'
-import { restoreSubject, storeSubject } from '#engine/session/stored-subject.ts'
+import { restoreSessionData, storeSessionData } from '#engine/session/session-data.ts'
+import { SessionSlots } from '#engine/session/session-slots.ts'
+import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Subject } from '#identity/subject.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
-import { newSecret, secretHash } from '#kernel/ids.ts'
+import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { CookieConfig } from '#sdk/configuration.ts'
-import type { GatewayRequest } from '#sdk/http.ts'
-import { type SessionStore, sessionExpiry } from '#storage/session-store.ts'
+import { type GatewayRequest, header } from '#sdk/http.ts'
+import type { SessionContribution, SessionView } from '#sdk/session.ts'
+import { type Session, type SessionStore, sessionExpiry, touchEverySeconds } from '#storage/session-store.ts'
 
 interface SessionApplication {
   readonly name: string
   readonly cookies: CookieConfig | undefined
 }
 
+type CookieRequest = Pick<GatewayRequest, 'headers' | 'host'>
+
+export interface SessionStart {
+  readonly request: Pick<GatewayRequest, 'headers' | 'host' | 'remoteAddress'>
+  readonly subject: Subject
+  /** The session that this one follows. It ends, so that a planted id is worth nothing. */
+  readonly before: LiveSession | undefined
+  /** The public id that was promised; that of the session before where it is the same person's step-up. */
+  readonly id?: string
+  readonly contribution?: SessionContribution
+}
+
 /** However much it is used, a session ends after this long. */
 const absoluteSeconds = 12 * 60 * 60
 /** Where the configuration gives no idle time-out. */
 const defaultIdleSeconds = 15 * 60
+const maxAgentLength = 200
 
-/** Cookie sessions. The cookie holds a random secret; the store knows only its hash. */
+/**
+ * Cookie sessions. The cookie holds a random secret; the store knows only its hash. Applications whose cookies have the
+ * same name and domain share their sessions.
+ */
 export class Sessions {
   readonly #store: SessionStore
   readonly #clock: Clock
+  readonly #slots: SessionSlots
   /** A session's subject stays one object, so that what is remembered about it stays remembered. */
   readonly #subjects: BoundedCache<Subject>
 
-  constructor(store: SessionStore, clock: Clock) {
+  constructor(store: SessionStore, clock: Clock, secrets: SecretBox) {
     this.#store = store
     this.#clock = clock
+    this.#slots = new SessionSlots(store, secrets, clock)
     this.#subjects = new BoundedCache(10_000, clock)
   }
 
-  /** Undefined without a valid, unexpired session of this very application. Counts as use of it. */
+  /** Undefined without a valid, unexpired session of the application. Counts as use of it, unless told otherwise. */
   async find(
     application: SessionApplication,
-    request: Pick<GatewayRequest, 'headers'>,
+    request: CookieRequest,
+    { use = true }: { readonly use?: boolean } = {},
   ): Promise<LiveSession | undefined> {
-    const secret = application.cookies === undefined ? undefined : readSessionCookie(application.cookies, request)
-    if (secret === undefined) return undefined
-    const hashedId = secretHash(secret)
-    const now = this.#clock()
-    const session = await this.#store.find(hashedId, now)
-    if (session === undefined || session.application !== application.name) return undefined
-    await this.#store.touch(session, now)
-    let subject = this.#subjects.get(hashedId)
-    if (subject === undefined) {
-      subject = restoreSubject(session.data)
-      if (subject === undefined) return undefined
-      this.#subjects.set(hashedId, subject, sessionExpiry(session))
-    }
-    return { hashedId, application: application.name, subject }
+    const session = await this.#read(application, request)
+    if (session === undefined) return undefined
+    if (use) await this.#store.touch(session, this.#clock())
+    return this.#live(session)
   }
 
-  /** Begins a session and gives its Set-Cookie header. The one it follows ends, so a planted id is worth nothing. */
-  async start(application: SessionApplication, subject: Subject, before: LiveSession | undefined): Promise<string> {
+  /** Begins a session, and gives it with its Set-Cookie header. */
+  async start(
+    application: SessionApplication,
+    { request, subject, before, id, contribution = {} }: SessionStart,
+  ): Promise<{ readonly cookie: string; readonly session: LiveSession }> {
     const config = application.cookies
     if (config === undefined) throw new Error(`application "${application.name}" keeps no sessions`)
     const secret = newSecret()
     const now = this.#clock()
-    await this.#store.create({
+    const stepsUp =
+      before !== undefined && sameOwner(before.subject, subject) && (id ?? before.handle.id) === before.handle.id
+    const publicId = stepsUp ? before.handle.id : (id ?? newId())
+    const old = stepsUp ? await this.#store.find(before.hashedId, now) : undefined
+    const kept = old === undefined ? undefined : restoreSessionData(old.data)
+    const slots: Record<string, string> = { ...kept?.slots }
+    for (const [slot, value] of Object.entries(contribution.slots ?? {})) {
+      slots[slot] = await this.#slots.seal(publicId, slot, value)
+    }
+    const ends = old?.ends ?? new Date(now.getTime() + absoluteSeconds * 1000)
+    const session: Session = {
       id: secretHash(secret),
+      publicId,
+      context: contextOf(config, request.host),
       application: application.name,
       userID: subject.uid,
-      data: storeSubject(subject),
-      created: now,
+      data: storeSessionData({
+        subject,
+        authenticated: now,
+        address: kept?.address ?? request.remoteAddress,
+        agent: kept?.agent ?? (header(request, 'user-agent') ?? '').slice(0, maxAgentLength),
+        slots,
+      }),
+      created: old?.created ?? now,
       touched: now,
-      idleSeconds: config.idleSeconds > 0 ? config.idleSeconds : defaultIdleSeconds,
-      ends: new Date(now.getTime() + absoluteSeconds * 1000),
-    })
-    if (before !== undefined) await this.end(before)
-    return writeSessionCookie(config, secret)
+      idleSeconds: idleSecondsOf(config),
+      ends,
+    }
+    await this.#store.create(session, before?.hashedId)
+    if (before !== undefined) this.#subjects.delete(before.hashedId)
+    for (const mark of contribution.marks ?? []) await this.#store.mark(publicId, secretHash(mark), ends)
+    const live = this.#live(session)
+    if (live === undefined) throw new Error('a session that was just made cannot be read')
+    return { cookie: writeSessionCookie(config, secret), session: live }
   }
 
   async end(session: LiveSession): Promise<void> {
@@ -82,4 +119,102 @@ export class Sessions {
   clearing(config: CookieConfig): string {
     return writeSessionCookie(config, undefined)
   }
+
+  /** How long the request's session lasts if it is not used again; asking is no use. */
+  async millisLeft(application: SessionApplication, request: CookieRequest): Promise<number | undefined> {
+    const session = await this.#read(application, request)
+    if (session === undefined || application.cookies === undefined) return undefined
+    const idle = session.touched.getTime() + idleSecondsOf(application.cookies) * 1000
+    return Math.max(0, Math.min(sessionExpiry(session).getTime(), idle) - this.#clock().getTime())
+  }
+
+  async ofUser(login: string): Promise<readonly SessionView[]> {
+    return (await this.#store.ofUser(login, this.#clock())).flatMap((session) => {
+      const data = restoreSessionData(session.data)
+      return data === undefined ? [] : [viewOf(session, data)]
+    })
+  }
+
+  endOne(login: string, publicId: string): Promise<boolean> {
+    return this.#store.deletePublic(login, publicId)
+  }
+
+  endAll(login: string, except: string | undefined): Promise<number> {
+    return this.#store.deleteOfUser(login, except)
+  }
+
+  endMarked(mark: string): Promise<number> {
+    return this.#store.deleteMarked(secretHash(mark))
+  }
+
+  async isLive(publicId: string): Promise<boolean> {
+    return (await this.#store.findPublic(publicId, this.#clock())) !== undefined
+  }
+
+  async #read(application: SessionApplication, request: CookieRequest): Promise<Session | undefined> {
+    const config = application.cookies
+    const secret = config === undefined ? undefined : readSessionCookie(config, request)
+    if (config === undefined || secret === undefined) return undefined
+    const now = this.#clock()
+    const session = await this.#store.find(secretHash(secret), now)
+    if (session?.context !== contextOf(config, request.host)) return undefined
+    return isIdle(session, config, now) ? undefined : session
+  }
+
+  #live(session: Session): LiveSession | undefined {
+    const { id: hashedId, publicId } = session
+    let subject = this.#subjects.get(hashedId)
+    if (subject === undefined) {
+      subject = restoreSessionData(session.data)?.subject
+      if (subject === undefined) return undefined
+      this.#subjects.set(hashedId, subject, sessionExpiry(session))
+    }
+    const slots = this.#slots
+    const ends = session.ends ?? sessionExpiry(session)
+    return {
+      hashedId,
+      subject,
+      handle: {
+        id: publicId,
+        chain: subject.chain,
+        level: subject.level,
+        started: session.created,
+        authenticated: new Date(Number(session.data['authenticated'])),
+        expires: sessionExpiry(session),
+        read: (slot) => slots.read(hashedId, publicId, slot),
+        write: (slot, value) => slots.write(hashedId, publicId, slot, value),
+        mark: (mark) => this.#store.mark(publicId, secretHash(mark), ends),
+      },
+    }
+  }
 }
+
+const idleSecondsOf = ({ idleSeconds }: CookieConfig): number => (idleSeconds > 0 ? idleSeconds : defaultIdleSeconds)
+
+/** Whether a session that an application with a longer idle time began is too old for this one. Use is noted now and then. */
+function isIdle({ touched, idleSeconds }: Session, config: CookieConfig, now: Date): boolean {
+  const limit = idleSecondsOf(config)
+  if (limit >= idleSeconds) return false
+  return now.getTime() - touched.getTime() >= (limit + touchEverySeconds) * 1000
+}
+
+const sameOwner = (one: Subject, other: Subject): boolean => one.uid.toLowerCase() === other.uid.toLowerCase()
+
+/** A cookie without a domain is the host's own, and so is the session. */
+const contextOf = ({ name, domain }: CookieConfig, host: string): string =>
+  domain === undefined ? JSON.stringify([name, 'host', host]) : JSON.stringify([name, 'domain', domain.toLowerCase()])
+
+const viewOf = (
+  session: Session,
+  { subject, address, agent }: { readonly subject: Subject; readonly address: string; readonly agent: string },
+): SessionView => ({
+  id: session.publicId,
+  application: session.application,
+  chain: subject.chain,
+  level: subject.level,
+  started: session.created,
+  lastUsed: session.touched,
+  expires: sessionExpiry(session),
+  address,
+  agent,
+})

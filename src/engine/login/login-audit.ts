@@ -1,0 +1,86 @@
+import type { Clock } from '#kernel/clock.ts'
+import { newId } from '#kernel/ids.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { RateLimit } from '#kernel/rate-limit.ts'
+import { type GatewayRequest, header } from '#sdk/http.ts'
+import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
+
+export interface LoginAuditParts {
+  readonly audit: Pick<AuditStore, 'append'>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface LoginEvent {
+  readonly action: 'issue' | 'refuse' | 'delete'
+  readonly request: Pick<GatewayRequest, 'id' | 'headers' | 'host' | 'remoteAddress'>
+  /** Who logged in, or a stand-in for somebody unknown. */
+  readonly login: string
+  readonly chain: string
+  readonly application: string
+  readonly sessionId?: string
+  readonly reason?: string
+}
+
+/** Whoever fails is not proven to be anybody, so strangers cannot fill the audit: beyond this they stand in the log only. */
+const strangers = { burst: 100, perMinute: 600 }
+const longest = 200
+
+/** A row for each login, failed login and logout. */
+export class LoginAudit {
+  readonly #parts: LoginAuditParts
+  readonly #strangers: RateLimit
+
+  constructor(parts: LoginAuditParts) {
+    this.#parts = parts
+    this.#strangers = new RateLimit(10, parts.clock)
+  }
+
+  /** Rejects when the row could not be written; then nobody may be let in. */
+  async write(event: LoginEvent): Promise<void> {
+    await this.#parts.audit.append([this.#row(event)])
+  }
+
+  /** For what has happened already: a row that cannot be written is told to the log. */
+  async note(event: LoginEvent): Promise<void> {
+    const { log } = this.#parts
+    const { action, login, chain, request, reason } = event
+    log.info(action === 'refuse' ? 'login refused' : 'session ended', {
+      login: login.slice(0, longest),
+      chain,
+      remote: request.remoteAddress,
+      requestId: request.id,
+      reason,
+    })
+    if (action === 'refuse' && this.#strangers.take('all', strangers) !== undefined) return
+    try {
+      await this.write(event)
+    } catch (err) {
+      log.warn('a login stands in the log only', { err, requestId: request.id })
+    }
+  }
+
+  #row({ action, request, login, chain, application, sessionId = '', reason }: LoginEvent): AuditRow {
+    const who = clean(login)
+    const details = {
+      address: request.remoteAddress,
+      agent: clean(header(request, 'user-agent') ?? ''),
+      ...(reason === undefined ? {} : { reason: clean(reason) }),
+    }
+    return {
+      id: newId(),
+      time: this.#parts.clock(),
+      requestor: who,
+      subject: who,
+      workflow: { id: sessionId, name: chain },
+      target: application,
+      kind: 'session',
+      action,
+      attribute: 'login',
+      requestId: request.id,
+      reason: JSON.stringify(details),
+    }
+  }
+}
+
+const clean = (text: string): string => text.slice(0, longest).toWellFormed().replaceAll('\0', '\ufffd')

@@ -1,0 +1,244 @@
+import type { LoginAudit } from '#engine/login/login-audit.ts'
+import { LoginCompletion } from '#engine/login/login-completion.ts'
+import { readLoginCookie, writeLoginCookie } from '#engine/login/login-cookie.ts'
+import { createGuard, networkOf } from '#engine/login/login-guard.ts'
+import type { LoginMeter } from '#engine/login/login-meter.ts'
+import { foreignPost, signedOut, signedOutPath, takenStep, unknownLogin } from '#engine/login/login-pages.ts'
+import { type LoginRecord, restoreLogin, storeLogin } from '#engine/login/login-record.ts'
+import { type LoginRoutes, pathBelow } from '#engine/login/login-routes.ts'
+import { addressOf, isNavigation, isOwnPost } from '#engine/login/navigation.ts'
+import type { Chain, ChainCall, ChainLink, ChainOutcome, ChainRunner, ChainStanding } from '#engine/pipeline/chain.ts'
+import { addHeader, type Passage } from '#engine/pipeline/passage.ts'
+import type { Routes } from '#engine/pipeline/routes.ts'
+import type { Sessions } from '#engine/session/sessions.ts'
+import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId, newSecret, secretHash } from '#kernel/ids.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { RateLimit } from '#kernel/rate-limit.ts'
+import type { AuthOutcome } from '#sdk/auth-mechanism.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import type { LoginStep } from '#sdk/login.ts'
+import { htmlErrors } from '#sdk/page.ts'
+import type { LoginFailureStore } from '#storage/login-failure-store.ts'
+import type { Login, LoginStore } from '#storage/login-store.ts'
+
+/** What outlives a configuration. */
+export interface LoginServices {
+  readonly logins: LoginStore
+  readonly loginFailures: LoginFailureStore
+  readonly loginSecrets: SecretBox
+  readonly loginAudit: LoginAudit
+  readonly loginMeter: LoginMeter
+  readonly sessions: Sessions
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface LoginDeskParts extends LoginServices {
+  readonly chains: ChainRunner
+  readonly routes: Routes
+  readonly loginRoutes: LoginRoutes
+}
+
+/** How long somebody may take to log in. */
+export const loginSeconds = 600
+/** Pages that lead to a login, per address: each of them is a row in storage. */
+const beginnings = { burst: 120, perMinute: 120 }
+
+export type BegunOutcome =
+  | (Extract<ChainOutcome, { kind: 'authenticated' }> & { readonly sessionId: string | undefined })
+  | { readonly kind: 'answered'; readonly response: GatewayResponse }
+  | Extract<ChainOutcome, { kind: 'rejected' }>
+
+interface FoundLogin {
+  readonly login: Login
+  readonly record: LoginRecord
+  readonly chain: Chain
+  readonly link: ChainLink & { readonly uri: string }
+}
+
+/** Runs chains that may have to ask somebody, over as many requests as it takes. What it remembers is in storage only. */
+export class LoginDesk {
+  readonly #parts: LoginDeskParts
+  readonly #completion: LoginCompletion
+  readonly #beginnings: RateLimit
+
+  constructor(parts: LoginDeskParts) {
+    this.#parts = parts
+    this.#completion = new LoginCompletion(parts)
+    this.#beginnings = new RateLimit(10_000, parts.clock)
+  }
+
+  /** Runs the chain for a request that is not authenticated for it. A browser that has to do something is told so. */
+  async begin(chain: Chain, passage: Passage): Promise<BegunOutcome> {
+    const { request, application, session } = passage
+    const keepsSessions = application?.cookies !== undefined
+    const mayAsk = keepsSessions && isNavigation(request)
+    const id = mayAsk ? newSecret() : ''
+    const sessionId = keepsSessions ? (session?.handle.id ?? newId()) : undefined
+    const call: ChainCall = {
+      begin: async ({ mechanism, uri }, { root }, subject) =>
+        asked(
+          await mechanism.begin({
+            request,
+            subject,
+            root,
+            ...(mayAsk && uri !== undefined ? { login: stepAt(uri, id) } : {}),
+            ...(sessionId === undefined ? {} : { sessionId }),
+          }),
+          mayAsk && uri !== undefined,
+          passage,
+        ),
+    }
+    const outcome = await this.#parts.chains.run(chain, call)
+    if (outcome.kind === 'rejected') return outcome
+    if (outcome.kind === 'authenticated') return { ...outcome, sessionId }
+    const { response, standing, state = {} } = outcome
+    const returnTo = addressOf(request)
+    const record: LoginRecord = {
+      chain: chain.name,
+      returnTo,
+      sessionId: sessionId ?? '',
+      stepsUp: session !== undefined,
+      standing,
+      state,
+    }
+    addHeader(passage, 'set-cookie', await this.#keep(id, record, passage))
+    this.#parts.loginMeter.counted(chain.name, 'begun')
+    return { kind: 'answered', response }
+  }
+
+  /** Answers requests to the uris of mechanisms; undefined for all others. */
+  async serve(passage: Passage): Promise<GatewayResponse | undefined> {
+    const { request } = passage
+    if (request.path === signedOutPath) return signedOut()
+    const place = this.#parts.loginRoutes.find(request.host, request.path)
+    if (place === undefined) return undefined
+    passage.errors = htmlErrors
+    const id = request.query.get('login') ?? request.query.get('state')
+    if (id === null) {
+      for (const mechanism of place.mechanisms) {
+        const response = await mechanism.serve?.(request, pathBelow(place.uri, request.path) ?? '')
+        if (response !== undefined) return response
+      }
+      return unknownLogin()
+    }
+    if (!isOwnPost(request)) {
+      this.#parts.log.info('a login from another site refused', { requestId: request.id })
+      return foreignPost()
+    }
+    const found = await this.#find(id, passage)
+    if (found === undefined) {
+      this.#parts.log.info('an unknown login refused', { requestId: request.id, remote: request.remoteAddress })
+      return unknownLogin()
+    }
+    return this.#proceed(found, passage)
+  }
+
+  async #proceed({ login, record, chain, link }: FoundLogin, passage: Passage): Promise<GatewayResponse> {
+    const { request } = passage
+    const { chains, logins, loginSecrets, clock, log } = this.#parts
+    const here = stepAt(link.uri, login.id).address
+    const pathInfo = pathBelow(link.uri, request.path)
+    if (pathInfo === undefined) {
+      log.info('a step of a login that was taken already refused', { requestId: request.id, chain: chain.name })
+      return takenStep(here)
+    }
+    const { sessionId, state } = record
+    const common = { request, sessionId }
+    let known = record.standing.subject
+    const call: ChainCall = {
+      begin: async ({ mechanism, uri }, { root }, subject) => {
+        known = subject
+        const step = uri === undefined ? {} : { login: stepAt(uri, login.id) }
+        return asked(await mechanism.begin({ ...common, subject, root, ...step }), uri !== undefined, passage)
+      },
+      proceed: async ({ mechanism }, { root }, subject) => {
+        const guard = createGuard(
+          {
+            failures: this.#parts.loginFailures,
+            audit: this.#parts.loginAudit,
+            meter: this.#parts.loginMeter,
+            clock,
+          },
+          {
+            request,
+            chain: chain.name,
+            application: this.#completion.applicationOf(record, request),
+            limits: chain.limits,
+          },
+        )
+        const attempt = { ...common, subject, root, login: stepAt(link.uri, login.id), state, pathInfo, guard }
+        const outcome = await mechanism.proceed?.(attempt)
+        return asked(outcome ?? { kind: 'rejected', reason: `"${link.name}" cannot go on` }, true, passage)
+      },
+    }
+    const outcome = await chains.resume(chain, call, record.standing)
+    const lost = (): GatewayResponse => {
+      log.info('a step of a login that another request took refused', { requestId: request.id, chain: chain.name })
+      return takenStep(here)
+    }
+    if (outcome.kind === 'challenge') {
+      const stays = samePlace(outcome.standing, record.standing)
+      if (stays && outcome.state === undefined) return outcome.response
+      const next = { ...record, standing: outcome.standing, state: outcome.state ?? (stays ? state : {}) }
+      const data = await loginSecrets.seal(storeLogin(next), login.id)
+      return (await logins.advance(login.id, login.version, data, clock())) ? outcome.response : lost()
+    }
+    if (!(await logins.finish(login.id, login.version, clock()))) return lost()
+    if (outcome.kind === 'rejected') return this.#completion.refuse(outcome, record, known, passage)
+    return this.#completion.complete(outcome, record, passage)
+  }
+
+  /** Gives the cookie that binds the login to this browser. */
+  async #keep(id: string, record: LoginRecord, { request }: Passage): Promise<string> {
+    const { logins, loginSecrets, clock } = this.#parts
+    const retryAfter = this.#beginnings.take(networkOf(request.remoteAddress), beginnings)
+    if (retryAfter !== undefined) {
+      throw new GatewayError('TOO_MANY_REQUESTS', 'too many logins begun from one address', { retryAfter })
+    }
+    const now = clock()
+    const known = readLoginCookie(request)
+    // A secret that this browser was not given here is not taken over.
+    const isOurs = known !== undefined && (await logins.knows(secretHash(known), now))
+    const secret = isOurs ? known : newSecret()
+    await logins.create({
+      id,
+      browser: secretHash(secret),
+      host: request.host,
+      data: await loginSecrets.seal(storeLogin(record), id),
+      version: 0,
+      created: now,
+      expires: new Date(now.getTime() + loginSeconds * 1000),
+    })
+    return writeLoginCookie(request, secret, loginSeconds)
+  }
+
+  async #find(id: string, { request }: Passage): Promise<FoundLogin | undefined> {
+    const { logins, loginSecrets, chains, clock } = this.#parts
+    const secret = readLoginCookie(request)
+    if (secret === undefined || !/^[\w-]{43}$/.test(id)) return undefined
+    const login = await logins.find({ id, browser: secretHash(secret), host: request.host }, clock())
+    if (login === undefined) return undefined
+    const record = restoreLogin(await loginSecrets.open(login.data, id))
+    const chain = record === undefined ? undefined : chains.get(record.chain)
+    const link = record === undefined ? undefined : chains.linkAt(record.standing.place)
+    if (record === undefined || chain === undefined || link?.uri === undefined) return undefined
+    return { login, record, chain, link: { ...link, uri: link.uri } }
+  }
+}
+
+const stepAt = (uri: string, id: string): LoginStep => ({ id, uri, address: `${uri}?login=${id}` })
+
+/** Nobody can be asked who is no browser. */
+function asked(outcome: AuthOutcome, mayAsk: boolean, passage: Passage): AuthOutcome {
+  if (outcome.kind === 'include' && outcome.cookie !== undefined) addHeader(passage, 'set-cookie', outcome.cookie)
+  if (outcome.kind !== 'challenge' || mayAsk) return outcome
+  return { kind: 'rejected', reason: 'a login is needed, and the request is not for a page', noCredential: true }
+}
+
+const samePlace = (one: ChainStanding, other: ChainStanding): boolean =>
+  one.place.length === other.place.length &&
+  one.place.every(({ chain, link }, i) => other.place[i]?.chain === chain && other.place[i]?.link === link)

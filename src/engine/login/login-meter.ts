@@ -1,0 +1,6 @@
+/** `begun`, `signed-in`, `refused`, `failed` (a try), `locked` (a try that was not looked at), `signed-out`. */
+export interface LoginMeter {
+  counted(chain: string, outcome: string): void
+}
+
+export const noLoginMeter: LoginMeter = { counted: () => {} }

@@ -1,0 +1,34 @@
+import type { GatewayResponse } from '#sdk/http.ts'
+import { html, notice, page } from '#sdk/page.ts'
+
+export const signedOutPath = '/auth/signed-out'
+
+const start = html`<p><a href="/">Go to the start</a></p>`
+
+export const signedOut = (): GatewayResponse =>
+  page(200, 'You are signed out', html`<p>Close the browser window if others use this computer.</p>${start}`)
+
+export const unknownLogin = (): GatewayResponse =>
+  page(
+    400,
+    'This login has ended',
+    html`<p>It took too long, was completed already, or was begun in another browser. Begin again at the page that you wanted to see. Your browser must accept cookies.</p>${start}`,
+  )
+
+export const takenStep = (address: string): GatewayResponse =>
+  page(409, 'This step was taken already', html`<p><a href="${address}">Go on with the login</a></p>`)
+
+export const foreignPost = (): GatewayResponse => notice(403, 'Not allowed', 'Log in at the page that this site shows.')
+
+export const refusedLogin = (status: 401 | 403, again: string): GatewayResponse =>
+  page(
+    status,
+    'You could not be signed in',
+    html`<p role="alert">${status === 403 ? 'You are known, but may not go on.' : 'The login was not accepted.'}</p>
+<p><a href="${again}">Try again</a></p>`,
+    { narrow: true },
+  )
+
+/** Instead of a redirect, where the browser would not send the cookie along after one that another site began. */
+export const goOn = (address: string): GatewayResponse =>
+  page(200, 'You are signed in', html`<p><a href="${address}">Go on</a></p>`, { refresh: address, narrow: true })

@@ -1,0 +1,52 @@
+import type { ChainLink, ChainRunner } from '#engine/pipeline/chain.ts'
+import type { Application } from '#engine/pipeline/routes.ts'
+import type { AuthMechanism } from '#sdk/auth-mechanism.ts'
+
+export const loginPrefix = '/auth/'
+
+/** Mechanisms by host and by the uri at which their own requests come in. */
+export class LoginRoutes {
+  readonly #hosts = new Map<string, Map<string, Set<AuthMechanism>>>()
+  /** The characters of the longest uri. */
+  #longest = 0
+
+  constructor(applications: readonly Application[], chains: ChainRunner) {
+    for (const { chain, otherChains = [], hosts } of applications.flatMap(({ urls }) => urls)) {
+      const links = [...(chain === undefined ? [] : [chain]), ...otherChains].flatMap((one) => chains.reachable(one))
+      for (const host of hosts) for (const link of links) this.#add(host, link)
+    }
+  }
+
+  /** The mechanisms whose uri is the path, or a beginning of it in whole segments; empty when there are none. */
+  find(
+    host: string,
+    path: string,
+  ): { readonly uri: string; readonly mechanisms: readonly AuthMechanism[] } | undefined {
+    if (!path.startsWith(loginPrefix)) return undefined
+    const own = this.#hosts.get(host)
+    const every = this.#hosts.get('*')
+    // A path of thousands of slashes must not be tried slash by slash.
+    const first = path.length > this.#longest ? path.slice(0, path.lastIndexOf('/', this.#longest)) : path
+    for (let uri = first; uri.length > loginPrefix.length; uri = uri.slice(0, Math.max(0, uri.lastIndexOf('/')))) {
+      const mechanisms = [...(own?.get(uri) ?? []), ...(every?.get(uri) ?? [])]
+      if (mechanisms.length > 0) return { uri, mechanisms }
+    }
+    return undefined
+  }
+
+  #add(host: string, { uri, interactive, mechanism }: ChainLink): void {
+    if (uri === undefined || interactive !== true) return
+    const path = uri.length > loginPrefix.length ? uri.replace(/\/$/, '') : uri
+    const uris = this.#hosts.get(host) ?? new Map<string, Set<AuthMechanism>>()
+    this.#hosts.set(host, uris)
+    this.#longest = Math.max(this.#longest, path.length)
+    uris.set(path, (uris.get(path) ?? new Set()).add(mechanism))
+  }
+}
+
+/** What follows the uri; undefined for a path that is not below it. */
+export function pathBelow(uri: string, path: string): string | undefined {
+  const base = uri.replace(/\/$/, '')
+  if (path === base) return ''
+  return path.startsWith(`${base}/`) ? path.slice(base.length) : undefined
+}

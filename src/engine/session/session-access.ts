@@ -1,0 +1,22 @@
+import type { Sessions } from '#engine/session/sessions.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { SessionAccess } from '#sdk/session.ts'
+
+const minuteMillis = 60_000
+
+/** Sessions as modules may use them. */
+export function createSessionAccess(sessions: Sessions, { applications }: Configuration): SessionAccess {
+  const byName = new Map(applications.map((application) => [application.name, application]))
+  return {
+    ofUser: (login) => sessions.ofUser(login),
+    end: (login, id) => sessions.endOne(login, id),
+    endAll: (login, options) => sessions.endAll(login, options?.except),
+    endMarked: (mark) => sessions.endMarked(mark),
+    isLive: (id) => sessions.isLive(id),
+    minutesLeft: async (name, request) => {
+      const application = byName.get(name)
+      const millis = application === undefined ? undefined : await sessions.millisLeft(application, request)
+      return millis === undefined ? undefined : Math.floor(millis / minuteMillis)
+    },
+  }
+}

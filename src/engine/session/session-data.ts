@@ -1,0 +1,43 @@
+import { restoreSubject, storeSubject } from '#engine/session/stored-subject.ts'
+import type { Subject } from '#identity/subject.ts'
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+
+/** What a session keeps beside its times. */
+export interface SessionData {
+  readonly subject: Subject
+  readonly authenticated: Date
+  readonly address: string
+  readonly agent: string
+  /** Sealed texts by slot. */
+  readonly slots: Readonly<Record<string, string>>
+}
+
+export const storeSessionData = ({ subject, authenticated, address, agent, slots }: SessionData): JsonObject => ({
+  subject: storeSubject(subject),
+  authenticated: authenticated.getTime(),
+  address,
+  agent,
+  slots: { ...slots },
+})
+
+/** Undefined when the data is not what was stored, as after a change of format: the session then counts as absent. */
+export function restoreSessionData(data: JsonObject): SessionData | undefined {
+  const { subject: stored, authenticated, address, agent } = data
+  const subject = stored !== undefined && isJsonObject(stored) ? restoreSubject(stored) : undefined
+  if (subject === undefined || typeof authenticated !== 'number') return undefined
+  return {
+    subject,
+    authenticated: new Date(authenticated),
+    address: typeof address === 'string' ? address : '',
+    agent: typeof agent === 'string' ? agent : '',
+    slots: slotsOf(data),
+  }
+}
+
+export function slotsOf(data: JsonObject): Record<string, string> {
+  const slots: Record<string, string> = Object.create(null)
+  const stored = data['slots']
+  if (stored === undefined || !isJsonObject(stored)) return slots
+  for (const [name, value] of Object.entries(stored)) if (typeof value === 'string') slots[name] = value
+  return slots
+}
