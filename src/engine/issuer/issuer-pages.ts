@@ -1,0 +1,95 @@
+import type { KoaContextWithOIDC } from 'oidc-provider'
+import { presentCall } from '#engine/issuer/issuer-call.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import { html, notice, page } from '#sdk/page.ts'
+
+/** The answer to a form may lead on to a login elsewhere, or back to the application. */
+const leadingAnywhere = { narrow: true, formsLeadAnywhere: true }
+
+/** The pages of one issuer that people see. None has a script. */
+export class IssuerPages {
+  readonly #mount: string
+  readonly #label: (clientId: string) => string
+
+  constructor(mount: string, label: (clientId: string) => string) {
+    this.#mount = mount
+    this.#label = label
+  }
+
+  failed(ctx: KoaContextWithOIDC, text: string): void {
+    show(ctx, notice(ctx.status, 'This did not work', text, { narrow: true }))
+  }
+
+  askForCode(ctx: KoaContextWithOIDC, typed: string | undefined, problem: string | undefined): void {
+    const code = typed ?? presentCall()?.userCode ?? ''
+    const alert = problem === undefined ? '' : html`<p role="alert" id="problem">${problem}</p>`
+    show(
+      ctx,
+      page(
+        200,
+        'Log in a device',
+        html`${alert}<form method="post" action="${this.#mount}/device">
+<input type="hidden" name="xsrf" value="${xsrf(ctx)}">
+<label for="code">The code that the device shows</label>
+<input id="code" name="user_code" value="${code}" required autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="20"${
+          problem === undefined ? '' : html` aria-describedby="problem" aria-invalid="true"`
+        }>
+<button type="submit">Go on</button>
+</form>`,
+        leadingAnywhere,
+      ),
+    )
+  }
+
+  confirmCode(ctx: KoaContextWithOIDC, clientId: string, code: string, address: string | undefined): void {
+    const fields = html`<input type="hidden" name="xsrf" value="${xsrf(ctx)}"><input type="hidden" name="user_code" value="${code}">`
+    show(
+      ctx,
+      page(
+        200,
+        'Log in this device?',
+        html`<p>Go on only if the device is yours and shows this very code. It will act as you.</p>
+<dl><dt>Application</dt><dd>${this.#label(clientId)}</dd><dt>Code</dt><dd><code>${code}</code></dd>${
+          address === undefined ? '' : html`<dt>Asked for from</dt><dd>${address}</dd>`
+        }</dl>
+<form method="post" action="${this.#mount}/device">${fields}<input type="hidden" name="confirm" value="yes"><button type="submit">Log in the device</button></form>
+<form method="post" action="${this.#mount}/device">${fields}<input type="hidden" name="abort" value="yes"><button type="submit">No</button></form>`,
+        leadingAnywhere,
+      ),
+    )
+  }
+
+  deviceDone(ctx: KoaContextWithOIDC): void {
+    show(ctx, notice(200, 'The device is logged in', 'You can close this page and go on there.', { narrow: true }))
+  }
+
+  confirmLogout(ctx: KoaContextWithOIDC): void {
+    const client = ctx.oidc.client?.clientId
+    const who = client === undefined ? 'An application' : this.#label(client)
+    show(
+      ctx,
+      page(
+        200,
+        'Sign out?',
+        html`<p>${who} asks to sign you out here. You are signed out of everything that you logged in to here.</p>
+<form method="post" action="${this.#mount}/session/end/confirm"><input type="hidden" name="xsrf" value="${xsrf(ctx)}"><input type="hidden" name="logout" value="yes"><button type="submit">Sign out</button></form>`,
+        leadingAnywhere,
+      ),
+    )
+  }
+
+  signedOut(ctx: KoaContextWithOIDC): void {
+    show(ctx, notice(200, 'You are signed out', 'You can close this page.', { narrow: true }))
+  }
+}
+
+const xsrf = ({ oidc }: KoaContextWithOIDC): string => {
+  const secret = oidc.session?.state?.['secret']
+  return typeof secret === 'string' ? secret : ''
+}
+
+function show(ctx: KoaContextWithOIDC, { status, headers, body }: GatewayResponse): void {
+  ctx.status = status
+  for (const [name, value] of Object.entries(headers)) ctx.set(name, value)
+  ctx.body = body
+}

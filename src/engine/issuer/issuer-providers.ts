@@ -1,0 +1,131 @@
+import type { inject } from 'light-my-request'
+import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { Handler } from '#engine/issuer/issuer-bridge.ts'
+import { presentCall } from '#engine/issuer/issuer-call.ts'
+import { providerKeys } from '#engine/issuer/issuer-keys.ts'
+import { IssuerPages } from '#engine/issuer/issuer-pages.ts'
+import { IssuerRecords, type RecordParts } from '#engine/issuer/issuer-records.ts'
+import { isStep, takeStep } from '#engine/issuer/issuer-steps.ts'
+import { providerSettings } from '#engine/issuer/provider-settings.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { KeySource } from '#sdk/host.ts'
+import type { IssuerConfig, IssuerTrust } from '#sdk/issuer.ts'
+import type { SessionAccess } from '#sdk/session.ts'
+import type { TokenKeys } from '#sdk/token-keys.ts'
+
+export interface Mounted {
+  readonly provider: Provider
+  readonly handler: Handler
+}
+
+export interface ProviderSource extends Pick<RecordParts, 'store' | 'box'> {
+  readonly config: IssuerConfig
+  readonly tokenKeys: TokenKeys
+  readonly keys: Pick<KeySource, 'secretKeys'>
+  readonly sessions: Pick<SessionAccess, 'isLive'>
+  readonly clock: Clock
+  readonly log: Logger
+  level(trust: IssuerTrust): number
+}
+
+/** Hosts that one issuer is known by, each with the keys of the present; what they remember is in storage. */
+const mostProviders = 8
+/** Of pages that the provider makes itself; it adds the hash of its own script. */
+const pagePolicy = "default-src 'none'; script-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+
+/** The library's objects for one issuer. It is loaded when somebody needs it. */
+export class IssuerProviders {
+  readonly #source: ProviderSource
+  readonly #made = new Map<string, Mounted>()
+  #records: IssuerRecords | undefined
+
+  constructor(source: ProviderSource) {
+    this.#source = source
+  }
+
+  async inject(): Promise<typeof inject> {
+    return (await import('light-my-request')).default
+  }
+
+  async records(): Promise<IssuerRecords> {
+    if (this.#records === undefined) {
+      const { errors } = await import('oidc-provider')
+      const { config, store, box, clock, sessions } = this.#source
+      this.#records = new IssuerRecords({
+        issuer: config.name,
+        store,
+        box,
+        clock,
+        isLive: (id) => sessions.isLive(id),
+        alreadyUsed: () => new errors.InvalidGrant('it was used before'),
+      })
+    }
+    return this.#records
+  }
+
+  /** The provider as it is known at an origin, signing with the key of this moment. */
+  async at(origin: string): Promise<Mounted> {
+    const { config, tokenKeys } = this.#source
+    const { endpoint } = config.keys
+    const [active, published] = [await tokenKeys.active(endpoint), await tokenKeys.published(endpoint)]
+    const id = JSON.stringify([origin, active.kid, published.map((key) => key['kid'])])
+    let mounted = this.#made.get(id)
+    if (mounted === undefined) {
+      const library = await import('oidc-provider')
+      const jwks = providerKeys(active, published, library.ExternalSigningKey)
+      const pages = new IssuerPages(config.mount, (clientId) => this.#label(clientId))
+      const settings = providerSettings({
+        config,
+        records: await this.records(),
+        pages,
+        jwks,
+        alg: active.alg,
+        cookieKeys: await this.#cookieKeys(),
+        policy: library.interactionPolicy,
+        level: (trust) => this.#source.level(trust),
+      })
+      const provider = new library.Provider(`${origin}${config.mount}`, settings)
+      this.#prepare(provider, pages)
+      mounted = { provider, handler: provider.callback() }
+      this.#keep(id, mounted)
+    }
+    return mounted
+  }
+
+  #prepare(provider: Provider, pages: IssuerPages): void {
+    const { config, clock, log } = this.#source
+    // The headers it reads for that are ours.
+    provider.proxy = true
+    provider.silent = true
+    provider.use(async (ctx, next) => {
+      ctx.set('content-security-policy', pagePolicy)
+      if (ctx.method !== 'GET' || !isStep(ctx.path)) return next()
+      await takeStep(provider, ctx as unknown as KoaContextWithOIDC, { config, pages, clock })
+    })
+    const failed = (err: unknown) => log.error('an issuer failed', { issuer: config.name, err })
+    provider.on('server_error', (_ctx, err) => failed(err))
+    Object.assign(provider, { onerror: failed })
+    provider.on('end_session.success', (ctx) => {
+      const call = presentCall()
+      if (call !== undefined && ctx.oidc.params?.['logout'] !== undefined) call.endsSession = true
+    })
+  }
+
+  #keep(id: string, mounted: Mounted): void {
+    for (const oldest of this.#made.keys()) {
+      if (this.#made.size < mostProviders) break
+      this.#made.delete(oldest)
+    }
+    this.#made.set(id, mounted)
+  }
+
+  #label(clientId: string): string {
+    return this.#source.config.trusts.find((trust) => trust.clientId === clientId)?.label ?? clientId
+  }
+
+  async #cookieKeys(): Promise<string[]> {
+    const keys = await this.#source.keys.secretKeys(`issuer cookies ${this.#source.config.name}`)
+    return keys.map((key) => key.export().toString('base64url'))
+  }
+}

@@ -1,0 +1,166 @@
+import type { Adapter, AdapterPayload } from 'oidc-provider'
+import { type IssuerAccount, readAccount } from '#engine/issuer/issuer-account.ts'
+import { type Person, presentCall } from '#engine/issuer/issuer-call.ts'
+import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { secretHash } from '#kernel/ids.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import type { IssuerKey, IssuerStore, StoredIssuerRecord } from '#storage/issuer-store.ts'
+
+export interface RecordParts {
+  readonly issuer: string
+  readonly store: IssuerStore
+  readonly box: SecretBox
+  readonly clock: Clock
+  /** Whether our session of that id is there. */
+  isLive(sessionId: string): Promise<boolean>
+  /** What the provider answers an application whose code or token was used before. */
+  alreadyUsed(): Error
+}
+
+/** Of what the provider gives no end. */
+const longestSeconds = 86_400
+/** However long ours lasts, the provider's part of a session does not outlive this. */
+export const sessionSeconds = 12 * 60 * 60
+const swapAttempts = 8
+
+interface Read {
+  readonly payload: AdapterPayload
+  readonly version: number
+}
+
+/** What the provider keeps, in our storage: ids as hashes, contents sealed. Its sessions are ours. */
+export class IssuerRecords {
+  readonly #parts: RecordParts
+
+  constructor(parts: RecordParts) {
+    this.#parts = parts
+  }
+
+  adapter(model: string): Adapter {
+    return model === 'Session' ? this.#sessions() : this.#others(model)
+  }
+
+  /** Whose tokens of that session are; undefined when the session has ended. */
+  async accountOf(uid: string): Promise<IssuerAccount | undefined> {
+    const payload = await this.#liveSession(uid)
+    return payload === undefined ? undefined : readAccount(payload['account'])
+  }
+
+  /** The provider's part of a session, with what it knows of applications already. */
+  async writeSession(person: Person, payload: AdapterPayload, expiresIn = sessionSeconds): Promise<void> {
+    const { sessionId: uid, account } = person
+    for (let attempt = 0; attempt < swapAttempts; attempt++) {
+      const present = await this.#read(sessionKey(this.#parts.issuer, uid))
+      const known = present?.payload.accountId === account.sub ? present.payload.authorizations : undefined
+      const merged = {
+        ...payload,
+        kind: 'Session',
+        uid,
+        accountId: account.sub,
+        account,
+        authorizations: { ...known, ...payload.authorizations },
+      }
+      if (await this.#write(sessionKey(this.#parts.issuer, uid), merged, expiresIn, present?.version ?? 0)) return
+    }
+    throw new GatewayError('CONFLICT', 'a session of an issuer is being changed by others')
+  }
+
+  /** The grant that the application has in that session already. */
+  async sessionGrant(uid: string, clientId: string, account: IssuerAccount): Promise<string | undefined> {
+    const present = (await this.#read(sessionKey(this.#parts.issuer, uid)))?.payload
+    return present?.accountId === account.sub ? present.authorizations?.[clientId]?.grantId : undefined
+  }
+
+  #others(model: string): Adapter {
+    const { issuer, store, clock, alreadyUsed } = this.#parts
+    const keyOf = (id: string): IssuerKey => ({ issuer, model, id: secretHash(id) })
+    return {
+      upsert: async (id, payload, expiresIn) => void (await this.#write(keyOf(id), payload, expiresIn)),
+      find: async (id) => (await this.#read(keyOf(id)))?.payload,
+      findByUid: async () => undefined,
+      findByUserCode: async (code) => {
+        const userCode = secretHash(code)
+        return (await this.#open(await store.findByUserCode({ issuer, model, userCode }, clock())))?.payload
+      },
+      consume: async (id) => {
+        if (!(await store.consume(keyOf(id), clock()))) throw alreadyUsed()
+      },
+      destroy: (id) => store.delete(keyOf(id)),
+      revokeByGrantId: async (grantId) =>
+        void (await store.deleteOfGrant({ issuer, model, grantId: secretHash(grantId) })),
+    }
+  }
+
+  /** There is one exactly where there is one of ours, and it ends with that; the provider's own cookie does not exist. */
+  #sessions(): Adapter {
+    return {
+      upsert: async (_id, payload, expiresIn) => {
+        const person = presentCall()?.person
+        // A session of nobody would be found by nobody.
+        if (person !== undefined) await this.writeSession(person, payload, expiresIn)
+      },
+      find: async () => {
+        const person = presentCall()?.person
+        return person === undefined ? undefined : await this.#sessionOf(person)
+      },
+      findByUid: (uid) => this.#liveSession(uid),
+      findByUserCode: async () => undefined,
+      consume: async () => {},
+      destroy: async () => {},
+      revokeByGrantId: async () => {},
+    }
+  }
+
+  async #sessionOf({ sessionId: uid, account, authenticated }: Person): Promise<AdapterPayload> {
+    const present = (await this.#read(sessionKey(this.#parts.issuer, uid)))?.payload
+    const known = present?.accountId === account.sub ? present : undefined
+    const now = Math.floor(this.#parts.clock().getTime() / 1000)
+    return {
+      ...known,
+      kind: 'Session',
+      jti: known?.jti ?? uid,
+      uid,
+      accountId: account.sub,
+      loginTs: Math.floor(authenticated.getTime() / 1000),
+      iat: known?.iat ?? now,
+      exp: now + sessionSeconds,
+    }
+  }
+
+  async #liveSession(uid: string): Promise<AdapterPayload | undefined> {
+    if (!(await this.#parts.isLive(uid))) return undefined
+    return (await this.#read(sessionKey(this.#parts.issuer, uid)))?.payload
+  }
+
+  async #write(key: IssuerKey, payload: AdapterPayload, expiresIn?: number, version?: number): Promise<boolean> {
+    const { store, box, clock } = this.#parts
+    const now = clock()
+    const { grantId, userCode } = payload
+    const record = {
+      ...key,
+      ...(grantId === undefined ? {} : { grantId: secretHash(grantId) }),
+      ...(userCode === undefined ? {} : { userCode: secretHash(userCode) }),
+      data: await box.seal(payload as JsonObject, ownerOf(key)),
+      expires: new Date(now.getTime() + (expiresIn ?? longestSeconds) * 1000),
+    }
+    return await store.put(record, version === undefined ? undefined : { version, now })
+  }
+
+  async #read(key: IssuerKey): Promise<Read | undefined> {
+    return this.#open(await this.#parts.store.find(key, this.#parts.clock()))
+  }
+
+  async #open(record: StoredIssuerRecord | undefined): Promise<Read | undefined> {
+    if (record === undefined) return undefined
+    const payload: AdapterPayload = await this.#parts.box.open(record.data, ownerOf(record))
+    const consumed = record.consumed === undefined ? {} : { consumed: Math.floor(record.consumed.getTime() / 1000) }
+    return { payload: { ...payload, ...consumed }, version: record.version }
+  }
+}
+
+const sessionKey = (issuer: string, uid: string): IssuerKey => ({ issuer, model: 'Session', id: secretHash(uid) })
+
+/** No two records have the same text. */
+const ownerOf = ({ issuer, model, id }: IssuerKey): string => JSON.stringify([issuer, model, id])

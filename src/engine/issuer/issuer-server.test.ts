@@ -1,0 +1,264 @@
+import { createSecretKey } from 'node:crypto'
+import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
+import { describe, expect, test } from 'vitest'
+import { IssuerServer } from '#engine/issuer/issuer-server.ts'
+import { advance, observe } from '#engine/keys/key-ring.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { Exchange } from '#sdk/exchange.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import type { IssuerConfig, IssuerTrust } from '#sdk/issuer.ts'
+import { prepareMapping } from '#sdk/mapping.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import { fakeSecretBox } from '#testing/fake-login-services.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParseContext, noIssues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { memoryIssuerStore } from '#testing/memory-issuer-store.ts'
+import { MemoryKeyStore } from '#testing/memory-key-store.ts'
+import { subject } from '#testing/subjects.ts'
+import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
+
+const origin = 'https://login.test'
+const mount = '/auth/idp/people'
+const trust: IssuerTrust = {
+  name: 'wiki',
+  label: 'The wiki',
+  clientId: 'wiki',
+  clientSecret: 'a-secret-of-the-wiki-0123456789abcdef',
+  redirectUris: ['https://wiki.test/back'],
+  postLogoutRedirectUris: [],
+  chain: 'strong',
+  codeSeconds: 60,
+  tokenSeconds: 60,
+  skewSeconds: 0,
+  signedUserInfo: false,
+}
+const ada = subject('uid=ada,o=Tremolo', { uid: ['ada'], mail: ['ada@corp.test'], memberOf: ['one'] })
+
+async function setUp(more: { readonly allowed?: boolean } = {}) {
+  const clock = new SetClock()
+  clock.now = Date.now()
+  const keys = {
+    ...tokenIssuer({ endpoint: 'idp:people', keypair: 'idp:people', maxTokenSeconds: 60 }),
+    algorithm: 'RS256' as const,
+  }
+  const rings = tokenKeyRings({ store: new MemoryKeyStore(clock.read), clock, issuers: [keys] })
+  const mapping = prepareMapping(
+    [
+      { attribute: 'sub', sourceType: 'user', source: 'uid', path: [] },
+      { attribute: 'email', sourceType: 'user', source: 'mail', path: [] },
+      { attribute: 'groups', sourceType: 'user', source: 'memberOf', path: [] },
+    ],
+    noIssues(),
+    fakeParseContext(),
+  )
+  const config: IssuerConfig = {
+    name: 'people',
+    at: 'issuer.yaml',
+    mount,
+    rules: [],
+    claims: mapping,
+    claimNames: ['sub', 'email', 'groups'],
+    trusts: [trust],
+    deviceChain: 'strong',
+    keys,
+  }
+  const live = new Set(['session-1'])
+  const audited: AuditRow[] = []
+  const store = memoryIssuerStore()
+  const server = new IssuerServer({
+    config,
+    claims: await mapping.create(fakeModuleHost()),
+    store,
+    box: fakeSecretBox('issuer record'),
+    tokenKeys: rings,
+    keys: { secretKeys: async () => [createSecretKey(Buffer.alloc(32, 3))] },
+    sessions: { isLive: async (id) => live.has(id), end: async (_login, id) => live.delete(id) },
+    audit: { append: async (rows) => void audited.push(...rows) },
+    clock: clock.read,
+    log: silentLogger,
+    decide: async () => ({ allowed: more.allowed ?? true, verdicts: [] }),
+    level: () => 20,
+  })
+  const exchange = (path: string, level?: number, form?: Record<string, string>): Exchange => ({
+    request: fakeRequest({
+      url: `${origin}${mount}${path}`,
+      headers: form === undefined ? { accept: 'text/html' } : { 'content-type': 'application/x-www-form-urlencoded' },
+      ...(form === undefined ? {} : { method: 'POST', body: new URLSearchParams(form).toString() }),
+    }),
+    application: 'issuer',
+    mount,
+    pathInfo: path.split('?')[0] ?? '',
+    subject: ada,
+    ...(level === undefined ? {} : { session: sessionOf(level, clock) }),
+    requireLogin: async () => ({ status: 303, headers: { location: '/auth/form' } }),
+  })
+  const mint = (sessionId: string | undefined = 'session-1') =>
+    server.mint({
+      issuer: 'people',
+      trust: 'wiki',
+      subject: ada,
+      sessionId,
+      authenticated: clock.read(),
+      how: 'login',
+      request: fakeRequest({ url: origin }),
+    })
+  const published = async () => JSON.parse(String((await server.handle(exchange('/certs'))).body)) as JSONWebKeySet
+  const refresh = async (token: string) => {
+    const { clientId, clientSecret = '' } = trust
+    const form = { grant_type: 'refresh_token', refresh_token: token, client_id: clientId, client_secret: clientSecret }
+    return server.handle(exchange('/token', undefined, form))
+  }
+  return { server, clock, rings, live, audited, store, exchange, mint, published, refresh }
+}
+
+const sessionOf = (level: number, clock: SetClock) => ({
+  id: 'session-1',
+  chain: 'test',
+  level,
+  started: clock.read(),
+  authenticated: clock.read(),
+  expires: new Date(clock.now + 900_000),
+  read: async () => undefined,
+  write: async () => {},
+  mark: async () => {},
+})
+
+const json = (answer: GatewayResponse) => JSON.parse(String(answer.body)) as Record<string, string>
+const asked = `/auth?${new URLSearchParams({
+  client_id: 'wiki',
+  redirect_uri: 'https://wiki.test/back',
+  scope: 'openid',
+  response_type: 'code',
+  state: 's',
+})}`
+
+describe('an issuer', () => {
+  test('tokens are verified before, during and after a rotation of keys', async () => {
+    const { mint, rings, clock, published } = await setUp()
+    const verified = async (token: string | undefined) =>
+      await jwtVerify(token ?? '', createLocalJWKSet(await published()), {
+        issuer: `${origin}${mount}`,
+        audience: 'wiki',
+      })
+    const kidOf = (token: string | undefined) => decodeProtectedHeader(token ?? '').kid
+    const before = (await mint())?.idToken
+    expect((await verified(before)).payload).toMatchObject({ sub: 'ada', email: 'ada@corp.test', groups: ['one'] })
+
+    await rings.rotate('idp:people')
+    const both = await published()
+    expect(both.keys).toHaveLength(2)
+    const during = (await mint())?.idToken
+    expect(kidOf(during)).toBe(kidOf(before))
+    await verified(during)
+
+    const look = () =>
+      rings.update('idp:people', (ring, policy, now) => {
+        const kids = new Set(ring.keys.map(({ kid }) => kid))
+        return advance(observe(ring, { at: now, kids, cacheSeconds: 300 }), policy, now)
+      })
+    await look()
+    clock.pass(20 * 60)
+    await look()
+    const after = (await mint())?.idToken
+    expect(kidOf(after)).toBe(both.keys[1]?.kid)
+    await verified(after)
+    await verified(before)
+    clock.pass(60 * 60)
+    await look()
+    expect((await published()).keys.map(({ kid }) => kid)).toEqual([kidOf(after)])
+    await expect(verified(before)).rejects.toThrow()
+  })
+
+  test('what it keeps is hashed and sealed', async () => {
+    const { mint, store } = await setUp()
+    const tokens = await mint()
+    const kept = JSON.stringify([...store.rows])
+    expect(kept).not.toContain(tokens?.refreshToken ?? '')
+    expect(kept).not.toContain('ada')
+    expect(kept).not.toContain('session-1')
+  })
+
+  test('a refresh token is good once, while the session lasts', async () => {
+    const { mint, refresh, live, server } = await setUp()
+    const { refreshToken = '' } = (await mint()) ?? {}
+    expect(await server.refreshState(refreshToken)).toBe('unused')
+    const next = json(await refresh(refreshToken))
+    expect(next['id_token']).toBeDefined()
+    expect(await server.refreshState(refreshToken)).toBe('used')
+    live.clear()
+    const ended = await refresh(next['refresh_token'] ?? '')
+    expect([ended.status, json(ended)['error']]).toEqual([400, 'invalid_grant'])
+    expect(await server.refreshState(next['refresh_token'] ?? '')).toBe('ended')
+    expect(await server.refreshState('made-up')).toBe('ended')
+  })
+
+  test('tokens of several logins to one application go on beside each other', async () => {
+    const { mint, refresh } = await setUp()
+    const both = [(await mint())?.refreshToken ?? '', (await mint())?.refreshToken ?? '']
+    for (const token of both) expect((await refresh(token)).status).toBe(200)
+  })
+
+  test('without a session there is an id_token and nothing else', async () => {
+    const { server, store, clock } = await setUp()
+    const request = fakeRequest({ url: origin })
+    const call = {
+      issuer: 'people',
+      trust: 'wiki',
+      subject: ada,
+      authenticated: clock.read(),
+      how: 'login' as const,
+      request,
+    }
+    const tokens = await server.mint({ ...call, sessionId: undefined })
+    expect([tokens?.refreshToken, store.rows.size]).toEqual([undefined, 0])
+  })
+
+  test('every token is audited, with whose it is, and nobody whom no rule lets gets one', async () => {
+    const allowed = await setUp()
+    const tokens = await allowed.mint()
+    await allowed.refresh(tokens?.refreshToken ?? '')
+    expect(allowed.audited).toMatchObject([
+      { subject: 'ada', target: 'wiki', kind: 'token', action: 'issue', value: tokens?.claims['jti'] },
+      { subject: 'ada', target: 'wiki', kind: 'token', action: 'issue', value: expect.any(String) },
+    ])
+    const denied = await setUp({ allowed: false })
+    expect(await denied.mint()).toBeUndefined()
+    await expect(denied.server.handle(denied.exchange(asked, 20))).rejects.toMatchObject({ status: 403 })
+    expect(denied.audited.map(({ action }) => action)).toEqual(['refuse', 'refuse'])
+  })
+
+  test('a session of a lower level has to step up, one of the level is good', async () => {
+    const { server, exchange } = await setUp()
+    const good = await server.handle(exchange(asked, 20))
+    expect(String(good.headers['location'])).toMatch(/^https:\/\/wiki\.test\/back\?code=/)
+    expect(good.headers['set-cookie']).toBeUndefined()
+    const low = await server.handle(exchange(asked, 10))
+    expect(String(low.headers['location'])).toMatch(/^\/auth\/idp\/people\/interaction\//)
+    expect((await server.handle(exchange(`${asked}&prompt=none`, 10))).headers['location']).toContain('login_required')
+  })
+
+  test.each(['//evil.test/auth', '/nothing', '/session/end/nothing'])('has nothing at %s', async (path) => {
+    const { server, exchange } = await setUp()
+    const answer = await server
+      .handle({ ...exchange('/x'), pathInfo: path })
+      .catch((error: { status: number }) => error)
+    expect(answer.status).toBe(404)
+  })
+
+  test('a stranger cannot fill the database by beginning', async () => {
+    const { server, exchange } = await setUp()
+    for (let i = 0; i < 120; i++) await server.handle(exchange(asked))
+    await expect(server.handle(exchange(asked))).rejects.toMatchObject({ status: 429 })
+  })
+
+  test('what cannot be audited does not leave', async () => {
+    const { mint, refresh, audited } = await setUp()
+    const { refreshToken = '' } = (await mint()) ?? {}
+    audited.push = () => {
+      throw new Error('the audit is full')
+    }
+    const answer = await refresh(refreshToken)
+    expect([answer.status, json(answer)['id_token']]).toEqual([500, undefined])
+  })
+})

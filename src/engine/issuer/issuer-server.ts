@@ -1,0 +1,221 @@
+import { accountOf } from '#engine/issuer/issuer-account.ts'
+import { IssuerAudit, type IssuerAuditParts } from '#engine/issuer/issuer-audit.ts'
+import { passToProvider } from '#engine/issuer/issuer-bridge.ts'
+import { duringCall, type IssuerCall, type Person } from '#engine/issuer/issuer-call.ts'
+import { IssuerProviders, type ProviderSource } from '#engine/issuer/issuer-providers.ts'
+import { isStep } from '#engine/issuer/issuer-steps.ts'
+import { mintTokens } from '#engine/issuer/token-minting.ts'
+import { networkOf } from '#engine/login/login-guard.ts'
+import type { Subject } from '#identity/subject.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { RateLimit } from '#kernel/rate-limit.ts'
+import type { Exchange } from '#sdk/exchange.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
+import type { IssuerTrust, MintedTokens, RefreshTokenState, TokenMinting } from '#sdk/issuer.ts'
+import { seeOther } from '#sdk/login.ts'
+import type { Mapping } from '#sdk/mapping.ts'
+import { notice } from '#sdk/page.ts'
+import { readForm } from '#sdk/read-form.ts'
+import type { Rule, RuleDecision } from '#sdk/rule.ts'
+import type { SessionAccess } from '#sdk/session.ts'
+
+export interface IssuerServerParts extends ProviderSource, IssuerAuditParts {
+  readonly claims: Mapping
+  readonly sessions: Pick<SessionAccess, 'isLive' | 'end'>
+  decide(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
+}
+
+const formBytes = 64 * 1024
+/** Codes of devices that somebody types. */
+const typedCodes = { burst: 10, perMinute: 10 }
+/** Flows that somebody who is not logged in begins, per address: each is a row in storage. */
+const beginnings = { burst: 120, perMinute: 120 }
+/** As browsers and consumers may keep what hardly changes. */
+const documentCaching = 'public, max-age=300'
+
+/** One of our own OpenID Connect issuers. */
+export class IssuerServer {
+  readonly #parts: IssuerServerParts
+  readonly #providers: IssuerProviders
+  readonly #audit: IssuerAudit
+  readonly #limits: RateLimit
+
+  constructor(parts: IssuerServerParts) {
+    this.#parts = parts
+    this.#providers = new IssuerProviders(parts)
+    this.#audit = new IssuerAudit(parts)
+    this.#limits = new RateLimit(10_000, parts.clock)
+  }
+
+  async handle(exchange: Exchange): Promise<GatewayResponse> {
+    const { pathInfo: path, request } = exchange
+    if (path.startsWith('//')) throw new GatewayError('NOT_FOUND', 'a path with two slashes')
+    if (path === '/certs' && request.method === 'GET') return this.#keys()
+    if (!isPersonal(path)) {
+      try {
+        if (path === '/device/auth') this.#limit('begin', networkOf(request.remoteAddress), beginnings)
+        return await this.#pass(exchange, undefined)
+      } catch (thrown) {
+        return this.#oauthFailure(asGatewayError(thrown))
+      }
+    }
+    if (path === '/auth' && request.method === 'POST') return this.#asGet(exchange)
+    const person = await this.#person(exchange)
+    if (person === undefined && path.startsWith('/device')) {
+      const login = await exchange.requireLogin?.(this.#parts.config.deviceChain)
+      if (login !== undefined) return login
+    }
+    if (person === undefined && path === '/session/end') return this.#signedOut(request)
+    if (person === undefined) this.#limit('begin', networkOf(request.remoteAddress), beginnings)
+    else if (path === '/device' && request.method === 'POST') this.#limit('code', person.sessionId, typedCodes)
+    return await this.#pass(exchange, person)
+  }
+
+  async mint(call: TokenMinting): Promise<MintedTokens | undefined> {
+    const { config, claims } = this.#parts
+    const records = await this.#providers.records()
+    const trust = this.#trust(call.trust)
+    const { request, subject } = call
+    const event = { issuer: config.name, request, clientId: trust.clientId, how: call.how }
+    if (!(await this.#parts.decide(subject, config.rules)).allowed) {
+      await this.#audit.refused({ ...event, account: { uid: subject.uid, sub: '' } })
+      return undefined
+    }
+    const account = await accountOf(subject, claims)
+    const { provider } = await this.#providers.at(call.origin ?? request.origin)
+    const { jti, ...tokens } = await mintTokens({ ...call, provider, records, trust, account })
+    await this.#audit.issued({ ...event, account, jti })
+    return tokens
+  }
+
+  async refreshState(refreshToken: string): Promise<RefreshTokenState> {
+    const records = await this.#providers.records()
+    const found = await records.adapter('RefreshToken').find(refreshToken)
+    if (!found || found.sessionUid === undefined) return 'ended'
+    if (found.consumed !== undefined) return 'used'
+    return (await records.accountOf(found.sessionUid)) === undefined ? 'ended' : 'unused'
+  }
+
+  async #pass(exchange: Exchange, person: Person | undefined): Promise<GatewayResponse> {
+    const { request, pathInfo: path } = exchange
+    const query = new URLSearchParams(request.query)
+    const userCode = path === '/device' && request.method === 'GET' ? (query.get('user_code') ?? undefined) : undefined
+    if (userCode !== undefined) query.delete('user_code')
+    const call: IssuerCall = { exchange, person, userCode }
+    const { handler } = await this.#providers.at(request.origin)
+    const inject = await this.#providers.inject()
+    const answer = await duringCall(call, () => passToProvider(inject, handler, exchange, person?.sessionId, query))
+    if (call.answer !== undefined) return call.answer
+    if (call.endsSession === true && person !== undefined) {
+      await this.#parts.sessions.end(person.account.uid, person.sessionId)
+      await this.#audit.ended({ issuer: this.#parts.config.name, request, account: person.account })
+    }
+    if (path === '/token' && answer.status === 200) await this.#auditTokens(request, call)
+    if (path.startsWith('/.well-known/') && answer.status === 200) {
+      return { ...answer, headers: { ...answer.headers, 'cache-control': documentCaching } }
+    }
+    return answer
+  }
+
+  async #auditTokens(request: GatewayRequest, { issued }: IssuerCall): Promise<void> {
+    if (issued === undefined) throw new GatewayError('INTERNAL', 'tokens were made for nobody')
+    const form = await readForm(request, formBytes)
+    const how = (form.get('grant_type') ?? '').slice(0, 100)
+    await this.#audit.issued({ issuer: this.#parts.config.name, request, how, ...issued })
+  }
+
+  /** Undefined when nobody is logged in. Throws ACCESS_DENIED for somebody whom no rule lets, who may still log out. */
+  async #person(exchange: Exchange): Promise<Person | undefined> {
+    const { session, subject, request, pathInfo: path } = exchange
+    if (session === undefined) return undefined
+    const { config, claims, decide } = this.#parts
+    if (!path.startsWith('/session/end') && !(await decide(subject, config.rules)).allowed) {
+      const account = { uid: subject.uid, sub: '' }
+      const clientId = (request.query.get('client_id') ?? '').slice(0, 100)
+      await this.#audit.refused({ issuer: config.name, request, account, clientId, how: 'authorization' })
+      throw new GatewayError('ACCESS_DENIED', `no rule of the issuer "${config.name}" lets "${subject.uid}"`, {
+        publicText: 'You are logged in, but may not use this application.',
+      })
+    }
+    const { id: sessionId, authenticated, level } = session
+    return { sessionId, level, authenticated, account: await accountOf(subject, claims) }
+  }
+
+  /** OpenID Connect has it that applications may post; a browser that has to log in comes back by GET. */
+  async #asGet({ request, mount }: Exchange): Promise<GatewayResponse> {
+    const form = await readForm(request, formBytes)
+    return seeOther(`${mount}/auth?${form}`)
+  }
+
+  /** Where nobody is logged in there is nobody to ask; a registered address may still be gone to. */
+  #signedOut({ query }: GatewayRequest): GatewayResponse {
+    const uri = query.get('post_logout_redirect_uri')
+    const client = query.get('client_id') ?? audienceOf(query.get('id_token_hint'))
+    const trust = this.#parts.config.trusts.find(({ clientId }) => clientId === client)
+    if (uri === null || trust?.postLogoutRedirectUris.includes(uri) !== true) {
+      return notice(200, 'You are signed out', 'You can close this page.', { narrow: true })
+    }
+    const address = new URL(uri)
+    const state = query.get('state')
+    if (state !== null) address.searchParams.set('state', state)
+    return seeOther(address.href)
+  }
+
+  #limit(what: string, who: string, rate: typeof beginnings): void {
+    const retryAfter = this.#limits.take(JSON.stringify([what, who]), rate)
+    if (retryAfter === undefined) return
+    throw new GatewayError('TOO_MANY_REQUESTS', `too many of one kind at an issuer: ${what}`, { retryAfter })
+  }
+
+  async #keys(): Promise<GatewayResponse> {
+    const { keys, maxAgeSeconds } = await this.#parts.tokenKeys.documents(this.#parts.config.keys.endpoint)
+    return {
+      status: 200,
+      headers: {
+        'content-type': 'application/jwk-set+json; charset=utf-8',
+        'cache-control': `public, max-age=${maxAgeSeconds}`,
+        'access-control-allow-origin': '*',
+      },
+      body: JSON.stringify(keys),
+    }
+  }
+
+  #oauthFailure(error: GatewayError): GatewayResponse {
+    if (!error.isRefusal) this.#parts.log.error('an issuer failed', { err: error })
+    return {
+      status: error.status,
+      headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', ...error.headers },
+      body: JSON.stringify({
+        error: error.isRefusal ? 'invalid_request' : 'server_error',
+        error_description: error.publicText,
+      }),
+    }
+  }
+
+  #trust(name: string): IssuerTrust {
+    const { name: issuer, trusts } = this.#parts.config
+    const found = trusts.find((trust) => trust.name === name) ?? trusts.find(({ clientId }) => clientId === name)
+    if (found === undefined) throw new GatewayError('INTERNAL', `the issuer "${issuer}" has no trust "${name}"`)
+    return found
+  }
+}
+
+/** Where people are, and not applications. */
+const isPersonal = (path: string): boolean =>
+  path === '/auth' ||
+  path.startsWith('/auth/') ||
+  (path.startsWith('/device') && path !== '/device/auth') ||
+  path === '/session/end' ||
+  path.startsWith('/session/end/') ||
+  isStep(path)
+
+/** Not verified: it only says whose registered addresses are looked at. */
+function audienceOf(token: string | null): string | undefined {
+  try {
+    const body: unknown = JSON.parse(Buffer.from(token?.split('.')[1] ?? '', 'base64url').toString('utf8'))
+    const { aud } = body as { aud?: unknown }
+    return typeof aud === 'string' ? aud : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,71 @@
+import { IssuerServer, type IssuerServerParts } from '#engine/issuer/issuer-server.ts'
+import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Scope } from '#kernel/scope.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { IssuerAccess } from '#sdk/issuer.ts'
+import type { TokenKeys } from '#sdk/token-keys.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
+import type { IssuerStore } from '#storage/issuer-store.ts'
+
+/** What outlives a configuration, as far as own issuers are concerned. */
+export interface IssuerServices {
+  readonly issuer: { readonly store: IssuerStore; readonly secrets: SecretBox }
+  readonly audit: Pick<AuditStore, 'append'>
+  readonly tokenKeys?: TokenKeys
+}
+
+export interface IssuersParts {
+  readonly configuration: Configuration
+  readonly services: IssuerServices
+  readonly decide: IssuerServerParts['decide']
+}
+
+/** The own issuers of a configuration. Modules may hold on to it before it is started. */
+export class Issuers implements IssuerAccess {
+  readonly #parts: IssuersParts
+  readonly #servers = new Map<string, IssuerServer>()
+
+  constructor(parts: IssuersParts) {
+    this.#parts = parts
+  }
+
+  /** Gives mappers and the like to each; the library itself is loaded at the first request. */
+  async start(host: (name: string, className: string, at: string) => ModuleHost, scope: Scope): Promise<void> {
+    const { configuration, services, decide } = this.#parts
+    for (const config of configuration.issuers) {
+      const { tokenKeys, audit, issuer } = services
+      if (tokenKeys === undefined) throw new Error(`${config.at}: an issuer needs keys, and there is no store of them`)
+      const own = host(config.name, 'idp.OpenIDConnect', config.at)
+      const claims = scope.own(await config.claims.create(own))
+      const server = new IssuerServer({
+        config,
+        claims,
+        audit,
+        tokenKeys,
+        store: issuer.store,
+        box: issuer.secrets,
+        keys: own.keys,
+        sessions: own.sessions,
+        clock: own.clock,
+        log: own.log,
+        decide,
+        level: ({ chain }) => configuration.chains.get(chain)?.level ?? Number.POSITIVE_INFINITY,
+      })
+      this.#servers.set(config.name, server)
+    }
+  }
+
+  handle: IssuerAccess['handle'] = (issuer, exchange) => this.#server(issuer).handle(exchange)
+
+  mint: IssuerAccess['mint'] = (call) => this.#server(call.issuer).mint(call)
+
+  refreshState: IssuerAccess['refreshState'] = (issuer, token) => this.#server(issuer).refreshState(token)
+
+  #server(name: string): IssuerServer {
+    const server = this.#servers.get(name)
+    if (server === undefined) throw new GatewayError('INTERNAL', `there is no identity provider "${name}"`)
+    return server
+  }
+}

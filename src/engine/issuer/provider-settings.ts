@@ -1,0 +1,217 @@
+import type { ClientMetadata, Configuration, interactionPolicy, JWKS, KoaContextWithOIDC } from 'oidc-provider'
+import { presentCall } from '#engine/issuer/issuer-call.ts'
+import type { IssuerPages } from '#engine/issuer/issuer-pages.ts'
+import { type IssuerRecords, sessionSeconds } from '#engine/issuer/issuer-records.ts'
+import { newId } from '#kernel/ids.ts'
+import type { IssuerConfig, IssuerTrust } from '#sdk/issuer.ts'
+import type { TokenAlgorithm } from '#sdk/token-keys.ts'
+
+export interface ProviderParts {
+  readonly config: IssuerConfig
+  readonly records: IssuerRecords
+  readonly pages: IssuerPages
+  readonly jwks: JWKS
+  /** Of the key that signs. */
+  readonly alg: TokenAlgorithm
+  readonly cookieKeys: readonly string[]
+  readonly policy: typeof interactionPolicy
+  /** The level that people must have logged in with for the application. */
+  level(trust: IssuerTrust): number
+}
+
+export const issuerScopes = ['openid', 'profile', 'email', 'groups'] as const
+export const cookieNames = { session: '_session', interaction: 'gatehouse_step', resume: 'gatehouse_resume' } as const
+const codeSeconds = 60
+/** How long somebody may take to log in, and to type the code of a device. */
+const stepSeconds = 600
+const loopback = /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])[:/]/
+
+/** What the provider is told: which flows there are, how long things live, and that our sessions are the only ones. */
+export function providerSettings(parts: ProviderParts): Configuration {
+  const { config, records, pages, jwks, cookieKeys } = parts
+  const trusts = new Map(config.trusts.map((trust) => [trust.clientId, trust]))
+  const trustOf = (clientId: string | undefined): IssuerTrust | undefined => trusts.get(clientId ?? '')
+  const cookie = { httpOnly: true, sameSite: 'lax', overwrite: true } as const
+  return {
+    adapter: (model) => records.adapter(model),
+    clients: config.trusts.map((trust) => clientOf(trust, parts.alg)),
+    jwks,
+    cookies: {
+      names: cookieNames,
+      keys: [...cookieKeys],
+      long: { ...cookie, signed: false },
+      short: { ...cookie, signed: true },
+    },
+    routes: {
+      authorization: '/auth',
+      token: '/token',
+      userinfo: '/userinfo',
+      jwks: '/certs',
+      revocation: '/revoke',
+      introspection: '/introspect',
+      end_session: '/session/end',
+      device_authorization: '/device/auth',
+      code_verification: '/device',
+    },
+    responseTypes: ['code'],
+    scopes: [...issuerScopes],
+    claims: { openid: ['sub', 'jti', 'nbf', 'auth_time', ...config.claimNames] },
+    conformIdTokenClaims: false,
+    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
+    pkce: { required: (_ctx, client) => client.clientAuthMethod === 'none' },
+    clockTolerance: 10,
+    rotateRefreshToken: true,
+    expiresWithSession: async () => true,
+    issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    ttl: {
+      AccessToken: (_ctx, _token, client) => trustOf(client?.clientId)?.tokenSeconds ?? codeSeconds,
+      IdToken: (_ctx, _token, client) => trustOf(client?.clientId)?.tokenSeconds ?? codeSeconds,
+      AuthorizationCode: (_ctx, _code, client) => trustOf(client?.clientId)?.codeSeconds ?? codeSeconds,
+      // What follows a token ends when that would have.
+      RefreshToken: (ctx) => Math.max(1, ctx?.oidc.entities.RotatedRefreshToken?.remainingTTL ?? sessionSeconds),
+      DeviceCode: stepSeconds,
+      Interaction: stepSeconds,
+      Grant: sessionSeconds,
+      Session: sessionSeconds,
+    },
+    interactions: {
+      policy: loginPolicy(parts, trustOf),
+      url: (_ctx, { uid }) => `${config.mount}/interaction/${uid}`,
+    },
+    findAccount: async (ctx, sub, token) => {
+      const uid = token !== undefined && 'sessionUid' in token ? token.sessionUid : undefined
+      const call = presentCall()
+      const account = uid === undefined ? call?.person?.account : await records.accountOf(uid)
+      if (account?.sub !== sub) return undefined
+      const clientId = ctx.oidc.client?.clientId ?? ''
+      if (call !== undefined) call.issued = { account, clientId }
+      return {
+        accountId: sub,
+        claims: (use) => {
+          if (use !== 'id_token') return { ...account.claims, sub }
+          const jti = newId()
+          if (call?.issued !== undefined) call.issued.jti = jti
+          return { ...account.claims, sub, ...tokenTimes(trustOf(clientId)), jti }
+        },
+      }
+    },
+    loadExistingGrant,
+    clientBasedCORS: (_ctx, origin, client) => mayAskFrom(origin, client.redirectUris ?? []),
+    renderError: (ctx, out) => pages.failed(ctx, out.error_description ?? out.error),
+    features: {
+      devInteractions: { enabled: false },
+      claimsParameter: { enabled: false },
+      resourceIndicators: { enabled: false },
+      pushedAuthorizationRequests: { enabled: false },
+      dPoP: { enabled: false },
+      userinfo: { enabled: true },
+      jwtUserinfo: { enabled: true },
+      externalSigningSupport: { enabled: true, ack: 'experimental-01' },
+      introspection: {
+        enabled: true,
+        allowedPolicy: async (_ctx, client, token) =>
+          client.clientAuthMethod !== 'none' || token.clientId === client.clientId,
+      },
+      revocation: {
+        enabled: true,
+        allowedPolicy: async (_ctx, client, token) => token.clientId === client.clientId,
+      },
+      rpInitiatedLogout: {
+        enabled: true,
+        logoutSource: (ctx) => pages.confirmLogout(ctx),
+        postLogoutSuccessSource: (ctx) => pages.signedOut(ctx),
+      },
+      deviceFlow: {
+        enabled: true,
+        charset: 'base-20',
+        mask: '****-****',
+        deviceInfo: (ctx) => ({ ip: ctx.ip }),
+        userCodeInputSource: (ctx, _form, out, err) => pages.askForCode(ctx, typedCode(err), problemOf(out, err)),
+        userCodeConfirmSource: (ctx, _form, client, device, code) => {
+          const address = device?.['ip']
+          pages.confirmCode(ctx, client.clientId, code, typeof address === 'string' ? address : undefined)
+        },
+        successSource: (ctx) => pages.deviceDone(ctx),
+      },
+    },
+  }
+}
+
+/** When an id token begins to be valid, where clocks may be behind. */
+export const tokenTimes = (trust: IssuerTrust | undefined): { readonly nbf?: number } =>
+  trust === undefined || trust.skewSeconds === 0 ? {} : { nbf: Math.floor(Date.now() / 1000) - trust.skewSeconds }
+
+function clientOf(trust: IssuerTrust, alg: TokenAlgorithm): ClientMetadata {
+  const native = trust.redirectUris.some((uri) => loopback.test(uri) || !/^https?:/.test(uri))
+  return {
+    client_id: trust.clientId,
+    client_name: trust.label,
+    ...(trust.clientSecret === undefined ? {} : { client_secret: trust.clientSecret }),
+    token_endpoint_auth_method: trust.clientSecret === undefined ? 'none' : 'client_secret_basic',
+    application_type: native ? 'native' : 'web',
+    redirect_uris: [...trust.redirectUris],
+    post_logout_redirect_uris: [...trust.postLogoutRedirectUris],
+    grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+    response_types: ['code'],
+    id_token_signed_response_alg: alg,
+    ...(trust.signedUserInfo ? { userinfo_signed_response_alg: alg } : {}),
+  }
+}
+
+/**
+ * People are asked to log in where our session is not good enough for the application. Whether an application may know
+ * who they are is decided by whoever configured it, so there is nothing to consent to; who asks for it is told so.
+ */
+function loginPolicy(
+  { policy, level }: ProviderParts,
+  trustOf: (clientId: string | undefined) => IssuerTrust | undefined,
+): interactionPolicy.DefaultPolicy {
+  const { base, Check, Prompt } = policy
+  const prompts = base()
+  prompts.remove('consent')
+  prompts.add(new Prompt({ name: 'consent', requestable: true }))
+  prompts.get('login')?.checks.add(
+    new Check('level', 'A stronger login is needed', 'login_required', ({ oidc }) => {
+      const trust = trustOf(oidc.client?.clientId)
+      const has = presentCall()?.person?.level
+      return trust === undefined || has === undefined || has < level(trust)
+    }),
+  )
+  return prompts
+}
+
+/** One grant per session and application: all tokens of it, which end together. */
+async function loadExistingGrant(ctx: KoaContextWithOIDC) {
+  const { provider, client, session, account } = ctx.oidc
+  if (client === undefined || session === undefined || account === undefined) return undefined
+  const known = session.grantIdFor(client.clientId)
+  const found = known === undefined ? undefined : await provider.Grant.find(known)
+  const isTheirs = found?.accountId === account.accountId && found.clientId === client.clientId
+  const grant =
+    found !== undefined && isTheirs
+      ? found
+      : new provider.Grant({ accountId: account.accountId, clientId: client.clientId })
+  grant.addOIDCScope(issuerScopes.join(' '))
+  await grant.save()
+  return grant
+}
+
+const mayAskFrom = (origin: string, uris: readonly string[]): boolean =>
+  uris.some((uri) => URL.parse(uri)?.origin === origin && /^https?:/.test(origin))
+
+const typedCode = (error: unknown): string | undefined =>
+  error instanceof Error && 'userCode' in error && typeof error.userCode === 'string' ? error.userCode : undefined
+
+const codeProblems = new Map([
+  ['NoCodeError', 'Type the code that the device shows.'],
+  ['NotFoundError', 'There is no such code.'],
+  ['ExpiredError', 'The code has expired. Begin again at the device.'],
+  ['AlreadyUsedError', 'The code was used already.'],
+  ['AbortedError', 'The device was not logged in.'],
+])
+
+function problemOf(out: unknown, error: unknown): string | undefined {
+  if (out === undefined && error === undefined) return undefined
+  const name = error instanceof Error ? error.name : ''
+  return codeProblems.get(name) ?? 'That did not work. Type the code again.'
+}
