@@ -2,13 +2,22 @@ import { createDirectory } from '#engine/directory/create-directory.ts'
 import { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import type { EventStreams } from '#engine/events/event-streams.ts'
 import { createGrantAccess } from '#engine/grants/grant-access.ts'
+import { type IssuerServices, Issuers } from '#engine/issuer/issuers.ts'
 import type { Journals } from '#engine/journal/journals.ts'
+import type { LoginServices } from '#engine/login/login-desk.ts'
+import { LoginRoutes } from '#engine/login/login-routes.ts'
 import { createNotifiers, type Notifiers } from '#engine/mail/notifiers.ts'
 import { type Chain, ChainRunner } from '#engine/pipeline/chain.ts'
 import { createPipeline, type Pipeline } from '#engine/pipeline/pipeline.ts'
 import { type Application, Routes, type Url } from '#engine/pipeline/routes.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
-import type { Sessions } from '#engine/session/sessions.ts'
+import { createPortal } from '#engine/portal/create-portal.ts'
+import { createPortalMemory } from '#engine/portal/portal-memory.ts'
+import { type RegistrationParts, Registrations } from '#engine/registrations/registrations.ts'
+import { createReports } from '#engine/reports/create-reports.ts'
+import type { ReportParts } from '#engine/reports/report-endpoint.ts'
+import { type SecondFactorParts, SecondFactors } from '#engine/second-factors/second-factors.ts'
+import { createSessionAccess } from '#engine/session/session-access.ts'
 import { createTokenService, type TokenServices } from '#engine/sts/create-token-service.ts'
 import type { TokenIssuing } from '#engine/sts/token-issuing.ts'
 import { workflowParameters } from '#engine/workflow/workflow-parameters.ts'
@@ -19,18 +28,26 @@ import { GatewayError } from '#kernel/errors.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import type { Authorization } from '#sdk/authorization.ts'
 import type { ApplicationConfig, Configuration, UrlConfig } from '#sdk/configuration.ts'
+import type { DynamicWorkflowSource } from '#sdk/dynamic-workflow.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { Target } from '#sdk/target.ts'
+import type { PortalStore } from '#storage/portal-store.ts'
 
 /** What outlives a configuration: the database, the clock, the log, the keys of the installation. */
 export interface RuntimeServices
   extends WorkflowRuntimeServices,
+    LoginServices,
+    Pick<IssuerServices, 'issuer'>,
     Pick<TokenServices, 'tokenKeys' | 'issuing' | 'countExchange'> {
-  readonly sessions: Sessions
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
   readonly journals: Journals
   readonly events: EventStreams
+  readonly registrations: Pick<RegistrationParts, 'store' | 'secrets'>
+  readonly portal: PortalStore
+  /** Absent where no reports are served. */
+  readonly reports?: Pick<ReportParts, 'store' | 'secrets'>
+  readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
 }
 
 /** One configuration, running. */
@@ -38,6 +55,7 @@ export interface Runtime {
   readonly configuration: Configuration
   readonly handle: Pipeline
   readonly routes: Routes
+  readonly loginRoutes: LoginRoutes
   readonly rules: RuleEvaluator
   readonly notifiers: Notifiers
   /** Throws INTERNAL when there is none of that name. */
@@ -69,11 +87,18 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   const rules = new RuleEvaluator(directory, authorizations, services.log)
   const parts = { configuration, services, directory, root: configuration.directoryRoot, rules, authorizations }
   const workflows = new WorkflowRuntime(parts)
+  const sources = new Map<string, DynamicWorkflowSource>()
+  const portal = createPortal(configuration, sources, createPortalMemory(services.portal))
+  const registrations = new Registrations({ ...services.registrations, runs: workflows.runs, clock: services.clock })
+  const secondFactors = new SecondFactors({ ...services.secondFactors, clock: services.clock })
   const target = (wanted: string): Target => {
     const found = targets.get(wanted)
     if (found === undefined) throw new GatewayError('INTERNAL', `there is no target "${wanted}"`)
     return found
   }
+  const issuers = new Issuers({ configuration, services, decide: (subject, wanted) => rules.decide(subject, wanted) })
+  const { clock, log } = services
+  const reports = services.reports && (await createReports(configuration.reports, { ...services.reports, clock, log }))
   let tokens: TokenIssuing | undefined
   const host = (name: string, className: string, at: string): ModuleHost => ({
     name,
@@ -94,8 +119,14 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     readJournal: (query) => services.journals.list(query),
     openEventStream: (options) => services.events.open(options),
     pollEvents: (stream, poll) => services.events.poll(stream, poll),
+    portal,
+    registrations,
+    sessions: createSessionAccess(services.sessions, configuration),
+    secondFactors,
     stsPodEndpoints: configuration.stsEndpoints.flatMap(({ pods }) => pods ?? []),
+    ...(reports === undefined ? {} : { reports }),
     ...(tokens === undefined ? {} : { tokens }),
+    ...(configuration.issuers.length === 0 ? {} : { issuers }),
   })
 
   await createTargets(configuration, host, scope, targets)
@@ -111,7 +142,13 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
       scope.own(await named(at, () => authorization.create(host(name, authorization.className, at)))),
     )
   }
+  for (const [name, { dynamic, at }] of configuration.workflows) {
+    if (dynamic === undefined) continue
+    const create = () => dynamic.source.create(host(name, dynamic.source.className, at))
+    sources.set(name, scope.own(await named(at, create)))
+  }
   await workflows.start(host, scope)
+  await issuers.start(host, scope)
   const chains = await createChains(configuration, host, scope)
   const decide = rules.decide.bind(rules)
   tokens = await createTokenService({ services, endpoints: configuration.stsEndpoints, host, scope, target, decide })
@@ -121,15 +158,11 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   }
   const notifiers = await createNotifiers(configuration, host, scope)
   const routes = new Routes(applications)
-  const handle = createPipeline({
-    routes,
-    rules,
-    chains: new ChainRunner(chains),
-    sessions: services.sessions,
-    clock: services.clock,
-  })
+  const runner = new ChainRunner(chains)
+  const loginRoutes = new LoginRoutes(applications, runner)
+  const handle = createPipeline({ ...services, routes, loginRoutes, rules, chains: runner })
   await workflows.startJobs(host, scope)
-  return { handle, routes, rules, notifiers, target, workflows, tokens }
+  return { handle, routes, loginRoutes, rules, notifiers, target, workflows, tokens }
 }
 
 type HostFor = (name: string, className: string, at: string) => ModuleHost
@@ -157,14 +190,16 @@ async function createChains(configuration: Configuration, host: HostFor, scope: 
   const chains = new Map<string, Chain>()
   for (const [name, config] of configuration.chains) {
     const links = []
-    for (const { name: mechanismName, required, at, mechanism } of config.mechanisms) {
+    for (const { name: mechanismName, uri, required, at, mechanism } of config.mechanisms) {
       const created = await named(at, () => mechanism.create(host(mechanismName, mechanism.className, at)))
-      links.push({ name: mechanismName, required, mechanism: scope.own(created) })
+      const { interactive, includes } = mechanism
+      links.push({ name: mechanismName, required, mechanism: scope.own(created), uri, interactive, includes })
     }
-    const { level, finishOnRequiredSuccess } = config
+    const { level, finishOnRequiredSuccess, limits } = config
     chains.set(name, {
       name,
       level,
+      limits,
       finishOnRequiredSuccess,
       links,
       root: config.root ?? configuration.directoryRoot.toString(),
@@ -209,10 +244,12 @@ async function createUrl(
     uri: config.uri,
     pattern: config.pattern,
     chain,
+    otherChains: config.filters.flatMap((filter) => filter.chains ?? []).flatMap((name) => chains.get(name) ?? []),
     rules: config.rules,
     filters,
     errors: answering?.errors ?? jsonErrors,
     takesForms: answering?.takesForms ?? false,
+    extendsSession: !config.filters.some((filter) => filter.leavesSession === true),
     results: {
       auSuccess: results(config.results.auSuccess),
       auFail: results(config.results.auFail),

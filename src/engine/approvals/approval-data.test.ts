@@ -9,7 +9,7 @@ const userWith = (attributes: Record<string, string[]>, groups: string[] = []): 
   groups,
 })
 
-test('approvers see the request, but no secrets and no keys of the engine', () => {
+test('D4: approvers see the request, but no secrets and no keys of the engine', () => {
   const user = userWith({ cn: ['Ann'], userPassword: ['hush'], apiKey: ['hush'], otp: ['hush'] }, ['staff'])
   const request = new Map<string, unknown>([
     ['namespace', 'prod'],

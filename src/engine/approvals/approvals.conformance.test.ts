@@ -179,7 +179,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(await office.desk().ofRun(run)).toMatchObject([{ id, decision: { by: 'boss' } }])
     })
 
-    test('two approvers in the same millisecond: one wins, the other is told so', async () => {
+    test('D10: two approvers in the same millisecond: one wins, the other is told so', async () => {
       const office = await open()
       for (let round = 0; round < 10; round++) {
         const { id } = await office.ask()
@@ -233,7 +233,7 @@ onEachDatabase('approvals', (freshUrl) => {
       await office.desk().decide(boss, { approval: id, approve: true })
     })
 
-    test('approve racing the end of the run: one of both happens', async () => {
+    test('D10: approve racing the end of the run: one of both happens', async () => {
       const office = await open()
       for (let round = 0; round < 10; round++) {
         const { id, run } = await office.ask()
@@ -270,7 +270,7 @@ onEachDatabase('approvals', (freshUrl) => {
   })
 
   describe('separation of duties', () => {
-    test('requester, subject and caller are not asked and may not decide', async () => {
+    test('D11: requester, subject and caller are not asked and may not decide', async () => {
       const office = await open()
       for (const who of ['asker', 'subject', 'caller']) office.people.put(who, ['managers'])
       const { id } = await office.ask({}, { requestor: 'Asker', subject: 'Subject', caller: 'Caller' })
@@ -321,7 +321,7 @@ onEachDatabase('approvals', (freshUrl) => {
   })
 
   describe('nobody to ask', () => {
-    test('is an error with a code of its own, also where only the requester would be left', async () => {
+    test('D23: is an error with a code of its own, also where only the requester would be left', async () => {
       const office = await open()
       await expect(office.ask({ approvers: [] })).rejects.toMatchObject({ code: 'NO_APPROVERS' })
       await expect(office.ask({ approvers: [office.group('nobody')] })).rejects.toMatchObject({ code: 'NO_APPROVERS' })
@@ -451,7 +451,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(await office.sweep()).toBe(0)
     })
 
-    test('counts from the opening, by the clock of the store, whatever the clocks of processes say', async () => {
+    test('D9: counts from the opening, by the clock of the store, whatever the clocks of processes say', async () => {
       const office = await open()
       office.skewMillis = -30 * day
       const { id } = await office.ask({ escalations: [escalation(minute, [office.group('chiefs')])] })
@@ -540,7 +540,7 @@ onEachDatabase('approvals', (freshUrl) => {
   })
 
   describe('reminders', () => {
-    test('go to the oldest first, once for each occasion, to those who may decide by then', async () => {
+    test('D23: go to the oldest first, once for each occasion, to those who may decide by then', async () => {
       const office = await open()
       const first = await office.ask()
       await office.ask()
@@ -579,7 +579,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(seen).toEqual(ids)
     })
 
-    test('ask the store once for a page, and the directory nothing', async () => {
+    test('D14: ask the store once for a page, and the directory nothing', async () => {
       const office = await open()
       for (let i = 0; i < 5; i++) await office.ask()
       office.people.failure = new Error('the directory is not to be asked')

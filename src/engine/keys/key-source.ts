@@ -1,6 +1,6 @@
 import { createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
-import { readPublicKey, readPublicKeyFile } from '#engine/keys/public-key-file.ts'
+import { certificatesIn, readCertificateFile, readPublicKey, readPublicKeyFile } from '#engine/keys/public-key-file.ts'
 import { loadSecretKeys, type SecretKey } from '#engine/keys/secret-keys.ts'
 import { openSigningKey } from '#engine/keys/signing-key-file.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -27,6 +27,10 @@ export function createKeySource(folders: KeyFolders): KeySource {
       if (inFile !== undefined) return inFile
       const certificate = folders.certificate?.(name)
       return certificate === undefined ? undefined : readPublicKey(certificate, `the secret ${name}`)
+    },
+    async certificate(name) {
+      const inFile = await readCertificateFile(join(folders.configuration, 'keys'), name)
+      return inFile ?? certificatesIn(folders.certificate?.(name) ?? '')
     },
     async signingKey(name) {
       if (folders.data === undefined) {

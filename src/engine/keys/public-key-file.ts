@@ -12,10 +12,27 @@ const keyFileEndings = ['.pem', '.crt', '.key'] as const
  * Throws INTERNAL when there is one that holds no key.
  */
 export async function readPublicKeyFile(folder: string, name: string): Promise<KeyObject | undefined> {
+  const file = await readKeyFile(folder, name)
+  return file === undefined ? undefined : readPublicKey(file.text, file.place)
+}
+
+/** The certificates in `<folder>/<name>.pem|crt|key`; undefined when there is no such file, or none in it. */
+export async function readCertificateFile(folder: string, name: string): Promise<string | undefined> {
+  const file = await readKeyFile(folder, name)
+  return file === undefined ? undefined : certificatesIn(file.text)
+}
+
+/** The certificates of a text, and nothing else of it: a private key may stand beside them. */
+export function certificatesIn(text: string): string | undefined {
+  const found = text.match(/-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g)
+  return found === null ? undefined : `${found.join('\n')}\n`
+}
+
+async function readKeyFile(folder: string, name: string) {
   if (!isKeyName(name)) return undefined
   for (const ending of keyFileEndings) {
     const text = await readIfPresent(join(folder, name + ending))
-    if (text !== undefined) return readPublicKey(text, `keys/${name}${ending}`)
+    if (text !== undefined) return { text, place: `keys/${name}${ending}` }
   }
   return undefined
 }

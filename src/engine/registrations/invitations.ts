@@ -1,0 +1,120 @@
+import { registrationMail } from '#engine/registrations/registration-mail.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId, newSecret, secretHash } from '#kernel/ids.ts'
+import type {
+  InvitationAccess,
+  InvitationActor,
+  InvitationDraft,
+  InvitationMail,
+  InvitationRecord,
+  InvitationsPage,
+} from '#sdk/registrations.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import type { Invitation, RegistrationStore } from '#storage/registration-store.ts'
+
+export interface InvitationParts {
+  readonly store: RegistrationStore
+  readonly clock: Clock
+}
+
+type Change = {
+  readonly id: string
+  readonly email: string
+  readonly form: string
+  readonly action: AuditRow['action']
+}
+
+/** Invitations to the registration forms of this installation. */
+export class Invitations implements InvitationAccess {
+  readonly #store: RegistrationStore
+  readonly #clock: Clock
+
+  constructor({ store, clock }: InvitationParts) {
+    this.#store = store
+    this.#clock = clock
+  }
+
+  async create(form: string, draft: InvitationDraft, actor: InvitationActor): Promise<InvitationRecord> {
+    const { email, attributes } = draft
+    const id = newId()
+    const secret = newSecret()
+    const created = this.#clock()
+    const expires = new Date(created.getTime() + draft.validMillis)
+    const invitation = { id, form, email, attributes, invitedBy: actor.by, created, expires }
+    const mail = registrationMail(`${id} 1`, { ...draft.write(secret), recipient: email })
+    const audit = this.#audit({ id, email, form, action: 'add' }, actor)
+    await this.#store.addInvitation({ ...invitation, tokenHash: secretHash(secret) }, [mail], [audit])
+    return this.#record({ ...invitation, state: 'open', sent: 1 })
+  }
+
+  async open(form: string, secret: string): Promise<InvitationRecord | undefined> {
+    const found = await this.#store.findInvitation(form, secretHash(secret))
+    return found?.state === 'open' ? this.#record(found) : undefined
+  }
+
+  async get(form: string, id: string): Promise<InvitationRecord | undefined> {
+    const found = await this.#store.getInvitation(form, id)
+    return found && this.#record(found)
+  }
+
+  async list(form: string, limit: number, after?: string): Promise<InvitationsPage> {
+    const page = await this.#store.listInvitations({ form, limit, ...(after === undefined ? {} : { after }) })
+    return { ...page, invitations: page.invitations.map((one) => this.#record(one)) }
+  }
+
+  async resend(form: string, id: string, mail: InvitationMail, actor: InvitationActor): Promise<InvitationRecord> {
+    const found = await this.#existing(form, id)
+    const secret = newSecret()
+    const expires = new Date(this.#clock().getTime() + mail.validMillis)
+    const outgoing = registrationMail(`${id} ${newId()}`, { ...mail.write(secret), recipient: found.email })
+    const audit = this.#audit({ id, email: found.email, form, action: 'replace' }, actor)
+    const renewal = { id, tokenHash: secretHash(secret), expires }
+    if (!(await this.#store.renewInvitation(renewal, [outgoing], [audit]))) throw notOpen(id)
+    return await this.#changed(form, id)
+  }
+
+  async revoke(form: string, id: string, actor: InvitationActor): Promise<InvitationRecord> {
+    const { email } = await this.#existing(form, id)
+    const audit = this.#audit({ id, email, form, action: 'delete' }, actor)
+    if (!(await this.#store.moveInvitation(id, 'open', 'revoked', [audit]))) throw notOpen(id)
+    return await this.#changed(form, id)
+  }
+
+  async #existing(form: string, id: string): Promise<Invitation> {
+    const found = await this.#store.getInvitation(form, id)
+    if (found === undefined) {
+      throw new GatewayError('NOT_FOUND', `no invitation "${id}"`, { publicText: 'There is no such invitation.' })
+    }
+    return found
+  }
+
+  async #changed(form: string, id: string): Promise<InvitationRecord> {
+    return this.#record(await this.#existing(form, id))
+  }
+
+  #record({ form: _, state, ...invitation }: Invitation): InvitationRecord {
+    const isOver = state === 'open' && invitation.expires <= this.#clock()
+    return { ...invitation, state: isOver ? 'expired' : state }
+  }
+
+  #audit({ id, email, form, action }: Change, { by, requestId }: InvitationActor): AuditRow {
+    return {
+      id: newId(),
+      time: this.#clock(),
+      requestor: by,
+      subject: email,
+      workflow: { id, name: 'invitation' },
+      target: form,
+      kind: 'entry',
+      action,
+      attribute: 'invitation',
+      ...(requestId === undefined ? {} : { requestId }),
+    }
+  }
+}
+
+const notOpen = (id: string): GatewayError =>
+  new GatewayError('CONFLICT', `the invitation "${id}" is not open`, {
+    publicText: 'The invitation was accepted or revoked.',
+  })

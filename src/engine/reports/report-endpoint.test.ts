@@ -1,0 +1,300 @@
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { describe, expect, test } from 'vitest'
+import { type ReportLimits, Reports } from '#engine/reports/report-endpoint.ts'
+import { serveReport } from '#engine/reports/served-report.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { ReportSpec } from '#model/report.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import { fakeSecretBox } from '#testing/fake-login-services.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { type MemoryReportOptions, MemoryReports } from '#testing/memory-reports.ts'
+import { subject } from '#testing/subjects.ts'
+import { unzipped } from '#testing/unzipped.ts'
+
+const open: ReportSpec = {
+  name: 'Open Approvals',
+  description: 'All that wait',
+  orgId: 'o1',
+  groupings: true,
+  groupBy: 'id',
+  headerFields: ['Approval'],
+  dataFields: ['Who', '__proto__'],
+  sql: 'select a.id, a.label as Approval, b.approver as "Who", a.state as "__proto__" from report_approvals a join report_approvers b on b.approval = a.id',
+}
+const changes: ReportSpec = {
+  name: 'Changes',
+  orgId: 'o2',
+  parameters: { beginDate: true, endDate: true, userKey: true, currentUser: true },
+  dataFields: ['id'],
+  sql: 'select id from report_requests where started between :beginDate and :endDate and subject = :userKey and requestor <> :currentUser',
+}
+const nobodys: ReportSpec = { name: 'Nobody', dataFields: ['id'], sql: 'select id from report_requests' }
+
+const rows = [
+  ['1', 'First', 'Ann', 'open'],
+  ['1', 'First', 'Bob "the boss"', null],
+  ['2', null, '=cmd|x', 'open'],
+]
+const columns = ['id', 'approval', 'Who', '__proto__']
+/** The year 2030, at noon. */
+const now = Date.UTC(2030, 0, 1, 12)
+
+interface Setting extends MemoryReportOptions {
+  readonly limits?: ReportLimits
+}
+
+function setUp({ limits, ...options }: Setting = {}) {
+  const store = new MemoryReports({ columns, rows, ...options })
+  const time = { now }
+  const reports = new Reports({
+    reports: [open, changes, nobodys].map(serveReport),
+    store,
+    secrets: fakeSecretBox('report'),
+    clock: () => new Date(time.now),
+    log: silentLogger,
+    ...(limits === undefined ? {} : { limits }),
+  })
+  const ask = (
+    path: string,
+    { method = 'GET', login = 'ann', orgs = ['o1', 'o2'], signal = new AbortController().signal } = {},
+  ) =>
+    reports.answer({
+      exchange: {
+        request: { ...fakeRequest({ method, url: `http://localhost/main/reports${path}` }), signal },
+        application: 'portal',
+        mount: '/main',
+        pathInfo: `/reports${path.split('?')[0]}`,
+        subject: subject(`uid=${login},o=x`),
+      },
+      path: path.split('?')[0] ?? '',
+      orgs: new Set(orgs),
+      login,
+    })
+  return { ask, store, time }
+}
+
+const bodyOf = async ({ body }: GatewayResponse): Promise<string> =>
+  body instanceof Readable ? (await buffer(body)).toString() : String(body)
+
+describe('GET reports/org/{orgId}', () => {
+  test('lists the reports of an org, and what they ask for', async () => {
+    const { ask } = setUp()
+    expect(JSON.parse(await bodyOf(await ask('/org/o2')))).toEqual({
+      reports: [{ name: 'Changes', description: '', orgID: 'o2', parameters: ['beginDate', 'endDate', 'userKey'] }],
+    })
+  })
+
+  test.each([
+    ['/org/o2', { orgs: ['o1'] }],
+    ['/org/', {}],
+    ['/org/o1/x', {}],
+    ['', {}],
+    ['/', {}],
+  ])('%s is not there', async (path, options) => {
+    await expect(setUp().ask(path, options)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+})
+
+describe('GET reports/{name}', () => {
+  test('has the predecessor’s form', async () => {
+    const { ask, store } = setUp()
+    const response = await ask('/open%20approvals')
+    expect(response).toMatchObject({
+      status: 200,
+      headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' },
+    })
+    expect(await bodyOf(response)).toBe(
+      '{"name":"Open Approvals","description":"All that wait","headerFields":["Approval"],"dataFields":["Who","__proto__"],' +
+        '"grouping":[{"header":{"Approval":"First"},"data":[{"Who":"Ann","__proto__":"open"},{"Who":"Bob \\"the boss\\""}]},' +
+        '{"header":{},"data":[{"Who":"=cmd|x","__proto__":"open"}]}]}',
+    )
+    expect(store.open).toBe(0)
+  })
+
+  test('without groups there is one of everything, also of nothing', async () => {
+    const asked = '/Changes?beginDate=0&endDate=2026-01-31&userKey=bob'
+    const { ask, store } = setUp({ columns: ['ID'], rows: [['a'], ['b'], ['c']] })
+    expect(JSON.parse(await bodyOf(await ask(asked)))).toMatchObject({
+      headerFields: [],
+      grouping: [{ header: {}, data: [{ id: 'a' }, { id: 'b' }, { id: 'c' }] }],
+    })
+    expect(store.runs[0]?.values).toEqual(['1970-01-01T00:00:00.000Z', '2026-01-31T23:59:59.999Z', 'bob', 'ann'])
+    const none = setUp({ columns: ['id'], rows: [] })
+    expect(JSON.parse(await bodyOf(await none.ask(asked)))).toMatchObject({ grouping: [{ header: {}, data: [] }] })
+    const noGroups = setUp({ rows: [] })
+    expect(JSON.parse(await bodyOf(await noGroups.ask('/Open Approvals')))).toMatchObject({ grouping: [] })
+  })
+
+  test('D21: a report of an org that the caller does not see is answered as one that is not there', async () => {
+    const { ask, store } = setUp()
+    const answers = await Promise.all(
+      [ask('/Changes', { orgs: ['o1'] }), ask('/Nothing'), ask('/Nobody'), ask('/excelx')].map((answer) =>
+        answer.catch(({ code, publicText }) => ({ code, publicText })),
+      ),
+    )
+    expect(new Set(answers.map((answer) => JSON.stringify(answer)))).toEqual(
+      new Set(['{"code":"NOT_FOUND","publicText":"Report not found"}']),
+    )
+    expect(store.runs).toEqual([])
+  })
+
+  test('D21: a missing parameter is told, with everything else that is wrong', async () => {
+    const { ask, store } = setUp()
+    await expect(ask('/Changes?endDate=soon&currentUser=eve&userKey=a&userKey=b&format=pdf')).rejects.toMatchObject({
+      status: 400,
+      publicText:
+        'The report has no parameter "currentUser". userKey may be given once. beginDate is required. ' +
+        'endDate must be a day such as 2026-01-31, a time in ISO 8601, or milliseconds since 1970. ' +
+        'format must be one of json, csv, xlsx.',
+    })
+    expect(store.runs).toEqual([])
+  })
+
+  test.each([
+    ['beginDate=2026-02-30&endDate=0&userKey=a', 'beginDate must be'],
+    ['beginDate=-1&endDate=0&userKey=a', 'beginDate must be'],
+    ['beginDate=1e3&endDate=0&userKey=a', 'beginDate must be'],
+    ['beginDate=999999999999999&endDate=0&userKey=a', 'beginDate must be'],
+    ['beginDate=2026-01-02&endDate=2026-01-01&userKey=a', 'beginDate must not be after endDate.'],
+    ['beginDate=0&endDate=0&userKey=%00', 'userKey is not a login.'],
+    [`beginDate=0&endDate=0&userKey=${'x'.repeat(257)}`, 'userKey is not a login.'],
+    ['beginDate=0&endDate=0&userKey=+', 'userKey is required.'],
+    ['beginDate=0&endDate=0&userKey=a&excel=maybe', 'excel must be true or false.'],
+    ['beginDate=0&endDate=0&userKey=a&excel=true&format=csv', 'format and excel cannot be combined.'],
+  ])('refuses %s', async (query, expected) => {
+    await expect(setUp().ask(`/Changes?${query}`)).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+      publicText: expect.stringContaining(expected),
+    })
+  })
+
+  test('times are bound as the views write them', async () => {
+    const { ask, store } = setUp({ columns: ['id'], rows: [] })
+    await ask('/Changes?beginDate=2026-01-31&endDate=2026-01-31T10:00:00%2B02:00&userKey=%27%20or%201=1')
+    expect(store.runs[0]?.values).toEqual(['2026-01-31T00:00:00.000Z', '2026-01-31T08:00:00.000Z', "' or 1=1", 'ann'])
+  })
+
+  test('D21: rows beyond the limit are left out, and that is said', async () => {
+    const limits = { rows: { json: 2, csv: 2, xlsx: 2 }, timeoutMillis: 1000 }
+    const { ask, store } = setUp({ limits })
+    expect(JSON.parse(await bodyOf(await ask('/Open Approvals')))).toMatchObject({
+      grouping: [{ data: [{ Who: 'Ann' }, {}] }],
+      truncated: true,
+    })
+    expect(store.runs[0]).toMatchObject({ limit: 3, timeoutMillis: 1000 })
+    expect(await bodyOf(await ask('/Open Approvals?format=csv'))).toMatch(
+      /boss.*\r\nThe first 2 rows\. The others were left out\.\r\n$/,
+    )
+    expect(store.open).toBe(0)
+    const exact = setUp({ limits: { ...limits, rows: { json: 3, csv: 3, xlsx: 3 } } })
+    expect(await bodyOf(await exact.ask('/Open Approvals'))).not.toContain('truncated')
+  })
+
+  test('a failure half-way cuts the answer off', async () => {
+    const { ask, store } = setUp({ failsAfter: 2 })
+    await expect(bodyOf(await ask('/Open Approvals'))).rejects.toThrow('went away')
+    expect(store.open).toBe(0)
+  })
+
+  test('a field that is not selected is a fault of ours', async () => {
+    const { ask, store } = setUp({ columns: ['id', 'Who'] })
+    await expect(ask('/Open Approvals')).rejects.toMatchObject({ code: 'INTERNAL' })
+    expect(store.open).toBe(0)
+  })
+
+  test('whoever leaves is not served on', async () => {
+    const { ask, store } = setUp()
+    const leaving = new AbortController()
+    const { body } = await ask('/Open Approvals', { signal: leaving.signal })
+    expect(store.open).toBe(1)
+    leaving.abort()
+    expect(store.open).toBe(0)
+    if (body instanceof Readable) body.destroy()
+    const unread = await ask('/Open Approvals')
+    if (unread.body instanceof Readable) unread.body.destroy()
+    await expect.poll(() => store.open).toBe(0)
+    const gone = AbortSignal.abort()
+    await expect(ask('/Open Approvals', { signal: gone })).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' })
+    expect(store.open).toBe(0)
+  })
+
+  test('D21: nobody has many reports made at the same time', async () => {
+    const { ask } = setUp()
+    const mine = [await ask('/Open Approvals'), await ask('/Open Approvals')]
+    await expect(ask('/Open Approvals')).rejects.toMatchObject({ status: 429, retryAfter: 5 })
+    const others = [await ask('/Open Approvals', { login: 'bob' }), await ask('/Open Approvals', { login: 'bob' })]
+    await expect(ask('/Open Approvals', { login: 'eve' })).rejects.toMatchObject({ status: 429 })
+    await Promise.all([...mine, ...others].map(bodyOf))
+    await expect.poll(async () => (await ask('/Open Approvals')).status).toBe(200)
+  })
+
+  test('HEAD runs nothing', async () => {
+    const { ask, store } = setUp()
+    const { status, body } = await ask('/Open Approvals', { method: 'HEAD' })
+    expect({ status, body, runs: store.runs }).toEqual({ status: 200, body: undefined, runs: [] })
+  })
+
+  test.each(['POST', 'PUT', 'DELETE'])('D21: %s renders nothing that was posted', async (method) => {
+    for (const path of ['/excelx', '/Open Approvals', '/org/o1', '/excel/a/b']) {
+      await expect(setUp().ask(path, { method })).rejects.toMatchObject({
+        status: 405,
+        headers: { allow: 'GET, HEAD' },
+      })
+    }
+  })
+
+  test('a path that does not decode is refused', async () => {
+    await expect(setUp().ask('/%E0%A4%A')).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+})
+
+describe('files', () => {
+  test('CSV has the fields of the group in each line', async () => {
+    const response = await setUp().ask('/Open Approvals?format=csv')
+    expect(response.headers).toMatchObject({
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': `attachment; filename="Open-Approvals.csv"; filename*=UTF-8''Open%20Approvals.csv`,
+    })
+    expect(await bodyOf(response)).toBe(
+      `\ufeffApproval,Who,__proto__\r\nFirst,Ann,open\r\nFirst,"Bob ""the boss""",\r\n,'=cmd|x,open\r\n`,
+    )
+  })
+
+  test('a workbook is one, and holds no formula', async () => {
+    const { ask, store } = setUp({ rows: [...rows, ['3', 'x', 'a\u0000\ud800<&>', 'y'.repeat(40_000)]] })
+    const { headers, body } = await ask('/Open Approvals?format=xlsx')
+    expect(headers['content-type']).toBe('application/vnd.openxmlformats-officedocument.spreadsheetml.sheet')
+    if (!Buffer.isBuffer(body)) throw new Error('not a file')
+    const files = unzipped(body)
+    expect(files.get('xl/worksheets/sheet1.xml')).toMatch(/<row/)
+    expect([...files.values()].join('')).not.toMatch(/<f[ >]/)
+    const texts = Array.from(
+      files.get('xl/sharedStrings.xml')?.matchAll(/<t[^>]*>([^<]*)<\/t>/g) ?? [],
+      ([, each]) => each,
+    )
+    expect(texts).toContain('=cmd|x')
+    expect(texts).toContain('a&lt;&amp;&gt;')
+    expect(Math.max(...texts.map((each) => each?.length ?? 0))).toBe(32_767)
+    expect(texts.slice(0, 4)).toEqual(['Open Approvals', 'All that wait', 'Approval', 'First'])
+    expect(store.open).toBe(0)
+  })
+
+  test('D21: a file is made again for whoever asked for it, as long as they may see it', async () => {
+    const { ask, store, time } = setUp()
+    const { reportid } = JSON.parse(await bodyOf(await ask('/Open Approvals?excel=true')))
+    expect(store.runs).toEqual([])
+    const { body } = await ask(`/excel/${reportid}/anything.xlsx`)
+    expect(Buffer.isBuffer(body) && body.subarray(0, 2).toString()).toBe('PK')
+    const gone = { code: 'NOT_FOUND', publicText: 'Report no longer available' }
+    await expect(ask(`/excel/${reportid}/a`, { login: 'bob' })).rejects.toMatchObject(gone)
+    await expect(ask(`/excel/${reportid}/a`, { orgs: ['o2'] })).rejects.toMatchObject(gone)
+    await expect(
+      ask(`/excel/${reportid.slice(0, -9)}${reportid.at(-9) === 'A' ? 'B' : 'A'}${reportid.slice(-8)}/a`),
+    ).rejects.toMatchObject(gone)
+    await expect(ask(`/excel/${'x'.repeat(5000)}/a`)).rejects.toMatchObject(gone)
+    time.now += 11 * 60_000
+    await expect(ask(`/excel/${reportid}/a`)).rejects.toMatchObject(gone)
+    expect(store.runs).toHaveLength(1)
+  })
+})

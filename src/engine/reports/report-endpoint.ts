@@ -1,0 +1,201 @@
+import { Readable } from 'node:stream'
+import { reportCsv } from '#engine/reports/report-csv.ts'
+import { reportJson } from '#engine/reports/report-json.ts'
+import { type ReportFormat, type ReportValues, readReportQuery } from '#engine/reports/report-query.ts'
+import { ReportReferences } from '#engine/reports/report-reference.ts'
+import { ReportTable } from '#engine/reports/report-table.ts'
+import { ReportTurns } from '#engine/reports/report-turns.ts'
+import { reportXlsx } from '#engine/reports/report-xlsx.ts'
+import type { ServedReport } from '#engine/reports/served-report.ts'
+import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/reports.ts'
+import type { ReportStore } from '#storage/report-store.ts'
+
+export interface ReportParts {
+  readonly reports: readonly ServedReport[]
+  readonly store: ReportStore
+  readonly secrets: Pick<SecretBox, 'seal' | 'open'>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly limits?: ReportLimits
+}
+
+export interface ReportLimits {
+  readonly rows: Readonly<Record<ReportFormat, number>>
+  /** From the question to the last byte. */
+  readonly timeoutMillis: number
+}
+
+/** A workbook has to be in memory as a whole, and a page that shows more rows than this is read by nobody. */
+const usualLimits: ReportLimits = { rows: { json: 10_000, csv: 100_000, xlsx: 10_000 }, timeoutMillis: 30_000 }
+
+const types: Readonly<Record<ReportFormat, string>> = {
+  json: 'application/json; charset=utf-8',
+  csv: 'text/csv; charset=utf-8',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+}
+
+interface Run {
+  readonly report: ServedReport
+  readonly values: ReportValues
+  readonly format: ReportFormat
+}
+
+/** The addresses of the Main API below `reports`. What the caller may not see is answered as what is not there. */
+export class Reports implements ReportEndpoint {
+  readonly #parts: ReportParts
+  readonly #limits: ReportLimits
+  readonly #references: ReportReferences
+  readonly #turns = new ReportTurns()
+
+  constructor(parts: ReportParts) {
+    this.#parts = parts
+    this.#limits = parts.limits ?? usualLimits
+    this.#references = new ReportReferences(parts.secrets, parts.clock)
+  }
+
+  async answer(call: ReportCall): Promise<GatewayResponse> {
+    const { method } = call.exchange.request
+    const [first = '', second, third, ...rest] = call.path.split('/').slice(1).map(decoded)
+    const isOrg = first === 'org' && second !== undefined && third === undefined
+    const isFile = first === 'excel' && second !== undefined && rest.length === 0
+    const isReport = first !== '' && second === undefined
+    if (!isOrg && !isFile && !isReport) throw new GatewayError('NOT_FOUND', `nothing at "reports${call.path}"`)
+    if (method !== 'GET' && method !== 'HEAD') {
+      throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: 'GET, HEAD' } })
+    }
+    if (isOrg) return answer(this.#list(second, call), method)
+    if (isFile) return await this.#run(await this.#referred(second, call), call)
+    return await this.#report(first, call)
+  }
+
+  #list(org: string, { orgs, login }: ReportCall): ReportList {
+    if (!orgs.has(org)) throw new GatewayError('NOT_FOUND', `no org "${org}" for "${login}"`)
+    const reports = this.#parts.reports.filter((report) => report.org === org)
+    return {
+      reports: reports.map(({ name, description, parameters }) => ({
+        name,
+        description,
+        orgID: org,
+        parameters: parameters.filter((parameter): parameter is ReportParameter => parameter !== 'currentUser'),
+      })),
+    }
+  }
+
+  async #report(name: string, call: ReportCall): Promise<GatewayResponse> {
+    const { request } = call.exchange
+    const report = this.#find(name, call)
+    if (report === undefined) {
+      throw new GatewayError('NOT_FOUND', `no report "${name}" for "${call.login}"`, { publicText: 'Report not found' })
+    }
+    const { values, format } = readReportQuery(request.query, report, call.login)
+    if (format !== 'reference') return await this.#run({ report, values, format }, call)
+    const reportid = await this.#references.make({ name: report.name, values }, call.login)
+    return answer({ reportid } satisfies ReportReference, request.method)
+  }
+
+  #find(name: string, { orgs }: ReportCall): ServedReport | undefined {
+    const wanted = name.toLowerCase()
+    const found = this.#parts.reports.find((report) => report.name.toLowerCase() === wanted)
+    return found?.org !== undefined && orgs.has(found.org) ? found : undefined
+  }
+
+  /** Whoever may not see the report any more does not get it by an earlier name for it either. */
+  async #referred(reference: string, call: ReportCall): Promise<Run> {
+    const referred = await this.#references.read(reference, call.login)
+    const report = referred && this.#find(referred.name, call)
+    if (report === undefined || report.parameters.some((name) => referred?.values[name] === undefined)) {
+      const publicText = 'Report no longer available'
+      throw new GatewayError('NOT_FOUND', `no report of that reference for "${call.login}"`, { publicText })
+    }
+    return { report, values: referred?.values ?? {}, format: 'xlsx' }
+  }
+
+  async #run(run: Run, { exchange, login }: ReportCall): Promise<GatewayResponse> {
+    const { report, values, format } = run
+    const { request } = exchange
+    const headers = headersOf(report, format)
+    if (request.method === 'HEAD') return { status: 200, headers }
+    const { store, log } = this.#parts
+    const { rows, timeoutMillis } = this.#limits
+    const started = performance.now()
+    const endTurn = this.#turns.take(login)
+    let stop = async (): Promise<void> => endTurn()
+    try {
+      const cursor = await store.run({
+        parts: report.statement.parts,
+        values: report.statement.places.map((name) => values[name] ?? ''),
+        limit: rows[format] + 1,
+        timeoutMillis,
+      })
+      stop = async () => {
+        request.signal.removeEventListener('abort', stop)
+        await cursor.close?.()
+        endTurn()
+      }
+      request.signal.addEventListener('abort', stop, { once: true })
+      if (request.signal.aborted) throw new GatewayError('REQUEST_TIMEOUT', 'the client is gone')
+      const table = new ReportTable(report, cursor, rows[format])
+      const told = (): void => {
+        const millis = Math.round(performance.now() - started)
+        const { count, truncated } = table
+        log.info('report', {
+          report: report.name,
+          login,
+          format,
+          rows: count,
+          truncated,
+          millis,
+          requestId: request.id,
+        })
+      }
+      if (format === 'xlsx') {
+        const body = await reportXlsx(report, table, timeoutMillis - (performance.now() - started))
+        await stop()
+        told()
+        return { status: 200, headers, body }
+      }
+      const pieces = (format === 'csv' ? reportCsv : reportJson)(report, table)
+      return { status: 200, headers, body: streamed(pieces, stop, told) }
+    } catch (error) {
+      await stop()
+      throw error
+    }
+  }
+}
+
+/** Whatever ends the stream ends the report; one that fails half-way leaves an answer that is cut off, not one that looks whole. */
+function streamed(pieces: AsyncGenerator<string>, stop: () => Promise<void>, told: () => void): Readable {
+  const body = Readable.from(pieces, { objectMode: false })
+  body.once('end', told)
+  body.once('close', () => void stop())
+  return body
+}
+
+/** What is about people is kept by nobody on the way. */
+function headersOf({ name }: ServedReport, format: ReportFormat): Record<string, string> {
+  const headers = { 'content-type': types[format], 'cache-control': 'no-store' }
+  if (format === 'json') return headers
+  const plain = name.replaceAll(/[^A-Za-z0-9._-]+/g, '-').replaceAll(/^[-.]+|[-.]+$/g, '') || 'report'
+  const exact = encodeURIComponent(name.toWellFormed()).replaceAll(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)
+  const disposition = `attachment; filename="${plain}.${format}"; filename*=UTF-8''${exact}.${format}`
+  return { ...headers, 'content-disposition': disposition }
+}
+
+const answer = (body: object, method: string): GatewayResponse => ({
+  status: 200,
+  headers: { 'content-type': types.json, 'cache-control': 'no-store' },
+  ...(method === 'HEAD' ? {} : { body: JSON.stringify(body) }),
+})
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch (cause) {
+    throw new GatewayError('BAD_REQUEST', 'a path that does not decode', { cause })
+  }
+}

@@ -1,0 +1,115 @@
+import { newRecoveryCodes, recoveryCodeHash } from '#engine/second-factors/recovery-codes.ts'
+import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { newId, secretHash } from '#kernel/ids.ts'
+import {
+  type FactorAdded,
+  type FactorChange,
+  type FactorOwner,
+  maxFactors,
+  type NewSecondFactor,
+  type SecondFactor,
+  type SecondFactorAccess,
+  secondFactorKinds,
+} from '#sdk/second-factors.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import type { SecondFactorStore, StoredFactor } from '#storage/second-factor-store.ts'
+
+export interface SecondFactorParts {
+  readonly store: SecondFactorStore
+  readonly secrets: SecretBox
+  readonly clock: Clock
+}
+
+/** Seals what is secret, and writes down every change. */
+export class SecondFactors implements SecondFactorAccess {
+  readonly #parts: SecondFactorParts
+
+  constructor(parts: SecondFactorParts) {
+    this.#parts = parts
+  }
+
+  async of(owner: FactorOwner): Promise<readonly SecondFactor[]> {
+    const stored = await this.#parts.store.ofOwner(ownerKey(owner))
+    const opened = await Promise.all(stored.map((factor) => this.#open(factor)))
+    return opened.flatMap((factor) => factor ?? [])
+  }
+
+  async add(
+    owner: FactorOwner,
+    factor: NewSecondFactor,
+    { requestId, onlyAsFirst = false }: FactorChange & { readonly onlyAsFirst?: boolean },
+  ): Promise<FactorAdded> {
+    const { store, secrets } = this.#parts
+    const key = ownerKey(owner)
+    const { id, kind, name, counter, secret } = factor
+    const codes = newRecoveryCodes()
+    const hashes = codes.flatMap((code) => recoveryCodeHash(key, code) ?? [])
+    const data = await secrets.seal(secret, id)
+    const audit = [this.#row(owner, 'add', `${kind} "${name}"`, requestId)]
+    const limit = onlyAsFirst ? 1 : maxFactors
+    const outcome = await store.add({ id, owner: key, kind, name, counter, data }, limit, hashes, audit)
+    if (outcome === 'refused') return { added: false }
+    return { added: true, recoveryCodes: outcome === 'added with codes' ? codes : undefined }
+  }
+
+  use(owner: FactorOwner, { id, counter }: Pick<SecondFactor, 'id' | 'counter'>, next: number): Promise<boolean> {
+    return this.#parts.store.use(id, ownerKey(owner), counter, next)
+  }
+
+  rename(owner: FactorOwner, id: string, name: string): Promise<boolean> {
+    return this.#parts.store.rename(id, ownerKey(owner), name)
+  }
+
+  async remove(owner: FactorOwner, id: string, { requestId }: FactorChange): Promise<boolean> {
+    const { store } = this.#parts
+    const key = ownerKey(owner)
+    const known = (await store.ofOwner(key)).find((factor) => factor.id === id)
+    if (known === undefined) return false
+    return store.remove(id, key, [this.#row(owner, 'delete', `${known.kind} "${known.name}"`, requestId)])
+  }
+
+  recoveryCodes(owner: FactorOwner): Promise<number> {
+    return this.#parts.store.recoveryCodes(ownerKey(owner))
+  }
+
+  async renewRecoveryCodes(owner: FactorOwner, { requestId }: FactorChange): Promise<readonly string[] | undefined> {
+    const key = ownerKey(owner)
+    const codes = newRecoveryCodes()
+    const hashes = codes.flatMap((code) => recoveryCodeHash(key, code) ?? [])
+    const audit = [this.#row(owner, 'replace', 'recovery codes', requestId)]
+    return (await this.#parts.store.replaceRecoveryCodes(key, hashes, audit)) ? codes : undefined
+  }
+
+  async useRecoveryCode(owner: FactorOwner, code: string, { requestId }: FactorChange): Promise<boolean> {
+    const key = ownerKey(owner)
+    const hash = recoveryCodeHash(key, code)
+    if (hash === undefined) return false
+    return this.#parts.store.useRecoveryCode(key, hash, [this.#row(owner, 'delete', 'a recovery code', requestId)])
+  }
+
+  async #open({ owner: _owner, data, kind, ...factor }: StoredFactor): Promise<SecondFactor | undefined> {
+    const known = secondFactorKinds.find((candidate) => candidate === kind)
+    if (known === undefined) return undefined
+    return { ...factor, kind: known, secret: await this.#parts.secrets.open(data, factor.id) }
+  }
+
+  #row({ uid }: FactorOwner, action: AuditRow['action'], what: string, requestId: string): AuditRow {
+    return {
+      id: newId(),
+      time: this.#parts.clock(),
+      requestor: uid,
+      subject: uid,
+      workflow: { id: '', name: '' },
+      target: 'gatehouse',
+      kind: 'attribute',
+      action,
+      attribute: 'second factor',
+      value: what,
+      requestId,
+    }
+  }
+}
+
+/** Of bounded length, however long the name is. */
+export const ownerKey = ({ dn }: Pick<FactorOwner, 'dn'>): string => secretHash(dn.key)
