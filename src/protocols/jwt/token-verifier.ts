@@ -12,6 +12,8 @@ export interface TokenRules {
   readonly allowNoIat: boolean
   /** How many minutes before its `iat` a token may already be used. */
   readonly notBeforeMinutes: number
+  /** By how many seconds clocks may differ; `clockTolerance` when absent. */
+  readonly clockTolerance?: number
 }
 
 export interface VerifiedToken {
@@ -63,7 +65,7 @@ export function createTokenVerifier(rules: TokenRules, keys: KeySet, clock: Cloc
             algorithms: [...signatureAlgorithms],
             issuer: rules.issuer,
             audience: [...rules.audiences],
-            clockTolerance,
+            clockTolerance: rules.clockTolerance ?? clockTolerance,
             currentDate: clock(),
             requiredClaims,
           },
@@ -80,7 +82,7 @@ export function createTokenVerifier(rules: TokenRules, keys: KeySet, clock: Cloc
 function checkTimes(claims: JWTPayload, rules: TokenRules, now: Date): Date {
   const { exp = Number.NaN, iat } = claims
   if (!(exp > 0 && exp <= endOfTime)) throw new TokenRejected('"exp" is out of range', invalid)
-  const earliest = now.getTime() / 1000 + clockTolerance + rules.notBeforeMinutes * 60
+  const earliest = now.getTime() / 1000 + (rules.clockTolerance ?? clockTolerance) + rules.notBeforeMinutes * 60
   if (iat !== undefined && iat > earliest) throw new TokenRejected('"iat" is in the future', tooEarly)
   return new Date(exp * 1000)
 }

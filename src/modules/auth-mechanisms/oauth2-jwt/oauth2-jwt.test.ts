@@ -184,7 +184,7 @@ describe('a caller who is looked up', () => {
     expect(host.searches).toEqual([])
   })
 
-  test('cannot widen the filter', async () => {
+  test('D8: cannot widen the filter', async () => {
     const { mechanism: jwt } = await mechanism(linked, [alice, root2])
     for (const sub of ['*', 'r*', '*)(uid=*', 'x)(|(uid=root', 'root)(&', '\\72oot', 'x\u0000']) {
       const { dn } = subjectOf(await begin(jwt, await signedToken(first, claims({ sub }))))
@@ -217,7 +217,7 @@ describe('a refusal', () => {
     expect(challenge(await jwt.begin({ request: basicAuth, subject: undefined, root }))).toBe(realm)
   })
 
-  test('a token in the query is not looked at', async () => {
+  test('D19: a token in the query is not looked at', async () => {
     const { mechanism: jwt } = await mechanism()
     const token = await signedToken(first, claims())
     expect(challenge(await begin(jwt, undefined, `http://localhost/?access_token=${token}`))).toBe(realm)

@@ -1,6 +1,7 @@
 import type { Issues } from '#kernel/issues.ts'
 import { type CrossOrigin, isHeaderName, isOrigin } from '#modules/auth-mechanisms/oauth2-jwt/cross-origin.ts'
 import { parseIssuerUrl } from '#protocols/jwt/issuer-url.ts'
+import { clockTolerance } from '#protocols/jwt/token-verifier.ts'
 import { linkParameters, parseSubjectLink, type SubjectLink } from '#sdk/linked-subject.ts'
 import { flag, list, text, wholeNumber } from '#sdk/parameter-types.ts'
 import { type ParameterTable, readParameters } from '#sdk/parameters.ts'
@@ -26,6 +27,11 @@ export const parameters = {
     fallback: 5,
     max: 1440,
   }),
+  clockToleranceSeconds: wholeNumber({
+    about: 'By how many seconds the clocks of the issuer and of this machine may differ.',
+    fallback: clockTolerance,
+    max: 300,
+  }),
   allowNoIat: flag({ about: 'Accept tokens without `iat`.' }),
   webfingerCredentialLoader: text({ about: 'Not supported; an error when set.' }),
   target: text({ about: 'Belongs to webfingerCredentialLoader; an error when set.' }),
@@ -38,6 +44,7 @@ export interface OAuth2JwtConfig {
   readonly keyName: string | undefined
   readonly allowNoIat: boolean
   readonly notBeforeMinutes: number
+  readonly clockTolerance: number
   readonly realm: string
   readonly scope: string | undefined
   readonly crossOrigin: CrossOrigin | undefined
@@ -67,6 +74,7 @@ export function parseOAuth2Jwt(params: Params, issues: Issues, context: ParseCon
     keyName: given.fromWellKnown ? undefined : given.validationKey,
     allowNoIat: given.allowNoIat,
     notBeforeMinutes: given.defaultNotBeforeMinutes,
+    clockTolerance: given.clockToleranceSeconds,
     realm: given.realm,
     scope: given.scope,
     crossOrigin: parseCrossOrigin(given['cors-headers'], given['cors-origins'], params, issues),

@@ -113,7 +113,7 @@ describe('an accepted service account', () => {
     })
   })
 
-  test('is asked for with our audience', async () => {
+  test('D19: is asked for with our audience', async () => {
     await begin(await mechanism({ audience: ['gatehouse', 'b'] }), token())
     expect(cluster.calls[0]?.audiences).toEqual(['gatehouse', 'b'])
   })

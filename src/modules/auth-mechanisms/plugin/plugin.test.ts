@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
-import { ChainRunner } from '#engine/pipeline/chain.ts'
+import { type ChainCall, ChainRunner } from '#engine/pipeline/chain.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth-mechanism.ts'
@@ -155,7 +155,10 @@ describe('neither', () => {
       { name: 'other', required: false, mechanism: other },
     ]
     const chain = { name: 'c', level: 20, root: 'o=Tremolo', finishOnRequiredSuccess: false, links }
-    await expect(new ChainRunner(new Map()).run(chain, fakeRequest({}))).rejects.toMatchObject({ code })
+    const call: ChainCall = {
+      begin: ({ mechanism }, { root }, subject) => mechanism.begin({ request: fakeRequest({}), subject, root }),
+    }
+    await expect(new ChainRunner(new Map()).run(chain, call)).rejects.toMatchObject({ code })
   })
 })
 

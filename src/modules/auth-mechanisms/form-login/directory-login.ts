@@ -1,0 +1,77 @@
+import type { DirectoryEntry } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import type { FilterTemplate } from '#identity/filter/filter-template.ts'
+import type { Subject } from '#identity/subject.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { isSecretName } from '#kernel/redaction.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+
+export type FoundSubject = Pick<Subject, 'dn' | 'uid' | 'attributes'>
+
+export type PasswordCheck =
+  | { readonly ok: true; readonly subject: FoundSubject }
+  /** `login` where there is such a person. The reason is for the log. */
+  | { readonly ok: false; readonly reason: string; readonly login?: string }
+
+/** Finds who a typed login is, and asks the directory whether the password is theirs. */
+export class DirectoryLogin {
+  readonly #lookup: FilterTemplate
+  readonly #uidAttr: string
+  readonly #host: Pick<ModuleHost, 'directory' | 'log'>
+  /** Where people stand, by root, so that somebody unknown costs as much work as somebody known. */
+  readonly #neighbours = new Map<string, Dn>()
+
+  constructor(lookup: FilterTemplate, uidAttr: string, host: Pick<ModuleHost, 'directory' | 'log'>) {
+    this.#lookup = lookup
+    this.#uidAttr = uidAttr
+    this.#host = host
+  }
+
+  /** Throws only when the directory does not answer. */
+  async check(user: string, password: string, root: string): Promise<PasswordCheck> {
+    const { directory } = this.#host
+    const base = Dn.parse(root)
+    const filter = this.#lookup.bind(() => [user])
+    const found = filter === undefined ? [] : await directory.search({ base, scope: 'sub', filter, limit: 2 })
+    const [entry, second] = found
+    if (entry === undefined || second !== undefined) {
+      await this.#checkNobody(base, password)
+      return { ok: false, reason: entry === undefined ? 'no such person' : 'several people are found' }
+    }
+    this.#neighbours.set(base.key, entry.dn)
+    const subject = this.#subjectOf(entry, user)
+    if (await this.#bind(entry.dn, password)) return { ok: true, subject }
+    return { ok: false, reason: 'wrong password', login: subject.uid }
+  }
+
+  async #bind(dn: Dn, password: string): Promise<boolean> {
+    try {
+      return await this.#host.directory.bind(dn, password)
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== 'NOT_SUPPORTED') throw error
+      this.#host.log.warn('nobody can log in whose system checks no passwords', { dn: dn.toString() })
+      return false
+    }
+  }
+
+  /** The work of a check, for a name beside that of somebody real. */
+  async #checkNobody(base: Dn, password: string): Promise<void> {
+    const neighbour = this.#neighbours.get(base.key) ?? (await this.#anybody(base))
+    const parent = neighbour?.parent
+    if (parent !== undefined) await this.#bind(parent.child(this.#uidAttr, 'nobody-of-this-name'), password)
+  }
+
+  async #anybody(base: Dn): Promise<Dn | undefined> {
+    const filter = { kind: 'present', attribute: this.#uidAttr } as const
+    const [entry] = await this.#host.directory.search({ base, scope: 'sub', filter, limit: 1 })
+    if (entry !== undefined) this.#neighbours.set(base.key, entry.dn)
+    return entry?.dn
+  }
+
+  /** Passwords that a system shows stay out of the session. */
+  #subjectOf({ dn, attributes: shown }: DirectoryEntry, user: string): FoundSubject {
+    const attributes = shown.clone()
+    for (const name of [...attributes.names()]) if (isSecretName(name)) attributes.set(name, [])
+    return { dn, uid: attributes.first(this.#uidAttr) ?? user, attributes }
+  }
+}

@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import { matches } from '#identity/filter/evaluate.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import formLogin from '#modules/auth-mechanisms/form-login/form-login.ts'
+import { fakeDirectory } from '#testing/fake-directory.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeAttempt, formPost, openGuard } from '#testing/login-attempt.ts'
+
+const person = (uid: string, more: Record<string, string[]> = {}) => ({
+  dn: Dn.parse(`uid=${uid},ou=people,o=Tremolo`),
+  attributes: Attributes.from({ uid: [uid], mail: [`${uid}@corp.test`], userPassword: ['{SSHA}x'], ...more }),
+})
+const people = [person('ada'), person('grace', { ou: ['navy'] }), person('twin1', { mail: ['twin@corp.test'] })]
+
+async function open(params: ParamValues = {}, failure?: GatewayError) {
+  const issues = noIssues()
+  const prepared = formLogin.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())
+  const binds: string[] = []
+  const host = fakeModuleHost()
+  const directory = fakeDirectory({
+    search: async ({ filter, limit }) => {
+      if (failure !== undefined) throw failure
+      return [...people, person('twin2', { mail: ['twin@corp.test'] })]
+        .filter(({ attributes }) => matches(filter, attributes))
+        .slice(0, limit)
+    },
+    isMember: async () => false,
+  })
+  const bind = async (dn: Dn, password: string) => {
+    binds.push(dn.toString())
+    return dn.toString() === 'uid=ada,ou=people,o=Tremolo' && password === 'right horse'
+  }
+  const mechanism = await prepared.create({ ...host, directory: { ...directory, bind } })
+  return { issues: issueTexts(issues.list), mechanism, binds, prepared }
+}
+
+async function submit(fields: Record<string, string>, params: ParamValues = {}) {
+  const { mechanism, binds } = await open(params)
+  const guard = openGuard()
+  const outcome = await mechanism.proceed?.(fakeAttempt({ ...formPost(fields), guard }))
+  if (outcome === undefined) throw new Error('the form does not proceed')
+  return { outcome, tries: guard.tries, binds }
+}
+
+const answerOf = (outcome: Awaited<ReturnType<typeof submit>>['outcome']) => {
+  if (outcome.kind !== 'challenge') throw new Error(`not asked again: ${outcome.kind}`)
+  return { status: outcome.response.status, body: String(outcome.response.body) }
+}
+
+describe('auth.FormLogin', () => {
+  test('sends browsers to its page, and refuses others', async () => {
+    const { mechanism, prepared } = await open()
+    expect(prepared.interactive).toBe(true)
+    const { login, ...rest } = fakeAttempt({})
+    expect(await mechanism.begin({ ...rest, login })).toMatchObject({
+      kind: 'challenge',
+      response: { status: 303, headers: { location: login.address } },
+    })
+    expect(await mechanism.begin(rest)).toMatchObject({ kind: 'rejected', noCredential: true })
+  })
+
+  test('shows a page that needs no script and can be used by everyone', async () => {
+    const { mechanism } = await open({ title: 'Corp <Login>', themePrimaryMain: '#123456' })
+    const outcome = await mechanism.proceed?.(fakeAttempt({}))
+    if (outcome?.kind !== 'challenge') throw new Error('no page')
+    const { status, headers, body } = outcome.response
+    expect(status).toBe(200)
+    const policy = String(headers['content-security-policy'])
+    expect(policy).toMatch(/default-src 'none'; style-src 'sha256-[\w+/=]+'/)
+    expect(policy).toContain("frame-ancestors 'none'")
+    expect(policy).not.toMatch(/unsafe|script-src|\*/)
+    const html = String(body)
+    expect(html).not.toMatch(/<script|\son\w+=|javascript:|style="/i)
+    expect(html).toContain('<h1>Corp &lt;Login&gt;</h1>')
+    expect(html).toContain('--main: #123456')
+    expect(html).toMatch(/<html lang="en">/)
+    expect(html).toMatch(/<label for="user">.*<\/label>\s*<input id="user" name="user"[^>]*autocomplete="username"/)
+    expect(html).toMatch(
+      /<label for="pwd">.*<\/label>\s*<input id="pwd" name="pwd"[^>]*autocomplete="current-password"/,
+    )
+    expect(html).not.toContain('role="alert"')
+  })
+
+  test('knows people by their password, and keeps passwords out of what it knows', async () => {
+    const { outcome, tries } = await submit({ user: ' ada ', pwd: 'right horse' })
+    if (outcome.kind !== 'authenticated') throw new Error('ada is not let in')
+    expect(outcome.subject).toMatchObject({ uid: 'ada' })
+    expect(outcome.subject.attributes.has('userPassword')).toBe(false)
+    expect(tries).toEqual(['ada succeeded'])
+  })
+
+  test('answers the same to an unknown person, a wrong password, several people and no password', async () => {
+    const wrong = await submit({ user: 'ada', pwd: 'wrong' })
+    const unknown = await submit({ user: 'nobody', pwd: 'wrong' })
+    const params = { uidAttr: '(mail=${user})', uidIsFilter: 'true' }
+    const several = await submit({ user: 'twin@corp.test', pwd: 'wrong' }, params)
+    const empty = await submit({ user: 'ada', pwd: '' })
+    const answers = [wrong, unknown, several, empty].map(({ outcome }) => answerOf(outcome))
+    expect(answers[0]?.status).toBe(401)
+    expect(answers[0]?.body).toContain('role="alert"')
+    for (const answer of answers) expect(answer).toEqual(answers[0])
+    expect(wrong.tries).toEqual(['ada failed: wrong password (ada)'])
+    expect(unknown.tries).toEqual(['nobody failed: no such person'])
+  })
+
+  test('does the same work for somebody unknown, and answers both at the same beat', async () => {
+    const known = await submit({ user: 'ada', pwd: 'wrong' })
+    const unknown = await submit({ user: 'nobody', pwd: 'wrong' })
+    expect([known.binds, unknown.binds]).toEqual([
+      ['uid=ada,ou=people,o=Tremolo'],
+      ['uid=nobody-of-this-name,ou=people,o=Tremolo'],
+    ])
+    for (const user of ['ada', 'nobody']) {
+      const started = performance.now()
+      await submit({ user, pwd: 'wrong' })
+      expect(performance.now() - started).toBeGreaterThanOrEqual(248)
+    }
+  })
+
+  test.each(['*', 'a*', '*)(uid=*', 'ada)(|(uid=*', 'ada\0', '(uid=ada)', '\\2a'])(
+    'D8: what is typed is a value and never a part of the filter: %j',
+    async (user) => {
+      expect(answerOf((await submit({ user, pwd: 'right horse' })).outcome).status).toBe(401)
+      const params = { uidAttr: '(|(uid=${user})(mail=${user}))', uidIsFilter: 'true' }
+      expect(answerOf((await submit({ user, pwd: 'right horse' }, params)).outcome).status).toBe(401)
+    },
+  )
+
+  test('a filter finds people by what it says', async () => {
+    const params = { uidAttr: '(|(uid=${user})(mail=${user}))', uidIsFilter: 'true' }
+    const { outcome } = await submit({ user: 'ada@corp.test', pwd: 'right horse' }, params)
+    expect(outcome).toMatchObject({ kind: 'authenticated', subject: { uid: 'ada' } })
+  })
+
+  test('what is locked is not looked at, and says when to come back', async () => {
+    const { mechanism, binds } = await open()
+    const guard = { begin: async () => ({ allowed: false, retryAfterSeconds: 61 }) as const }
+    const outcome = await mechanism.proceed?.(fakeAttempt({ ...formPost({ user: 'ada', pwd: 'right horse' }), guard }))
+    expect(outcome).toMatchObject({ kind: 'challenge', response: { status: 429, headers: { 'retry-after': '61' } } })
+    expect(binds).toEqual([])
+  })
+
+  test('a directory that does not answer counts against nobody', async () => {
+    const { mechanism } = await open({}, new GatewayError('TARGET_UNREACHABLE', 'down'))
+    const guard = openGuard()
+    const attempt = fakeAttempt({ ...formPost({ user: 'ada', pwd: 'right horse' }), guard })
+    await expect(mechanism.proceed?.(attempt)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    expect(guard.tries).toEqual(['ada abandoned'])
+  })
+
+  test.each([
+    [{ method: 'PUT' }, 'METHOD_NOT_ALLOWED'],
+    [
+      { method: 'POST', body: '{"user":"ada"}', headers: { 'content-type': 'application/json' } },
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    [{ method: 'POST', body: 'user=ada&pwd=x', headers: { 'content-type': 'text/plain' } }, 'UNSUPPORTED_MEDIA_TYPE'],
+    [{ pathInfo: '/more' }, 'NOT_FOUND'],
+  ])('refuses %j', async (request, code) => {
+    const { mechanism } = await open()
+    await expect(mechanism.proceed?.(fakeAttempt(request))).rejects.toMatchObject({ code })
+  })
+
+  test('tells what is wrong with its parameters', () => {
+    const read = (params: ParamValues) => {
+      const issues = noIssues()
+      formLogin.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())
+      return issueTexts(issues.list)
+    }
+    expect(read({ uidAttr: 'uid', uidIsFilter: 'false' })).toEqual([])
+    expect(read({ FORMLOGIN_JSP: '/auth/forms/defaultForm.jsp' })).toEqual([
+      'warning params.FORMLOGIN_JSP: not used: the login page is part of Gatehouse',
+    ])
+    expect(read({ uidAttr: '(uid=${user}', uidIsFilter: 'true' })).toHaveLength(1)
+    expect(read({ uidAttr: '(uid=ada)', uidIsFilter: 'true' })).toEqual([
+      expect.stringContaining('the filter must hold ${user}'),
+    ])
+    expect(read({ uidAttr: '(&(uid=${user})(ou=${org}))', uidIsFilter: 'true' })).toEqual([
+      expect.stringContaining('no field "org"'),
+    ])
+    expect(read({ uidAttr: '(uid=*)' })).toHaveLength(1)
+    expect(read({ themePrimaryMain: 'red; } body { display: none' })).toHaveLength(1)
+  })
+})

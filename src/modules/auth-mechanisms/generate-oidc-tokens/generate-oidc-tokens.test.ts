@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest'
+import generate from '#modules/auth-mechanisms/generate-oidc-tokens/generate-oidc-tokens.ts'
+import type { MintedTokens, TokenMinting } from '#sdk/issuer.ts'
+import { latestTokensSlot, restoreTokens, tokensSlot } from '#sdk/session-tokens.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { subject } from '#testing/subjects.ts'
+
+const ada = subject('uid=ada,o=Tremolo')
+const minted: MintedTokens = {
+  issuer: 'https://login.test/auth/idp/people',
+  clientId: 'k8s',
+  idToken: 'e.y.z',
+  expires: new Date(60_000),
+  claims: { sub: 'ada' },
+  refreshToken: 'r',
+  refreshExpires: new Date(120_000),
+}
+
+async function begin(
+  params: ParamValues,
+  attempt: { readonly nobody?: true; readonly noSession?: true; readonly denied?: true } = {},
+) {
+  const calls: TokenMinting[] = []
+  const prepared = generate.prepare(
+    fakeParams({ idpName: 'people', trustName: 'https://k8s.test', ...params }),
+    fakeParams({}),
+    noIssues(),
+    fakeParseContext(),
+  )
+  const issuers = {
+    mint: async (call: TokenMinting) => {
+      calls.push(call)
+      return attempt.denied === true ? undefined : minted
+    },
+    handle: async () => ({ status: 404, headers: {} }),
+    refreshState: async () => 'unused' as const,
+  }
+  const mechanism = await prepared.create({ ...fakeModuleHost(), issuers })
+  const outcome = await mechanism.begin({
+    request: fakeRequest({ url: 'https://portal.test/' }),
+    subject: attempt.nobody === true ? undefined : ada,
+    root: 'o=Tremolo',
+    ...(attempt.noSession === true ? {} : { sessionId: 'session-1' }),
+  })
+  return { outcome, calls }
+}
+
+describe('auth.GenerateOIDCTokens', () => {
+  test('keeps the tokens in the session, by issuer and trust, and says which are the latest', async () => {
+    const { outcome, calls } = await begin({})
+    expect(calls).toMatchObject([{ issuer: 'people', trust: 'https://k8s.test', sessionId: 'session-1', subject: ada }])
+    if (outcome.kind !== 'passed') throw new Error(outcome.kind)
+    const slots = outcome.session?.slots ?? {}
+    const slot = tokensSlot('people', 'https://k8s.test')
+    expect(slots[latestTokensSlot]).toBe(slot)
+    expect(slot).toMatch(/^[\w.:-]{1,100}$/)
+    expect(restoreTokens(slots[slot])).toEqual({ ...minted, idp: 'people', trust: 'https://k8s.test' })
+  })
+
+  test('ties nothing to the session where it is told not to', async () => {
+    const { calls } = await begin({ doNotTieSession: 'true', overrideURL: 'https://login.test/x' })
+    expect(calls).toMatchObject([{ sessionId: undefined, origin: 'https://login.test' }])
+  })
+
+  test('makes nothing for nobody, without a session, or where no rule lets the person', async () => {
+    expect(await begin({}, { nobody: true })).toMatchObject({ outcome: { kind: 'rejected' }, calls: [] })
+    expect(await begin({}, { noSession: true })).toEqual({ outcome: { kind: 'passed' }, calls: [] })
+    expect((await begin({}, { denied: true })).outcome).toEqual({ kind: 'passed' })
+  })
+
+  test('refers to its issuer and trust, and takes no address that is none', () => {
+    const issues = noIssues()
+    const context = fakeParseContext()
+    const params = { idpName: 'people', trustName: 'x y', overrideURL: 'javascript:alert(1)' }
+    generate.prepare(fakeParams(params), fakeParams({}), issues, context)
+    expect(issueTexts(issues.list)).toHaveLength(1)
+    expect(context.references.map(({ name }) => name)).toEqual(['people', 'people x y'])
+  })
+
+  test.each([undefined, null, 'x', 1, {}, { idp: 'a', trust: 'b' }])('tokens are not read from %j', (value) => {
+    expect(restoreTokens(value as never)).toBeUndefined()
+  })
+})

@@ -1,0 +1,72 @@
+import { type AuthAttempt, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import { flag, parsed, text } from '#sdk/parameter-types.ts'
+import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
+import { latestTokensSlot, storeTokens, tokensSlot } from '#sdk/session-tokens.ts'
+
+const parameters = {
+  idpName: text({
+    about: 'The identity provider that makes the tokens: what follows `/auth/idp/` in its uri.',
+    required: true,
+    reference: 'identity provider',
+  }),
+  trustName: text({ about: 'The trust that they are for: its name, or its client id.', required: true }),
+  doNotTieSession: flag({
+    about:
+      'Nothing of the tokens is tied to the session: there is an id_token and no refresh token, and a new one comes with the next login.',
+  }),
+  overrideURL: parsed('address', readAddress, {
+    about: 'An address whose scheme and host the issuer is known by, where that is not what people’s browsers use.',
+  }),
+}
+
+type Config = ParsedParameters<typeof parameters>
+
+/** Makes tokens of an own issuer at a login, and keeps them in the session for the Token API. */
+export default defineAuthMechanism({
+  className: 'auth.GenerateOIDCTokens',
+  aliases: ['com.tremolosecurity.proxy.auth.GenerateOIDCTokens'],
+  parameters,
+  parse: (params, issues, context) => {
+    const config = readParameters(parameters, params, issues, context)
+    const { idpName, trustName } = config
+    if (idpName !== '' && trustName !== '') {
+      context.refer('trust of an identity provider', `${idpName} ${trustName}`, params.pathOf('trustName'))
+    }
+    return config
+  },
+  create: (config, host) => ({ begin: (attempt) => begin(attempt, config, host) }),
+})
+
+async function begin(attempt: AuthAttempt, config: Config, host: ModuleHost): Promise<AuthOutcome> {
+  const { subject, sessionId, request } = attempt
+  const { idpName: issuer, trustName: trust, doNotTieSession, overrideURL: origin } = config
+  if (subject === undefined) return { kind: 'rejected', reason: 'there is nobody yet whom tokens could be made for' }
+  // Whoever has no session comes with a credential each time, and there is no place to keep tokens.
+  if (sessionId === undefined) return { kind: 'passed' }
+  const { issuers, clock, log } = host
+  if (issuers === undefined) throw new Error('no identity provider is configured')
+  const tokens = await issuers.mint({
+    issuer,
+    trust,
+    subject,
+    sessionId: doNotTieSession ? undefined : sessionId,
+    authenticated: clock(),
+    how: 'login',
+    request,
+    ...(origin === undefined ? {} : { origin }),
+  })
+  if (tokens === undefined) {
+    log.info('no rule of the identity provider lets this person, who gets no tokens', { issuer, uid: subject.uid })
+    return { kind: 'passed' }
+  }
+  const slot = tokensSlot(issuer, trust)
+  const kept = storeTokens({ ...tokens, idp: issuer, trust, ...(origin === undefined ? {} : { origin }) })
+  return { kind: 'passed', session: { slots: { [slot]: kept, [latestTokensSlot]: slot } } }
+}
+
+function readAddress(written: string): string {
+  const url = URL.parse(written)
+  if (url !== null && /^https?:$/.test(url.protocol)) return url.origin
+  throw new Error(`must be a web address, not "${written}"`)
+}

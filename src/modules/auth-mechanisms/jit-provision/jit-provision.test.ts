@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import jitProvision from '#modules/auth-mechanisms/jit-provision/jit-provision.ts'
+import type { WorkflowCall } from '#sdk/workflow.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { subject } from '#testing/subjects.ts'
+
+const caller = subject('sub=ada,ou=oidc,o=Tremolo', { uid: ['ada'], mail: ['ada@corp.test'], access_token: ['secret'] })
+const base = { nameAttr: 'uid', workflowName: 'jit' }
+const now = Date.UTC(2030, 0, 1)
+
+interface Options {
+  readonly params?: ParamValues
+  readonly updated?: string
+  readonly failure?: GatewayError
+  readonly found?: typeof caller | undefined
+  readonly known?: boolean
+}
+
+async function run({ params = base, updated, failure, found = caller, known = true }: Options) {
+  const calls: WorkflowCall[] = []
+  const attributes = Attributes.from({
+    uid: ['ada'],
+    cn: ['Ada'],
+    userPassword: ['x'],
+    ...(updated === undefined ? {} : { updated: [updated] }),
+  })
+  const entry = { dn: Dn.parse('uid=ada,ou=people,o=Tremolo'), attributes }
+  const host = {
+    ...fakeModuleHost({ entries: known ? [entry] : [], now: () => now }),
+    workflows: {
+      run: async (call: WorkflowCall) => {
+        calls.push(call)
+        if (failure !== undefined) throw failure
+        return { id: 'r', status: 'completed', changes: 1 } as never
+      },
+    },
+  }
+  const prepared = jitProvision.prepare(fakeParams(params), fakeParams({}), noIssues(), fakeParseContext())
+  const mechanism = await prepared.create(host)
+  const outcome = await mechanism.begin({ request: fakeRequest({}), subject: found, root: 'o=Tremolo' })
+  return { outcome, calls }
+}
+
+describe('auth.JitProvision', () => {
+  test('runs the workflow for the caller and no one else, and reads the person anew', async () => {
+    const { outcome, calls } = await run({})
+    expect(calls).toMatchObject([
+      { name: 'jit', requestor: 'ada', user: { userID: 'ada' }, params: {}, keepGroups: true },
+    ])
+    expect(calls[0]?.asynchronous).toBeUndefined()
+    expect(calls[0]?.user.attributes.has('access_token')).toBe(false)
+    if (outcome.kind !== 'authenticated') throw new Error(outcome.kind)
+    expect(outcome.subject.dn.toString()).toBe('uid=ada,ou=people,o=Tremolo')
+    expect(outcome.subject.attributes.first('cn')).toBe('Ada')
+    expect(outcome.subject.attributes.has('userPassword')).toBe(false)
+  })
+
+  test('goes on with what is known where the directory does not show the person', async () => {
+    expect((await run({ known: false })).outcome).toMatchObject({ kind: 'authenticated', subject: { dn: caller.dn } })
+  })
+
+  test('lets nobody in whom the workflow did not make', async () => {
+    const { outcome } = await run({ failure: new GatewayError('WORKFLOW_FAILED', 'no') })
+    expect(outcome).toMatchObject({ kind: 'rejected', status: 403 })
+  })
+
+  test('tells a system that does not answer', async () => {
+    await expect(run({ failure: new GatewayError('TARGET_UNREACHABLE', 'no') })).rejects.toMatchObject({
+      code: 'TARGET_UNREACHABLE',
+    })
+  })
+
+  test.each([[undefined], [subject('sub=x,o=Tremolo', {})], [subject('sub=x,o=Tremolo', { uid: ['a', 'b'] })]])(
+    'refuses a caller without exactly one login',
+    async (found) => {
+      const prepared = jitProvision.prepare(fakeParams(base), fakeParams({}), noIssues(), fakeParseContext())
+      const mechanism = await prepared.create(fakeModuleHost())
+      const outcome = await mechanism.begin({ request: fakeRequest({}), subject: found, root: 'o=Tremolo' })
+      expect(outcome).toMatchObject({ kind: 'rejected' })
+    },
+  )
+
+  test.each([
+    [String(now - 59_000), 0],
+    [String(now - 60_000), 1],
+    [String(now + 1000), 1],
+    ['soon', 1],
+    [undefined, 1],
+  ])('does not run within the grace period: updated at %s, run %i times', async (updated, count) => {
+    const params = { ...base, gracePeriod: '60', lastUpdatedAttributeName: 'updated' }
+    const { calls } = await run({ params, ...(updated === undefined ? {} : { updated }) })
+    expect(calls).toHaveLength(count)
+  })
+
+  test('tells what is wrong with its parameters', () => {
+    const read = (params: ParamValues) => {
+      const issues = noIssues()
+      jitProvision.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())
+      return issueTexts(issues.list)
+    }
+    expect(read({})).toHaveLength(2)
+    expect(read({ ...base, gracePeriod: '60' })).toHaveLength(1)
+    expect(read({ ...base, reloadBaseDN: 'nonsense' })).toHaveLength(1)
+    expect(read({ ...base, reloadBaseDN: 'ou=people,o=Tremolo' })).toEqual([])
+  })
+})

@@ -1,0 +1,105 @@
+import { Dn } from '#identity/dn.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { isSecretName } from '#kernel/redaction.ts'
+import { type AuthAttempt, type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import { parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
+
+const parameters = {
+  nameAttr: text({ about: "The caller's attribute that is the login of the person to be made.", required: true }),
+  workflowName: text({
+    about: 'The workflow that makes or updates the person, run before the login goes on.',
+    required: true,
+    reference: 'workflow',
+  }),
+  reloadBaseDN: parsed('name', (written) => Dn.parse(written), {
+    about: "Where the person is found again in the directory; the chain's root when absent.",
+  }),
+  gracePeriod: wholeNumber({
+    about: 'The workflow does not run when the person was updated less than so many seconds ago; 0: it always runs.',
+    fallback: 0,
+  }),
+  lastUpdatedAttributeName: text({
+    about: 'The attribute that tells when that was, in milliseconds since 1970; required with `gracePeriod`.',
+  }),
+}
+
+type Config = ParsedParameters<typeof parameters>
+
+/** Makes, or brings up to date, whoever the mechanisms before it established, by a workflow; then reads them anew. */
+export default defineAuthMechanism({
+  className: 'auth.JitProvision',
+  aliases: ['com.tremolosecurity.provisioning.auth.JITAuthMech'],
+  parameters,
+  parse: (params, issues, context) => {
+    const given = readParameters(parameters, params, issues, context)
+    if (given.gracePeriod > 0 && given.lastUpdatedAttributeName === undefined) {
+      issues.error(params.pathOf('lastUpdatedAttributeName'), 'is required where gracePeriod is given')
+    }
+    return given
+  },
+  create: (config, host) => new JitProvision(config, host),
+})
+
+class JitProvision implements AuthMechanism {
+  readonly #config: Config
+  readonly #host: ModuleHost
+
+  constructor(config: Config, host: ModuleHost) {
+    this.#config = config
+    this.#host = host
+  }
+
+  async begin({ subject, request, root }: AuthAttempt): Promise<AuthOutcome> {
+    const { nameAttr, workflowName } = this.#config
+    if (subject === undefined) return rejected('there is nobody yet who could be provisioned')
+    const [login, second] = subject.attributes.values(nameAttr)
+    if (login === undefined || login === '' || second !== undefined) {
+      return rejected(`the caller has not exactly one "${nameAttr}"`)
+    }
+    const before = await this.#find(login, root)
+    if (!this.#isRecent(before?.attributes.first(this.#config.lastUpdatedAttributeName ?? ''))) {
+      const attributes = subject.attributes.clone()
+      for (const name of [...attributes.names()]) if (isSecretName(name)) attributes.set(name, [])
+      try {
+        await this.#host.workflows.run({
+          name: workflowName,
+          requestor: login,
+          user: { userID: login, attributes, groups: [] },
+          keepGroups: true,
+          reason: 'Login',
+          requestId: request.id,
+          params: {},
+        })
+      } catch (error) {
+        if (error instanceof GatewayError && error.code === 'TARGET_UNREACHABLE') throw error
+        this.#host.log.warn('nobody is let in whom the workflow did not make', { err: error, workflow: workflowName })
+        return rejected(`the workflow "${workflowName}" failed`)
+      }
+    }
+    const entry = await this.#find(login, root)
+    if (entry === undefined) return { kind: 'authenticated', subject }
+    const attributes = entry.attributes.clone()
+    for (const name of [...attributes.names()]) if (isSecretName(name)) attributes.set(name, [])
+    return { kind: 'authenticated', subject: { dn: entry.dn, uid: login, attributes, otherNames: [subject.dn] } }
+  }
+
+  #isRecent(updated: string | undefined): boolean {
+    const { gracePeriod } = this.#config
+    if (gracePeriod === 0 || updated === undefined || !/^\d{1,15}$/.test(updated)) return false
+    const age = this.#host.clock().getTime() - Number(updated)
+    return age >= 0 && age < gracePeriod * 1000
+  }
+
+  /** Undefined when there is nobody, or more than one: whom a look-up does not tell for sure, it does not tell. */
+  async #find(login: string, root: string) {
+    const { nameAttr, reloadBaseDN } = this.#config
+    const base = reloadBaseDN ?? Dn.parse(root)
+    const filter = { kind: 'equal', attribute: nameAttr, value: login } as const
+    const [entry, second] = await this.#host.directory.search({ base, scope: 'sub', filter, limit: 2 })
+    return second === undefined ? entry : undefined
+  }
+}
+
+const rejected = (reason: string): AuthOutcome => ({ kind: 'rejected', reason, status: 403 })

@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest'
+import loginService from '#modules/auth-mechanisms/login-service/login-service.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeAttempt, formPost } from '#testing/login-attempt.ts'
+
+const two = { chains: ['Corporate login=corp', 'A partner=partner'] }
+
+async function open(params: ParamValues) {
+  const issues = noIssues()
+  const context = fakeParseContext()
+  const prepared = loginService.prepare(fakeParams(params), fakeParams({}), issues, context)
+  const { references } = context
+  return { prepared, references, issues: issueTexts(issues.list), mechanism: await prepared.create(fakeModuleHost()) }
+}
+
+describe('auth.LoginService', () => {
+  test('offers what is configured, by its label', async () => {
+    const { mechanism, prepared, references } = await open(two)
+    expect(prepared.includes).toEqual(['corp', 'partner'])
+    expect(references.map(({ name }) => name)).toEqual(['corp', 'partner'])
+    const { login, ...rest } = fakeAttempt({})
+    expect(await mechanism.begin({ ...rest, login })).toMatchObject({ kind: 'challenge', response: { status: 303 } })
+    expect(await mechanism.begin(rest)).toMatchObject({ kind: 'rejected', noCredential: true })
+    const shown = await mechanism.proceed?.(fakeAttempt({}))
+    if (shown?.kind !== 'challenge') throw new Error('no page')
+    expect(String(shown.response.body)).toContain(
+      '<button type="submit" name="chain" value="A partner">A partner</button>',
+    )
+    expect(String(shown.response.body)).not.toContain('remember')
+  })
+
+  test('hands over to the chosen chain, and to none that is not offered', async () => {
+    const { mechanism } = await open(two)
+    const chosen = await mechanism.proceed?.(fakeAttempt(formPost({ chain: 'A partner', remember: 'true' })))
+    expect(chosen).toEqual({ kind: 'include', chain: 'partner' })
+    for (const chain of ['partner', 'admin', '', '__proto__']) {
+      await expect(mechanism.proceed?.(fakeAttempt(formPost({ chain })))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    }
+  })
+
+  test('does not ask where there is nothing to choose', async () => {
+    const { mechanism } = await open({ chains: 'Corporate login=corp' })
+    expect(await mechanism.begin(fakeAttempt({}))).toEqual({ kind: 'include', chain: 'corp' })
+  })
+
+  test('remembers the choice of those who want it, in a cookie that proves nothing', async () => {
+    const { mechanism } = await open({ ...two, cookieDays: '30', cookieName: 'choice' })
+    const chosen = await mechanism.proceed?.(fakeAttempt(formPost({ chain: 'A partner', remember: 'true' })))
+    const cookie = 'choice=partner; Path=/; HttpOnly; SameSite=Lax; Max-Age=2592000; Secure'
+    expect(chosen).toEqual({ kind: 'include', chain: 'partner', cookie })
+    const unasked = await mechanism.proceed?.(fakeAttempt(formPost({ chain: 'A partner' })))
+    expect(unasked).toEqual({ kind: 'include', chain: 'partner' })
+    const again = (value: string) => mechanism.begin(fakeAttempt({ headers: { cookie: `choice=${value}` } }))
+    expect(await again('partner')).toEqual({ kind: 'include', chain: 'partner' })
+    expect(await again('admin')).toMatchObject({ kind: 'challenge' })
+  })
+
+  test('tells what is wrong with its parameters', async () => {
+    expect((await open({ chains: ['corp', 'A=', '=b'] })).issues).toHaveLength(3)
+    expect((await open({ chains: 'A=/auth/idp/start' })).issues).toEqual([
+      expect.stringContaining('name the chain that protects /auth/idp/start'),
+    ])
+    expect((await open({})).issues).toEqual([expect.stringContaining('"chains" is required')])
+    expect((await open({ ...two, cookieName: 'a b' })).issues).toHaveLength(1)
+    expect((await open({ ...two, serviceUrl: '/auth/forms/chooser.jsp' })).issues).toEqual([
+      expect.stringMatching(/^warning params\.serviceUrl/),
+    ])
+  })
+})

@@ -1,0 +1,130 @@
+import { GatewayError } from '#kernel/errors.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { choicePage } from '#modules/auth-mechanisms/login-service/choice-page.ts'
+import {
+  type AuthAttempt,
+  type AuthMechanism,
+  type AuthOutcome,
+  defineAuthMechanism,
+  type LoginAttempt,
+} from '#sdk/auth-mechanism.ts'
+import { type GatewayRequest, header } from '#sdk/http.ts'
+import { seeOther } from '#sdk/login.ts'
+import { list, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
+import { readForm } from '#sdk/read-form.ts'
+
+const parameters = {
+  chains: list({ about: 'What people choose from, in order: `label=chain`; may repeat.', required: true }),
+  title: text({ about: 'The heading of the page.', fallback: 'How do you want to sign in?' }),
+  cookieName: text({
+    about: 'The cookie that remembers the choice, where people ask for that.',
+    fallback: 'login-choice',
+  }),
+  cookieDays: wholeNumber({ about: 'For how many days; 0: the choice is not remembered.', fallback: 0, max: 400 }),
+  serviceUrl: text({ about: 'Accepted and not used: the page is part of Gatehouse.' }),
+}
+
+interface Choice {
+  readonly label: string
+  readonly chain: string
+}
+
+interface Config {
+  readonly choices: readonly Choice[]
+  readonly title: string
+  readonly cookieName: string
+  readonly cookieDays: number
+}
+
+const maxBody = 4096
+const cookieToken = /^[\w!#$%&'*+.^`|~-]+$/
+
+/** Lets people choose how they log in; the chosen chain's mechanisms then run in this place. */
+export default defineAuthMechanism({
+  className: 'auth.LoginService',
+  aliases: ['com.tremolosecurity.proxy.auth.LoginService'],
+  parameters,
+  interactive: true,
+  parse: (params, issues, context): Config => {
+    const given = readParameters(parameters, params, issues, context)
+    const { title, cookieName, cookieDays } = given
+    if (given.serviceUrl !== undefined) {
+      issues.warning(params.pathOf('serviceUrl'), 'not used: the page is part of Gatehouse')
+    }
+    if (!cookieToken.test(cookieName)) issues.error(params.pathOf('cookieName'), 'cannot be the name of a cookie')
+    return { choices: readChoices(given.chains, params, issues, context), title, cookieName, cookieDays }
+  },
+  includes: ({ choices }) => choices.map(({ chain }) => chain),
+  create: (config) => new LoginService(config),
+})
+
+function readChoices(written: readonly string[], params: Params, issues: Issues, context: ParseContext): Choice[] {
+  return written.flatMap((pair, i) => {
+    const equals = pair.indexOf('=')
+    const [label, chain] = [pair.slice(0, Math.max(0, equals)).trim(), pair.slice(equals + 1).trim()]
+    const at = params.pathOf('chains', i)
+    if (label === '' || chain === '') {
+      issues.error(at, `"chains": must be label=chain, not "${pair}"`)
+      return []
+    }
+    if (/^(?:\/|https?:)/.test(chain)) {
+      issues.error(at, `"chains": name the chain that protects ${chain}, not its address`)
+      return []
+    }
+    context.refer('chain', chain, at)
+    return [{ label, chain }]
+  })
+}
+
+class LoginService implements AuthMechanism {
+  readonly #config: Config
+
+  constructor(config: Config) {
+    this.#config = config
+  }
+
+  async begin({ request, login }: AuthAttempt): Promise<AuthOutcome> {
+    const { choices } = this.#config
+    const [first, second] = choices
+    if (first !== undefined && second === undefined) return { kind: 'include', chain: first.chain }
+    if (login === undefined) return { kind: 'rejected', reason: 'a choice is for browsers', noCredential: true }
+    const remembered = this.#remembered(request)
+    if (remembered !== undefined) return { kind: 'include', chain: remembered.chain }
+    return { kind: 'challenge', response: seeOther(login.address) }
+  }
+
+  async proceed({ request, login, pathInfo }: LoginAttempt): Promise<AuthOutcome> {
+    if (pathInfo !== '') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
+    const { choices, title, cookieDays } = this.#config
+    if (request.method !== 'POST') {
+      const labels = choices.map(({ label }) => label)
+      return {
+        kind: 'challenge',
+        response: choicePage({ title, labels, action: login.address, remembers: cookieDays > 0 }),
+      }
+    }
+    const form = await readForm(request, maxBody)
+    const chosen = choices.find(({ label }) => label === form.get('chain'))
+    if (chosen === undefined) throw new GatewayError('BAD_REQUEST', 'a choice that is not offered')
+    const remembers = cookieDays > 0 && form.get('remember') === 'true'
+    return { kind: 'include', chain: chosen.chain, ...(remembers ? { cookie: this.#cookie(chosen, request) } : {}) }
+  }
+
+  /** A choice is a convenience and no proof: what the cookie says is looked up among what is offered. */
+  #remembered(request: GatewayRequest): Choice | undefined {
+    const { cookieDays, cookieName, choices } = this.#config
+    if (cookieDays === 0) return undefined
+    const pairs = (header(request, 'cookie') ?? '').split(';', 100).map((pair) => pair.trim())
+    return choices.find(({ chain }) => pairs.includes(`${cookieName}=${encodeURIComponent(chain)}`))
+  }
+
+  #cookie({ chain }: Choice, { origin }: GatewayRequest): string {
+    const { cookieName, cookieDays } = this.#config
+    const secure = origin.startsWith('https:') ? '; Secure' : ''
+    const maxAge = cookieDays * 24 * 3600
+    return `${cookieName}=${encodeURIComponent(chain)}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAge}${secure}`
+  }
+}

@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest'
+import mapping from '#modules/auth-mechanisms/mapping/mapping.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { subject } from '#testing/subjects.ts'
+
+const ada = subject('uid=ada,o=Tremolo', { sub: ['ada'], mail: ['ada@corp.test'], given_name: ['Ada'], family: ['L'] })
+
+async function map(params: ParamValues, found: typeof ada | undefined = ada) {
+  const prepared = mapping.prepare(fakeParams(params), fakeParams({}), noIssues(), fakeParseContext())
+  const mechanism = await prepared.create(fakeModuleHost())
+  return mechanism.begin({ request: fakeRequest({}), subject: found, root: 'o=Tremolo' })
+}
+
+const attributesOf = (outcome: Awaited<ReturnType<typeof map>>) => {
+  if (outcome.kind !== 'authenticated') throw new Error(outcome.kind)
+  return Object.fromEntries(outcome.subject.attributes)
+}
+
+describe('auth.Mapping', () => {
+  test('makes the attributes that are mapped, and no others', async () => {
+    const outcome = await map({
+      map: ['uid|user|sub', 'cn|composite|${given_name} ${family}', 'kind|static|a|b', 'none|user|absent'],
+    })
+    expect(attributesOf(outcome)).toEqual({ uid: ['ada'], cn: ['Ada L'], kind: ['a|b'] })
+    expect(outcome).toMatchObject({ subject: { uid: 'ada', dn: ada.dn } })
+  })
+
+  test('gives attributes other names, and leaves the others alone', async () => {
+    expect(attributesOf(await map({ map: ['givenName=given_name', 'x=absent'] }))).toEqual({
+      sub: ['ada'],
+      mail: ['ada@corp.test'],
+      family: ['L'],
+      givenName: ['Ada'],
+    })
+  })
+
+  test('maps nobody', async () => {
+    const prepared = mapping.prepare(fakeParams({ map: 'a=b' }), fakeParams({}), noIssues(), fakeParseContext())
+    const mechanism = await prepared.create(fakeModuleHost())
+    const outcome = await mechanism.begin({ request: fakeRequest({}), subject: undefined, root: 'o=Tremolo' })
+    expect(outcome).toMatchObject({ kind: 'rejected' })
+  })
+
+  test.each<[ParamValues, number]>([
+    [{}, 1],
+    [{ map: ['a|user|b', 'c=d'] }, 2],
+    [{ map: ['a|usr|b'] }, 1],
+    [{ map: ['a|user'] }, 1],
+    [{ map: ['a'] }, 1],
+    [{ map: ['a=b=c'] }, 1],
+  ])('tells what is wrong with %j', (params, count) => {
+    const issues = noIssues()
+    mapping.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())
+    expect(issueTexts(issues.list)).toHaveLength(count)
+  })
+})

@@ -1,0 +1,107 @@
+import { Attributes } from '#identity/attributes.ts'
+import { toTexts } from '#identity/mapping/mapped-value.ts'
+import type { Subject } from '#identity/subject.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
+import { type MappingRule, type PreparedMapping, prepareMapping, type SourceType, sourceTypes } from '#sdk/mapping.ts'
+import { list } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
+
+const parameters = {
+  map: list({
+    about:
+      "Either `target|type|source`, with the types of a target's mappings: the caller has these attributes and no others. Or `new=old`: an attribute gets another name, and the others stay. May repeat; all of one form.",
+    required: true,
+  }),
+}
+
+interface Renaming {
+  readonly to: string
+  readonly from: string
+}
+
+type Config = { readonly mapping: PreparedMapping } | { readonly renamings: readonly Renaming[] }
+
+/** Changes the attributes of whoever the mechanisms before it established; name and login stay. */
+export default defineAuthMechanism({
+  className: 'auth.Mapping',
+  aliases: ['com.tremolosecurity.proxy.auth.FullMappingAuthMech', 'com.tremolosecurity.proxy.auth.MappingAuthmech'],
+  parameters,
+  parse: (params, issues, context): Config => {
+    const { map } = readParameters(parameters, params, issues, context)
+    const isFull = map.map((entry) => entry.includes('|'))
+    if (isFull.includes(true) && isFull.includes(false)) {
+      issues.error(params.pathOf('map'), '"map": all entries must be of one form, target|type|source or new=old')
+    }
+    return isFull.includes(true)
+      ? { mapping: readRules(map, params, issues, context) }
+      : { renamings: readRenamings(map, params, issues) }
+  },
+  create: async (config, host): Promise<AuthMechanism> => {
+    if ('renamings' in config)
+      return { begin: async ({ subject }) => changed(subject, (from) => rename(from, config.renamings)) }
+    const mapping = await config.mapping.create(host)
+    return {
+      begin: ({ subject }) =>
+        changed(subject, async ({ uid, attributes }) => {
+          const source = {
+            userID: uid,
+            groups: [],
+            values: (name: string) => attributes.values(name),
+            names: () => attributes.names(),
+          }
+          const mapped = await mapping.apply(source)
+          return Attributes.from(Array.from(mapped, ([name, value]) => [name, toTexts(value)] as const))
+        }),
+      close: async () => mapping.close?.(),
+    }
+  },
+})
+
+async function changed(
+  subject: Subject | undefined,
+  change: (subject: Subject) => Attributes | Promise<Attributes>,
+): Promise<AuthOutcome> {
+  if (subject === undefined) return { kind: 'rejected', reason: 'there is nobody yet whose attributes could be mapped' }
+  const { dn, otherNames, uid } = subject
+  const attributes = await change(subject)
+  return {
+    kind: 'authenticated',
+    subject: { dn, uid, attributes, ...(otherNames === undefined ? {} : { otherNames }) },
+  }
+}
+
+function rename({ attributes: before }: Subject, renamings: readonly Renaming[]): Attributes {
+  const attributes = before.clone()
+  for (const { to, from } of renamings) {
+    const values = attributes.values(from)
+    attributes.set(from, [])
+    attributes.set(to, values)
+  }
+  return attributes
+}
+
+function readRules(map: readonly string[], params: Params, issues: Issues, context: ParseContext): PreparedMapping {
+  const rules = map.flatMap((entry, i): MappingRule[] => {
+    const path = params.pathOf('map', i)
+    const [attribute = '', type = '', ...rest] = entry.split('|')
+    const sourceType: SourceType | undefined = sourceTypes.find((known) => known === type)
+    if (attribute === '' || sourceType === undefined || rest.length === 0) {
+      issues.error(path, `"map": must be target|type|source with a type of ${sourceTypes.join(', ')}, not "${entry}"`)
+      return []
+    }
+    return [{ attribute, sourceType, source: rest.join('|'), path }]
+  })
+  return prepareMapping(rules, issues, context)
+}
+
+function readRenamings(map: readonly string[], params: Params, issues: Issues): Renaming[] {
+  return map.flatMap((entry, i) => {
+    const [to = '', from = '', ...rest] = entry.split('=')
+    if (to !== '' && from !== '' && rest.length === 0) return [{ to, from }]
+    issues.error(params.pathOf('map', i), `"map": must be new=old, not "${entry}"`)
+    return []
+  })
+}

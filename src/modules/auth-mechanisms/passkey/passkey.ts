@@ -1,0 +1,40 @@
+import { readFileSync } from 'node:fs'
+import { passkeyDialogue } from '#modules/auth-mechanisms/passkey/passkey-dialogue.ts'
+import { defineAuthMechanism } from '#sdk/auth-mechanism.ts'
+import { choice, flag, text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { SecondFactorLogin } from '#sdk/second-factor-login.ts'
+
+const parameters = {
+  rpId: text({ about: 'The domain that passkeys are for: the host when absent, or a domain above it.' }),
+  rpName: text({ about: 'What browsers call this service.', fallback: 'Gatehouse' }),
+  userVerification: choice(['required', 'preferred', 'discouraged'], {
+    about: 'Whether the device checks a PIN, finger or face: `required`, `preferred` or `discouraged`.',
+    fallback: 'preferred',
+  }),
+  enrol: flag({
+    about: '`"true"`: somebody without any second factor makes a passkey at their next login; else they are refused.',
+  }),
+}
+
+/** A passkey or security key (WebAuthn), after a mechanism that says who it is. */
+export default defineAuthMechanism({
+  className: 'auth.Passkey',
+  parameters,
+  interactive: true,
+  parse: (params, issues, context) => {
+    const given = readParameters(parameters, params, issues, context)
+    if (given.rpId !== undefined && !/^(?:[a-z0-9-]+\.)*[a-z0-9-]+$/.test(given.rpId)) {
+      issues.error(params.pathOf('rpId'), `"rpId": must be a domain in lower case, not "${given.rpId}"`)
+    }
+    return given
+  },
+  create: ({ enrol, rpId, rpName, userVerification }, host) => {
+    const script = readFileSync(new URL('./passkey-page.js', import.meta.url), 'utf8')
+    return new SecondFactorLogin(
+      passkeyDialogue({ rpId, rpName, userVerification, script, log: host.log }),
+      enrol,
+      host,
+    )
+  },
+})

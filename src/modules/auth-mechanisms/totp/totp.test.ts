@@ -1,0 +1,171 @@
+import { TOTP } from 'otpauth'
+import { beforeEach, describe, expect, test } from 'vitest'
+import totp from '#modules/auth-mechanisms/totp/totp.ts'
+import type { AuthMechanism } from '#sdk/auth-mechanism.ts'
+import { secondFactorSlot } from '#sdk/second-factors.ts'
+import { challengeOf, type FakeLogin, fakeLogin } from '#testing/fake-login-attempt.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { memorySecondFactors } from '#testing/memory-second-factors.ts'
+import { subject } from '#testing/subjects.ts'
+
+const ann = subject('uid=ann,ou=people,o=Tremolo')
+const secret = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
+const change = { requestId: 'r' }
+
+let now: number
+let factors: ReturnType<typeof memorySecondFactors>
+
+beforeEach(() => {
+  now = Date.UTC(2030, 0, 1)
+  factors = memorySecondFactors()
+})
+
+async function mechanism(params: ParamValues = {}): Promise<AuthMechanism> {
+  const issues = noIssues()
+  const prepared = totp.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())
+  expect(issueTexts(issues.list)).toEqual([])
+  expect(prepared.interactive).toBe(true)
+  return prepared.create(fakeModuleHost({ now: () => now, secondFactors: factors }))
+}
+
+const logIn = async (params: ParamValues = {}, who = ann): Promise<FakeLogin> =>
+  fakeLogin(await mechanism(params), { subject: who })
+const codeOf = (key: string, later = 0): string => new TOTP({ secret: key }).generate({ timestamp: now + later * 1000 })
+const enrolled = () =>
+  factors.add(ann, { id: 'f1', kind: 'totp', name: 'Phone', secret: { secret }, counter: 0 }, change)
+
+describe('somebody with an app', () => {
+  test('is asked for the code, on a page without scripts, and passes with it', async () => {
+    await enrolled()
+    const login = await logIn()
+    expect(challengeOf(await login.begin()).location).toBe(`/auth/step?login=${'L'.repeat(43)}`)
+    const { status, body, csp } = challengeOf(await login.proceed())
+    expect(status).toBe(200)
+    expect(body).toContain('autocomplete="one-time-code"')
+    expect(body).not.toContain('<script')
+    expect(csp).not.toContain('script-src')
+    const outcome = await login.post({ code: codeOf(secret) })
+    expect(outcome).toMatchObject({ kind: 'passed', session: { slots: { [secondFactorSlot]: { kind: 'totp' } } } })
+    expect(login.counted).toEqual([`begin second factor of ${ann.dn.key}`, 'succeeded'])
+  })
+
+  test('cannot use a code twice, in whatever login', async () => {
+    await enrolled()
+    const code = codeOf(secret)
+    expect((await (await logIn()).post({ code })).kind).toBe('passed')
+    const { status, body } = challengeOf(await (await logIn()).post({ code }))
+    expect(status).toBe(401)
+    expect(body).toContain('role="alert"')
+    now += 30_000
+    expect((await (await logIn()).post({ code: codeOf(secret) })).kind).toBe('passed')
+  })
+
+  test('who sends the same code in two logins at the same time passes in one', async () => {
+    await enrolled()
+    const code = codeOf(secret)
+    const logins = await Promise.all([logIn(), logIn(), logIn()])
+    const outcomes = await Promise.all(logins.map((login) => login.post({ code })))
+    expect(outcomes.filter(({ kind }) => kind === 'passed')).toHaveLength(1)
+  })
+
+  test.each(['', '000000', 'abc', '12345678', '<script>', '\0'])(
+    'is refused with "%s", and it counts',
+    async (code) => {
+      await enrolled()
+      const login = await logIn()
+      expect(challengeOf(await login.post({ code })).status).toBe(401)
+      expect(login.counted.at(-1)).toBe('failed wrong second factor')
+    },
+  )
+
+  test('is not looked at while locked', async () => {
+    await enrolled()
+    const login = await logIn()
+    login.locked = true
+    const outcome = await login.post({ code: codeOf(secret) })
+    expect(challengeOf(outcome).status).toBe(429)
+    if (outcome.kind === 'challenge') expect(outcome.response.headers['retry-after']).toBe('7')
+  })
+
+  test('passes with a recovery code, once', async () => {
+    const added = await enrolled()
+    const [code = ''] = added.added ? (added.recoveryCodes ?? []) : []
+    expect(await (await logIn()).post({ code })).toMatchObject({
+      kind: 'passed',
+      session: { slots: { [secondFactorSlot]: { kind: 'recovery' } } },
+    })
+    expect(challengeOf(await (await logIn()).post({ code })).status).toBe(401)
+  })
+
+  test("cannot use another's code", async () => {
+    await enrolled()
+    const bob = subject('uid=bob,ou=people,o=Tremolo')
+    await factors.add(
+      bob,
+      { id: 'f2', kind: 'totp', name: 'Phone', secret: { secret: 'JBSWY3DPEHPK3PXP' }, counter: 0 },
+      change,
+    )
+    expect(challengeOf(await (await logIn({}, bob)).post({ code: codeOf(secret) })).status).toBe(401)
+  })
+})
+
+describe('somebody without', () => {
+  test('is refused, where nothing can be set up at the login', async () => {
+    expect(await (await logIn()).begin()).toMatchObject({ kind: 'rejected', status: 403 })
+    expect(await (await logIn()).proceed()).toMatchObject({ kind: 'rejected', status: 403 })
+  })
+
+  test('sets one up, is shown recovery codes, and goes on', async () => {
+    const login = await logIn({ enrol: 'true', issuer: 'The <Firm>' })
+    await login.begin()
+    const { body } = challengeOf(await login.proceed())
+    const key = String(login.state['secret'])
+    expect(body).toContain('<svg role="img"')
+    expect(body).toContain(key.slice(0, 4))
+    expect(body).not.toContain('<Firm>')
+    const before = login.state
+    await login.proceed()
+    expect(login.state).toBe(before)
+    expect(challengeOf(await login.post({ code: '000000' })).status).toBe(400)
+    expect(await factors.of(ann)).toEqual([])
+    const codes = challengeOf(await login.post({ code: codeOf(key) }))
+    expect(codes.body.match(/<code>/g)).toHaveLength(10)
+    expect(challengeOf(await login.proceed()).body).toBe(codes.body)
+    expect((await login.post({})).kind).toBe('passed')
+    expect((await factors.of(ann)).map(({ kind, secret: kept }) => [kind, kept])).toEqual([['totp', { secret: key }]])
+    expect(challengeOf(await (await logIn()).post({ code: codeOf(key) })).status).toBe(401)
+    now += 30_000
+    expect((await (await logIn()).post({ code: codeOf(key) })).kind).toBe('passed')
+  })
+
+  test('who has a passkey is refused: a stolen password must not be enough to set up an app', async () => {
+    await factors.add(ann, { id: 'p', kind: 'passkey', name: 'Key', secret: {}, counter: 0 }, change)
+    expect(await (await logIn({ enrol: 'true' })).begin()).toMatchObject({ kind: 'rejected', status: 403 })
+  })
+
+  test('who set one up meanwhile is asked for that one: an enrolment that was begun before is worth nothing', async () => {
+    const thief = await logIn({ enrol: 'true' })
+    await thief.proceed()
+    const stolen = String(thief.state['secret'])
+    await enrolled()
+    expect(challengeOf(await thief.post({ code: codeOf(stolen) })).status).toBe(401)
+    expect((await factors.of(ann)).map(({ id }) => id)).toEqual(['f1'])
+  })
+})
+
+test('nobody can be asked who did not log in first, and no program', async () => {
+  const on = await mechanism({ enrol: 'true' })
+  expect((await fakeLogin(on).begin()).kind).toBe('rejected')
+  const attempt = { request: fakeRequest({}), subject: ann, root: 'o=Tremolo' }
+  expect(await on.begin(attempt)).toMatchObject({ kind: 'rejected', noCredential: true })
+})
+
+test('there is nothing below its address, and only forms are taken', async () => {
+  await enrolled()
+  const login = await logIn()
+  await expect(login.proceed({ pathInfo: '/x' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  await expect(login.proceed({ method: 'DELETE' })).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
+  await expect(login.proceed({ method: 'POST', body: '{}' })).rejects.toMatchObject({ code: 'UNSUPPORTED_MEDIA_TYPE' })
+})

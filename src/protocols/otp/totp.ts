@@ -1,0 +1,33 @@
+/** Codes of RFC 6238 as every authenticator app makes them: SHA-1, six digits, thirty seconds. */
+export interface Totp {
+  /** 160 bits, in base 32. */
+  newSecret(): string
+  /** What an app reads from a QR code. */
+  uri(secret: string, issuer: string, account: string): string
+  /**
+   * The time step whose code this is: the present one, or one beside it, since clocks differ. Undefined when it is of
+   * none, or of a step not later than `after`, so that no code counts twice.
+   */
+  check(secret: string, code: string, now: Date, after: number): number | undefined
+}
+
+const shape = { algorithm: 'SHA1', digits: 6, period: 30 } as const
+const window = 1
+
+export async function openTotp(): Promise<Totp> {
+  const { Secret, TOTP } = await import('otpauth')
+  return {
+    newSecret: () => new Secret({ size: 20 }).base32,
+    uri: (secret, issuer, account) =>
+      new TOTP({ ...shape, issuer, label: account, secret: Secret.fromBase32(secret) }).toString(),
+    check(secret, code, now, after) {
+      const token = code.replaceAll(/\s/g, '')
+      if (!/^\d{6}$/.test(token)) return undefined
+      const timestamp = now.getTime()
+      const delta = TOTP.validate({ ...shape, token, secret: Secret.fromBase32(secret), timestamp, window })
+      if (delta === null) return undefined
+      const step = TOTP.counter({ period: shape.period, timestamp }) + delta
+      return step > after ? step : undefined
+    },
+  }
+}
