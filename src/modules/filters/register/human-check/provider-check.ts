@@ -1,0 +1,80 @@
+import type { Clock } from '#kernel/clock.ts'
+import { isJsonObject } from '#kernel/json.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { type HttpSend, openHttpPool } from '#protocols/http/http-exchange.ts'
+import type { HumanCheck } from './human-check.ts'
+
+export type ProviderKind = 'recaptcha-v2' | 'recaptcha-v3' | 'turnstile'
+
+export interface ProviderSettings {
+  readonly kind: ProviderKind
+  readonly secret: string
+  /** Where the answer is verified; the provider's own address when absent. */
+  readonly url: string | undefined
+  /** None: the host of the request. */
+  readonly hostnames: readonly string[]
+  /** Undefined where the action does not count. */
+  readonly action: string | undefined
+  readonly minScore: number
+}
+
+const addresses: Readonly<Record<ProviderKind, string>> = {
+  'recaptcha-v2': 'https://www.google.com/recaptcha/api/siteverify',
+  'recaptcha-v3': 'https://www.google.com/recaptcha/api/siteverify',
+  turnstile: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
+}
+
+const limitMillis = 5_000
+const maxAnswerBytes = 64 * 1024
+/** Providers themselves take an answer for two to five minutes. */
+const maxAgeMillis = 10 * 60_000
+
+export function openProviderCheck(settings: ProviderSettings, log: Logger, clock: Clock): HumanCheck {
+  const pool = openHttpPool()
+  return { ...providerCheck(settings, pool.send, log, clock), close: () => pool.close() }
+}
+
+/** A check by a provider: every field of its answer has to be as expected. */
+export function providerCheck(
+  settings: ProviderSettings,
+  send: HttpSend,
+  log: Logger,
+  clock: Clock,
+): Omit<HumanCheck, 'close'> {
+  const { kind, secret } = settings
+  const url = new URL(settings.url ?? addresses[kind])
+  return {
+    async passes(code, { host, remoteAddress }) {
+      const body = new URLSearchParams({ secret, response: code, remoteip: remoteAddress }).toString()
+      const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' }
+      try {
+        const limits = { signal: AbortSignal.timeout(limitMillis), bytes: maxAnswerBytes }
+        const answer = await send({ method: 'POST', url, headers, body }, limits)
+        if (answer.status !== 200) throw new Error(`answered ${answer.status}`)
+        const problem = problemOf(JSON.parse(answer.body), settings, host, clock())
+        if (problem !== undefined) log.info('a human check was not passed', { kind, problem })
+        return problem === undefined
+      } catch (err) {
+        log.warn('a human check could not be made; the registration is refused', { kind, err })
+        return false
+      }
+    },
+  }
+}
+
+function problemOf(answer: unknown, settings: ProviderSettings, host: string, now: Date): string | undefined {
+  const { kind, hostnames, action, minScore } = settings
+  if (!isJsonObject(answer)) return 'the answer is no object'
+  if (answer['success'] !== true) return 'not solved'
+  const hostname = answer['hostname']
+  const allowed = hostnames.length > 0 ? hostnames : [host]
+  if (typeof hostname !== 'string' || !allowed.some((name) => name.toLowerCase() === hostname.toLowerCase())) {
+    return 'solved on another host'
+  }
+  const solved = typeof answer['challenge_ts'] === 'string' ? Date.parse(answer['challenge_ts']) : Number.NaN
+  if (Number.isNaN(solved) || now.getTime() - solved > maxAgeMillis) return 'solved too long ago'
+  if (action !== undefined && answer['action'] !== action) return 'solved for another action'
+  if (kind !== 'recaptcha-v3') return undefined
+  const score = answer['score']
+  return typeof score === 'number' && score >= minScore ? undefined : 'the score is too low'
+}

@@ -1,0 +1,108 @@
+import type { InvitationOffer, InvitationView } from '#contract/register.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { draftProblems } from '#modules/filters/register/invitation-drafts.ts'
+import { jsonAnswer } from '#modules/filters/register/json-answer.ts'
+import type { Mails } from '#modules/filters/register/mails.ts'
+import { invitationRequest } from '#modules/filters/register/register-schemas.ts'
+import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
+import type { Exchange } from '#sdk/exchange.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import { readJsonBody } from '#sdk/json-body.ts'
+import type { InvitationRecord } from '#sdk/registrations.ts'
+
+const maxBody = 64 * 1024
+const pageSize = 100
+const maxToken = 200
+const invitationId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+export interface InvitationApiParts {
+  readonly settings: RegisterSettings
+  readonly form: string
+  readonly mails: Mails
+  readonly host: Pick<ModuleHost, 'registrations' | 'authorize'>
+}
+
+/** Invitations: what one says to whoever holds it, and all of them to those who may invite. */
+export class InvitationsApi {
+  readonly #parts: InvitationApiParts
+
+  constructor(parts: InvitationApiParts) {
+    this.#parts = parts
+  }
+
+  async offer({ request }: Exchange): Promise<GatewayResponse> {
+    const { host, form, settings } = this.#parts
+    const token = request.query.get('token') ?? ''
+    const found =
+      token === '' || token.length > maxToken ? undefined : await host.registrations.invitations.open(form, token)
+    if (found === undefined) throw noInvitation()
+    const shown = settings.attributes.filter(({ show, name }) => show && Object.hasOwn(found.attributes, name))
+    const offer: InvitationOffer = {
+      email: found.email,
+      attributes: Object.fromEntries(shown.map(({ name }) => [name, found.attributes[name] ?? ''])),
+      expires: found.expires.toISOString(),
+    }
+    return jsonAnswer(200, offer)
+  }
+
+  /** `rest` is what follows the path of invitations. */
+  async handle(exchange: Exchange, rest: string): Promise<GatewayResponse> {
+    const { request, subject } = exchange
+    const { host, form } = this.#parts
+    await this.#mayInvite(exchange)
+    const { invitations } = host.registrations
+    const actor = { by: subject.uid, requestId: request.id }
+    if (rest === '') {
+      if (request.method === 'GET' || request.method === 'HEAD') return await this.#list(exchange)
+      if (request.method === 'POST') return await this.#create(exchange)
+      throw notAllowed(request.method, 'GET, HEAD, POST')
+    }
+    const [, id = '', action = '', ...more] = rest.split('/')
+    if (!invitationId.test(id) || more.length > 0) throw noInvitation()
+    if (action === '') {
+      if (request.method !== 'DELETE') throw notAllowed(request.method, 'DELETE')
+      return jsonAnswer(200, view(await invitations.revoke(form, id, actor)))
+    }
+    if (action !== 'resend') throw noInvitation()
+    if (request.method !== 'POST') throw notAllowed(request.method, 'POST')
+    return jsonAnswer(200, view(await invitations.resend(form, id, this.#parts.mails.invitation(), actor)))
+  }
+
+  async #mayInvite({ subject }: Exchange): Promise<void> {
+    const { settings, host } = this.#parts
+    if (subject.level > 0 && (await host.authorize(subject, settings.inviters)).allowed) return
+    throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" may not invite`)
+  }
+
+  async #list({ request }: Exchange): Promise<GatewayResponse> {
+    const { host, form } = this.#parts
+    const after = request.query.get('after') ?? undefined
+    if (after !== undefined && !invitationId.test(after))
+      throw new GatewayError('BAD_REQUEST', 'not a page of invitations')
+    const { invitations, next } = await host.registrations.invitations.list(form, pageSize, after)
+    return jsonAnswer(200, { invitations: invitations.map(view), ...(next === undefined ? {} : { next }) })
+  }
+
+  async #create({ request, subject }: Exchange): Promise<GatewayResponse> {
+    const { settings, host, form, mails } = this.#parts
+    const { email, attributes = {} } = await readJsonBody(request, invitationRequest, maxBody)
+    const problems = draftProblems(settings, email, attributes)
+    if (problems.length > 0) throw new GatewayError('BAD_REQUEST', 'an invitation that is not in order', { problems })
+    const draft = { ...mails.invitation(), email, attributes }
+    const actor = { by: subject.uid, requestId: request.id }
+    return jsonAnswer(201, view(await host.registrations.invitations.create(form, draft, actor)))
+  }
+}
+
+const view = ({ created, expires, ...invitation }: InvitationRecord): InvitationView => ({
+  ...invitation,
+  created: created.toISOString(),
+  expires: expires.toISOString(),
+})
+
+const noInvitation = (): GatewayError =>
+  new GatewayError('NOT_FOUND', 'no such invitation', { publicText: 'There is no such invitation.' })
+
+const notAllowed = (method: string, allow: string): GatewayError =>
+  new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow } })

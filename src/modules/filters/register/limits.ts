@@ -1,0 +1,53 @@
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { secretHash } from '#kernel/ids.ts'
+import { RateLimit } from '#kernel/rate-limit.ts'
+import { addressKey } from '#modules/filters/register/address-key.ts'
+import type { UniqueValue } from '#sdk/registrations.ts'
+
+/** 0 stands for any number. */
+export interface LimitSettings {
+  readonly submitsPerMinute: number
+  readonly submitsPerValuePerHour: number
+  readonly readsPerMinute: number
+}
+
+const rememberedKeys = 20_000
+
+/** How often one address, and one value, may come. Each gateway counts for itself. Throws TOO_MANY_REQUESTS. */
+export class Limits {
+  readonly #settings: LimitSettings
+  /** Apart from each other, so that what is cheap to send much of does not crowd out what counts. */
+  readonly #submits: RateLimit
+  readonly #reads: RateLimit
+  readonly #values: RateLimit
+
+  constructor(settings: LimitSettings, clock: Clock) {
+    this.#settings = settings
+    this.#submits = new RateLimit(rememberedKeys, clock)
+    this.#reads = new RateLimit(rememberedKeys, clock)
+    this.#values = new RateLimit(rememberedKeys, clock)
+  }
+
+  takeSubmit(address: string): void {
+    take(this.#submits, addressKey(address), this.#settings.submitsPerMinute, 1)
+  }
+
+  takeRead(address: string): void {
+    take(this.#reads, addressKey(address), this.#settings.readsPerMinute, 1)
+  }
+
+  takeValues(values: readonly UniqueValue[]): void {
+    for (const { attribute, value } of values) {
+      const key = secretHash(JSON.stringify([attribute.toLowerCase(), value.toLowerCase()]))
+      take(this.#values, key, this.#settings.submitsPerValuePerHour, 60)
+    }
+  }
+}
+
+function take(counts: RateLimit, key: string, limit: number, minutes: number): void {
+  if (limit === 0) return
+  const retryAfter = counts.take(key, { burst: limit, perMinute: limit / minutes })
+  if (retryAfter !== undefined)
+    throw new GatewayError('TOO_MANY_REQUESTS', 'a registration form is used too often', { retryAfter })
+}

@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { silentLogger } from '#kernel/logger.ts'
+import type { HttpCall, HttpSend } from '#protocols/http/http-exchange.ts'
+import { type PasswordSettings, passwordRules } from './password-rules.ts'
+
+const settings: PasswordSettings = { minChars: 8, maxChars: 64, breachListURL: undefined, acceptUnchecked: false }
+const sha1 = (text: string) => createHash('sha1').update(text).digest('hex').toUpperCase()
+
+function open(more: Partial<PasswordSettings>, answer: string | Error = '', status = 200) {
+  const calls: HttpCall[] = []
+  const send: HttpSend = async (call) => {
+    calls.push(call)
+    if (answer instanceof Error) throw answer
+    return { status, headers: {}, body: answer }
+  }
+  const check = passwordRules({ ...settings, ...more }, send, silentLogger)
+  return {
+    calls,
+    check: (password: string, ...values: string[]) => check({ password, repeated: password, values }, true),
+    checkUnknown: (password: string) => check({ password, repeated: password, values: [] }, false),
+  }
+}
+
+test('only the beginning of a hash is asked for', async () => {
+  const { calls, check } = open({ breachListURL: 'http://list.example/range/' }, `${'0'.repeat(35)}:3\r\n`)
+  expect(await check('correct horse')).toEqual([])
+  expect(calls.map(({ url }) => url.href)).toEqual([`http://list.example/range/${sha1('correct horse').slice(0, 5)}`])
+})
+
+test('a known password is refused; padding is not', async () => {
+  const suffix = sha1('correct horse').slice(5)
+  const known = open({ breachListURL: 'http://list.example' }, `${'0'.repeat(35)}:1\r\n${suffix}:12\r\n`)
+  expect(await known.check('correct horse')).toEqual(['Password is known to attackers, please choose another one'])
+  expect(await open({ breachListURL: 'http://list.example' }, `${suffix}:0`).check('correct horse')).toEqual([])
+})
+
+test('what becomes of a password that could not be checked is said', async () => {
+  const down = { breachListURL: 'http://list.example' }
+  for (const failure of [new Error('down'), 'x'] as const) {
+    const status = failure instanceof Error ? 200 : 500
+    expect(await open(down, failure, status).check('correct horse')).toEqual([
+      'Password could not be checked, please try again later',
+    ])
+    expect(await open({ ...down, acceptUnchecked: true }, failure, status).check('correct horse')).toEqual([])
+  }
+})
+
+test('a bad password is not asked about, nor one that no person sent', async () => {
+  const { calls, check, checkUnknown } = open({ breachListURL: 'http://list.example' })
+  expect(await check('short')).toHaveLength(1)
+  expect(await checkUnknown('correct horse')).toEqual([])
+  expect(calls).toEqual([])
+})
+
+test.each([
+  ['ada@example.com', ['ada@example.com'], true],
+  ['lovelace1', ['lovelace@example.com'], true],
+  ['LOVELACE!!', ['lovelace'], true],
+  ['lovelace and more words', ['lovelace'], false],
+  ['correct horse', ['ada', ''], false],
+])('%s beside %j', async (password, values, told) => {
+  const errors = await open({}).check(password, ...values)
+  expect(errors).toEqual(told ? ['Password must not be made of the other values'] : [])
+})

@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto'
+import type { Logger } from '#kernel/logger.ts'
+import { type HttpSend, openHttpPool } from '#protocols/http/http-exchange.ts'
+
+export interface PasswordSettings {
+  readonly minChars: number
+  readonly maxChars: number
+  readonly breachListURL: string | undefined
+  /** The password is taken when the service does not answer. */
+  readonly acceptUnchecked: boolean
+}
+
+export interface GivenPassword {
+  readonly password: string | undefined
+  readonly repeated: string | undefined
+  /** What else was entered. */
+  readonly values: Iterable<string>
+}
+
+export interface PasswordRules {
+  /** What is wrong with the password, for people. The list of known ones is asked where `byPerson` says who is asking. */
+  check(given: GivenPassword, byPerson: boolean): Promise<readonly string[]>
+  close(): void
+}
+
+const limitMillis = 5_000
+const maxListBytes = 1024 * 1024
+/** Shorter values stand in many good passwords. */
+const minTellingValue = 4
+
+export function openPasswordRules(settings: PasswordSettings, log: Logger): PasswordRules {
+  const pool = openHttpPool()
+  return { check: passwordRules(settings, pool.send, log), close: () => pool.close() }
+}
+
+export function passwordRules(settings: PasswordSettings, send: HttpSend, log: Logger): PasswordRules['check'] {
+  const { minChars, maxChars, breachListURL, acceptUnchecked } = settings
+  return async ({ password, repeated, values }, byPerson) => {
+    if (password === undefined || password === '') return ['Password is required']
+    if (password !== repeated) return ['Passwords must match']
+    const length = Array.from(password).length
+    if (length < minChars) return [`Password must have at least ${minChars} characters`]
+    if (length > maxChars) return [`Password must have at most ${maxChars} characters`]
+    if (!password.isWellFormed() || password.includes('\0')) return ['Password has characters that cannot be used']
+    if (isTold(password, values)) return ['Password must not be made of the other values']
+    if (breachListURL === undefined || !byPerson) return []
+    const known = await isBreached(password, breachListURL, send, log)
+    if (known === undefined) return acceptUnchecked ? [] : ['Password could not be checked, please try again later']
+    return known ? ['Password is known to attackers, please choose another one'] : []
+  }
+}
+
+/** The password is one of the values, or one of them with little around it. */
+function isTold(password: string, values: Iterable<string>): boolean {
+  const folded = password.toLowerCase()
+  for (const value of values) {
+    for (const part of [value, value.split('@', 1)[0] ?? '']) {
+      const told = part.toLowerCase()
+      if (told.length >= minTellingValue && folded.includes(told) && folded.length - told.length < 4) return true
+    }
+  }
+  return false
+}
+
+/** Only the first five digits of the hash leave the house. Undefined when the service cannot be asked. */
+async function isBreached(
+  password: string,
+  address: string,
+  send: HttpSend,
+  log: Logger,
+): Promise<boolean | undefined> {
+  const digest = createHash('sha1').update(password).digest('hex').toUpperCase()
+  const url = new URL(`${address.replace(/\/$/, '')}/${digest.slice(0, 5)}`)
+  try {
+    const limits = { signal: AbortSignal.timeout(limitMillis), bytes: maxListBytes }
+    const { status, body } = await send({ method: 'GET', url, headers: { 'add-padding': 'true' } }, limits)
+    if (status !== 200) throw new Error(`answered ${status}`)
+    return body.split('\n').some((line) => {
+      const [suffix = '', count = '0'] = line.trim().split(':')
+      return suffix.toUpperCase() === digest.slice(5) && Number(count) > 0
+    })
+  } catch (err) {
+    log.warn('the list of known passwords could not be asked', { err })
+    return undefined
+  }
+}

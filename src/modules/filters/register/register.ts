@@ -1,0 +1,225 @@
+import { registerPaths } from '#contract/register.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Exchange } from '#sdk/exchange.ts'
+import { defineFilter, type Filter } from '#sdk/filter.ts'
+import { viewFormAttribute } from '#sdk/form-attribute.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import { readJsonBody } from '#sdk/json-body.ts'
+import type { ValueSource } from '#sdk/value-source.ts'
+import { openApi, swagger } from './api-description.ts'
+import { actionOf, configView } from './config-view.ts'
+import { type HumanCheck, noHumanCheck } from './human-check/human-check.ts'
+import { openProofOfWork, type ProofOfWork } from './human-check/proof-of-work.ts'
+import { openProviderCheck } from './human-check/provider-check.ts'
+import { formName, invitationForm } from './invitation-form.ts'
+import { InvitationsApi } from './invitations-api.ts'
+import { jsonAnswer, refusal, registerErrors } from './json-answer.ts'
+import { Limits } from './limits.ts'
+import { Mails } from './mails.ts'
+import { openPasswordRules, type PasswordRules } from './password-rules.ts'
+import { registerParameters } from './register-parameters.ts'
+import { type ReadRequest, readRequest } from './register-schemas.ts'
+import { type RegisterSettings, readRegisterSettings } from './register-settings.ts'
+import { Registrar } from './registrar.ts'
+import { ValueLists } from './value-lists.ts'
+import { VerificationPage } from './verification.ts'
+
+const maxBodyBytes = 256 * 1024
+
+/** A registration form: what it looks like, the values of its lists, and what becomes of what is entered. */
+export default defineFilter<RegisterSettings>({
+  className: 'filters.Register',
+  aliases: ['com.tremolosecurity.scalejs.register.ws.ScaleRegister'],
+  parameters: registerParameters,
+  answers: true,
+  errors: registerErrors,
+  takesForms: true,
+  parse: readRegisterSettings,
+  summarize: ({ given, humanCheck }) => [
+    { label: 'workflow', value: given.workflowName },
+    { label: 'human check', value: humanCheck },
+  ],
+  flow: ({ given, places }) => ({
+    produces: places,
+    workflows: [given.workflowName],
+    reads: [],
+    target: undefined,
+    given: [given.uidAttributeName],
+  }),
+  invitations: invitationForm,
+  create: openRegister,
+})
+
+async function openRegister(settings: RegisterSettings, host: ModuleHost): Promise<Filter> {
+  const sources = new Map<string, ValueSource>()
+  const closing: (() => unknown)[] = []
+  const close = async (): Promise<void> => {
+    for (const one of closing.toReversed()) await one()
+  }
+  try {
+    for (const [name, source] of settings.sources) {
+      const opened = await source.create(host)
+      closing.push(() => opened.close?.())
+      sources.set(name, opened)
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+  const humanCheck = openHumanCheck(settings, host)
+  const passwords = openPasswords(settings, host)
+  closing.push(
+    () => humanCheck.close(),
+    () => passwords.close(),
+  )
+  return new RegisterFilter({ settings, host, sources, humanCheck, passwords, close })
+}
+
+function openHumanCheck({ given, humanCheck: kind }: RegisterSettings, host: ModuleHost): HumanCheck | ProofOfWork {
+  if (kind === 'none') return noHumanCheck
+  if (kind === 'proof-of-work') return openProofOfWork(given.proofOfWorkBits, host)
+  const { rcSecret = '', rcVerifyURL, rcHostname, rcAction, rcMinScore = 0.5 } = given
+  const provider = {
+    kind,
+    secret: rcSecret,
+    url: rcVerifyURL,
+    hostnames: rcHostname,
+    action: actionOf(kind, rcAction),
+    minScore: rcMinScore,
+  }
+  return openProviderCheck(provider, host.log, host.clock)
+}
+
+const openPasswords = ({ given }: RegisterSettings, host: ModuleHost): PasswordRules =>
+  openPasswordRules(
+    {
+      minChars: given.passwordMinChars,
+      maxChars: given.passwordMaxChars,
+      breachListURL: given.breachListURL,
+      acceptUnchecked: given.breachListFailure === 'accept',
+    },
+    host.log,
+  )
+
+interface RegisterParts {
+  readonly settings: RegisterSettings
+  readonly host: ModuleHost
+  readonly sources: ReadonlyMap<string, ValueSource>
+  readonly humanCheck: HumanCheck | ProofOfWork
+  readonly passwords: PasswordRules
+  readonly close: () => Promise<void>
+}
+
+class RegisterFilter implements Filter {
+  readonly close: () => Promise<void>
+  readonly #settings: RegisterSettings
+  readonly #humanCheck: HumanCheck | ProofOfWork
+  readonly #lists: ValueLists
+  readonly #limits: Limits
+  readonly #registrar: Registrar
+  readonly #verification: VerificationPage
+  readonly #invitations: InvitationsApi
+  readonly #body: ReturnType<typeof readRequest>
+
+  constructor({ settings, host, sources, humanCheck, passwords, close }: RegisterParts) {
+    const { attributes, given } = settings
+    const form = formName(host.name, settings)
+    const mails = new Mails(settings)
+    this.close = close
+    this.#settings = settings
+    this.#humanCheck = humanCheck
+    this.#lists = new ValueLists({ attributes, sources, minSearchChars: given.minSearchChars, log: host.log })
+    this.#limits = new Limits(given, host.clock)
+    this.#registrar = new Registrar({
+      settings,
+      form,
+      sources,
+      humanCheck,
+      passwords,
+      mails,
+      limits: this.#limits,
+      host,
+    })
+    this.#verification = new VerificationPage(this.#registrar, settings)
+    this.#invitations = new InvitationsApi({ settings, form, mails, host })
+    this.#body = readRequest(given.honeypotField)
+  }
+
+  async handle(exchange: Exchange): Promise<GatewayResponse> {
+    const { request, pathInfo } = exchange
+    // The mount may end in /register, or stand above it.
+    const path = pathInfo.startsWith('/register/') ? pathInfo : `/register${pathInfo}`
+    if (path !== registerPaths.submit) this.#limits.takeRead(request.remoteAddress)
+    const { invitations } = registerPaths
+    if (path === invitations || path.startsWith(`${invitations}/`)) {
+      return await this.#invitations.handle(exchange, path.slice(invitations.length))
+    }
+    switch (path) {
+      case registerPaths.submit:
+        allow(request.method, ['POST'])
+        return await this.#submit(exchange)
+      case registerPaths.verify:
+        allow(request.method, ['GET', 'HEAD', 'POST'])
+        return request.method === 'POST'
+          ? await this.#verification.confirm(exchange)
+          : await this.#verification.show(exchange)
+    }
+    const read = this.#reads.get(path)
+    if (read === undefined) throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
+    allow(request.method, ['GET', 'HEAD'])
+    return await read(exchange)
+  }
+
+  readonly #reads: ReadonlyMap<string, (exchange: Exchange) => Promise<GatewayResponse>> = new Map([
+    [registerPaths.config, async (exchange: Exchange) => await this.#config(exchange)],
+    [registerPaths.values, async (exchange: Exchange) => await this.#values(exchange)],
+    [registerPaths.challenge, async () => await this.#challenge()],
+    [registerPaths.invitation, async (exchange: Exchange) => await this.#invitations.offer(exchange)],
+    [registerPaths.swagger, async (exchange: Exchange) => jsonAnswer(200, swagger(basePath(exchange)))],
+    [
+      registerPaths.openapi,
+      async (exchange: Exchange) => jsonAnswer(200, openApi(`${exchange.request.origin}${basePath(exchange)}`)),
+    ],
+  ])
+
+  async #config({ subject }: Exchange): Promise<GatewayResponse> {
+    const attributes = []
+    for (const attribute of this.#settings.attributes) {
+      attributes.push(viewFormAttribute(attribute, await this.#lists.shown(attribute, subject)))
+    }
+    return jsonAnswer(200, configView(this.#settings, attributes))
+  }
+
+  async #values({ request, subject }: Exchange): Promise<GatewayResponse> {
+    for (const name of ['name', 'search']) {
+      if (request.query.getAll(name).length > 1) {
+        throw new GatewayError('BAD_REQUEST', `"${name}" twice`, { publicText: `${name} may be given once.` })
+      }
+    }
+    const name = request.query.get('name') || undefined
+    return jsonAnswer(200, await this.#lists.find(name, request.query.get('search') ?? '', subject))
+  }
+
+  async #challenge(): Promise<GatewayResponse> {
+    if (!('challenge' in this.#humanCheck)) throw new GatewayError('NOT_FOUND', 'the form asks for no proof of work')
+    return jsonAnswer(200, await this.#humanCheck.challenge())
+  }
+
+  async #submit({ request, subject }: Exchange): Promise<GatewayResponse> {
+    this.#limits.takeSubmit(request.remoteAddress)
+    const whole: Readonly<Record<string, unknown>> = await readJsonBody(request, this.#body, maxBodyBytes)
+    const { honeypotField } = this.#settings.given
+    const isBot = honeypotField !== undefined && (whole[honeypotField] ?? '') !== ''
+    const outcome = await this.#registrar.submit(whole as ReadRequest, isBot, subject, request)
+    return outcome.kind === 'refused' ? refusal(outcome.errors) : jsonAnswer(200, outcome.answer)
+  }
+}
+
+/** Where the paths of the description begin. */
+const basePath = ({ mount }: Exchange): string => mount.replace(/\/register$/, '')
+
+function allow(method: string, methods: readonly string[]): void {
+  if (methods.includes(method)) return
+  throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: methods.join(', ') } })
+}

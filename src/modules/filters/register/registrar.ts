@@ -1,0 +1,188 @@
+import type { SubmittedResponse } from '#contract/register.ts'
+import type { Subject } from '#identity/subject.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { HumanCheck } from '#modules/filters/register/human-check/human-check.ts'
+import type { Limits } from '#modules/filters/register/limits.ts'
+import type { Mails } from '#modules/filters/register/mails.ts'
+import type { PasswordRules } from '#modules/filters/register/password-rules.ts'
+import type { ReadRequest } from '#modules/filters/register/register-schemas.ts'
+import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
+import { fromJson, type Registration, toJson, workflowCall } from '#modules/filters/register/registration-call.ts'
+import { checkSubmission, type Submission } from '#modules/filters/register/submission.ts'
+import { takenValues, uniqueValues } from '#modules/filters/register/unique-values.ts'
+import { checkForm } from '#sdk/form-values.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { GatewayRequest } from '#sdk/http.ts'
+import type { InvitationRecord, RegistrationOutcome, UniqueValue } from '#sdk/registrations.ts'
+import type { ValueSource } from '#sdk/value-source.ts'
+
+export interface RegistrarParts {
+  readonly settings: RegisterSettings
+  /** The name under which registrations and invitations of this form are kept. */
+  readonly form: string
+  readonly sources: ReadonlyMap<string, ValueSource>
+  readonly humanCheck: HumanCheck
+  readonly passwords: PasswordRules
+  readonly mails: Mails
+  readonly limits: Limits
+  readonly host: Pick<ModuleHost, 'directory' | 'registrations' | 'log'>
+}
+
+export type SubmitOutcome =
+  | { readonly kind: 'taken-in'; readonly answer: SubmittedResponse }
+  | { readonly kind: 'refused'; readonly errors: readonly string[] }
+
+const hourMillis = 3600_000
+
+/** Takes registrations: checks all of what was sent, and starts the workflow or has the mail address confirmed first. */
+export class Registrar {
+  readonly #parts: RegistrarParts
+
+  constructor(parts: RegistrarParts) {
+    this.#parts = parts
+  }
+
+  async submit(body: ReadRequest, isBot: boolean, subject: Subject, request: GatewayRequest): Promise<SubmitOutcome> {
+    const { settings, limits, host, form } = this.#parts
+    if (settings.given.submitLoggedInUser && subject.level === 0) {
+      throw new GatewayError('ACCESS_DENIED', 'a registration for the caller by nobody in particular')
+    }
+    const invitation = await this.#invitation(body)
+    const submission: Submission = { body, subject, invitation }
+    const human = isBot ? ['Human validation failed'] : await this.#checkHuman(body.reCaptchaCode, request)
+    const checked = checkSubmission(settings, submission)
+    const errors = [...human, ...this.#checkInvitation(body, invitation)]
+    if (settings.given.preSetPassword) {
+      errors.push(...(await this.#checkPassword(body, checked.values, human.length === 0)))
+    }
+    errors.push(...checked.errors)
+    // Whether a value is known to others is told to people only, and only when the rest may be in order.
+    if (human.length > 0) return { kind: 'refused', errors }
+    errors.push(...(await this.#askSources(checked.values, subject)))
+    const unique = uniqueValues(settings.attributes, checked.values)
+    limits.takeValues(this.#counted(unique, checked.values))
+    const taken = await takenValues(host.directory, unique)
+    const hidden = settings.given.hideExisting
+    if (!hidden) errors.push(...taken.map((value) => this.#notAvailable(value)))
+    if (errors.length > 0) return { kind: 'refused', errors }
+    const registration = this.#registration(submission, checked.values)
+    const id = newId()
+    const addNewUsers = subject.level > 0
+    if (settings.given.verifyEmail && invitation === undefined) {
+      const email = checked.values.get(settings.given.emailAttribute) ?? ''
+      const mail =
+        hidden && taken.length > 0 ? this.#parts.mails.unavailable(email) : this.#parts.mails.verification(email)
+      const data = hidden && taken.length > 0 ? { refused: true } : toJson(registration)
+      await host.registrations.keep(form, id, data, mail, settings.given.verificationHours * hourMillis)
+      return { kind: 'taken-in', answer: { addNewUsers, workflowId: id, verificationSent: true } }
+    }
+    const outcome = await this.#start(id, registration, request.id)
+    switch (outcome.kind) {
+      case 'started':
+        return { kind: 'taken-in', answer: { addNewUsers, workflowId: outcome.result.id } }
+      case 'taken':
+        return { kind: 'refused', errors: outcome.values.map((value) => this.#notAvailable(value)) }
+      case 'not-invited':
+        return { kind: 'refused', errors: ['The invitation is not valid'] }
+    }
+  }
+
+  /** Whether the secret of a mail is worth anything. */
+  async isPending(secret: string): Promise<boolean> {
+    const open = await this.#parts.host.registrations.open(this.#parts.form, secret)
+    return open !== undefined && open.data['refused'] !== true
+  }
+
+  /** Goes on with a registration whose mail was confirmed. Undefined when there is none, or the form has changed since. */
+  async confirm(secret: string, requestId: string): Promise<RegistrationOutcome | undefined> {
+    const { host, form, settings } = this.#parts
+    const open = await host.registrations.open(form, secret)
+    if (open === undefined || open.data['refused'] === true) return undefined
+    const registration = fromJson(open.data)
+    const { values } = registration
+    const current = checkForm(settings.attributes, Object.fromEntries(values), ({ name }) => values.get(name))
+    if (current.errors.length > 0) return undefined
+    const outcome = await this.#start(open.id, registration, requestId)
+    await host.registrations.forget(open.id)
+    return outcome
+  }
+
+  #start(id: string, registration: Registration, requestId: string): Promise<RegistrationOutcome> {
+    const { settings, host } = this.#parts
+    const unique = uniqueValues(settings.attributes, registration.values)
+    return host.registrations.start({
+      id,
+      unique,
+      call: workflowCall(settings, registration, requestId),
+      check: () => takenValues(host.directory, unique),
+      ...(registration.invitation === undefined ? {} : { invitation: registration.invitation }),
+    })
+  }
+
+  #registration({ body, subject, invitation }: Submission, values: ReadonlyMap<string, string>): Registration {
+    const { given } = this.#parts.settings
+    const userID = given.submitLoggedInUser ? subject.uid : values.get(given.uidAttributeName)
+    if (userID === undefined) throw new GatewayError('INTERNAL', 'a registration of nobody')
+    const reason = body.reason?.trim() ?? ''
+    return {
+      userID,
+      values,
+      requestor: subject.uid,
+      reason: reason === '' ? undefined : reason,
+      password: given.preSetPassword ? body.password : undefined,
+      invitation: invitation?.id,
+    }
+  }
+
+  #checkPassword(
+    body: ReadRequest,
+    values: ReadonlyMap<string, string>,
+    byPerson: boolean,
+  ): Promise<readonly string[]> {
+    const given = { password: body.password, repeated: body.password2, values: values.values() }
+    return this.#parts.passwords.check(given, byPerson)
+  }
+
+  async #checkHuman(code: string | undefined, request: GatewayRequest): Promise<string[]> {
+    const { settings, humanCheck } = this.#parts
+    if (settings.humanCheck === 'none') return []
+    if (code === undefined || code === '') return ['Please verify you are not a robot']
+    return (await humanCheck.passes(code, request)) ? [] : ['Human validation failed']
+  }
+
+  async #invitation({ invitation }: ReadRequest): Promise<InvitationRecord | undefined> {
+    const { host, form } = this.#parts
+    if (invitation === undefined || invitation === '') return undefined
+    return await host.registrations.invitations.open(form, invitation)
+  }
+
+  #checkInvitation({ invitation: token }: ReadRequest, found: InvitationRecord | undefined): string[] {
+    if (found !== undefined) return []
+    if (token !== undefined && token !== '') return ['The invitation is not valid']
+    return this.#parts.settings.given.requireInvitation ? ['An invitation is required'] : []
+  }
+
+  async #askSources(values: ReadonlyMap<string, string>, subject: Subject): Promise<string[]> {
+    const errors: string[] = []
+    for (const { name, displayName } of this.#parts.settings.attributes) {
+      const value = values.get(name)
+      const source = this.#parts.sources.get(name)
+      const problem = value === undefined ? undefined : await source?.check(value, subject)
+      if (problem !== undefined) errors.push(`${displayName} - ${problem}`)
+    }
+    return errors
+  }
+
+  #counted(unique: readonly UniqueValue[], values: ReadonlyMap<string, string>): UniqueValue[] {
+    const { given } = this.#parts.settings
+    const email = given.verifyEmail ? values.get(given.emailAttribute) : undefined
+    const others = unique.filter(({ attribute }) => attribute !== given.emailAttribute)
+    return email === undefined ? [...unique] : [...others, { attribute: given.emailAttribute, value: email }]
+  }
+
+  #notAvailable({ attribute }: UniqueValue): string {
+    const found = this.#parts.settings.attributes.find(({ name }) => name === attribute)
+    return `${found?.displayName ?? attribute} is not available`
+  }
+}

@@ -1,0 +1,71 @@
+import { Attributes } from '#identity/attributes.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
+import type { WorkflowCall } from '#sdk/workflow.ts'
+
+/** A registration that was found to be in order: all that its workflow needs, and nothing else. */
+export interface Registration {
+  /** Whom the workflow is about. */
+  readonly userID: string
+  readonly values: ReadonlyMap<string, string>
+  /** Who asks for it. */
+  readonly requestor: string
+  readonly reason: string | undefined
+  readonly password: string | undefined
+  readonly invitation: string | undefined
+}
+
+export function workflowCall(
+  { given }: RegisterSettings,
+  { userID, values, requestor, reason, password }: Registration,
+  requestId: string,
+): WorkflowCall {
+  const attributes = Attributes.from([...values].map(([name, value]) => [name, [value]] as const))
+  attributes.set(given.uidAttributeName, [userID])
+  return {
+    name: given.workflowName,
+    requestor,
+    user: { userID, attributes, groups: [] },
+    keepGroups: true,
+    asynchronous: true,
+    kept: true,
+    requestId,
+    params: {},
+    ...(reason === undefined ? {} : { reason }),
+    ...(password === undefined ? {} : { password }),
+  }
+}
+
+/** As it is sealed until its mail is confirmed. */
+export const toJson = ({ values, userID, requestor, reason, password, invitation }: Registration): JsonObject => ({
+  userID,
+  requestor,
+  values: Object.fromEntries(values),
+  ...(reason === undefined ? {} : { reason }),
+  ...(password === undefined ? {} : { password }),
+  ...(invitation === undefined ? {} : { invitation }),
+})
+
+export function fromJson(data: JsonObject): Registration {
+  const text = (name: string): string | undefined => {
+    const value = data[name]
+    return typeof value === 'string' ? value : undefined
+  }
+  const { values } = data
+  const [userID, requestor] = [text('userID'), text('requestor')]
+  if (userID === undefined || requestor === undefined || !isJsonObject(values)) {
+    throw new GatewayError('INTERNAL', 'a stored registration is not as it was stored')
+  }
+  const texts = Object.entries(values).flatMap(([name, value]) =>
+    typeof value === 'string' ? [[name, value] as const] : [],
+  )
+  return {
+    userID,
+    requestor,
+    values: new Map(texts),
+    reason: text('reason'),
+    password: text('password'),
+    invitation: text('invitation'),
+  }
+}

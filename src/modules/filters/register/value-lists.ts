@@ -1,0 +1,71 @@
+import type { ListItem } from '#contract/form-attribute.ts'
+import type { Subject } from '#identity/subject.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { FormAttribute } from '#sdk/form-attribute.ts'
+import { isServerSet } from '#sdk/form-values.ts'
+import type { SourceItem, ValueSource } from '#sdk/value-source.ts'
+
+const maxItems = 1_000
+const maxSearchLength = 100
+
+export interface ValueListParts {
+  readonly attributes: readonly FormAttribute[]
+  readonly sources: ReadonlyMap<string, ValueSource>
+  readonly minSearchChars: number
+  readonly log: Logger
+}
+
+/** The lists of a form's fields. Those of fields that people cannot set are nobody's business. */
+export class ValueLists {
+  readonly #parts: ValueListParts
+
+  constructor(parts: ValueListParts) {
+    this.#parts = parts
+  }
+
+  /** Of one field, or of all. BAD_REQUEST when the field has none. */
+  async find(name: string | undefined, search: string, subject: Subject): Promise<ListItem[]> {
+    const open = this.#parts.attributes.filter((attribute) => this.#isOpen(attribute))
+    const wanted = name === undefined ? open : open.filter((attribute) => attribute.name === name)
+    if (name !== undefined && wanted.length === 0) {
+      const publicText = 'There is no list of that name.'
+      throw new GatewayError('BAD_REQUEST', `the form has no list "${name.slice(0, 80)}"`, { publicText })
+    }
+    const lists = []
+    for (const attribute of wanted) lists.push(await this.#list(attribute, search, subject))
+    return numbered(lists.flat().slice(0, maxItems))
+  }
+
+  /** What the form itself shows. A list that cannot be had just now is empty, so that the form is still there. */
+  async shown(attribute: FormAttribute, subject: Subject): Promise<readonly ListItem[]> {
+    if (!this.#isOpen(attribute)) return []
+    try {
+      return numbered(await this.#list(attribute, '', subject))
+    } catch (err) {
+      this.#parts.log.warn('the values of a field could not be listed', { attribute: attribute.name, err })
+      return []
+    }
+  }
+
+  #isOpen(attribute: FormAttribute): boolean {
+    return !isServerSet(attribute) && (attribute.items.length > 0 || this.#parts.sources.has(attribute.name))
+  }
+
+  /** What has to be searched is not given away as a whole. */
+  async #list({ name, type, items }: FormAttribute, written: string, subject: Subject): Promise<readonly SourceItem[]> {
+    const search = written.trim()
+    const source = this.#parts.sources.get(name)
+    if (source === undefined) return search === '' ? items : items.filter((item) => contains(item, search))
+    if (search === '') return type === 'list' ? await source.list({ limit: maxItems, subject }) : []
+    if (Array.from(search).length < this.#parts.minSearchChars || search.length > maxSearchLength) return []
+    if (!search.isWellFormed() || /\p{Cc}/u.test(search)) return []
+    return await source.list({ search, limit: maxItems, subject })
+  }
+}
+
+const contains = ({ name, value }: SourceItem, search: string): boolean =>
+  [name, value].some((text) => text.toLowerCase().includes(search.toLowerCase()))
+
+const numbered = (items: readonly SourceItem[]): ListItem[] =>
+  items.slice(0, maxItems).map(({ name, value }, num) => ({ name, value, num }))

@@ -1,0 +1,59 @@
+import type { DirectoryEntry } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import { flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { defineValueSource, notInSource, type SourceItem, type ValueSource } from '#sdk/value-source.ts'
+
+const parameters = {
+  searchBase: parsed('DN', (value) => Dn.parse(value), {
+    about: 'Where in the virtual directory the entries stand.',
+    required: true,
+  }),
+  objectClass: text({ about: 'The `objectClass` of the entries.', required: true }),
+  nameField: text({ about: 'The attribute that is shown.', required: true }),
+  valueField: text({ about: 'The attribute that is the value.', required: true }),
+  searchField: text({ about: 'The attribute that is searched; `nameField` unless said otherwise.' }),
+  maxEntries: wholeNumber({ about: 'The most entries that one answer has.', fallback: 100, min: 1, max: 1_000 }),
+  sort: flag({ about: '`"false"` keeps the order of the directory.', fallback: true }),
+  errorMessage: text({ about: 'What is said of a value that no entry has.', fallback: notInSource }),
+}
+
+type Config = ReturnType<typeof readParameters<typeof parameters>>
+
+/** Values from entries of the virtual directory: groups, places, people. */
+export default defineValueSource({
+  className: 'sources.Directory',
+  aliases: ['com.tremolosecurity.scalejs.register.dynamicSource.LoadFromLDAP'],
+  parameters,
+  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  create: (config, host) => openDirectorySource(config, host),
+})
+
+function openDirectorySource(config: Config, { directory }: Pick<ModuleHost, 'directory'>): ValueSource {
+  const { searchBase: base = new Dn([]), objectClass, nameField, valueField, maxEntries, sort, errorMessage } = config
+  const searchField = config.searchField ?? nameField
+  const attributes = [nameField, valueField]
+  const ofClass: Filter = { kind: 'equal', attribute: 'objectClass', value: objectClass }
+  const find = (filter: Filter, limit: number): Promise<readonly DirectoryEntry[]> =>
+    directory.search({ base, scope: 'sub', filter: { kind: 'and', filters: [ofClass, filter] }, limit, attributes })
+  return {
+    async list({ search, limit }) {
+      const wanted: Filter =
+        search === undefined
+          ? { kind: 'present', attribute: valueField }
+          : { kind: 'substring', attribute: searchField, any: [search] }
+      const found = await find(wanted, Math.min(limit, maxEntries))
+      const items = found.flatMap(({ attributes: entry }): SourceItem[] => {
+        const value = entry.first(valueField)
+        return value === undefined ? [] : [{ name: entry.first(nameField) ?? value, value }]
+      })
+      return sort ? items.toSorted((a, b) => a.name.localeCompare(b.name, 'en')) : items
+    },
+    async check(value) {
+      const found = await find({ kind: 'equal', attribute: valueField, value }, 2)
+      return found.some(({ attributes: entry }) => entry.values(valueField).includes(value)) ? undefined : errorMessage
+    },
+  }
+}

@@ -1,0 +1,45 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
+import { subject } from '#testing/subjects.ts'
+import javaScript from './javascript.ts'
+
+const anonymous = subject('uid=anonymous,o=Tremolo', {}, 0)
+
+async function open(code: string) {
+  const issues = noIssues()
+  const prepared = javaScript.prepare(fakeParams({ javaScript: code, kind: 'x' }), issues, fakeParseContext())
+  expect(issueTexts(issues.list)).toEqual([])
+  const source = await prepared.create(fakeModuleHost())
+  onTestFinished(async () => source.close?.())
+  return source
+}
+
+test('a plug-in gives the list and checks values', async () => {
+  const source = await open(`
+    let kind
+    function init(name, config) { kind = config.kind[0] }
+    function getSourceList({ search, limit, subject }) {
+      return [{ name: 'N', value: kind + (search ?? '') + subject.uid }, { name: 'M', value: 'm' }].slice(0, limit + 1)
+    }
+    function validate(value) { return value === 'ok' ? null : 'not this one' }
+  `)
+  expect(await source.list({ search: 's', limit: 1, subject: anonymous })).toEqual([
+    { name: 'N', value: `xs${anonymous.uid}` },
+  ])
+  expect(await source.check('ok', anonymous)).toBeUndefined()
+  expect(await source.check('no', anonymous)).toBe('not this one')
+})
+
+test('an answer that is none is refused', async () => {
+  const source = await open(`
+    function getSourceList() { return [{ name: 'x' }] }
+    function validate() { return 7 }
+  `)
+  await expect(source.list({ limit: 1, subject: anonymous })).rejects.toMatchObject({ code: 'TARGET_FAILED' })
+  expect(await source.check('x', anonymous)).toBe('has a value that cannot be used')
+})
+
+test('both functions are needed', async () => {
+  await expect(open('function getSourceList() { return [] }')).rejects.toThrow('validate')
+})

@@ -1,0 +1,58 @@
+import { PluginHost } from '#protocols/plugin/plugin-host.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
+import { loadPluginCode, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin-code.ts'
+import { plainSubject } from '#sdk/plugin-request.ts'
+import { defineValueSource, notInSource, type SourceItem, type ValueSource } from '#sdk/value-source.ts'
+
+const idleMillis = 30_000
+const maxTextLength = 2_000
+
+/** Values from a plug-in: `getSourceList({search, limit, subject})` and `validate(value, {subject})`. */
+export default defineValueSource<PluginCode>({
+  className: 'sources.JavaScript',
+  aliases: ['com.tremolosecurity.scalejs.register.dynamicSource.JavaScriptSource'],
+  parameters: pluginParameters,
+  parse: parsePluginCode(),
+  create: openJavaScriptSource,
+})
+
+async function openJavaScriptSource(
+  code: PluginCode,
+  host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
+): Promise<ValueSource> {
+  const plugin = await PluginHost.open({
+    ...(await loadPluginCode(code, host)),
+    name: `a value source of "${host.name}"`,
+    functions: ['init', 'getSourceList', 'validate', 'shutdown'],
+    globals: { name: host.name },
+    timeoutMillis: code.timeoutMillis,
+    memoryMegabytes: code.memoryMegabytes,
+    log: host.log,
+    idleMillis,
+    start: () => [{ function: 'init', args: [host.name, code.config] }],
+  })
+  if (!plugin.has('getSourceList') || !plugin.has('validate')) {
+    await plugin.close()
+    throw new Error("the source's code needs the functions getSourceList and validate")
+  }
+  return {
+    async list({ search, limit, subject }) {
+      const asked = { ...(search === undefined ? {} : { search }), limit, subject: plainSubject(subject) }
+      const { value } = await plugin.call({ function: 'getSourceList', args: [asked] })
+      const reader = new PluginAnswerReader('getSourceList')
+      if (!Array.isArray(value)) throw reader.malformed('it must be a list')
+      return value.slice(0, limit).map((item, index): SourceItem => {
+        const inItem = reader.at(index)
+        const object = inItem.object(item)
+        return { name: inItem.text(object['name'], 'name'), value: inItem.text(object['value'], 'value') }
+      })
+    },
+    async check(given, subject) {
+      const { value } = await plugin.call({ function: 'validate', args: [given, { subject: plainSubject(subject) }] })
+      if (value === undefined || value === null || value === true) return undefined
+      return typeof value === 'string' && value !== '' ? value.slice(0, maxTextLength) : notInSource
+    },
+    close: () => plugin.close(),
+  }
+}
