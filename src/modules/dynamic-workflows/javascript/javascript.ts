@@ -1,0 +1,64 @@
+import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
+import { PluginHost } from '#protocols/plugin/plugin-host.ts'
+import { defineDynamicWorkflow, type ParameterSet } from '#sdk/dynamic-workflow.ts'
+import { type LegacySignatures, parameter } from '#sdk/legacy-script/legacy-signatures.ts'
+import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
+import { loadPluginCode, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin-code.ts'
+
+const functionName = 'generateWorkflows'
+const maxSets = 1_000
+
+/** How the predecessor calls it. */
+const legacySignatures: LegacySignatures = {
+  [functionName]: [parameter('value', 0), parameter('manager'), parameter('attributes', 1), parameter('subject', 2)],
+}
+
+/** One row of a workflow for each set of parameters that a script gives. */
+export default defineDynamicWorkflow<PluginCode>({
+  className: 'dynamicWorkflows.JavaScript',
+  aliases: ['com.tremolosecurity.provisioning.dynamicwf.JavaScriptDynamicWorkflows'],
+  parameters: pluginParameters,
+  parse: parsePluginCode(legacySignatures),
+  create: async (code, host) => {
+    const plugin = await PluginHost.open({
+      ...(await loadPluginCode(code, host)),
+      name: `dynamic workflow "${host.name}"`,
+      functions: [functionName, 'shutdown'],
+      globals: { name: host.name },
+      timeoutMillis: code.timeoutMillis,
+      memoryMegabytes: code.memoryMegabytes,
+      log: host.log,
+      start: () => [],
+    })
+    if (!plugin.has(functionName)) {
+      await plugin.close()
+      throw new Error(`the code of the dynamic workflow has no function ${functionName}`)
+    }
+    return {
+      async parameterSets({ dn, uid, attributes, level, chain }) {
+        const subject = { dn: dn.toString(), uid, attributes: attributes.toObject(), level, chain }
+        const { value } = await plugin.call({ function: functionName, args: [host.name, code.config, subject] })
+        return readSets(value)
+      },
+      close: () => plugin.close(),
+    }
+  },
+})
+
+function readSets(value: JsonValue | undefined): ParameterSet[] {
+  const reader = new PluginAnswerReader(functionName)
+  if (!Array.isArray(value)) throw reader.malformed('it must be a list')
+  if (value.length > maxSets) throw reader.malformed(`it has more than ${maxSets} items`)
+  return value.map((item: JsonValue, i) => readSet(item, reader.at(i)))
+}
+
+function readSet(item: JsonValue, reader: PluginAnswerReader): ParameterSet {
+  const set: Record<string, string> = Object.create(null)
+  for (const [name, value] of Object.entries(reader.object(item))) {
+    if (name === '' || isForbiddenKey(name)) throw reader.malformed(`"${name}" cannot be a parameter`)
+    if (value === null) continue
+    if (typeof value === 'object') throw reader.malformed(`"${name}" must be a text`)
+    set[name] = String(value)
+  }
+  return set
+}

@@ -1,0 +1,271 @@
+import { describe, expect, test } from 'vitest'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { ApprovalAccess, ApprovalUser, ApprovalView, ApprovalVote } from '#sdk/approvals.ts'
+import { ann, openMain, person, someone, workflow } from '#testing/main-fixture.ts'
+import { noApprovals } from '#testing/no-approvals.ts'
+
+const run = newId()
+const id = newId()
+const other = newId()
+
+const view = (more: Partial<ApprovalView> = {}): ApprovalView => ({
+  id,
+  label: 'Join the admins',
+  status: 'open',
+  workflow: { id: run, name: 'join' },
+  subject: 'bob',
+  requestor: 'carol',
+  reason: 'on call',
+  opened: new Date('2030-01-02T00:00:00Z'),
+  escalation: 0,
+  version: 3,
+  approvers: ['ann'],
+  data: {
+    attributes: { uid: ['bob'], mail: ['bob@old.example.com'], sn: ['Doe'] },
+    groups: ['old'],
+    parameters: { group: 'admins', note: 'not configured' },
+  },
+  mayDecide: true,
+  ...more,
+})
+
+async function open(given: Partial<ApprovalAccess> = {}, entries = [person('bob', { mail: ['bob@example.com'] })]) {
+  const votes: (ApprovalVote & { readonly user: ApprovalUser })[] = []
+  const mine = (user: ApprovalUser) => user.login === 'ann'
+  const approvals: ApprovalAccess = {
+    ...noApprovals,
+    list: async (user) => ({ approvals: mine(user) ? [view()] : [], next: 'more' }),
+    get: async (user, wanted) => (mine(user) && wanted === id ? view() : undefined),
+    decide: async (user, vote) => {
+      votes.push({ ...vote, user })
+      if (!mine(user) || vote.approval !== id) throw new GatewayError('NOT_FOUND', 'no')
+      return view({ status: 'approved' })
+    },
+    ...given,
+  }
+  return { ...(await openMain({ approvals, entries, portal: { workflows: [workflow('join')] } })), votes }
+}
+
+describe('lists', () => {
+  test('have every field, and people by the name they are shown by', async () => {
+    const { send, host } = await open()
+    const { body } = await send('GET', '/approvals')
+    expect(body).toEqual({
+      approvals: [
+        {
+          workflow: run,
+          approval: id,
+          label: 'Join the admins',
+          user: 'bob',
+          displayName: 'bob Doe',
+          requestor: 'carol',
+          wfStart: expect.any(Number),
+          approvalStart: Date.parse('2030-01-02T00:00:00Z'),
+          wfName: 'join',
+          wfLabel: 'Workflow join',
+          wfDescription: '',
+          reason: 'on call',
+        },
+      ],
+      next: 'more',
+    })
+    expect(Math.abs(body.approvals[0].wfStart - Date.now())).toBeLessThan(60_000)
+    expect(host.searches).toHaveLength(1)
+  })
+
+  test('D14: many approvals cost a few searches, not one each', async () => {
+    const many = Array.from({ length: 250 }, (_, i) => view({ id: newId(), subject: `user${i}` }))
+    const { send, host } = await open({ list: async () => ({ approvals: many }) })
+    expect((await send('GET', '/approvals')).body.approvals).toHaveLength(250)
+    expect(host.searches).toHaveLength(3)
+  })
+
+  test('are paged by what was asked, and nothing else is taken', async () => {
+    const pages: unknown[] = []
+    const { send } = await open({
+      list: async (_, page) => {
+        pages.push(page)
+        return { approvals: [] }
+      },
+    })
+    await send('GET', '/approvals?after=x&limit=10')
+    expect(pages).toEqual([{ after: 'x', limit: 10 }])
+    for (const query of ['?limit=0', '?limit=501', '?limit=1&limit=2', '?all=1']) {
+      await expect(send('GET', `/approvals${query}`)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    }
+  })
+
+  test('are not there where approvals are off', async () => {
+    const { send } = await openMain({ params: { enableApprovals: 'false' } })
+    await expect(send('GET', '/approvals')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(send('PUT', `/approvals/${id}`, { approved: true, reason: 'x' })).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+    })
+  })
+})
+
+describe('details', () => {
+  test('show somebody of the directory by the configured attributes alone', async () => {
+    const { send } = await open()
+    const { body } = await send('GET', `/approvals/${id}`)
+    expect(body).toMatchObject({
+      approval: id,
+      displayName: 'bob Doe',
+      userObj: {
+        userID: 'bob',
+        groups: [],
+        requestReason: 'on call',
+        attribs: { Mail: { name: 'mail', values: ['bob@example.com'], dataType: 'string' } },
+      },
+      requestAttributes: { Group: 'admins' },
+      status: 'open',
+      mayDecide: true,
+      version: 3,
+      approvers: ['ann'],
+    })
+    expect(Object.keys(body.userObj.attribs)).toEqual(['Mail'])
+    expect(Object.keys(body.requestAttributes)).toEqual(['Group'])
+  })
+
+  test('show of somebody new what the request says', async () => {
+    const { send } = await open({}, [])
+    const { body } = await send('GET', `/approvals/${id}`)
+    expect(body.userObj).toMatchObject({ groups: ['old'], attribs: { sn: { values: ['Doe'] } } })
+  })
+
+  test('D4: passwords reach no approver, whatever stands beside what is shown', async () => {
+    const withSecrets = { ...view(), password: 'hunter2', userObj: { password: 'hunter2' }, secret: 'hunter2' }
+    const entries = [person('bob', { userPassword: ['hunter2'], mail: ['b@example.com'] })]
+    for (const people of [entries, []]) {
+      const { send } = await open({ get: async () => withSecrets }, people)
+      expect((await send('GET', `/approvals/${id}`)).text).not.toContain('hunter2')
+    }
+  })
+
+  test('D22: parameters of a request are shown only where they are configured to be', async () => {
+    const { send } = await open()
+    expect((await send('GET', `/approvals/${id}`)).text).not.toContain('not configured')
+  })
+
+  test("D14: somebody else's approval, one that is none and a guessed number are all the same: not there", async () => {
+    const { send } = await open()
+    for (const [path, who] of [
+      [id, someone('eve')],
+      [other, ann],
+      ['1', ann],
+      ['constructor', ann],
+      [`${id}'--`, ann],
+    ] as const) {
+      await expect(send('GET', `/approvals/${encodeURIComponent(path)}`, undefined, who)).rejects.toMatchObject({
+        code: 'NOT_FOUND',
+        status: 404,
+      })
+    }
+  })
+})
+
+describe('deciding', () => {
+  test('is in the own name, and answered without a body', async () => {
+    const { send, votes } = await open()
+    const vote = { approved: false, reason: 'not now', version: 3 }
+    expect(await send('PUT', `/approvals/${id}`, vote)).toMatchObject({ status: 200, text: '' })
+    expect(votes).toMatchObject([
+      { approval: id, approve: false, comment: 'not now', version: 3, requestId: 'request-1', user: { login: 'ann' } },
+    ])
+  })
+
+  test('takes the texts that forms send', async () => {
+    const { send, votes } = await open()
+    await send('PUT', `/approvals/${id}`, { approved: 'true', reason: 'x' })
+    await send('PUT', `/approvals/${id}`, { approved: 'false', reason: 'x' })
+    expect(votes.map(({ approve }) => approve)).toEqual([true, false])
+  })
+
+  test.each([
+    ['CONFLICT', 409],
+    ['ACCESS_DENIED', 403],
+    ['NOT_FOUND', 404],
+    ['VERSION_MISMATCH', 412],
+  ] as const)('what the approval says comes through: %s', async (code, status) => {
+    const { send } = await open({
+      decide: async () => {
+        throw new GatewayError(code, 'x')
+      },
+    })
+    await expect(send('PUT', `/approvals/${id}`, { approved: true, reason: 'x' })).rejects.toMatchObject({ status })
+  })
+
+  test.each([
+    [{}],
+    [{ approved: true }],
+    [{ approved: true, reason: ' ' }],
+    [{ approved: true, reason: null }],
+    [{ approved: 'yes', reason: 'x' }],
+    [{ approved: 1, reason: 'x' }],
+    [{ approved: true, reason: 'x'.repeat(2001) }],
+    [{ approved: true, reason: 'x', by: 'boss' }],
+    [{ approved: true, reason: 'x', version: '3' }],
+  ])('%j decides nothing', async (vote) => {
+    const { send, votes } = await open()
+    await expect(send('PUT', `/approvals/${id}`, vote)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    expect(votes).toEqual([])
+  })
+
+  test('about several, each by itself', async () => {
+    const { send } = await open()
+    const { status, body } = await send('PUT', '/approvals', { approvals: [other, id], approved: true, reason: 'ok' })
+    expect(status).toBe(200)
+    expect(body.results).toEqual({
+      [other]: { status: 404, text: 'There is nothing at this address.' },
+      [id]: { status: 200, text: 'success' },
+    })
+  })
+
+  test('about several, bounded and well-formed', async () => {
+    const { send, votes } = await open()
+    const wrong = [[], ['1'], [id, id], Array.from({ length: 101 }, () => newId())]
+    for (const approvals of wrong) {
+      const vote = send('PUT', '/approvals', { approvals, approved: true, reason: 'x' })
+      await expect(vote).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    }
+    expect(votes).toEqual([])
+  })
+})
+
+describe('deputies', () => {
+  const period = { id: 'p1', login: 'ann', deputy: 'bob', starts: new Date(0), ends: new Date(1000) }
+
+  test('are named, listed and taken back', async () => {
+    const told: unknown[] = []
+    const { send } = await open({
+      delegate: async (user, given) => {
+        told.push([user.login, given.deputy, given.starts.toISOString()])
+        return period
+      },
+      delegations: async () => [period],
+      represents: async () => ['carol'],
+      endDelegation: async (_, which) => void told.push(which),
+    })
+    const starts = '2030-01-02T00:00:00+01:00'
+    const added = await send('POST', '/delegations', { deputy: 'bob', starts, ends: '2030-01-03T00:00:00Z' })
+    expect(added).toMatchObject({ status: 201, body: { id: 'p1', deputy: 'bob' } })
+    expect((await send('GET', '/delegations')).body).toEqual({
+      delegations: [{ id: 'p1', deputy: 'bob', starts: new Date(0).toISOString(), ends: new Date(1000).toISOString() }],
+      represents: ['carol'],
+    })
+    expect((await send('DELETE', '/delegations/p1')).status).toBe(204)
+    expect(told).toEqual([['ann', 'bob', '2030-01-01T23:00:00.000Z'], 'p1'])
+  })
+
+  test.each([
+    [{ deputy: '', starts: '2030-01-02T00:00:00Z', ends: '2030-01-03T00:00:00Z' }],
+    [{ deputy: 'bob', starts: 'tomorrow', ends: '2030-01-03T00:00:00Z' }],
+    [{ deputy: 'bob', starts: '2030-01-02T00:00:00Z' }],
+    [{ deputy: 'bob', starts: 1, ends: 2 }],
+    [{ deputy: 'bob', login: 'boss', starts: '2030-01-02T00:00:00Z', ends: '2030-01-03T00:00:00Z' }],
+  ])('%j is refused', async (body) => {
+    const { send } = await open()
+    await expect(send('POST', '/delegations', body)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+})

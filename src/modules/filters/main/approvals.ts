@@ -1,0 +1,169 @@
+import * as z from 'zod'
+import type { AttributeValues } from '#contract/main.ts'
+import type { ApprovalDetails, ApprovalList, ApprovalSummary, BulkResults } from '#contract/main-requests.ts'
+import type { DirectoryEntry } from '#identity/directory.ts'
+import { asGatewayError } from '#kernel/errors.ts'
+import { idTime } from '#kernel/ids.ts'
+import { isJsonObject, type JsonValue } from '#kernel/json.ts'
+import { type ApprovalItem, type ApprovalView, approvalUser } from '#sdk/approvals.ts'
+import type { Exchange } from '#sdk/exchange.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import { readJsonBody } from '#sdk/json-body.ts'
+import { answer, emptyAnswer, notFound } from './answer.ts'
+import { decisionView } from './decision-view.ts'
+import type { MainParts } from './main-parts.ts'
+import { attributeValues } from './profile.ts'
+import { maxReason, typed, yesOrNo } from './request-body.ts'
+import { readLimit, readQuery } from './routes.ts'
+
+const maxBodyBytes = 64 * 1024
+const maxAtOnce = 100
+const maxListed = 500
+
+const approvalId = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+const reason = typed(maxReason).refine((text) => text.trim() !== '', 'must not be empty')
+const voteSchema = z.strictObject({ approved: yesOrNo, reason, version: z.int().min(0).optional() })
+const bulkSchema = z.strictObject({
+  approvals: z
+    .array(approvalId)
+    .min(1)
+    .max(maxAtOnce)
+    .refine((ids) => new Set(ids).size === ids.length, 'has an approval twice'),
+  approved: yesOrNo,
+  reason,
+})
+
+export const listApprovals =
+  (parts: MainParts) =>
+  async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
+    const query = readQuery(request.query, ['after', 'limit'])
+    const [after] = query.after
+    const { approvals, next } = await parts.host.approvals.list(approvalUser(subject), {
+      limit: readLimit(query.limit, maxListed, maxListed),
+      ...(after === undefined ? {} : { after }),
+    })
+    const names = await parts.people.displayNames(approvals.map((one) => one.subject))
+    const list: ApprovalList = {
+      approvals: approvals.map((one) => summaryOf(one, names.get(one.subject) ?? one.subject, parts)),
+      ...(next === undefined ? {} : { next }),
+    }
+    return answer(list)
+  }
+
+function summaryOf(item: ApprovalItem, displayName: string, { host }: MainParts): ApprovalSummary {
+  const { id, name } = item.workflow
+  const workflow = host.portal.workflows.find((one) => one.name === name)
+  return {
+    workflow: id,
+    approval: item.id,
+    label: item.label,
+    user: item.subject,
+    displayName,
+    requestor: item.requestor,
+    wfStart: idTime(id).getTime(),
+    approvalStart: item.opened.getTime(),
+    wfName: name,
+    wfLabel: workflow?.label ?? name,
+    wfDescription: workflow?.description ?? '',
+    reason: item.reason ?? '',
+  }
+}
+
+/** Member by member, so that nothing reaches an approver that was not meant to. */
+export const showApproval =
+  (parts: MainParts) =>
+  async ({ subject }: Exchange, id = ''): Promise<GatewayResponse> => {
+    const found = approvalId.safeParse(id).success
+      ? await parts.host.approvals.get(approvalUser(subject), id)
+      : undefined
+    if (found === undefined) throw notFound(`no approval "${id}" for "${subject.uid}"`, 'There is no such approval.')
+    return answer(await detailsOf(found, parts))
+  }
+
+async function detailsOf(view: ApprovalView, parts: MainParts): Promise<ApprovalDetails> {
+  const { settings, people } = parts
+  const entry = await people.byLogin(view.subject)
+  const displayName = entry?.attributes.first(settings.given.displayNameAttribute) ?? view.subject
+  return {
+    ...summaryOf(view, displayName, parts),
+    userObj: {
+      userID: view.subject,
+      groups: entry === undefined ? texts(view.data['groups']) : await people.groupsOf(entry.dn),
+      requestReason: view.reason ?? '',
+      attribs: entry === undefined ? requested(view) : labelled(entry, parts),
+    },
+    requestAttributes: parametersOf(view, parts),
+    status: view.status,
+    approvers: view.approvers,
+    ...(view.onBehalfOf === undefined ? {} : { onBehalfOf: view.onBehalfOf }),
+    mayDecide: view.mayDecide,
+    version: view.version,
+    ...(view.decision === undefined ? {} : { decision: decisionView(view.decision) }),
+  }
+}
+
+/** Somebody who is in the directory is shown as they are there, by the configured attributes alone. */
+function labelled({ attributes }: DirectoryEntry, { settings }: MainParts): Record<string, AttributeValues> {
+  const shown: Record<string, AttributeValues> = Object.create(null)
+  for (const { name, label } of settings.approvalAttributes)
+    shown[label] = attributeValues(name, attributes.values(name))
+  return shown
+}
+
+/** Of somebody new, all that the request says; what is secret was left out when the approval was opened. */
+function requested({ data }: ApprovalView): Record<string, AttributeValues> {
+  const shown: Record<string, AttributeValues> = Object.create(null)
+  const attributes = data['attributes']
+  for (const [name, values] of Object.entries(isJsonObject(attributes) ? attributes : {})) {
+    shown[name] = attributeValues(name, texts(values))
+  }
+  return shown
+}
+
+function parametersOf({ data }: ApprovalView, { settings }: MainParts): Record<string, string> {
+  const shown: Record<string, string> = Object.create(null)
+  const parameters = isJsonObject(data['parameters']) ? data['parameters'] : {}
+  for (const { name, label } of settings.approvalParameters) {
+    const value = Object.hasOwn(parameters, name) ? parameters[name] : undefined
+    if (typeof value === 'string') shown[label] = value
+  }
+  return shown
+}
+
+const texts = (value: JsonValue | undefined): string[] =>
+  Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : []
+
+export const decideApproval =
+  ({ host }: MainParts) =>
+  async ({ request, subject }: Exchange, id = ''): Promise<GatewayResponse> => {
+    if (!approvalId.safeParse(id).success) throw notFound(`no approval "${id}"`, 'There is no such approval.')
+    const { approved, reason: comment, version } = await readJsonBody(request, voteSchema, maxBodyBytes)
+    await host.approvals.decide(approvalUser(subject), {
+      approval: id,
+      approve: approved,
+      comment,
+      requestId: request.id,
+      ...(version === undefined ? {} : { version }),
+    })
+    return emptyAnswer(200)
+  }
+
+/** Each by itself: one that somebody else has decided does not stand in the way of the others. */
+export const decideApprovals =
+  ({ host }: MainParts) =>
+  async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
+    const { approvals, approved, reason: comment } = await readJsonBody(request, bulkSchema, maxBodyBytes)
+    const results: Record<string, { status: number; text: string }> = Object.create(null)
+    for (const approval of approvals) {
+      try {
+        const vote = { approval, approve: approved, comment, requestId: request.id }
+        await host.approvals.decide(approvalUser(subject), vote)
+        results[approval] = { status: 200, text: 'success' }
+      } catch (thrown) {
+        const error = asGatewayError(thrown)
+        if (!error.isRefusal) host.log.error('an approval could not be decided', { approval, err: error })
+        results[approval] = { status: error.status, text: error.publicText }
+      }
+    }
+    return answer({ results } satisfies BulkResults)
+  }

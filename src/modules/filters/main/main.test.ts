@@ -1,0 +1,293 @@
+import { describe, expect, test } from 'vitest'
+import type { MainConfig } from '#contract/main.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { ann, link, openMain, org, person, someone, workflow } from '#testing/main-fixture.ts'
+import { mainErrors } from './answer.ts'
+
+describe('config', () => {
+  /** The list of portal.md 1.1; a field that goes missing breaks existing pages. */
+  const fields = `displayNameAttribute uidAttributeName frontPage canEditUser showPortalOrgs logoutURL enableApprovals
+    attributes warnMinutesLeft requireReasons reasonIsList reasons startPage hidePages themePrimaryMain themePrimaryDark
+    themePrimaryLight themeSecondaryMain themeSecondaryDark themeSecondaryLight headerTitle errorColor groupsAreJson
+    groupsFields`.split(/\s+/)
+
+  test.each(fields)('has %s', async (field) => {
+    const { send } = await openMain()
+    expect((await send('GET', '/config')).body).toHaveProperty([field])
+  })
+
+  test('tells labels and rules of the fields, and no-store', async () => {
+    const { send } = await openMain({ params: { roleAttribute: 'roles', reasonIsList: 'true', reasons: ['a'] } })
+    const { body, headers } = await send('GET', '/config')
+    expect(headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json; charset=utf-8' })
+    expect(body).toMatchObject({
+      roleAttribute: 'roles',
+      reasons: ['a'],
+      requireReasons: true,
+      themePrimaryMain: '#AC1622',
+      attributeNameList: ['uid', 'displayName', 'mail', 'team'],
+      attributes: { team: { displayName: 'Team', type: 'list', values: [{ name: 'Red', value: 'red', num: 0 }, {}] } },
+    } satisfies { [K in keyof MainConfig]?: unknown })
+  })
+
+  test('D24: names of workflows go to no client', async () => {
+    const { send } = await openMain({ params: { jitWorkflow: 'make-person' } })
+    const { text, body } = await send('GET', '/config')
+    expect(text).not.toMatch(/make-person|save/)
+    expect(body.createsUnknownUsers).toBe(true)
+  })
+
+  test('D18: nothing that a browser would execute is sent', async () => {
+    const { send, prepared } = await openMain()
+    expect((await send('GET', '/config')).text).not.toMatch(/javascript|jsUris|function/i)
+    expect(prepared.errors(new GatewayError('BAD_REQUEST', 'x'), 'r').headers['content-type']).toContain('json')
+  })
+})
+
+describe('addresses', () => {
+  test('the mount may end in /main or stand above it', async () => {
+    const { send } = await openMain({ mount: '/portal' })
+    expect((await send('GET', '/main/config')).status).toBe(200)
+    await expect(send('GET', '/config')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(send('GET', '/mainly/config')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  test('unknown ones are not found, other methods are told which there are, HEAD has no body', async () => {
+    const { send } = await openMain()
+    for (const path of ['', '/', '/config/', '/nothing', '/workflows/org/', '/requests/a/b', '/__proto__']) {
+      await expect(send('GET', path)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    }
+    await expect(send('POST', '/user', {})).rejects.toMatchObject({
+      code: 'METHOD_NOT_ALLOWED',
+      headers: { allow: 'GET, PUT' },
+    })
+    await expect(send('DELETE', '/config')).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
+    expect(await send('HEAD', '/config')).toMatchObject({ status: 200, text: '' })
+    await expect(send('GET', '/approvals/%ff')).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('failures have the shape that clients know', () => {
+    const problems = [{ pointer: '/0/name', detail: 'is required' }]
+    const { body } = mainErrors(new GatewayError('BAD_REQUEST', 'secret', { publicText: 'No.', problems }), 'r-1')
+    expect(JSON.parse(String(body))).toEqual({
+      errors: ['No.', '/0/name is required'],
+      code: 'BAD_REQUEST',
+      requestId: 'r-1',
+    })
+  })
+})
+
+test('whoever logs in elsewhere by the name of callers without a login does not get what those asked for', async () => {
+  const { send } = await openMain()
+  await expect(send('GET', '/requests', undefined, someone('ANONYMOUS'))).rejects.toMatchObject({
+    code: 'AUTH_REQUIRED',
+  })
+})
+
+test('whoever did not log in sees links at most, and changes nothing', async () => {
+  const { send, runs, calls } = await openMain({ portal: { urls: [link('wiki')] } })
+  const nobody = { ...ann, level: 0 }
+  for (const path of ['/config', '/orgs', '/urls', '/urls/org/root']) {
+    expect((await send('GET', path, undefined, nobody)).status).toBe(200)
+  }
+  const personal = [
+    '/user',
+    '/requests',
+    '/approvals',
+    '/favourites',
+    '/search?q=ab',
+    '/admin/runs',
+    '/reports/org/root',
+  ]
+  for (const path of [...personal, '/workflows/org/root', '/urls/org/root/x']) {
+    await expect(send('GET', path, undefined, nobody)).rejects.toMatchObject({ code: 'AUTH_REQUIRED' })
+  }
+  for (const path of ['/user', '/workflows', '/urls']) {
+    await expect(send('PUT', path, [], nobody)).rejects.toMatchObject({ code: 'AUTH_REQUIRED' })
+  }
+  expect([runs.calls, calls]).toEqual([[], []])
+})
+
+describe('orgs and links', () => {
+  const orgs = [
+    org('root'),
+    org('hidden', { parent: 'root', rules: [] }),
+    org('below', { parent: 'hidden' }),
+    org('open', { parent: 'root' }),
+  ]
+
+  test('denied branches are cut, with all that is below them', async () => {
+    const { send } = await openMain({ portal: { orgs } })
+    const { body } = await send('GET', '/orgs')
+    expect(body).toMatchObject({ id: 'root', name: 'Org root', subOrgs: [{ id: 'open', subOrgs: [] }] })
+    expect(body.subOrgs).toHaveLength(1)
+    expect((await send('GET', '/orgs', undefined, someone('guest', []))).body).toMatchObject({ id: '', subOrgs: [] })
+  })
+
+  test('several at the top stand below a root of their own', async () => {
+    const { send } = await openMain({ portal: { orgs: [org('a'), org('b')] } })
+    expect((await send('GET', '/orgs')).body).toMatchObject({ id: '', subOrgs: [{ id: 'a' }, { id: 'b' }] })
+  })
+
+  test('links are shown by their rules, and by org', async () => {
+    const urls = [link('a', { org: 'open', icon: 'iVBORw0KGgo=' }), link('b'), link('c', { rules: [] })]
+    const { send } = await openMain({ portal: { orgs, urls } })
+    expect((await send('GET', '/urls')).body).toEqual([
+      { name: 'a', label: 'Link a', org: 'open', url: 'https://a.example.com/', icon: 'iVBORw0KGgo=' },
+      { name: 'b', label: 'Link b', org: '', url: 'https://b.example.com/', icon: '' },
+    ])
+    expect((await send('GET', '/urls/org/root')).body).toMatchObject([{ name: 'b' }])
+    for (const id of ['hidden', 'below', 'absent']) {
+      await expect(send('GET', `/urls/org/${id}`)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    }
+  })
+
+  test('the same rules are asked once', async () => {
+    let asked = 0
+    const urls = Array.from({ length: 50 }, (_, i) => link(`l${i}`))
+    const { send } = await openMain({
+      portal: { urls },
+      authorize: () => {
+        asked++
+        return { allowed: true, verdicts: [] }
+      },
+    })
+    expect((await send('GET', '/urls')).body).toHaveLength(50)
+    expect(asked).toBe(1)
+  })
+})
+
+describe('search', () => {
+  const portal = {
+    urls: [link('wiki'), link('hidden-wiki', { rules: [] })],
+    workflows: [workflow('wiki-admin'), workflow('wiki-internal', { inList: false }), workflow('other')],
+  }
+
+  test('finds what the caller sees, and people only for whoever may request for others', async () => {
+    const { send } = await openMain({ portal })
+    const { body } = await send('GET', '/search?q=WIKI')
+    expect(body).toMatchObject({
+      workflows: [{ name: 'wiki-admin' }],
+      urls: [{ name: 'wiki' }],
+      people: [],
+      more: false,
+    })
+    expect(body.workflows).toHaveLength(1)
+    expect(body.urls).toHaveLength(1)
+    await expect(send('GET', '/search?q=bob&kind=person')).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+    const allowed = await openMain({ portal, params: { canDelegate: 'YES' } })
+    expect((await allowed.send('GET', '/search?q=bob&kind=person')).body).toMatchObject({
+      workflows: [],
+      people: [{ uid: 'bob', displayName: 'bob Doe' }],
+    })
+  })
+
+  test('is bounded, and takes what is typed for nothing but text', async () => {
+    const entries = Array.from({ length: 60 }, (_, i) => person(`user${i}`))
+    const { send, host } = await openMain({ entries, params: { canDelegate: 'YES' } })
+    const { body } = await send('GET', '/search?q=user')
+    expect(body.people).toHaveLength(20)
+    expect(body.more).toBe(true)
+    expect(host.searches.at(-1)?.limit).toBe(21)
+    expect((await send('GET', `/search?q=${encodeURIComponent('*)(uid=*')}`)).body.people).toEqual([])
+    for (const query of ['', '?q=a', `?q=${'x'.repeat(101)}`, '?q=ab&q=cd', '?q=ab&kind=all', '?q=a%00b', '?qq=ab']) {
+      await expect(send('GET', `/search${query}`)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    }
+  })
+})
+
+describe('favourites and recent', () => {
+  const portal = { urls: [link('wiki'), link('hidden', { rules: [] })] }
+
+  test('are marked, listed with labels, and removed', async () => {
+    const { send } = await openMain({ portal })
+    expect((await send('PUT', '/favourites/url/wiki')).status).toBe(204)
+    await send('PUT', '/favourites/workflow/join')
+    await send('POST', '/recent', { kind: 'url', name: 'wiki' })
+    expect((await send('GET', '/favourites')).body).toMatchObject({
+      favourites: [
+        { kind: 'url', name: 'wiki', label: 'Link wiki' },
+        { kind: 'workflow', name: 'join' },
+      ],
+      recent: [{ kind: 'url', name: 'wiki' }],
+    })
+    expect((await send('GET', '/favourites', undefined, someone('guest', []))).body).toEqual({
+      favourites: [],
+      recent: [],
+    })
+    await send('DELETE', '/favourites/url/wiki')
+    expect((await send('GET', '/favourites')).body.favourites).toHaveLength(1)
+  })
+
+  test('what the caller does not see cannot be marked, and is no longer listed when it is gone', async () => {
+    const { send, memory } = await openMain({ portal })
+    for (const path of ['url/hidden', 'url/absent', 'person/bob', 'url/%00', 'workflow/wiki']) {
+      await expect(send('PUT', `/favourites/${path}`)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    }
+    await expect(send('POST', '/recent', { kind: 'url', name: 'hidden' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(send('POST', '/recent', { kind: 'url' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    await memory.addFavourite('ann', { kind: 'url', name: 'hidden' })
+    expect((await send('GET', '/favourites')).body.favourites).toEqual([])
+  })
+})
+
+describe('administration', () => {
+  const params = { administrators: 'filter;(groups=admins)' }
+
+  test('is for administrators, and for nobody where none are named', async () => {
+    const closed = await openMain()
+    await expect(closed.send('GET', '/admin/runs')).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+    const { send, runs } = await openMain({ params, readJournal: async () => ({ entries: [] }) })
+    const admin = someone('root', ['people', 'admins'])
+    for (const path of ['/admin/runs', '/admin/incidents', '/admin/scim-journal', '/admin/nothing']) {
+      await expect(send('GET', path)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+    }
+    const stuck = runs.add({ state: 'incident', incident: { task: 'w:0', code: 'TARGET_FAILED', message: 'no' } })
+    expect((await send('GET', '/config', undefined, admin)).body.administrator).toBe(true)
+    expect((await send('GET', '/config')).body.administrator).toBe(false)
+    const { body, headers } = await send('GET', '/admin/incidents', undefined, admin)
+    expect(body.runs).toMatchObject([{ id: stuck.id, incident: { message: 'no' } }])
+    expect(headers['cache-control']).toBe('no-store')
+    await send('POST', `/admin/runs/${stuck.id}/retry`, { fence: 1 }, admin)
+    expect(runs.interventions).toMatchObject([{ action: 'retry', by: 'root' }])
+    expect((await send('GET', '/admin/scim-journal', undefined, admin)).body).toEqual({ entries: [] })
+    await expect(send('GET', '/admin/nothing', undefined, admin)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+})
+
+describe('reports', () => {
+  test('are handed on with the orgs that the caller sees', async () => {
+    const calls: unknown[] = []
+    const { send } = await openMain({
+      portal: { orgs: [org('root'), org('hidden', { rules: [] })] },
+      reports: {
+        answer: async ({ path, orgs, login }) => {
+          calls.push({ path, orgs: [...orgs], login })
+          return { status: 200, headers: {}, body: '{}' }
+        },
+      },
+    })
+    await send('GET', '/reports/org/root')
+    expect(calls).toEqual([{ path: '/org/root', orgs: ['root'], login: ann.uid }])
+  })
+
+  test('are not found where there are none', async () => {
+    const { send } = await openMain()
+    await expect(send('GET', '/reports/org/root')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+})
+
+test('access that ends by itself is shown to whoever has it', async () => {
+  const time = new Date('2030-01-02T00:00:00Z')
+  const { send } = await openMain({
+    grants: {
+      ofSubject: async (login) => [
+        { id: 'g', target: 't', subject: login, kind: 'group', name: 'admins', granted: time, expires: time },
+      ],
+      extend: async () => undefined,
+    },
+  })
+  expect((await send('GET', '/access')).body.access).toEqual([
+    { id: 'g', target: 't', kind: 'group', name: 'admins', granted: time.toISOString(), expires: time.toISOString() },
+  ])
+})

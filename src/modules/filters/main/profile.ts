@@ -1,0 +1,137 @@
+import * as z from 'zod'
+import type { AttributeValues, UserData } from '#contract/main.ts'
+import type { Attributes } from '#identity/attributes.ts'
+import type { DirectoryEntry } from '#identity/directory.ts'
+import type { Subject } from '#identity/subject.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Exchange } from '#sdk/exchange.ts'
+import { type FormAttribute, maxFormAttributes, maxValueLength } from '#sdk/form-attribute.ts'
+import { checkForm, isServerSet } from '#sdk/form-values.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import { readJsonBody } from '#sdk/json-body.ts'
+import { answer } from './answer.ts'
+import { loginOf, type MainParts, mayEdit, shownAttributes } from './main-parts.ts'
+
+const maxBodyBytes = 512 * 1024
+
+const change = z.strictObject({ name: z.string().max(256).optional(), value: z.string().max(maxValueLength) })
+const changesSchema = z
+  .record(z.string(), change)
+  .refine((given) => Object.keys(given).length <= maxFormAttributes, 'has too many members')
+
+type Changes = z.infer<typeof changesSchema>
+
+/** The caller's own entry as the directory has it now; of somebody who is not in there, what the login brought. */
+export const showProfile =
+  (parts: MainParts) =>
+  async ({ subject }: Exchange): Promise<GatewayResponse> =>
+    answer(await readProfile(parts, subject))
+
+async function readProfile({ settings, people }: MainParts, subject: Subject): Promise<UserData> {
+  const { uidAttributeName, roleAttribute } = settings.given
+  const entry = await people.entry(subject.dn)
+  const valuesOf = valuesIn(settings, subject, entry)
+  const names = shownAttributes(settings, subject).map(({ name }) => name)
+  const shown = roleAttribute === undefined || names.includes(roleAttribute) ? names : [...names, roleAttribute]
+  const uid = names.includes(uidAttributeName) ? valuesOf(uidAttributeName)[0] : undefined
+  const groups = roleAttribute === undefined ? await people.groupsOf(subject.dn) : valuesOf(roleAttribute)
+  return {
+    ...(uid === undefined ? {} : { uid }),
+    dn: subject.dn.toString(),
+    attributes: shown.map((name) => attributeValues(name, valuesOf(name))),
+    groups,
+  }
+}
+
+export const attributeValues = (name: string, values: readonly string[]): AttributeValues => ({
+  name,
+  values,
+  dataType: 'string',
+})
+
+/** What the entry does not have may have come with the login; a field that people fill in they may have emptied. */
+function valuesIn(
+  { attributes }: MainParts['settings'],
+  subject: Subject,
+  entry: DirectoryEntry | undefined,
+): (name: string) => readonly string[] {
+  const filledIn = new Set(attributes.filter((field) => !isServerSet(field)).map(({ name }) => name))
+  return (name) => {
+    const stored = entry?.attributes.values(name) ?? []
+    const isWhole = entry !== undefined && filledIn.has(name)
+    return isWhole || stored.length > 0 ? stored : subject.attributes.values(name)
+  }
+}
+
+/** Changes what the caller may change, by the workflow, and shows the profile as it is then. 202: it has to wait. */
+export const changeProfile =
+  (parts: MainParts) =>
+  async (exchange: Exchange): Promise<GatewayResponse> => {
+    const { settings, host, people } = parts
+    const { request, subject } = exchange
+    if (!mayEdit(settings, subject)) {
+      throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" may not change the profile`, {
+        publicText: 'Profiles cannot be changed here.',
+      })
+    }
+    const changes = await readJsonBody(request, changesSchema, maxBodyBytes)
+    const entry = await people.entry(subject.dn)
+    const valuesOf = valuesIn(settings, subject, entry)
+    const current = (name: string): string => valuesOf(name)[0] ?? ''
+    const fields = shownAttributes(settings, subject).map((field) => locked(field, settings.given.uidAttributeName))
+    const { errors, changed } = checkChanges(fields, changes, current)
+    // The predecessor's status for a form that is not filled in as it should be.
+    if (errors.length > 0) return answer({ errors }, 500)
+    if (changed.size === 0) return answer(await readProfile(parts, subject))
+    const login = loginOf(parts, subject)
+    const attributes = wholeProfile(settings.attributes, changed, entry?.attributes ?? subject.attributes)
+    attributes.set(settings.given.uidAttributeName, [login])
+    const { status } = await host.workflows.run({
+      name: settings.given.workflowName,
+      requestor: subject.uid,
+      user: { userID: login, attributes, groups: [] },
+      keepGroups: true,
+      cleared: [...changed].flatMap(([name, value]) => (value === '' ? [name] : [])),
+      requestId: request.id,
+      params: {},
+    })
+    return answer(await readProfile(parts, subject), status === 'completed' ? 200 : 202)
+  }
+
+/** A workflow that writes attributes by name takes away those it is not given, so it is given all, with the changes made. */
+function wholeProfile(
+  fields: readonly FormAttribute[],
+  changed: ReadonlyMap<string, string>,
+  present: Attributes,
+): Attributes {
+  const whole = present.pick(fields.map(({ name }) => name))
+  for (const [name, value] of changed) whole.set(name, value === '' ? [] : [value])
+  return whole
+}
+
+/** Nobody becomes another by a form. */
+const locked = (field: FormAttribute, loginAttribute: string): FormAttribute =>
+  field.name.toLowerCase() === loginAttribute.toLowerCase() ? { ...field, readOnly: true } : field
+
+/** Fields that are not sent stay as they are, but one that is required and has never been filled in is asked for. */
+function checkChanges(
+  fields: readonly FormAttribute[],
+  changes: Changes,
+  current: (name: string) => string,
+): { readonly errors: readonly string[]; readonly changed: ReadonlyMap<string, string> } {
+  const posted: Record<string, string> = Object.create(null)
+  const errors: string[] = []
+  for (const [key, { name, value }] of Object.entries(changes)) {
+    if (name !== undefined && name !== key) errors.push(`Invalid attribute ${key.slice(0, 80)}`)
+    posted[key] = value
+  }
+  const concerned = fields.filter(
+    (field) => Object.hasOwn(posted, field.name) || (!isServerSet(field) && current(field.name) === ''),
+  )
+  const checked = checkForm(concerned, posted, ({ name }) => current(name))
+  const sent = concerned.filter((field) => !isServerSet(field) && Object.hasOwn(posted, field.name))
+  const values = sent.map(({ name }) => [name, checked.values.get(name) ?? ''] as const)
+  // Of a field that stays as it is, values beside the one that the form shows stay too.
+  const changed = new Map(values.filter(([name, value]) => value !== current(name)))
+  return { errors: [...errors, ...checked.errors], changed }
+}

@@ -1,0 +1,121 @@
+import type { Subject } from '#identity/subject.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
+import type { ParameterSet } from '#sdk/dynamic-workflow.ts'
+import { isEngineKey } from '#sdk/engine-keys.ts'
+import { isLoginName } from '#sdk/login-name.ts'
+import type { PortalWorkflow } from '#sdk/portal.ts'
+import { sameLogin } from '#sdk/workflow-user.ts'
+import { loginOf, type MainParts, rightsOf } from './main-parts.ts'
+import type { CartLine } from './request-body.ts'
+
+const atOnce = 4
+
+/** What the caller is told about a line; nothing of it was started. */
+export class Refused extends Error {}
+
+/** A line whose every part was checked. */
+export interface ReadyLine {
+  readonly uuid: string
+  readonly workflow: string
+  readonly reason: string
+  readonly parameters: ParameterSet
+  /** Logins as the directory spells them; at least one. */
+  readonly subjects: readonly string[]
+  /** Those of them who have to be created first. */
+  readonly unknown: readonly string[]
+  readonly preApproval: { readonly approve: boolean; readonly comment: string } | undefined
+}
+
+/** Throws Refused. Only what is listed, and of an org that the caller sees, can be asked for. */
+export async function readLine(line: CartLine, subject: Subject, parts: MainParts): Promise<ReadyLine> {
+  const workflow = await findWorkflow(line.name, subject, parts)
+  const reason = readReason(line.reason ?? '', parts)
+  const { delegate, preApprove } = rightsOf(parts.settings, subject)
+  if (line.doPreApproval === true && !preApprove) throw new Refused('Unauthorized')
+  const own = loginOf(parts, subject)
+  const wanted = subjectsOf(line)
+  const others = wanted.filter((login) => !sameLogin(login, own))
+  if (others.length > 0 && !delegate) throw new Refused('Unauthorized')
+  const preApproval = readPreApproval(line)
+  const parameters = await readParameters(line.encryptedParams ?? '', workflow, subject, parts)
+  const found = await inParallel(others, atOnce, (login) => findLogin(login, parts))
+  const unknown = others.filter((_, i) => found[i] === undefined)
+  const lost = parts.settings.given.jitWorkflow === undefined ? unknown : unknown.filter((login) => !isLoginName(login))
+  if (lost.length > 0) throw new Refused(lost.map((login) => `Error, user ${login} does not exist;`).join(''))
+  const known = others.map((login, i) => found[i] ?? login)
+  const subjects = wanted.length === 0 || others.length < wanted.length ? [own, ...known] : known
+  return { uuid: line.uuid, workflow: workflow.name, reason, parameters, subjects, unknown, preApproval }
+}
+
+async function findWorkflow(name: string, subject: Subject, { host, visibility }: MainParts): Promise<PortalWorkflow> {
+  const listed = host.portal.workflows.find((workflow) => workflow.name === name && workflow.inList)
+  if (listed === undefined) throw new Refused('Not Found')
+  const sees = (await visibility.workflows(subject)).includes(listed)
+  if (!sees) throw new Refused('Unauthorized')
+  return listed
+}
+
+function readReason(given: string, { settings }: MainParts): string {
+  const { requireReason, reasonIsList, reasons } = settings.given
+  const reason = given.trim()
+  if (reason === '' && requireReason) throw new Refused('Reason is required')
+  if (reason !== '' && reasonIsList && !reasons.includes(reason)) throw new Refused('Reason is not in the list')
+  return reason
+}
+
+/** One login a line, as people type them; blank ones and repetitions do not count. */
+function subjectsOf({ subjects }: CartLine): string[] {
+  const typed = (subjects ?? []).map((login) => login.trim()).filter((login) => login !== '')
+  return typed.filter((login, i) => typed.findIndex((other) => sameLogin(login, other)) === i)
+}
+
+function readPreApproval({ doPreApproval, approved, approvalReason }: CartLine): ReadyLine['preApproval'] {
+  if (doPreApproval !== true) return undefined
+  const comment = (approvalReason ?? '').trim()
+  if (comment === '') throw new Refused('Approval reason is required')
+  if (approved === undefined || approved === null) throw new Refused('Approval decision is required')
+  return { approve: approved, comment }
+}
+
+/** What was offered to this caller, and is still on offer to this caller now. */
+async function readParameters(
+  reference: string,
+  { name, dynamic }: PortalWorkflow,
+  subject: Subject,
+  parts: MainParts,
+): Promise<ParameterSet> {
+  if (dynamic === undefined) {
+    if (reference === '') return {}
+    throw new Refused('Not Found')
+  }
+  const offered =
+    reference === '' ? undefined : await parts.host.portal.memory.offered(loginOf(parts, subject), reference)
+  if (offered?.workflow !== name) throw new Refused('Not Found')
+  const sets = await dynamic.parameterSets(subject)
+  if (!sets.some((set) => sameParameters(set, offered.parameters))) throw new Refused('Unauthorized')
+  if (Object.keys(offered.parameters).some(isEngineKey)) {
+    throw new GatewayError('INTERNAL', `the source of "${name}" gives a parameter that steers the engine`)
+  }
+  return offered.parameters
+}
+
+function sameParameters(one: ParameterSet, other: ParameterSet): boolean {
+  const names = Object.keys(one)
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && one[name] === other[name])
+  )
+}
+
+async function findLogin(login: string, { people }: MainParts): Promise<string | undefined> {
+  try {
+    const entry = await people.byLogin(login)
+    return entry && people.loginIn(entry, login)
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === 'CONFLICT') {
+      throw new Refused(`Error, there are several users ${login};`)
+    }
+    throw error
+  }
+}

@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest'
+import { newId } from '#kernel/ids.ts'
+import { ann, openMain, someone } from '#testing/main-fixture.ts'
+import { noApprovals } from '#testing/no-approvals.ts'
+
+const approvals = {
+  ...noApprovals,
+  ofRun: async (run: string) => [
+    {
+      id: 'a1',
+      label: 'Join',
+      status: 'denied' as const,
+      workflow: { id: run, name: 'join' },
+      subject: 'bob',
+      requestor: 'ann',
+      opened: new Date(0),
+      escalation: 1,
+      version: 2,
+      approvers: ['boss'],
+      decision: { at: new Date(1000), by: 'boss', comment: 'no' },
+    },
+  ],
+}
+
+async function open() {
+  const opened = await openMain({ approvals })
+  const mine = opened.runs.add({ name: 'join', requestor: 'ann', subject: 'bob', state: 'waiting', reason: 'why' })
+  const theirs = opened.runs.add({ name: 'join', requestor: 'bob', subject: 'carol' })
+  const aboutMe = opened.runs.add({ name: 'join', requestor: 'boss', subject: 'ann', state: 'completed' })
+  return { ...opened, mine, theirs, aboutMe }
+}
+
+describe('my requests', () => {
+  test('are those I asked for, or those about me', async () => {
+    const { send, mine, aboutMe } = await open()
+    expect((await send('GET', '/requests')).body).toMatchObject({
+      requests: [
+        { id: mine.id, name: 'join', label: 'Workflow join', state: 'waiting', subject: 'bob', reason: 'why' },
+      ],
+    })
+    expect((await send('GET', '/requests')).body.requests).toHaveLength(1)
+    expect((await send('GET', '/requests?about=me')).body.requests).toMatchObject([{ id: aboutMe.id }])
+    expect((await send('GET', '/requests?state=failed&state=cancelled')).body.requests).toEqual([])
+    for (const query of ['?state=done', '?about=bob', '?requestor=bob', '?limit=0', '?about=me&about=mine']) {
+      await expect(send('GET', `/requests${query}`)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    }
+  })
+
+  test('have a timeline and approvals, and no word of what failed inside', async () => {
+    const { send, mine } = await open()
+    const { body, text } = await send('GET', `/requests/${mine.id}`)
+    expect(body).toMatchObject({
+      id: mine.id,
+      mayCancel: true,
+      timeline: [
+        { id: 1, taskType: 'provision', outcome: 'failed', attempt: 1 },
+        { id: 2, outcome: 'next' },
+      ],
+      approvals: [{ id: 'a1', status: 'denied', approvers: ['boss'], decision: { by: 'boss', comment: 'no' } }],
+    })
+    expect(text).not.toContain('ECONNREFUSED')
+  })
+
+  test('an incident is told by its code alone', async () => {
+    const { send, runs } = await open()
+    const stuck = runs.add({
+      requestor: 'ann',
+      state: 'incident',
+      incident: { task: 'w:0', code: 'TARGET_FAILED', message: 'password of svc-7 expired' },
+    })
+    const { body, text } = await send('GET', `/requests/${stuck.id}`)
+    expect(body.failure).toEqual({ code: 'TARGET_FAILED', text: 'A downstream system refused the change.' })
+    expect(text).not.toContain('svc-7')
+  })
+
+  test("somebody else's are not there", async () => {
+    const { send, theirs } = await open()
+    for (const id of [theirs.id, newId(), 'x', '__proto__']) {
+      await expect(send('GET', `/requests/${id}`)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+      await expect(send('POST', `/requests/${id}/cancel`, {})).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    }
+  })
+})
+
+describe('cancelling', () => {
+  test('ends a request that has changed nothing yet, in the own name', async () => {
+    const { send, runs, mine } = await open()
+    expect((await send('POST', `/requests/${mine.id}/cancel`, { reason: 'mistake' })).body.state).toBe('cancelled')
+    expect(runs.interventions).toEqual([
+      { action: 'cancel', id: mine.id, fence: 1, by: 'ann', onlyUntouched: true, reason: 'mistake' },
+    ])
+  })
+
+  test('is for whoever asked, not for whom it is about', async () => {
+    const { send, runs, aboutMe, mine } = await open()
+    expect((await send('GET', `/requests/${aboutMe.id}`)).body.mayCancel).toBe(false)
+    await expect(send('POST', `/requests/${aboutMe.id}/cancel`, {})).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+    await expect(send('POST', `/requests/${mine.id}/cancel`, {}, someone('bob'))).rejects.toMatchObject({
+      code: 'ACCESS_DENIED',
+    })
+    expect(runs.interventions).toEqual([])
+  })
+
+  test('is too late once a target was changed', async () => {
+    const { send, runs } = await open()
+    const { id } = runs.add({ requestor: 'ann', state: 'waiting', touched: true })
+    expect((await send('GET', `/requests/${id}`)).body.mayCancel).toBe(false)
+    await expect(send('POST', `/requests/${id}/cancel`, {})).rejects.toMatchObject({ code: 'CONFLICT' })
+  })
+
+  test('takes JSON and nothing unknown', async () => {
+    const { send, mine } = await open()
+    await expect(send('POST', `/requests/${mine.id}/cancel`, { by: 'boss' })).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+    })
+    await expect(send('POST', `/requests/${mine.id}/cancel`, '{}', ann, 'text/plain')).rejects.toMatchObject({
+      code: 'UNSUPPORTED_MEDIA_TYPE',
+    })
+  })
+})

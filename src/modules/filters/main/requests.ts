@@ -1,0 +1,149 @@
+import * as z from 'zod'
+import type {
+  RequestApproval,
+  RequestDetails,
+  RequestState,
+  RequestStep,
+  RequestSummary,
+} from '#contract/main-requests.ts'
+import type { Subject } from '#identity/subject.ts'
+import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
+import type { ApprovalRecord } from '#sdk/approvals.ts'
+import type { Exchange } from '#sdk/exchange.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import { readJsonBody } from '#sdk/json-body.ts'
+import type { RunPhase, RunStepView, RunView } from '#sdk/runs.ts'
+import { sameLogin } from '#sdk/workflow-user.ts'
+import { answer, badRequest, notFound } from './answer.ts'
+import { decisionView } from './decision-view.ts'
+import { loginOf, type MainParts } from './main-parts.ts'
+import { maxReason, typed } from './request-body.ts'
+import { readLimit, readQuery } from './routes.ts'
+
+const defaultLimit = 100
+const maxListed = 500
+const maxBodyBytes = 16 * 1024
+const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const cancelSchema = z.strictObject({ reason: typed(maxReason).nullish() })
+
+const going: ReadonlySet<RunPhase> = new Set(['ready', 'running', 'waiting', 'incident'])
+const states: readonly RequestState[] = ['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled']
+
+/** What the caller asked for or, `about=me`, what was asked for the caller, by whomever. */
+export const listRequests =
+  (parts: MainParts) =>
+  async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
+    const query = readQuery(request.query, ['state', 'about', 'after', 'limit'], ['state'])
+    const [about = 'mine'] = query.about
+    if (about !== 'mine' && about !== 'me') throw badRequest('about must be mine or me.')
+    const [after] = query.after
+    const wanted = query.state.map(readState)
+    const page = await parts.host.runs.list({
+      ...(about === 'me' ? { subject: loginOf(parts, subject) } : { requestor: subject.uid }),
+      ...(wanted.length === 0 ? {} : { states: wanted }),
+      ...(after === undefined ? {} : { after }),
+      limit: readLimit(query.limit, defaultLimit, maxListed),
+    })
+    return answer({
+      requests: page.runs.map((run) => summaryOf(run, parts)),
+      ...(page.next === undefined ? {} : { next: page.next }),
+    })
+  }
+
+function readState(word: string): RequestState {
+  const state = states.find((known) => known === word)
+  if (state === undefined) throw badRequest(`state must be one of ${states.join(', ')}.`)
+  return state
+}
+
+export const showRequest =
+  (parts: MainParts) =>
+  async ({ subject }: Exchange, id = ''): Promise<GatewayResponse> => {
+    const run = await ownRun(id, subject, parts)
+    const [steps, approvals] = await Promise.all([parts.host.runs.steps(run.id), parts.host.approvals.ofRun(run.id)])
+    const details: RequestDetails = {
+      ...summaryOf(run, parts),
+      mayCancel: isRequester(run, subject) && going.has(run.state) && !run.touched,
+      ...(run.incident === undefined ? {} : { failure: failureOf(run.incident.code) }),
+      timeline: steps.map(stepOf),
+      approvals: approvals.map(approvalOf),
+    }
+    return answer(details)
+  }
+
+/** By whoever asked for it, while nothing was changed anywhere. */
+export const cancelRequest =
+  (parts: MainParts) =>
+  async ({ request, subject }: Exchange, id = ''): Promise<GatewayResponse> => {
+    const { reason } = await readJsonBody(request, cancelSchema, maxBodyBytes)
+    const run = await ownRun(id, subject, parts)
+    if (!isRequester(run, subject)) {
+      throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" did not ask for run ${id}`, {
+        publicText: 'Only whoever asked for it can cancel it.',
+      })
+    }
+    await parts.host.runs.cancel({
+      id,
+      fence: run.fence,
+      by: subject.uid,
+      onlyUntouched: true,
+      ...(reason === undefined || reason === null || reason === '' ? {} : { reason }),
+    })
+    return answer(summaryOf(await ownRun(id, subject, parts), parts))
+  }
+
+/** Somebody else's request does not exist for the caller. */
+async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<RunView> {
+  const run = runId.test(id) ? await parts.host.runs.get(id) : undefined
+  const concerns = run && (isRequester(run, subject) || sameLogin(run.subject, loginOf(parts, subject)))
+  if (run === undefined || concerns !== true) {
+    throw notFound(`no run "${id.slice(0, 80)}" of "${subject.uid}"`, 'There is no such request.')
+  }
+  return run
+}
+
+const isRequester = ({ requestor, caller }: RunView, { uid }: Subject): boolean => sameLogin(caller ?? requestor, uid)
+
+function summaryOf(run: RunView, { host }: MainParts): RequestSummary {
+  const { id, name, state, subject, requestor, reason, created, updated, ended, deadline, cancel } = run
+  return {
+    id,
+    name,
+    label: host.portal.workflows.find((workflow) => workflow.name === name)?.label ?? name,
+    state,
+    subject,
+    requestor,
+    ...(reason === undefined ? {} : { reason }),
+    created: created.toISOString(),
+    updated: updated.toISOString(),
+    ...(ended === undefined ? {} : { ended: ended.toISOString() }),
+    ...(deadline === undefined ? {} : { deadline: deadline.toISOString() }),
+    ...(cancel === undefined ? {} : { cancel }),
+  }
+}
+
+/** What went wrong in detail is for administrators. */
+function failureOf(code: string): { readonly code: string; readonly text: string } {
+  const known: ErrorCode = Object.hasOwn(errorCodes, code) ? (code as ErrorCode) : 'WORKFLOW_FAILED'
+  return { code: known, text: errorCodes[known].text }
+}
+
+const stepOf = ({ id, taskType, label, attempt, started, ended, outcome }: RunStepView): RequestStep => ({
+  id,
+  taskType,
+  ...(label === undefined ? {} : { label }),
+  attempt,
+  started: started.toISOString(),
+  ended: ended.toISOString(),
+  outcome,
+})
+
+const approvalOf = (approval: ApprovalRecord): RequestApproval => ({
+  id: approval.id,
+  label: approval.label,
+  status: approval.status,
+  opened: approval.opened.toISOString(),
+  escalation: approval.escalation,
+  approvers: approval.approvers,
+  ...(approval.decision === undefined ? {} : { decision: decisionView(approval.decision) }),
+})

@@ -1,0 +1,368 @@
+import { describe, expect, test } from 'vitest'
+import { GatewayError } from '#kernel/errors.ts'
+import type { ApprovalAccess, ApprovalRecord, ApprovalVote } from '#sdk/approvals.ts'
+import type { PortalWorkflow } from '#sdk/portal.ts'
+import { ann, openMain, org, person, someone, workflow } from '#testing/main-fixture.ts'
+import { noApprovals } from '#testing/no-approvals.ts'
+
+const line = (more: object = {}) => ({ uuid: 'u1', name: 'join', reason: 'because', ...more })
+
+describe('lists', () => {
+  const workflows = [
+    workflow('join'),
+    workflow('anywhere', { org: undefined }),
+    workflow('internal', { inList: false }),
+    workflow('elsewhere', { org: 'open' }),
+  ]
+  const portal = { workflows, orgs: [org('root'), org('open', { parent: 'root' }), org('hidden', { rules: [] })] }
+
+  test('have what is listed in the org, each with a uuid of its own', async () => {
+    const { send } = await openMain({ portal })
+    const { body } = await send('GET', '/workflows/org/root')
+    expect(body.map(({ name }: { name: string }) => name)).toEqual(['anywhere', 'join'])
+    expect(body[0]).toEqual({
+      uuid: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      name: 'anywhere',
+      label: 'Workflow anywhere',
+      description: '',
+      filterAnnotations: {},
+    })
+    expect((await send('GET', '/workflows/org/root')).body[0].uuid).not.toBe(body[0].uuid)
+    for (const id of ['hidden', 'absent']) {
+      await expect(send('GET', `/workflows/org/${id}`)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    }
+  })
+
+  test('rights are told for what the caller sees', async () => {
+    const { send } = await openMain({ portal, params: { canPreApprove: 'YES' } })
+    const rights = async (query: string, who = ann) =>
+      (await send('GET', `/workflows/candelegate${query}`, undefined, who)).body
+    expect(await rights('?workflowName=join&uuid=7')).toEqual({ canDelegate: true, canPreApprove: true, uuid: '7' })
+    const none = { canDelegate: false, canPreApprove: false }
+    expect(await rights('?workflowName=internal')).toEqual(none)
+    expect(await rights('?workflowName=absent')).toEqual(none)
+    expect(await rights('?workflowName=join', someone('guest', []))).toEqual(none)
+    await expect(rights('')).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+})
+
+describe('submitting', () => {
+  test('starts a run for the caller, who is the requester', async () => {
+    const { send, runs, memory } = await openMain()
+    expect((await send('PUT', '/workflows', [line()])).body).toEqual({ u1: 'success' })
+    expect(runs.calls).toHaveLength(1)
+    expect(runs.calls[0]).toMatchObject({
+      name: 'join',
+      requestor: 'ann',
+      reason: 'because',
+      asynchronous: true,
+      keepGroups: true,
+      params: {},
+      user: { userID: 'ann', groups: [] },
+    })
+    expect(await memory.recent('ann')).toMatchObject([{ kind: 'workflow', name: 'join' }])
+  })
+
+  test('D3: nobody chooses the requester, groups or parameters of the engine', async () => {
+    const { send, runs } = await openMain()
+    const hostile = [
+      { requestor: 'boss' },
+      { requestParams: { APPROVAL_IMMEDIATE_ACTION: 'true' } },
+      { user: { groups: ['admins'] } },
+      { params: { APPROVAL_REASON: 'x' } },
+    ]
+    for (const more of hostile) {
+      await expect(send('PUT', '/workflows', [line(more)])).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    }
+    expect(runs.calls).toEqual([])
+  })
+
+  test('each line has a result of its own', async () => {
+    const { send, runs } = await openMain({
+      portal: {
+        workflows: [workflow('join'), workflow('far', { org: 'hidden' })],
+        orgs: [org('root'), org('hidden', { rules: [] })],
+      },
+    })
+    const { status, body } = await send('PUT', '/workflows', [
+      line({ uuid: 'a' }),
+      line({ uuid: 'b', name: 'absent' }),
+      line({ uuid: 'c', reason: ' ' }),
+      line({ uuid: 'd', name: 'far' }),
+      line({ uuid: 'e', subjects: ['bob'] }),
+      line({ uuid: 'f', doPreApproval: 'true', approved: 'true', approvalReason: 'x' }),
+    ])
+    expect(status).toBe(200)
+    expect(body).toEqual({
+      a: 'success',
+      b: 'Not Found',
+      c: 'Reason is required',
+      d: 'Unauthorized',
+      e: 'Unauthorized',
+      f: 'Unauthorized',
+    })
+    expect(runs.calls).toHaveLength(1)
+  })
+
+  test('D7: what is not listed cannot be asked for, whatever its org', async () => {
+    const { send, runs } = await openMain({ portal: { workflows: [workflow('internal', { inList: false })] } })
+    expect((await send('PUT', '/workflows', [line({ name: 'internal' })])).body).toEqual({ u1: 'Not Found' })
+    expect(runs.calls).toEqual([])
+  })
+
+  test('D5: the list of reasons is enforced, and a reason that is not required is kept', async () => {
+    const { send, runs } = await openMain({
+      params: { reasonIsList: 'true', reasons: ['project', 'support'], requireReason: 'false' },
+    })
+    const { body } = await send('PUT', '/workflows', [
+      line({ uuid: 'a', reason: 'because' }),
+      line({ uuid: 'b', reason: 'support' }),
+      line({ uuid: 'c', reason: null }),
+    ])
+    expect(body).toEqual({ a: 'Reason is not in the list', b: 'success', c: 'success' })
+    expect(runs.calls.map(({ reason }) => reason)).toEqual(['support', undefined])
+  })
+
+  test('a failure is told without its cause, and the other lines go on', async () => {
+    const { send, runs } = await openMain({ portal: { workflows: [workflow('join'), workflow('broken')] } })
+    runs.execute = async ({ name }) => {
+      if (name === 'broken') throw new GatewayError('TARGET_UNREACHABLE', 'connect 10.0.0.7')
+      return 'accepted'
+    }
+    const { body } = await send('PUT', '/workflows', [line({ uuid: 'a', name: 'broken' }), line({ uuid: 'b' })])
+    expect(body).toEqual({ a: 'Unable to submit', b: 'success' })
+  })
+
+  test.each([
+    [[]],
+    [{}],
+    [[line({ uuid: undefined })]],
+    [[line({ uuid: '' })]],
+    [[line({ uuid: 'a b' })]],
+    [[line(), line()]],
+    [[line({ name: '' })]],
+    [[line({ name: 5 })]],
+    [[line({ reason: 'x'.repeat(2001) })]],
+    [[line({ reason: 'a\0' })]],
+    [[line({ subjects: 'bob' })]],
+    [[line({ subjects: Array.from({ length: 501 }, (_, i) => `u${i}`) })]],
+    [[line({ approved: 'yes' })]],
+    [Array.from({ length: 101 }, (_, i) => line({ uuid: `u${i}` }))],
+  ])('a cart that is none is refused as a whole: %j', async (cart) => {
+    const { send, runs } = await openMain()
+    await expect(send('PUT', '/workflows', cart)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    expect(runs.calls).toEqual([])
+  })
+})
+
+describe('sent again', () => {
+  test('a line starts nothing anew, and is answered as before', async () => {
+    const { send, runs } = await openMain()
+    const first = await send('PUT', '/workflows', [line()])
+    expect((await send('PUT', '/workflows', [line()])).body).toEqual(first.body)
+    expect(runs.calls).toHaveLength(1)
+    expect((await send('PUT', '/workflows', [line()], someone('bob'))).body).toEqual({ u1: 'success' })
+    expect(runs.calls.map(({ requestor }) => requestor)).toEqual(['ann', 'bob'])
+  })
+
+  test('with other content it is refused', async () => {
+    const { send, runs } = await openMain()
+    await send('PUT', '/workflows', [line()])
+    const { body } = await send('PUT', '/workflows', [line({ reason: 'another' })])
+    expect(body.u1).toMatch(/submitted before/)
+    expect(runs.calls).toHaveLength(1)
+  })
+})
+
+describe('for others', () => {
+  const params = { canDelegate: 'YES' }
+
+  test('each subject gets a run; blank lines and repetitions do not count', async () => {
+    const { send, runs } = await openMain({ params })
+    const subjects = ['BOB', '', ' bob ', 'Ann', '  ']
+    expect((await send('PUT', '/workflows', [line({ subjects })])).body).toEqual({ u1: 'success' })
+    expect(runs.calls.map(({ user, requestor }) => [user.userID, requestor])).toEqual([
+      ['ann', 'ann'],
+      ['bob', 'ann'],
+    ])
+  })
+
+  test('somebody who does not exist stops the line before anything starts', async () => {
+    const { send, runs } = await openMain({ params })
+    const { body } = await send('PUT', '/workflows', [line({ subjects: ['bob', 'nobody', '*'] })])
+    expect(body).toEqual({ u1: 'Error, user nobody does not exist;Error, user * does not exist;' })
+    expect(runs.calls).toEqual([])
+  })
+
+  test('somebody who exists twice stops it too', async () => {
+    const twice = { ...person('bob'), dn: person('bob2').dn }
+    const { send, runs } = await openMain({ params, entries: [person('ann'), person('bob'), twice] })
+    expect((await send('PUT', '/workflows', [line({ subjects: ['bob'] })])).body.u1).toMatch(/several users bob/)
+    expect(runs.calls).toEqual([])
+  })
+
+  test('the workflow for new people makes them first', async () => {
+    const { send, runs, calls } = await openMain({ params: { ...params, jitWorkflow: 'make' } })
+    await send('PUT', '/workflows', [line({ subjects: ['new'] })])
+    expect(calls).toMatchObject([{ name: 'make', requestor: 'ann', user: { userID: 'new' } }])
+    expect(runs.calls).toMatchObject([{ name: 'join', user: { userID: 'new' } }])
+  })
+
+  test.each(['ad\u200ba', '\uff41da', 'a\nb', 'Anonymous'])('nobody is made whose login is %j', async (login) => {
+    const { send, runs, calls } = await openMain({ params: { ...params, jitWorkflow: 'make' } })
+    const { body } = await send('PUT', '/workflows', [line({ subjects: [login] })])
+    expect(body).toEqual({ u1: `Error, user ${login} does not exist;` })
+    expect([...calls, ...runs.calls]).toEqual([])
+  })
+
+  test('CUSTOM asks the helper', async () => {
+    const { send, runs } = await openMain({
+      params: {
+        canDelegate: 'CUSTOM',
+        uiHelperClassName: 'FilterHelper',
+        'uihelper.params': ['allowedFilters=(groups=desk)', 'applyToDelegration=true'],
+      },
+    })
+    expect((await send('PUT', '/workflows', [line({ subjects: ['bob'] })])).body).toEqual({ u1: 'Unauthorized' })
+    const desk = someone('ann', ['people', 'desk'])
+    expect((await send('PUT', '/workflows', [line({ subjects: ['bob'] })], desk)).body).toEqual({ u1: 'success' })
+    expect(runs.calls).toHaveLength(1)
+  })
+})
+
+describe('D11: pre-approval', () => {
+  const record = (id: string): ApprovalRecord => ({
+    id,
+    label: 'x',
+    status: 'open',
+    workflow: { id: 'r', name: 'join' },
+    subject: 'bob',
+    requestor: 'ann',
+    opened: new Date(0),
+    escalation: 0,
+    version: 1,
+    approvers: ['ann'],
+  })
+  const asked = line({
+    subjects: ['bob'],
+    doPreApproval: true,
+    approved: 'true',
+    approvalReason: 'agreed beforehand',
+  })
+
+  async function open(decide: ApprovalAccess['decide']) {
+    const votes: ApprovalVote[] = []
+    const opened = await openMain({
+      params: { canPreApprove: 'YES' },
+      approvals: {
+        ...noApprovals,
+        ofRun: async () => [record('first'), record('second')],
+        decide: async (user, vote) => {
+          votes.push(vote)
+          return decide(user, vote)
+        },
+      },
+    })
+    opened.runs.execute = async () => 'waiting'
+    return { ...opened, votes }
+  }
+
+  test('is one decision, in the own name, about the first approval, and not made again', async () => {
+    const { send, votes, runs } = await open(async () => ({ ...record('first'), data: {}, mayDecide: false }))
+    await send('PUT', '/workflows', [asked])
+    await send('PUT', '/workflows', [asked])
+    expect(votes).toEqual([{ approval: 'first', approve: true, comment: 'agreed beforehand', requestId: 'request-1' }])
+    expect(runs.calls[0]?.params).toEqual({})
+  })
+
+  test('whom the approval does not let decide leaves it open; the request is made all the same', async () => {
+    const { send, votes } = await open(async () => {
+      throw new GatewayError('ACCESS_DENIED', 'asked for it')
+    })
+    expect((await send('PUT', '/workflows', [asked])).body).toEqual({ u1: 'success' })
+    expect(votes).toHaveLength(1)
+  })
+
+  test('needs a decision and a reason', async () => {
+    const { send, runs } = await open(async () => ({ ...record('first'), data: {}, mayDecide: false }))
+    const { body } = await send('PUT', '/workflows', [
+      { ...asked, uuid: 'a', approved: undefined },
+      { ...asked, uuid: 'b', approvalReason: ' ' },
+    ])
+    expect(body).toEqual({ a: 'Approval decision is required', b: 'Approval reason is required' })
+    expect(runs.calls).toEqual([])
+  })
+})
+
+describe('D13: dynamic workflows', () => {
+  const groups = [{ group: 'admins' }, { group: '$reason$ <b>' }]
+  const dynamic = (sets: () => readonly Record<string, string>[]): PortalWorkflow =>
+    workflow('join', {
+      label: 'Join $group$',
+      dynamic: { annotations: [{ name: 'Group', parameter: 'group' }], parameterSets: async () => sets() },
+    })
+
+  async function open(sets: () => readonly Record<string, string>[] = () => groups) {
+    const opened = await openMain({ portal: { workflows: [dynamic(sets), workflow('plain')] } })
+    const { body } = await opened.send('GET', '/workflows/org/root')
+    const rows: { label: string; encryptedParams?: string; filterAnnotations: object }[] = body
+    const admins = rows.find(({ label }) => label === 'Join admins')
+    return { ...opened, rows, reference: admins?.encryptedParams ?? '' }
+  }
+
+  test('are one row per set of parameters, whose values are never templates again', async () => {
+    const { rows } = await open()
+    expect(rows.map(({ label, filterAnnotations }) => [label, filterAnnotations])).toEqual([
+      ['Join $reason$ <b>', { Group: '$reason$ <b>' }],
+      ['Join admins', { Group: 'admins' }],
+      ['Workflow plain', {}],
+    ])
+    expect(rows.map(({ encryptedParams }) => encryptedParams === undefined)).toEqual([false, false, true])
+    expect(JSON.stringify(rows[1]?.encryptedParams)).not.toContain('admins')
+  })
+
+  test('run with the parameters that were offered', async () => {
+    const { send, runs, reference } = await open()
+    await send('PUT', '/workflows', [line({ encryptedParams: reference })])
+    expect(runs.calls).toMatchObject([{ params: { group: 'admins' } }])
+  })
+
+  test('a reference is good for its owner and its workflow alone', async () => {
+    const { send, runs, reference } = await open()
+    const tries = [
+      await send('PUT', '/workflows', [line({ encryptedParams: reference })], someone('bob')),
+      await send('PUT', '/workflows', [line({ encryptedParams: reference, name: 'plain' })]),
+      await send('PUT', '/workflows', [line({ encryptedParams: 'forged' })]),
+      await send('PUT', '/workflows', [line({ encryptedParams: '' })]),
+      await send('PUT', '/workflows', [line()]),
+    ]
+    expect(tries.map(({ body }) => body.u1)).toEqual(Array(5).fill('Not Found'))
+    expect(runs.calls).toEqual([])
+  })
+
+  test('what is no longer on offer is refused when it is submitted', async () => {
+    let sets: readonly Record<string, string>[] = groups
+    const { send, runs, reference } = await open(() => sets)
+    sets = [{ group: 'guests' }]
+    expect((await send('PUT', '/workflows', [line({ encryptedParams: reference })])).body).toEqual({
+      u1: 'Unauthorized',
+    })
+    expect(runs.calls).toEqual([])
+  })
+
+  test('a parameter that steers the engine is refused, even from a source', async () => {
+    const set = { group: 'admins', APPROVAL_IMMEDIATE_ACTION: 'true' }
+    const { send, runs, reference } = await open(() => [set])
+    expect((await send('PUT', '/workflows', [line({ encryptedParams: reference })])).body).toEqual({
+      u1: 'Unable to submit',
+    })
+    expect(runs.calls).toEqual([])
+  })
+
+  test('a source that fails hides its own workflow and no other', async () => {
+    const { rows } = await open(() => {
+      throw new GatewayError('TARGET_UNREACHABLE', 'no')
+    })
+    expect(rows).toMatchObject([{ label: 'Workflow plain' }])
+  })
+})
