@@ -1,13 +1,19 @@
 import { layoutParameters, parseLayout } from '#sdk/account-layout.ts'
+import { configuredFile } from '#sdk/configured-file.ts'
 import { defineDirectoryInsert } from '#sdk/directory-insert.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { DatabaseInsert } from './database-insert.ts'
+import { loadDemoPasswords } from './demo-passwords.ts'
 import { Passwords } from './passwords.ts'
 
 const parameters = {
   directory: text({
     about: "The name space of its people and groups within Gatehouse's database; the insert's own name when absent.",
+  }),
+  demoPasswords: text({
+    about:
+      'A JSON file in the configuration folder with passwords by login, set once, while nobody has one. For demonstrations.',
   }),
   ...layoutParameters,
 }
@@ -18,12 +24,27 @@ export default defineDirectoryInsert({
   parameters,
   parse: (params, issues, context) => {
     const given = readParameters(parameters, params, issues, context)
-    return { directory: given.directory, layout: parseLayout(given, params, issues) }
+    const { directory, demoPasswords } = given
+    return {
+      directory,
+      layout: parseLayout(given, params, issues),
+      demoPasswords:
+        demoPasswords === undefined
+          ? undefined
+          : configuredFile('demoPasswords', demoPasswords, params, issues, context),
+    }
   },
-  create: async ({ directory, layout }, host) => {
+  create: async ({ directory, layout, demoPasswords }, host) => {
     const name = directory ?? host.name
     const users = await host.openUserDirectory({ name })
     const passwords = new Passwords(await host.openUserDirectory({ name: `${name}/passwords` }))
-    return new DatabaseInsert(users, passwords, layout(host.suffix))
+    const insert = new DatabaseInsert(users, passwords, layout(host.suffix))
+    try {
+      if (demoPasswords !== undefined) await loadDemoPasswords(demoPasswords, insert, passwords, host.log)
+    } catch (error) {
+      await insert.close()
+      throw error
+    }
+    return insert
   },
 })

@@ -53,6 +53,11 @@ export class Passwords {
     return (await this.#records.findByLogin(id)) !== undefined
   }
 
+  /** Whether anybody has one. */
+  async any(): Promise<boolean> {
+    return (await this.#records.searchUsers({ offset: 0, limit: 1 })).total > 0
+  }
+
   async remove(id: string): Promise<void> {
     await this.#records.delete(id)
   }

@@ -1,15 +1,15 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { confirmationPage, maxCommentLength } from '#modules/filters/approval-link/confirmation-page.ts'
-import { notice } from '#modules/filters/approval-link/page.ts'
 import { type ApprovalLinkClaims, approvalLinkKeys, readApprovalLink } from '#sdk/approval-link.ts'
 import { type ApprovalUser, type ApprovalView, approvalUser } from '#sdk/approvals.ts'
-import type { ErrorFormat } from '#sdk/error-format.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
+import { htmlErrors, notice } from '#sdk/page.ts'
 import { flag, parsed, wholeNumber } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
+import { readForm } from '#sdk/read-form.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
 
 const parameters = {
@@ -25,11 +25,6 @@ const parameters = {
 
 const maxBody = 32 * 1024
 const dayMillis = 24 * 3600_000
-const formContent = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
-
-/** Failures of the pipeline as a page, since people meet them in a browser. */
-const htmlErrors: ErrorFormat = (error, requestId) =>
-  notice(error.status, 'This did not work', `${error.publicText} (${requestId})`)
 
 /** Where the links of approval mails lead: a page that says what is asked, and a form that decides. */
 export default defineFilter({
@@ -111,7 +106,7 @@ class ApprovalLinkFilter implements Filter {
   async #decide(exchange: Exchange): Promise<GatewayResponse> {
     const { request } = exchange
     if (!isOwnPage(request)) return foreign()
-    const form = await readForm(request)
+    const form = await readForm(request, maxBody)
     const opened = await this.#open(form.get('token') ?? '', exchange)
     if (!('claims' in opened)) return opened
     const comment = (form.get('comment') ?? '').replaceAll('\r\n', '\n').trim()
@@ -149,10 +144,4 @@ function failurePage(error: unknown): GatewayResponse {
     if (error.code === 'ACCESS_DENIED') return refused()
   }
   throw error
-}
-
-async function readForm(request: GatewayRequest): Promise<URLSearchParams> {
-  const type = header(request, 'content-type') ?? ''
-  if (!formContent.test(type)) throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type}"`)
-  return new URLSearchParams((await request.body(maxBody)).toString('utf8'))
 }

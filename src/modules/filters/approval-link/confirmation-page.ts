@@ -1,6 +1,6 @@
-import { html, page } from '#modules/filters/approval-link/page.ts'
 import type { ApprovalView } from '#sdk/approvals.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
+import { html, page } from '#sdk/page.ts'
 
 export const maxCommentLength = 2000
 

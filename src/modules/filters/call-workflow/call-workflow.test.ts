@@ -215,7 +215,7 @@ test.each([
   expect(runs.calls).toEqual([])
 })
 
-test('no body, whatever is in it, gets an engine key or another subject into a call', async () => {
+test('D3: no body, whatever is in it, gets an engine key or another subject into a call', async () => {
   const { post, runs } = await open()
   const word = fc.constantFrom('uid', 'UID', 'team', 'name', 'WORKFLOW_ID', 'APPROVAL_X', '__proto__', 'a.b', 'victim')
   const anyBody = fc.record({

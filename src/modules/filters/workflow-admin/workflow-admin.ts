@@ -1,38 +1,12 @@
-import * as z from 'zod'
-import { GatewayError } from '#kernel/errors.ts'
-import type { Exchange } from '#sdk/exchange.ts'
-import { defineFilter, type Filter } from '#sdk/filter.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
-import { readJsonBody } from '#sdk/json-body.ts'
+import { defineFilter } from '#sdk/filter.ts'
 import { flag } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { problemErrors } from '#sdk/problem-json.ts'
-import type { RunFilter, RunIntervention, RunView } from '#sdk/runs.ts'
-import { readListQuery, readStepQuery } from './admin-query.ts'
-import { runDocument, stepDocument } from './run-document.ts'
+import { RunAdministration } from '#sdk/run-administration.ts'
 
 const parameters = {
   readOnly: flag({ about: '`"true"` shows runs and lets nobody retry, skip or cancel them.' }),
 }
-
-const maxBodyBytes = 16 * 1024
-const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-const reason = z
-  .string()
-  .max(2_000)
-  .refine((text) => text.isWellFormed() && !text.includes('\0'), 'must not have characters that cannot be kept')
-const fence = z.int().min(0)
-
-/** Whoever takes a task out of a run, or ends it, says why. */
-const interventions = {
-  retry: z.strictObject({ fence, reason: reason.optional() }),
-  skip: z.strictObject({ fence, reason: reason.min(1) }),
-  cancel: z.strictObject({ fence, reason: reason.min(1) }),
-}
-type Action = keyof typeof interventions
-
-const isAction = (word: string | undefined): word is Action => word !== undefined && Object.hasOwn(interventions, word)
 
 /** Shows the runs of this installation to administrators, and lets them put right what went wrong. */
 export default defineFilter({
@@ -41,90 +15,8 @@ export default defineFilter({
   answers: true,
   errors: problemErrors,
   parse: (params, issues, context) => readParameters(parameters, params, issues, context),
-  create: ({ readOnly }, host) => new WorkflowAdmin(readOnly, host),
+  create: ({ readOnly }, host) => {
+    const administration = new RunAdministration(readOnly, host)
+    return { handle: (exchange) => administration.answer(exchange, exchange.pathInfo) }
+  },
 })
-
-class WorkflowAdmin implements Filter {
-  readonly #readOnly: boolean
-  readonly #host: ModuleHost
-
-  constructor(readOnly: boolean, host: ModuleHost) {
-    this.#readOnly = readOnly
-    this.#host = host
-  }
-
-  async handle(exchange: Exchange): Promise<GatewayResponse> {
-    const { request, pathInfo } = exchange
-    const [collection, id, action, ...rest] = pathInfo.split('/').slice(1)
-    if (collection === 'incidents' && id === undefined) {
-      allow(request.method, 'GET')
-      return await this.#list({ ...readListQuery(request.query, false), states: ['incident'] })
-    }
-    if (collection === 'runs' && rest.length === 0) {
-      if (id === undefined) {
-        allow(request.method, 'GET')
-        return await this.#list(readListQuery(request.query, true))
-      }
-      if (action === undefined) {
-        allow(request.method, 'GET')
-        return answer(await this.#show(await this.#run(id), readStepQuery(request.query)))
-      }
-      if (isAction(action)) {
-        allow(request.method, 'POST')
-        return answer(runDocument(await this.#intervene(exchange, action, await this.#run(id))))
-      }
-    }
-    throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-  }
-
-  async #list(query: RunFilter): Promise<GatewayResponse> {
-    const { runs, next } = await this.#host.runs.list(query)
-    return answer({ runs: runs.map(runDocument), next })
-  }
-
-  async #run(id: string): Promise<RunView> {
-    const run = runId.test(id) ? await this.#host.runs.get(id) : undefined
-    if (run !== undefined) return run
-    throw new GatewayError('NOT_FOUND', `no run "${id.slice(0, 80)}"`, { publicText: 'There is no such run.' })
-  }
-
-  async #show(run: RunView, after: number | undefined) {
-    const [timeline, approvals] = await Promise.all([
-      this.#host.runs.steps(run.id, after),
-      this.#host.approvals.ofRun(run.id),
-    ])
-    return { ...runDocument(run), timeline: timeline.map(stepDocument), approvals }
-  }
-
-  /** The run as it is afterwards. */
-  async #intervene({ request, subject }: Exchange, action: Action, { id }: RunView): Promise<RunView> {
-    if (this.#readOnly) {
-      throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" asked for a ${action} where runs are only shown`)
-    }
-    const asked = await readJsonBody<{ fence: number; reason?: string | undefined }>(
-      request,
-      interventions[action],
-      maxBodyBytes,
-    )
-    const intervention: RunIntervention = {
-      id,
-      fence: asked.fence,
-      by: subject.uid,
-      ...(asked.reason === undefined || asked.reason === '' ? {} : { reason: asked.reason }),
-    }
-    const { log, runs } = this.#host
-    await runs[action](intervention)
-    log.info('workflow run changed by an administrator', { workflowId: id, action, by: subject.uid })
-    return await this.#run(id)
-  }
-}
-
-const answer = (body: unknown): GatewayResponse => ({
-  status: 200,
-  headers: { 'content-type': 'application/json; charset=utf-8' },
-  body: JSON.stringify(body),
-})
-
-function allow(method: string, allowed: string): void {
-  if (method !== allowed) throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: allowed } })
-}

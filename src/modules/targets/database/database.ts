@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
-import { loadSeed, seedFile } from '#modules/targets/database/seed.ts'
+import { loadSeed } from '#modules/targets/database/seed.ts'
+import { configuredFile } from '#sdk/configured-file.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineTarget } from '#sdk/target.ts'
@@ -33,7 +34,7 @@ export default defineTarget({
     return {
       directory,
       url: file === undefined ? url : `sqlite:${resolve(context.folder, file)}`,
-      seed: seedFile(seed, params, issues, context),
+      seed: seed === undefined ? undefined : configuredFile('seed', seed, params, issues, context),
     }
   },
   create: async ({ directory, url, seed }, host) => {

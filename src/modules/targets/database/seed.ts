@@ -1,14 +1,9 @@
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { isAbsolute, relative, resolve } from 'node:path'
 import * as z from 'zod'
 import { Attributes } from '#identity/attributes.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Issues } from '#kernel/issues.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
 
 const values = z.record(z.string(), z.array(z.string()))
 const seedSchema = z.strictObject({
@@ -19,25 +14,6 @@ const seedSchema = z.strictObject({
 })
 
 type Seed = z.infer<typeof seedSchema>
-
-/** The file's full path; undefined when there is none to load. One that is not there, or not inside the configuration folder, is an error. */
-export function seedFile(
-  name: string | undefined,
-  params: Params,
-  issues: Issues,
-  { folder }: ParseContext,
-): string | undefined {
-  if (name === undefined) return undefined
-  const file = resolve(folder, name)
-  const inside = relative(folder, file)
-  if (isAbsolute(name) || inside.startsWith('..')) {
-    issues.error(params.pathOf('seed'), 'must be a file in the configuration folder')
-    return undefined
-  }
-  if (!existsSync(file))
-    issues.error(params.pathOf('seed'), `"seed": no such file in the configuration folder: ${inside}`)
-  return file
-}
 
 /**
  * Puts the file's users and groups into the directory, unless it has users already, or does not answer now. Throws when

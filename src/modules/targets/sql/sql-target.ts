@@ -9,6 +9,7 @@ import { readLayout } from './layout.ts'
 import { withNamedFailures } from './named-failures.ts'
 import type { SqlTargetConfig } from './parse-sql.ts'
 import { hashPassword } from './password-hash.ts'
+import { readRows } from './read-rows.ts'
 import { StatementAccounts } from './statement-accounts.ts'
 import { statementLookups } from './statement-lookups.ts'
 import { bindStatement } from './statement-text.ts'
@@ -36,7 +37,7 @@ export async function openSqlTarget(config: SqlTargetConfig, host: Host): Promis
       schema.kind === 'tables'
         ? await tablesTarget(database, schema.tables, config)
         : await statementsTarget(database, schema.statements, config, host.name)
-    return withNamedFailures(host.name, { ...target, close: () => database.close() })
+    return withNamedFailures(host.name, { ...target, readRows: readRows(database), close: () => database.close() })
   } catch (error) {
     await database.close()
     throw error

@@ -111,7 +111,7 @@ describe('the first time', () => {
     expect('failure' in request).toBe(false)
   })
 
-  test('a request value cannot choose the approvers, nor end a line of the mail’s subject', async () => {
+  test('D8: a request value cannot choose the approvers, nor end a line of the mail’s subject', async () => {
     const spec = approval({
       approvers: [rule('filter', '(approves=$namespace$)'), rule('dn', 'uid=$namespace$,ou=people,o=Tremolo')],
     })

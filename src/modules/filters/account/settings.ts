@@ -1,0 +1,54 @@
+import type { AccountFactorKind } from '#contract/account.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { choice, list, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
+import { secondFactorKinds } from '#sdk/second-factors.ts'
+
+export const parameters = {
+  stepUpChain: text({
+    about: 'The chain that somebody with a second factor signs in with before changing any; it asks for one.',
+    required: true,
+    reference: 'chain',
+  }),
+  enrolChain: text({
+    about: 'The chain for somebody who has no second factor yet; `stepUpChain` when absent.',
+    reference: 'chain',
+  }),
+  stepUpMinutes: wholeNumber({ about: 'How long ago that may have been.', fallback: 10, min: 1, max: 1440 }),
+  homeURL: text({ about: 'The path of this host that `step-up` leads to.', fallback: '/' }),
+  offers: list({ about: 'The second factors that can be enrolled: `totp`, `passkey`; both when absent; may repeat.' }),
+  issuer: text({ about: 'What authenticator apps call this service.', fallback: 'Gatehouse' }),
+  rpId: text({ about: 'The domain that passkeys are for; the same as in `auth.Passkey`.' }),
+  rpName: text({ about: 'What browsers call this service.', fallback: 'Gatehouse' }),
+  userVerification: choice(['required', 'preferred', 'discouraged'], {
+    about: 'Whether the device checks a PIN, finger or face when a passkey is made.',
+    fallback: 'preferred',
+  }),
+  displayNameAttribute: text({ about: 'The attribute with the name that people go by.', fallback: 'displayName' }),
+} satisfies ParameterTable
+
+export interface AccountSettings extends Omit<ParsedParameters<typeof parameters>, 'offers' | 'enrolChain'> {
+  readonly enrolChain: string
+  readonly offers: readonly AccountFactorKind[]
+}
+
+export function parseAccount(params: Params, issues: Issues, context: ParseContext): AccountSettings {
+  const given = readParameters(parameters, params, issues, context)
+  if (!/^\/(?![/\\])/.test(given.homeURL))
+    issues.error(params.pathOf('homeURL'), '"homeURL": must be a path of this host')
+  for (const [i, kind] of given.offers.entries()) {
+    if (!secondFactorKinds.some((known) => known === kind)) {
+      issues.error(
+        params.pathOf('offers', i),
+        `"offers": must be one of ${secondFactorKinds.join(', ')}, not "${kind}"`,
+      )
+    }
+  }
+  return {
+    ...given,
+    enrolChain: given.enrolChain ?? given.stepUpChain,
+    offers: secondFactorKinds.filter((kind) => given.offers.length === 0 || given.offers.includes(kind)),
+  }
+}

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import checkSession from '#modules/filters/check-session/check-session.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { noSessions } from '#testing/no-sessions.ts'
+import { subject } from '#testing/subjects.ts'
+
+async function ask(minutes: number | undefined, method = 'GET') {
+  const prepared = checkSession.prepare(fakeParams({ applicationName: 'portal' }), noIssues(), fakeParseContext())
+  expect(prepared.leavesSession).toBe(true)
+  const sessions = { ...noSessions, minutesLeft: async (name: string) => (name === 'portal' ? minutes : undefined) }
+  const filter = await prepared.create(fakeModuleHost({ sessions }))
+  const exchange = {
+    request: fakeRequest({ method }),
+    application: 'check',
+    mount: '/check',
+    pathInfo: '',
+    subject: subject('uid=ada,o=Tremolo'),
+  }
+  return filter.handle(exchange, async () => ({ status: 404, headers: {} }))
+}
+
+test('tells the minutes that are left', async () => {
+  expect(await ask(14)).toMatchObject({ status: 200, body: '{"minsLeft":14}' })
+  expect(await ask(0)).toMatchObject({ body: '{"minsLeft":0}' })
+})
+
+test('is a 401 without a session, and a 405 for what is no question', async () => {
+  await expect(ask(undefined)).rejects.toMatchObject({ status: 401 })
+  await expect(ask(14, 'POST')).rejects.toMatchObject({ status: 405 })
+})

@@ -1,0 +1,27 @@
+import { defineFilter } from '#sdk/filter.ts'
+import { htmlErrors } from '#sdk/page.ts'
+import { text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+
+const parameters = {
+  issuer: text({
+    about: 'The name of the identity provider: what follows `/auth/idp/` in its uri.',
+    required: true,
+    reference: 'identity provider',
+  }),
+}
+
+/** Answers at the URL of an `idp`; such a URL has this filter without naming it. */
+export default defineFilter({
+  className: 'filters.Issuer',
+  parameters,
+  answers: true,
+  errors: htmlErrors,
+  takesForms: true,
+  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  summarize: ({ issuer }) => [{ label: 'identity provider', value: issuer }],
+  create: ({ issuer }, { issuers }) => {
+    if (issuers === undefined) throw new Error('no identity provider is configured')
+    return { handle: (exchange) => issuers.handle(issuer, exchange) }
+  },
+})

@@ -1,0 +1,198 @@
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import type { TokenUser } from '#contract/token.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import tokenApi from '#modules/filters/token-api/token-api.ts'
+import type { Exchange } from '#sdk/exchange.ts'
+import type { RefreshTokenState, TokenMinting } from '#sdk/issuer.ts'
+import { latestTokensSlot, type SessionTokens, storeTokens, tokensSlot } from '#sdk/session-tokens.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { subject } from '#testing/subjects.ts'
+
+const common = {
+  displayNameAttribute: 'cn',
+  'frontPage.title': 'Tokens',
+  'frontPage.text': 'Take one.',
+  homeURL: '/',
+  logoutURL: '/logout',
+  warnMinutesLeft: '5',
+}
+const tokens: SessionTokens = {
+  idp: 'people',
+  trust: 'k8s',
+  issuer: 'https://login.test/auth/idp/people',
+  clientId: 'kubernetes',
+  idToken: 'e.y.z',
+  expires: new Date(60_000),
+  claims: { sub: 'ada' },
+  refreshToken: 'refresh-1',
+  refreshExpires: new Date(90_000),
+}
+const certificate = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+
+interface Call {
+  readonly method?: string
+  readonly path?: string
+  readonly mount?: string
+  readonly kept?: SessionTokens | undefined
+  readonly login?: string
+  readonly now?: number
+  readonly refresh?: RefreshTokenState
+}
+
+async function open(params: ParamValues, call: Call = {}) {
+  const slots = new Map<string, JsonValue>()
+  if (call.kept !== undefined) {
+    slots.set(latestTokensSlot, tokensSlot('people', 'k8s')).set(tokensSlot('people', 'k8s'), storeTokens(call.kept))
+  }
+  const mints: TokenMinting[] = []
+  const issuers = {
+    mint: async (minting: TokenMinting) => {
+      mints.push(minting)
+      return { ...tokens, idToken: 'new', refreshToken: 'refresh-2' }
+    },
+    handle: async () => ({ status: 404, headers: {} }),
+    refreshState: async () => call.refresh ?? ('unused' as const),
+  }
+  const host = fakeModuleHost({ now: () => call.now ?? 0 })
+  const keys = { ...host.keys, certificate: async (name: string) => (name === 'ca' ? certificate : undefined) }
+  const prepared = tokenApi.prepare(fakeParams({ ...common, ...params }), noIssues(), fakeParseContext())
+  const filter = await prepared.create({ ...host, keys, issuers })
+  const login = call.login ?? 'ada'
+  const exchange: Exchange = {
+    request: fakeRequest({ method: call.method ?? 'GET', url: 'https://portal.test/' }),
+    application: 'portal',
+    mount: call.mount ?? '/k8stoken',
+    pathInfo: call.path ?? '/token/user',
+    subject: subject('uid=ada,o=Tremolo', { uid: [login], cn: ['Ada'], roles: ['a', 'b'], otp: ['JBSW Y3DP'] }),
+    session: {
+      id: 'session-1',
+      chain: 'test',
+      level: 20,
+      started: new Date(0),
+      authenticated: new Date(0),
+      expires: new Date(900_000),
+      read: async (slot) => slots.get(slot),
+      write: async (slot, value) => void (value === undefined ? slots.delete(slot) : slots.set(slot, value)),
+      mark: async () => {},
+    },
+  }
+  const answer = async () => filter.handle(exchange, async () => ({ status: 404, headers: {} }))
+  const user = async () => JSON.parse(String((await answer()).body)) as TokenUser
+  return { answer, user, mints, slots }
+}
+
+const kubectl = { tokenClassName: 'com.tremolosecurity.scalejs.KubectlTokenLoader' }
+
+describe('filters.TokenApi', () => {
+  test('D20: reading makes nothing; making is asked for by POST', async () => {
+    const reading = await open(kubectl, { kept: tokens })
+    expect(await reading.user()).toEqual({
+      displayName: 'Ada',
+      token: { id_token: 'e.y.z', refresh_token: 'refresh-1' },
+      expires: '1970-01-01T00:01:00.000Z',
+      claims: { sub: 'ada' },
+      state: { idToken: 'valid', refreshToken: 'unused', refreshExpires: '1970-01-01T00:01:30.000Z', renewable: true },
+    })
+    expect(reading.mints).toEqual([])
+    const making = await open(kubectl, { kept: tokens, method: 'POST' })
+    expect((await making.user()).token).toEqual({ id_token: 'new', refresh_token: 'refresh-2' })
+    expect(making.mints).toMatchObject([{ issuer: 'people', trust: 'k8s', sessionId: 'session-1', how: 'token page' }])
+    expect(JSON.stringify([...making.slots])).toContain('refresh-2')
+  })
+
+  test('D20: a hostile login is one value of the command, and of the file', async () => {
+    const login = 'x; rm -rf ~ #$(id)`id`"\''
+    const params = {
+      ...kubectl,
+      uidAttributeName: 'uid',
+      kubectlTemplate: 'kubectl --user=$user_id$',
+      k8sURL: 'https://k8s.test',
+    }
+    const { token } = await (await open(params, { kept: tokens, login })).user()
+    expect(token['kubectl Command']).toBe(`kubectl --user='x; rm -rf ~ #$(id)\`id\`"'\\'''`)
+    expect(parse(token['kubeconfig'] ?? '')).toMatchObject({
+      'current-context': 'kubernetes',
+      users: [{ name: `${login}@kubernetes` }],
+    })
+  })
+
+  test('tells how it stands with tokens, and shows no refresh token that is of no use', async () => {
+    const used = await (await open(kubectl, { kept: tokens, refresh: 'used', now: 60_000 })).user()
+    expect(used.state).toMatchObject({ idToken: 'expired', refreshToken: 'used' })
+    expect(used.token).toEqual({ id_token: 'e.y.z' })
+    const { refreshToken: _, refreshExpires: __, ...only } = tokens
+    const untied = await open(kubectl, { kept: only })
+    expect((await untied.user()).state).toEqual({ idToken: 'valid', refreshToken: 'none', renewable: false })
+    const renewal = (await open(kubectl, { kept: only, method: 'POST' })).answer()
+    await expect(renewal).rejects.toMatchObject({ status: 403, publicText: expect.stringContaining('log out and in') })
+    expect(await (await open(kubectl)).user()).toEqual({ displayName: 'Ada', token: {} })
+  })
+
+  test('gives certificates in the forms that commands want', async () => {
+    const params = {
+      ...kubectl,
+      k8sCaCertName: 'ca',
+      unisonCaCertName: 'gone',
+      kubectlTemplate: 'echo -e "$k8s_newline_cert$" $ou_b64_cert$',
+    }
+    const { token } = await (await open(params, { kept: tokens })).user()
+    expect(token['Kubernetes API Server CA Certificate']).toBe(certificate)
+    expect(token['OpenUnison Server CA Certificate']).toBeUndefined()
+    expect(token['kubectl Command']).toBe(
+      String.raw`echo -e "-----BEGIN CERTIFICATE-----\\nAAAA\\n-----END CERTIFICATE-----" ''`,
+    )
+  })
+
+  test('shows attributes, a password or the key of an authenticator', async () => {
+    const attributes = await open({ tokenClassName: 'AttributeToken', attributes: ['roles', 'cn', 'none'] })
+    expect((await attributes.user()).token).toEqual({ roles: 'a, b', cn: 'Ada' })
+    const password = await open({ tokenClassName: 'LoadToken', attributeName: 'cn' })
+    expect((await password.user()).token).toEqual({ 'Temporary Password': 'Ada' })
+    const totp = {
+      tokenClassName: 'com.tremolosecurity.scalejs.token.totp.TOTPToken',
+      attributeName: 'otp',
+      headerTitle: 'A b',
+    }
+    expect((await (await open(totp)).user()).token).toEqual({
+      'TOTP URL': 'otpauth://totp/A%20b:ada?secret=JBSWY3DP&issuer=A+b',
+    })
+    const config = JSON.parse(String((await (await open(totp, { path: '/token/config' })).answer()).body))
+    expect(config).toMatchObject({
+      qrCodeAttribute: 'TOTP URL',
+      frontPage: { title: 'Tokens' },
+      themePrimaryMain: '#AC1622',
+    })
+    await expect((await open(totp, { method: 'POST' })).answer()).rejects.toMatchObject({ status: 405 })
+  })
+
+  test.each([
+    ['/k8stoken/token', '/user', 200],
+    ['/k8stoken', '/token/config', 200],
+    ['/k8stoken', '/user', 404],
+    ['/k8stoken', '/tokens/user', 404],
+    ['/k8stoken/token', '', 404],
+    ['/k8stoken/token', '/user/more', 404],
+  ])('at %s%s answers %i', async (mount, path, status) => {
+    const answer = await (await open(kubectl, { mount, path })).answer().catch((error: { status: number }) => error)
+    expect(answer.status).toBe(status)
+  })
+
+  test.each([
+    [{ tokenClassName: 'x.StsToken' }, /sts\.endpoints/],
+    [{ tokenClassName: 'KubectlTokenLoadr' }, /did you mean "KubectlTokenLoader"/],
+    [{ ...kubectl, kubectlTemplate: 'echo $user_idd$' }, /no value "\$user_idd\$" \(did you mean "user_id"/],
+    [{ ...kubectl, kubectlTemplate: 'echo `x`' }, /write \$\(…\)/],
+    [{ ...kubectl, idpName: 'people' }, /go together/],
+    [{ ...kubectl, k8sURL: 'nowhere' }, /web address/],
+    [{ tokenClassName: 'AttributeToken' }, /"attributes" is required/],
+    [{ tokenClassName: 'LoadToken' }, /"attributeName" is required/],
+    [{ ...kubectl, themePrimaryMain: 'red' }, /colour/],
+  ])('the check has something to say about %j', (params, text) => {
+    const issues = noIssues()
+    tokenApi.prepare(fakeParams({ ...common, ...params }), issues, fakeParseContext())
+    expect(issueTexts(issues.list).join('\n')).toMatch(text)
+  })
+})

@@ -1,0 +1,73 @@
+import { list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import type { Parameter } from '#sdk/parameters.ts'
+
+const colour = (fallback: string): Parameter<string | undefined> => ({
+  ...parsed(
+    'colour',
+    (value) => {
+      if (/^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(value)) return value
+      throw new Error(`must be a colour such as #ac1622, not "${value}"`)
+    },
+    { about: 'A colour of the portal.' },
+  ),
+  fallback,
+})
+
+export const tokenParameters = {
+  displayNameAttribute: text({ about: 'The attribute that people are shown by.', required: true }),
+  'frontPage.title': text({ about: 'The title of the page.', required: true }),
+  'frontPage.text': text({ about: 'The text of the page.', required: true }),
+  homeURL: text({ about: 'Where the page leads back to.', required: true }),
+  logoutURL: text({ about: 'Where people log out: a path or an address.', required: true }),
+  warnMinutesLeft: wholeNumber({
+    about: 'How many minutes before the end of a session people are warned.',
+    required: true,
+    fallback: 0,
+    max: 10_000,
+  }),
+  tokenClassName: text({
+    about: 'What is shown: `KubectlTokenLoader`, `AttributeToken`, `TOTPToken` or `LoadToken`.',
+    required: true,
+  }),
+  qrCodeAttribute: text({ about: 'What of it is shown as a QR code as well.' }),
+  idpName: text({
+    about: '`KubectlTokenLoader`: whose tokens are shown; those that the login made last when absent.',
+    reference: 'identity provider',
+  }),
+  trustName: text({
+    about: '`KubectlTokenLoader`: the trust of `idpName`, by the name that the mechanism has for it.',
+  }),
+  uidAttributeName: text({
+    about: '`KubectlTokenLoader`, `TOTPToken`: the attribute that holds the login; the login itself when absent.',
+  }),
+  kubectlUsage: text({ about: '`KubectlTokenLoader`: a text that says what to do.' }),
+  kubectlTemplate: text({
+    about:
+      '`KubectlTokenLoader`: a command for a POSIX shell, in which `$name$` stands for a value and `\\$` for a dollar. Values are quoted for where they stand.',
+  }),
+  kubectlWinUsage: text({ about: '`KubectlTokenLoader`: the same for PowerShell.' }),
+  oulogin: text({ about: '`KubectlTokenLoader`: a text about a login plug-in.' }),
+  k8sCaCertName: text({
+    about: '`KubectlTokenLoader`: the certificate of the API server’s authority.',
+    reference: 'key',
+    absentReference: 'warning',
+  }),
+  unisonCaCertName: text({
+    about: '`KubectlTokenLoader`: the certificate of the authority of this host.',
+    reference: 'key',
+    absentReference: 'warning',
+  }),
+  k8sURL: text({ about: '`KubectlTokenLoader`: the address of the API server; with it there is a `kubeconfig`.' }),
+  k8sClusterName: text({ about: '`KubectlTokenLoader`: what the cluster is called there.', fallback: 'kubernetes' }),
+  attributes: list({ about: '`AttributeToken`: the attributes that are shown.' }),
+  attributeName: text({ about: '`TOTPToken`, `LoadToken`: the attribute that holds the key or the password.' }),
+  encryptionKey: text({ about: 'Not used: the attribute holds the value itself.' }),
+  themePrimaryMain: colour('#AC1622'),
+  themePrimaryDark: colour('#780f17'),
+  themePrimaryLight: colour('#bc444e'),
+  themeSecondaryMain: colour('#16aca0'),
+  themeSecondaryDark: colour('#0f7870'),
+  themeSecondaryLight: colour('#44bcb3'),
+  errorColor: colour('#ff1744'),
+  headerTitle: text({ about: "The portal's title.", fallback: 'Gatehouse' }),
+}
