@@ -17,6 +17,7 @@ import type { MapperInstance } from '#sdk/mapper.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext, ReferenceKind } from '#sdk/parse-context.ts'
 import { parseRule, type Rule } from '#sdk/rule.ts'
+import type { PreparedValueSource } from '#sdk/value-source.ts'
 
 /** What all objects of one load share. */
 export interface LoadState {
@@ -72,6 +73,13 @@ export class BuildContext implements ParseContext {
       return undefined
     }
     return module.prepare(parameters, path, issues, this)
+  }
+
+  valueSource(className: string, params: Params, path: Path, issues: Issues): PreparedValueSource | undefined {
+    const { valueSources } = this.state.catalog
+    const module = valueSources.find(className)
+    if (module === undefined) issues.error(path, unknownClass(valueSources, className))
+    return module?.prepare(params, issues, this)
   }
 
   /** The module of that name; undefined, with an issue filed, when there is none. */

@@ -39,6 +39,49 @@ export function checkClaims(claims: readonly UrlClaim[], issues: Issues): void {
   }
 }
 
+/** An application that nobody logs in for. */
+export function checkTrusts({ trusts, issuers }: Draft, issues: Issues): void {
+  if (issuers.length > 0) return
+  for (const { document } of trusts.values()) {
+    issues
+      .for(document)
+      .warning(['kind'], 'there is no identity provider (a URL with idp) that this Trust could belong to')
+  }
+}
+
+/** Somebody who was asked something must be known again at the next request, so that needs a session. */
+export function checkLogins(draft: Draft, issues: Issues): void {
+  for (const { config, document } of draft.applications) {
+    if (config.cookies !== undefined) continue
+    for (const [i, { chain }] of config.urls.entries()) {
+      const asks = chain === undefined ? undefined : whoAsks(chain, draft, new Set())
+      if (asks === undefined) continue
+      const path = ['spec', 'urls', i, 'authChain']
+      const message = `the chain "${chain}" asks people to log in by "${asks.name}", which needs an application with cookies`
+      if (asks.required) issues.for(document).error(path, message)
+      else issues.for(document).warning(path, message)
+    }
+  }
+}
+
+/** The first mechanism that asks somebody, those that cannot be passed by before the others. */
+function whoAsks(
+  chain: string,
+  draft: Draft,
+  seen: Set<string>,
+): { readonly name: string; readonly required: boolean } | undefined {
+  if (seen.has(chain)) return undefined
+  seen.add(chain)
+  const found = (draft.chains.get(chain)?.config.mechanisms ?? []).flatMap(({ name, required, mechanism }) => {
+    if (mechanism.interactive) return [{ name, required }]
+    return mechanism.includes.flatMap((included) => {
+      const inner = whoAsks(included, draft, seen)
+      return inner === undefined ? [] : [{ name: inner.name, required: required && inner.required }]
+    })
+  })
+  return found.find(({ required }) => required) ?? found[0]
+}
+
 interface Step {
   readonly to: string
   readonly path: Path

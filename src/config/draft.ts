@@ -1,3 +1,4 @@
+import type { DraftTrust } from '#config/build/trust.ts'
 import type { ConfigDocument } from '#config/config-document.ts'
 import type { Path } from '#kernel/issues.ts'
 import type { OrgSpec } from '#model/org.ts'
@@ -10,6 +11,7 @@ import type {
   AuthorizationConfig,
   ChainConfig,
   Described,
+  Guarded,
   InsertConfig,
   JobConfig,
   NotifierConfig,
@@ -19,6 +21,7 @@ import type {
   WorkflowConfig,
 } from '#sdk/configuration.ts'
 import type { AttributeFlow } from '#sdk/flow.ts'
+import type { IssuerConfig } from '#sdk/issuer.ts'
 import type { Params } from '#sdk/params.ts'
 import type { StsWebhookConfig } from '#sdk/sts-webhook.ts'
 
@@ -31,6 +34,7 @@ export interface Built<T> {
 export interface Mechanism {
   readonly module: AuthMechanismModule
   readonly init: Params
+  readonly uri: string
 }
 
 /** A gateway's attributes, as the data-flow check wants them. */
@@ -62,14 +66,18 @@ export class Draft {
   readonly resultGroups = new Map<string, ResultGroupConfig>()
   readonly authorizations = new Map<string, AuthorizationConfig>()
   readonly javaScriptMappings = new Map<string, string>()
-  readonly trusts = new Map<string, Described<TrustSpec>>()
-  readonly orgs = new Map<string, Built<Described<OrgSpec>>>()
-  readonly portalUrls = new Map<string, Described<PortalUrlSpec>>()
+  readonly trusts = new Map<
+    string,
+    Described<TrustSpec> & { readonly trust: DraftTrust; readonly document: ConfigDocument }
+  >()
+  readonly orgs = new Map<string, Built<Guarded<OrgSpec>>>()
+  readonly portalUrls = new Map<string, Guarded<PortalUrlSpec>>()
   readonly reports = new Map<string, Described<ReportSpec>>()
   readonly jobs = new Map<string, JobConfig>()
   readonly notifiers = new Map<string, NotifierConfig>()
   readonly stsEndpoints: StsEndpointConfig[] = []
   stsWebhook: StsWebhookConfig | undefined
+  readonly issuers: IssuerConfig[] = []
   readonly gateways: Gateway[] = []
   readonly claims: UrlClaim[] = []
 }

@@ -1,12 +1,13 @@
 import * as z from 'zod'
 import { buildApplication } from '#config/build/application.ts'
 import { buildChain, buildMechanism } from '#config/build/authentication.ts'
-import { buildJavaScriptMapping, buildOrg, buildPortalUrl, buildReport, buildTrust } from '#config/build/described.ts'
+import { buildJavaScriptMapping, buildOrg, buildPortalUrl, buildReport } from '#config/build/described.ts'
 import { buildDirectoryInsert } from '#config/build/directory-insert.ts'
 import { buildJob } from '#config/build/job.ts'
 import { buildNotifier } from '#config/build/notifier.ts'
 import { buildCustomAuthorization, buildTarget, buildWorkflow } from '#config/build/provisioning.ts'
 import { buildResultGroup } from '#config/build/results.ts'
+import { buildTrust } from '#config/build/trust.ts'
 import { BuildContext, type LoadState } from '#config/build-context.ts'
 import type { ConfigDocument } from '#config/config-document.ts'
 import { readRepaired } from '#config/schema-issues.ts'
@@ -86,7 +87,7 @@ const frameSchema = envelopeSchema(z.unknown(), z.unknown())
 /** Stands in for a name that was reported as missing or wrong. */
 const unnamed = '(unnamed)'
 
-/** Every kind there is. They are built in this order: a chain needs its mechanisms. */
+/** Every kind there is. They are built in this order: a chain needs its mechanisms, an issuer its trusts. */
 export const kinds: readonly Kind[] = [
   kind('AuthenticationMechanism', authenticationMechanismSchema, buildMechanism, { referredAs: 'mechanism' }),
   kind('AuthenticationChain', authenticationChainSchema, buildChain, { referredAs: 'chain' }),
@@ -102,14 +103,15 @@ export const kinds: readonly Kind[] = [
     referredAs: 'custom authorization',
   }),
   kind('JavaScriptMapping', javaScriptMappingSchema, buildJavaScriptMapping, { referredAs: 'javascript mapping' }),
+  kind('Trust', trustSchema, buildTrust, { referredAs: 'trust' }),
   kind('Application', applicationFrameSchema, buildApplication, {
     versions: ['v1', 'v2'],
+    referredAs: 'application',
     whole: applicationSchema,
   }),
   kind('Org', orgSchema, buildOrg),
-  kind('Trust', trustSchema, buildTrust, { referredAs: 'trust', served: false }),
-  kind('PortalUrl', portalUrlSchema, buildPortalUrl, { served: false }),
-  kind('Report', reportSchema, buildReport, { served: false }),
+  kind('PortalUrl', portalUrlSchema, buildPortalUrl),
+  kind('Report', reportSchema, buildReport),
   kind('OUJob', ouJobSchema, buildJob),
   kind('Notifier', notifierSchema, buildNotifier, { referredAs: 'notifier' }),
 ]

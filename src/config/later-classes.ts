@@ -24,6 +24,14 @@ const knownClasses: Readonly<Record<string, readonly string[]>> = {
     'mapping.JavaScriptMapping',
     'mapping.DefaultEmail',
   ],
+  'scalejs.register.dynamicSource.': [
+    'LoadFromLDAP',
+    'LoadFromDatabaseTarget',
+    'EntraIDSource',
+    'LoadTeamsFromGitHub',
+    'EmptySource',
+    'JavaScriptSource',
+  ],
   'proxy.filters.': [
     'CallWorkflow',
     'ExecuteWorkflow',

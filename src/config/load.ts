@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import { checkInserts } from '#config/build/directory-insert.ts'
+import { trustNames } from '#config/build/issuer.ts'
 import { buildSts } from '#config/build/sts.ts'
 import type { LoadState } from '#config/build-context.ts'
 import { type ConfigDocument, FixedPlace } from '#config/config-document.ts'
-import { checkClaims, checkCycles, checkDuplicates } from '#config/cross-check.ts'
+import { checkClaims, checkCycles, checkDuplicates, checkLogins, checkTrusts } from '#config/cross-check.ts'
 import { checkDataFlow } from '#config/data-flow.ts'
 import { readDirectoryRoot } from '#config/directory-root.ts'
 import { Draft } from '#config/draft.ts'
@@ -83,6 +84,8 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   checkDuplicates(files.objects, issues)
   checkClaims(state.draft.claims, issues)
   checkCycles(state.draft, issues)
+  checkLogins(state.draft, issues)
+  checkTrusts(state.draft, issues)
   const root = readDirectoryRoot(files.values, values, options.environment, issues)
   checkInserts(state.draft, root, issues)
   checkReferences(state.references, knownNames(files, state, sources), issues)
@@ -138,6 +141,8 @@ function knownNames(files: ParsedFiles, state: LoadState, sources: Sources): Map
   if (notifiers.some((name) => standsForDefault(name, notifiers))) known.get('notifier')?.add(defaultNotifier)
   known.set('org', new Set([...state.draft.orgs.values()].map(({ config }) => config.spec.uuid)))
   known.set('token endpoint', new Set(state.draft.stsEndpoints.map(({ spec }) => spec.name)))
+  known.set('identity provider', new Set(state.draft.issuers.map(({ name }) => name)))
+  known.set('trust of an identity provider', new Set(state.draft.issuers.flatMap(trustNames)))
   const named = state.references.flatMap(({ kind, name }) => (kind === 'key' ? [name] : []))
   const inSecrets = named.filter((name) => certificateIn(state.secrets, name) !== undefined)
   known.set('key', new Set([...sources.keys.keys(), ...inSecrets]))
@@ -168,6 +173,7 @@ function finish(state: LoadState, directoryRoot: Dn, hash: string, known: KnownN
     notifiers: draft.notifiers,
     stsEndpoints: draft.stsEndpoints,
     stsWebhook: draft.stsWebhook,
+    issuers: draft.issuers,
     restoreWorkflow: (stored) => restoreWorkflow(stored, state, known),
   }
 }

@@ -22,7 +22,8 @@ export function checkReferences(references: readonly Reference[], known: KnownNa
   for (const { kind, name, path, document, absent } of references) {
     const names = known.get(kind) ?? nothing
     if (names.has(name)) continue
-    const message = `${absence(kind, name)}${suggestion(name, names)}`
+    const hint = kind === 'trust of an identity provider' ? '' : suggestion(name, names)
+    const message = `${absence(kind, name)}${hint}`
     if (absent === 'error') issues.for(document).error(path, message)
     else issues.for(document).warning(path, message)
   }
@@ -34,5 +35,9 @@ function absence(kind: ReferenceKind, name: string): string {
   if (kind === 'notifier' && name === '')
     return 'no Notifier is the default one, so its mails stay queued: configure one, or call one of several "default"'
   if (kind === 'org') return `no org with the uuid "${name}"`
+  if (kind === 'trust of an identity provider') {
+    const space = name.indexOf(' ')
+    return `the identity provider "${name.slice(0, space)}" has no trust "${name.slice(space + 1)}"`
+  }
   return `no ${kind} named "${name}"`
 }

@@ -1,3 +1,4 @@
+import { buildIssuer } from '#config/build/issuer.ts'
 import type { BuildContext } from '#config/build-context.ts'
 import type { Path } from '#kernel/issues.ts'
 import { compilePattern, type SafePattern } from '#kernel/safe-pattern.ts'
@@ -10,12 +11,26 @@ const hostName = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$|^\[[0-9a-f:.]+\]$/
 
 export function buildApplication(spec: ApplicationFrame, context: BuildContext): void {
   const { draft } = context.state
-  const urls = spec.urls.flatMap((url, i) => {
+  const read = spec.urls.flatMap((url, i) => {
     const path = ['spec', 'urls', i]
     const read = context.part(urlSchema, url, path)
-    return read === undefined ? [] : [buildUrl(read, path, context)]
+    return read === undefined
+      ? []
+      : [{ url: buildIssuer(read, buildUrl(read, path, context), path, context), read, path }]
   })
-  const cookies = spec.isApp === false ? undefined : buildCookies(spec.cookieConfig, context)
+  const urls = read.map(({ url }) => url)
+  const issuers = read.filter(({ read: { idp } }) => idp !== undefined)
+  // The predecessor says of identity providers that they are no applications, and gives them sessions all the same.
+  const isApp = spec.isApp !== false || issuers.length > 0
+  const cookies = isApp ? buildCookies(spec.cookieConfig, context) : undefined
+  if (cookies === undefined) {
+    for (const { path } of issuers) {
+      context.issues.error(
+        [...path, 'idp'],
+        'people log in here, which needs an application with cookies (cookieConfig)',
+      )
+    }
+  }
   const azTimeoutMillis = spec.azTimeoutMillis ?? defaultAzTimeoutMillis
   const config = { ...context.placed, azTimeoutMillis, cookies, urls }
   const logout = cookies?.logoutUri
@@ -100,9 +115,7 @@ function buildFilters(spec: UrlSpec, path: Path, context: BuildContext): UrlConf
     }
     return [{ ...prepared, at: context.at(at) }]
   })
-  if (spec.idp !== undefined) {
-    issues.warning([...path, 'idp'], 'an identity provider is read but not served by this version')
-  } else if (filters.length === written.length && !filters.some(({ answers }) => answers === true)) {
+  if (spec.idp === undefined && filters.length === written.length && !filters.some(({ answers }) => answers === true)) {
     if ((spec.proxyTo ?? '') !== '') {
       issues.error([...path, 'proxyTo'], 'Gatehouse does not proxy: a filter of this URL must answer requests')
     } else if (filters.every(({ answers }) => answers === false)) {

@@ -4,6 +4,7 @@ import type { Path } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import type { AuthenticationChainSpec } from '#model/authentication-chain.ts'
 import type { AuthenticationMechanismSpec } from '#model/authentication-mechanism.ts'
+import type { LoginLimits } from '#sdk/configuration.ts'
 import { readParameters } from '#sdk/parameters.ts'
 
 export function buildMechanism(spec: AuthenticationMechanismSpec, context: BuildContext): void {
@@ -11,15 +12,12 @@ export function buildMechanism(spec: AuthenticationMechanismSpec, context: Build
   const module = context.module(state.catalog.authMechanisms, spec.className, ['spec', 'className'])
   const init = context.params(spec.init, ['spec', 'init'], spec.secretParams, ['spec', 'secretParams'])
   if (module !== undefined) readParameters(module.initParameters, init, issues, context)
-  state.draft.mechanisms.set(placed.name, module === undefined ? undefined : { module, init })
+  state.draft.mechanisms.set(placed.name, module === undefined ? undefined : { module, init, uri: spec.uri })
 }
 
 export function buildChain(spec: AuthenticationChainSpec, context: BuildContext): void {
   const { state, issues, placed } = context
   checkRoot(spec.root, context)
-  if (spec.compliance?.enabled === true) {
-    issues.warning(['spec', 'compliance', 'enabled'], 'account lock-out is read but not served by this version')
-  }
   const mechanisms = spec.authMechs.flatMap(({ name, required, params, secretParams }, i) => {
     const path = ['spec', 'authMechs', i]
     context.refer('mechanism', name, [...path, 'name'])
@@ -28,16 +26,33 @@ export function buildChain(spec: AuthenticationChainSpec, context: BuildContext)
     const mechanism = state.draft.mechanisms.get(name)
     if (mechanism === undefined) return []
     const prepared = mechanism.module.prepare(read, mechanism.init, issues, context)
-    return [{ name, required: isRequired, at: context.at(path), mechanism: prepared }]
+    return [{ name, uri: mechanism.uri, required: isRequired, at: context.at(path), mechanism: prepared }]
   })
   const config = {
     ...placed,
     level: spec.level,
     root: spec.root === '' ? undefined : spec.root,
     finishOnRequiredSuccess: spec.finishOnRequiredSuccess ?? spec.finishOnRequiredSucess ?? false,
+    limits: readLimits(spec.compliance, context),
     mechanisms,
   }
   state.draft.chains.set(placed.name, { config, document: context.document })
+}
+
+/** Failures are counted in storage, so that the attributes in which the predecessor kept them are not needed. */
+function readLimits(spec: AuthenticationChainSpec['compliance'], context: BuildContext): LoginLimits | undefined {
+  if (spec?.enabled !== true) return undefined
+  const path = ['spec', 'compliance']
+  const { maxFailedAttempts, maxLockoutTime } = spec
+  const atLeastOne = (name: string, value: number | undefined): number => {
+    if (value === undefined) context.issues.error([...path, name], 'is required where compliance is enabled')
+    else if (value < 1) context.issues.error([...path, name], `must be at least 1, not ${value}`)
+    return Math.max(1, value ?? 1)
+  }
+  return {
+    maxFailedAttempts: atLeastOne('maxFailedAttempts', maxFailedAttempts),
+    lockoutMillis: atLeastOne('maxLockoutTime', maxLockoutTime),
+  }
 }
 
 const requiredWords = ['required', 'optional', 'sufficient'] as const

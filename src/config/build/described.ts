@@ -1,11 +1,13 @@
 import type { BuildContext } from '#config/build-context.ts'
+import type { AzRulesSpec } from '#model/az-rule.ts'
 import type { JavaScriptMappingSpec } from '#model/javascript-mapping.ts'
 import type { OrgSpec } from '#model/org.ts'
 import type { PortalUrlSpec } from '#model/portal-url.ts'
 import type { ReportSpec } from '#model/report.ts'
-import type { TrustSpec } from '#model/trust.ts'
 import { checkScript } from '#sdk/legacy-script/legacy-script.ts'
 import { mappingSignatures } from '#sdk/legacy-script/legacy-signatures.ts'
+import { readReport } from '#sdk/report-sql/report-statement.ts'
+import type { Rule } from '#sdk/rule.ts'
 
 /** Kinds that are read, checked and handed on as they are written. */
 
@@ -20,40 +22,57 @@ export function buildJavaScriptMapping(spec: JavaScriptMappingSpec, context: Bui
   context.state.draft.javaScriptMappings.set(context.placed.name, spec.javascript)
 }
 
-export function buildTrust(spec: TrustSpec, context: BuildContext): void {
-  const { state, issues, placed } = context
-  context.optional('chain', spec.authChainName, ['spec', 'authChainName'])
-  for (const [i, uri] of spec.redirectURI.entries()) {
-    if (uri === '*') issues.error(['spec', 'redirectURI', i], 'a bare "*" would accept any site')
-  }
-  if (spec.clientSecret === undefined && spec.publicEndpoint !== true) {
-    issues.error(['spec', 'clientSecret'], 'is required unless publicEndpoint is true')
-  }
-  state.draft.trusts.set(placed.name, { ...placed, spec })
-}
-
 export function buildOrg(spec: OrgSpec, context: BuildContext): void {
   const { state, document, placed } = context
-  context.rules(spec.azRules, ['spec', 'azRules'])
+  const rules = readRules(spec.azRules, 'org', context)
   if (spec.parent !== spec.uuid) context.optional('org', spec.parent, ['spec', 'parent'])
-  state.draft.orgs.set(placed.name, { config: { ...placed, spec }, document })
+  state.draft.orgs.set(placed.name, { config: { ...placed, spec, rules }, document })
 }
 
 export function buildPortalUrl(spec: PortalUrlSpec, context: BuildContext): void {
   const { state, issues, placed } = context
   context.optional('org', spec.org, ['spec', 'org'])
-  context.rules(spec.azRules, ['spec', 'azRules'])
+  const rules = readRules(spec.azRules, 'link', context)
+  const icon = spec.icon?.replaceAll(/\s/g, '') ?? ''
+  if (icon !== '' && !pngInBase64.test(icon)) {
+    issues.error(['spec', 'icon'], 'is not a PNG picture in base64')
+  }
   if (!URL.canParse(spec.url) || !/^https?:/.test(spec.url)) {
     issues.error(['spec', 'url'], `"${spec.url}" is not a web address`)
   }
-  state.draft.portalUrls.set(placed.name, { ...placed, spec })
+  state.draft.portalUrls.set(placed.name, { ...placed, spec, rules })
+}
+
+/** The first bytes of every PNG, and nothing but base64 behind them. */
+const pngInBase64 = /^iVBORw0KGgo[A-Za-z0-9+/]*={0,2}$/
+
+function readRules(azRules: AzRulesSpec | undefined, what: string, context: BuildContext): Rule[] {
+  if ((azRules ?? []).length === 0) {
+    context.issues.warning(['spec', 'azRules'], `without a rule nobody sees this ${what}`)
+  }
+  return context.rules(azRules, ['spec', 'azRules'])
 }
 
 export function buildReport(spec: ReportSpec, context: BuildContext): void {
   const { state, issues, placed } = context
   context.optional('org', spec.orgId, ['spec', 'orgId'])
+  if ((spec.orgId ?? '') === '') issues.warning(['spec', 'orgId'], 'without an org nobody sees this report')
+  if ((spec.dataFields ?? []).length === 0) issues.warning(['spec', 'dataFields'], 'without one the report is empty')
   if (spec.groupings === true && (spec.groupBy ?? '') === '') {
     issues.error(['spec', 'groupBy'], 'is required where groupings is true')
   }
+  checkStatement(spec, context)
+  const twin = [...state.draft.reports.values()].find((report) => isSameName(report.spec.name, spec.name))
+  if (twin !== undefined) issues.error(['spec', 'name'], `another report has this name (${twin.at})`)
   state.draft.reports.set(placed.name, { ...placed, spec })
+}
+
+/** Reports are asked for by name, whatever its letter case. */
+const isSameName = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
+
+function checkStatement(spec: ReportSpec, { issues }: BuildContext): void {
+  const { problems, unused, missing } = readReport(spec)
+  for (const problem of problems) issues.error(['spec', 'sql'], problem)
+  for (const name of unused) issues.warning(['spec', 'parameters', name], 'is asked for and not used by the statement')
+  for (const field of missing) issues.error(['spec', 'sql'], `does not select "${field}", which the report shows`)
 }

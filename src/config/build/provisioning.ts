@@ -7,6 +7,7 @@ import { isEmptySpan, parseTimeSpan, spanMillis, type TimeSpan } from '#kernel/t
 import type { CustomAuthorizationSpec } from '#model/custom-authorization.ts'
 import type { TargetSpec } from '#model/target.ts'
 import type { WorkflowSpec } from '#model/workflow.ts'
+import type { WorkflowConfig } from '#sdk/configuration.ts'
 import { isEngineKey } from '#sdk/engine-keys.ts'
 import { prepareMapping } from '#sdk/mapping.ts'
 
@@ -35,20 +36,18 @@ export function buildCustomAuthorization(spec: CustomAuthorizationSpec, context:
 }
 
 export function buildWorkflow(spec: WorkflowSpec, context: BuildContext): void {
-  const { state, issues, placed } = context
+  const { state, placed } = context
   const tasks = parseTasks(spec.tasks, ['spec', 'tasks'], context)
   const inList = spec.inList ?? false
   const orgId = spec.orgId === '' ? undefined : spec.orgId
   if (inList && orgId !== undefined) context.refer('org', orgId, ['spec', 'orgId'], 'warning')
-  if (spec.dynamicConfiguration?.dynamic === true) {
-    issues.warning(['spec', 'dynamicConfiguration'], 'a dynamic workflow is read but not served by this version')
-  }
   const config = {
     ...placed,
     label: spec.label ?? placed.name,
     description: spec.description ?? '',
     inList,
     orgId,
+    ...readDynamic(spec, context),
     ...readDeadline(spec, context),
     hash: createHash('sha256').update(JSON.stringify(spec, sortedKeys)).digest('base64url'),
     tasks,
@@ -56,6 +55,31 @@ export function buildWorkflow(spec: WorkflowSpec, context: BuildContext): void {
     source: workflowSource(spec, context.document),
   }
   state.draft.workflows.set(placed.name, { config, document: context.document })
+}
+
+function readDynamic(
+  { dynamicConfiguration: given, inList }: WorkflowSpec,
+  context: BuildContext,
+): Pick<WorkflowConfig, 'dynamic'> {
+  const { state, issues } = context
+  if (given?.dynamic !== true) return {}
+  const path = ['spec', 'dynamicConfiguration']
+  if (inList !== true) {
+    issues.warning(path, 'a dynamic workflow is only shown where people request access, so inList must be true')
+  }
+  const className = given.className ?? ''
+  if (className === '') {
+    issues.error([...path, 'className'], 'is required where dynamic is true')
+    return {}
+  }
+  const module = context.module(state.catalog.dynamicWorkflows, className, [...path, 'className'])
+  if (module === undefined) return {}
+  const source = module.prepare(context.params(given.params, [...path, 'params']), issues, context)
+  const annotations = (given.filterAnnotations ?? []).map(({ name, requestObjectName }) => ({
+    name,
+    parameter: requestObjectName ?? name,
+  }))
+  return { dynamic: { source, annotations } }
 }
 
 function readDeadline({ deadline }: WorkflowSpec, { issues }: BuildContext): { readonly deadline?: TimeSpan } {

@@ -1,0 +1,208 @@
+import { issuerParameters, trustParameters, unusedIssuerParameters } from '#config/build/issuer-parameters.ts'
+import { type DraftTrust, readTrust } from '#config/build/trust.ts'
+import type { BuildContext } from '#config/build-context.ts'
+import { ParamsBuilder } from '#config/params.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+import type { Path } from '#kernel/issues.ts'
+import { isForbiddenKey } from '#kernel/json.ts'
+import type { UrlSpec } from '#model/application.ts'
+import type { TrustSpec } from '#model/trust.ts'
+import type { UrlConfig } from '#sdk/configuration.ts'
+import type { IssuerConfig, IssuerTrust } from '#sdk/issuer.ts'
+import { type MappingRule, prepareMapping } from '#sdk/mapping.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import type { Rule } from '#sdk/rule.ts'
+
+const classNames = ['idp.OpenIDConnect', 'com.tremolosecurity.idp.providers.OpenIDConnectIdP']
+const issuerUri = /^\/auth\/idp\/([A-Za-z0-9._-]{1,64})$/
+const reservedClaims = new Set(['iss', 'aud', 'exp', 'iat', 'nbf', 'jti', 'auth_time', 'nonce', 'azp', 'acr', 'amr'])
+const usualClaims = ['at_hash', 'c_hash', 's_hash', 'sid', 'events', '_claim_names', '_claim_sources', 'cnf']
+const daySeconds = 86_400
+/** Applications prove who they are, and people are let in by the issuer's own rules when they log in. */
+const anybodyText = '(|(objectClass=*)(!(objectClass=*)))'
+const anybody: Rule = { scope: 'filter', constraint: anybodyText, filter: parseFilter(anybodyText) }
+
+/** The endpoint under which the keys of an issuer are kept. */
+export const issuerEndpoint = (name: string): string => `idp:${name}`
+
+/** How trusts are referred to: by name or client id, behind the name of their issuer. */
+export const trustNames = ({ name, trusts }: IssuerConfig): string[] =>
+  trusts.flatMap((trust) => [trust.name, trust.clientId].map((one) => `${name} ${one}`))
+
+/** A URL with an `idp`: the issuer, and how its URL is answered. `built` is what the URL is otherwise. */
+export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context: BuildContext): UrlConfig {
+  const { idp } = spec
+  const { state, issues } = context
+  if (idp === undefined) return built
+  const at = [...path, 'idp']
+  if (!classNames.includes(idp.className)) {
+    issues.error([...at, 'className'], `no identity provider "${idp.className}"; there is ${classNames[0]}`)
+    return built
+  }
+  const name = issuerUri.exec(spec.uri.replace(/\/$/, ''))?.[1]
+  if (name === undefined || spec.regex === true || isForbiddenKey(name)) {
+    issues.error([...path, 'uri'], `the uri of an identity provider is /auth/idp/<name>, not "${spec.uri}"`)
+    return built
+  }
+  if ((spec.filterChain ?? []).length > 0) {
+    issues.error(
+      [...path, 'filterChain'],
+      'filters of an identity provider are not run: say in mappings what claims are',
+    )
+  }
+  const params = context.params(idp.params, [...at, 'params'], idp.secretParams, [...at, 'secretParams'])
+  const given = readParameters(issuerParameters, params, issues, context)
+  for (const unused of unusedIssuerParameters) {
+    if (params.values(unused).some((value) => value !== '')) {
+      issues.warning(params.pathOf(unused), `"${unused}" is not used: an issuer remembers in Gatehouse's own database`)
+    }
+  }
+  if (given.updateClaimsClassName !== undefined) {
+    const message = 'is not supported: say in mappings what the claims are'
+    issues.error(params.pathOf('updateClaimsClassName'), `"updateClaimsClassName" ${message}`)
+  }
+  const rules = readClaims(idp.mappings, at, context)
+  const trusts = readTrusts(spec, given['trusts.namespace'], at, context)
+  const config: IssuerConfig = {
+    name,
+    at: context.at(at),
+    mount: `/auth/idp/${name}`,
+    rules: built.rules,
+    claims: prepareMapping(rules, issues, context),
+    claimNames: rules.map(({ attribute }) => attribute),
+    trusts,
+    deviceChain: built.chain ?? weakest(trusts, context) ?? '',
+    keys: {
+      endpoint: issuerEndpoint(name),
+      issuer: `https://${built.hosts.find((host) => host !== '*') ?? 'localhost'}/auth/idp/${name}`,
+      algorithm: given.algorithm,
+      keypair: given.jwtSigningKey ?? issuerEndpoint(name),
+      maxTokenSeconds: Math.max(1, ...trusts.map(({ tokenSeconds }) => tokenSeconds)),
+      claims: rules.map(({ attribute }) => attribute),
+      rotateSeconds: given.rotateDays * daySeconds,
+      // The key document is served from the ring itself, and never from a copy.
+      readBack: 'written',
+      cdnSeconds: 0,
+      destinations: [],
+    },
+  }
+  const earlier = state.draft.issuers.find((other) => other.name === name)
+  if (earlier !== undefined)
+    issues.error([...path, 'uri'], `another identity provider is named "${name}" (${earlier.at})`)
+  else state.draft.issuers.push(config)
+  const module = context.module(state.catalog.filters, 'filters.Issuer', at)
+  if (module === undefined) return built
+  const filterParams = new ParamsBuilder(at)
+  filterParams.add('issuer', name, at, at)
+  const chains = [...new Set([...trusts.map(({ chain }) => chain), config.deviceChain])].filter((chain) => chain !== '')
+  const prepared = module.prepare(filterParams, issues, context)
+  const summary = [...prepared.summary, ...summaryOf(config)]
+  const filter = { ...prepared, chains, summary, at: context.at(at) }
+  return { ...built, chain: undefined, rules: [anybody], filters: [filter] }
+}
+
+/** What `explain` tells: the URL itself is open to applications, and people are let in by these. */
+const summaryOf = ({ trusts, rules }: IssuerConfig): { readonly label: string; readonly value: string }[] => [
+  { label: 'applications', value: trusts.map(({ clientId, chain }) => `${clientId} (chain ${chain})`).join(', ') },
+  {
+    label: 'who may log in',
+    value: rules.map(({ scope, constraint }) => `${scope} ${constraint}`).join(', or ') || 'nobody',
+  },
+]
+
+function readClaims(
+  mappings: NonNullable<UrlSpec['idp']>['mappings'],
+  at: Path,
+  { issues }: BuildContext,
+): MappingRule[] {
+  const path = [...at, 'mappings', 'map']
+  const rules = (mappings?.map ?? []).flatMap((entry, i): MappingRule[] => {
+    const attribute = entry.targetAttributeName
+    const here = [...path, i, 'targetAttributeName']
+    if (reservedClaims.has(attribute) || usualClaims.includes(attribute) || isForbiddenKey(attribute)) {
+      issues.error(here, `the claim "${attribute}" cannot be made from an attribute`)
+      return []
+    }
+    const source = entry.targetAttributeSource
+    return [{ attribute, sourceType: entry.sourceType, source, path: [...path, i, 'targetAttributeSource'] }]
+  })
+  if (mappings?.strict === false) {
+    issues.warning([...at, 'mappings', 'strict'], 'claims are always those of the map and no others')
+  }
+  if (!rules.some(({ attribute }) => attribute === 'sub')) {
+    issues.error(mappings === undefined ? at : path, 'the claim "sub" must be mapped: it says who somebody is')
+  }
+  return rules
+}
+
+/** Those written inside, and the Trust objects. */
+function readTrusts(spec: UrlSpec, namespace: string | undefined, at: Path, context: BuildContext): IssuerTrust[] {
+  const { state, issues } = context
+  const inside = (spec.idp?.trusts ?? []).map((written, i) => {
+    const path = [...at, 'trusts', i]
+    return { trust: readInside(written, path, context), path: [...path, 'name'], what: 'this trust' }
+  })
+  const objects = [...state.draft.trusts.values()]
+    .filter((object) => namespace === undefined || object.namespace === undefined || object.namespace === namespace)
+    .map(({ trust, name }) => ({ trust, path: at, what: `the Trust "${name}"` }))
+  const clients = new Map<string, string>()
+  return [...inside, ...objects].flatMap(({ trust, path, what }): IssuerTrust[] => {
+    const earlier = clients.get(trust.clientId)
+    clients.set(trust.clientId, what)
+    if (earlier !== undefined) {
+      issues.error(path, `${what} and ${earlier} have the same client id "${trust.clientId}"`)
+      return []
+    }
+    const chain = trust.chain ?? (spec.authChain === '' ? undefined : spec.authChain)
+    if (chain === undefined) {
+      issues.error(path, `${what} names no authChainName, and the URL has no authChain`)
+      return []
+    }
+    return [{ ...trust, chain }]
+  })
+}
+
+function readInside(
+  written: NonNullable<NonNullable<UrlSpec['idp']>['trusts']>[number],
+  path: Path,
+  context: BuildContext,
+): DraftTrust {
+  const { issues } = context
+  const params = context.params(written.params, [...path, 'params'], written.secretParams, [...path, 'secretParams'])
+  const given = readParameters(trustParameters, params, issues, context)
+  if (given.clientSecret === undefined && !given.publicEndpoint && !params.isSecret('clientSecret')) {
+    issues.error(params.pathOf('clientSecret'), '"clientSecret" is required unless publicEndpoint is true')
+  }
+  const places: Partial<Record<keyof TrustSpec, string>> = { clientId: 'clientID' }
+  const number = (name: 'codeTokenSkewMilis' | 'accessTokenTimeToLive' | 'accessTokenSkewMillis') => {
+    const text = given[name]
+    if (text === undefined || /^\d{1,12}$/.test(text)) return text === undefined ? undefined : Number(text)
+    issues.error(params.pathOf(name), `"${name}": must be a number of milliseconds, not "${text}"`)
+    return undefined
+  }
+  return readTrust(
+    {
+      name: written.name,
+      label: given.label,
+      clientId: given.clientID,
+      clientSecret: given.clientSecret,
+      publicEndpoint: given.publicEndpoint,
+      redirectUris: given.redirectURI,
+      postLogoutRedirectUris: given.postLogoutRedirectURI,
+      chain: given.authChainName,
+      codeTokenSkewMilis: number('codeTokenSkewMilis'),
+      accessTokenTimeToLive: number('accessTokenTimeToLive'),
+      accessTokenSkewMillis: number('accessTokenSkewMillis'),
+      signedUserInfo: given.signedUserInfo,
+      verifyRedirect: given.verifyRedirect,
+    },
+    (field, index) => params.pathOf(places[field] ?? field, index),
+    context,
+  )
+}
+
+/** The chain with the lowest level: whose code somebody types is not known yet, and a stronger one is asked for then. */
+function weakest(trusts: readonly IssuerTrust[], { state }: BuildContext): string | undefined {
+  const level = (chain: string): number => state.draft.chains.get(chain)?.config.level ?? Number.POSITIVE_INFINITY
+  return trusts.map(({ chain }) => chain).toSorted((one, other) => level(one) - level(other))[0]
+}

@@ -1,0 +1,153 @@
+import type { BuildContext } from '#config/build-context.ts'
+import type { Path } from '#kernel/issues.ts'
+import type { TrustSpec } from '#model/trust.ts'
+import type { IssuerTrust } from '#sdk/issuer.ts'
+
+/** A trust before it is known which issuer it belongs to, and so which chain is the default. */
+export type DraftTrust = Omit<IssuerTrust, 'chain'> & { readonly chain: string | undefined }
+
+/** What a Trust object and a trust inside an issuer say alike. */
+export interface WrittenTrust {
+  readonly name: string
+  readonly label: string | undefined
+  readonly clientId: string
+  readonly clientSecret: string | undefined
+  readonly publicEndpoint: boolean
+  readonly redirectUris: readonly string[]
+  readonly postLogoutRedirectUris: readonly string[]
+  readonly chain: string | undefined
+  readonly codeTokenSkewMilis: number | undefined
+  readonly accessTokenTimeToLive: number | undefined
+  readonly accessTokenSkewMillis: number | undefined
+  readonly signedUserInfo: boolean
+  readonly verifyRedirect: boolean
+}
+
+export type TrustPlace = (field: keyof TrustSpec, index?: number) => Path
+
+const defaultCodeMillis = 60_000
+const defaultTokenMillis = 60_000
+const mostTokenMillis = 86_400_000
+const mostCodeMillis = 600_000
+const mostSkewMillis = 600_000
+const loopbacks = new Set(['localhost', '127.0.0.1', '[::1]'])
+/** Addresses that a browser would run, or that lead nowhere. */
+const deadSchemes = new Set(['javascript:', 'data:', 'vbscript:', 'blob:', 'about:', 'file:', 'mailto:'])
+
+export function readTrust(written: WrittenTrust, place: TrustPlace, context: BuildContext): DraftTrust {
+  const { issues } = context
+  if (!/^[\x21-\x7e]+$/.test(written.clientId)) {
+    issues.error(place('clientId'), 'must be printable ASCII without spaces')
+  }
+  if (!written.verifyRedirect) {
+    issues.error(place('verifyRedirect'), 'a redirect that is not verified would hand codes to any site')
+  }
+  checkRedirects(written, 'redirectURI', written.redirectUris, place, context)
+  checkRedirects(written, 'postLogoutRedirectURI', written.postLogoutRedirectUris, place, context)
+  const millis = (field: keyof TrustSpec, value: number | undefined, fallback: number, least: number, most: number) => {
+    const given = value ?? fallback
+    if (given >= least && given <= most) return given
+    issues.error(place(field), `must be from ${least} to ${most} milliseconds, not ${given}`)
+    return fallback
+  }
+  const code = millis('codeTokenSkewMilis', written.codeTokenSkewMilis, defaultCodeMillis, 1000, mostCodeMillis)
+  const token = millis(
+    'accessTokenTimeToLive',
+    written.accessTokenTimeToLive,
+    defaultTokenMillis,
+    1000,
+    mostTokenMillis,
+  )
+  const skew = millis('accessTokenSkewMillis', written.accessTokenSkewMillis, 0, 0, mostSkewMillis)
+  return {
+    name: written.name,
+    label: written.label ?? written.name,
+    clientId: written.clientId,
+    clientSecret: written.publicEndpoint ? undefined : written.clientSecret,
+    redirectUris: written.redirectUris,
+    postLogoutRedirectUris: written.postLogoutRedirectUris,
+    chain: written.chain,
+    codeSeconds: Math.ceil(code / 1000),
+    tokenSeconds: Math.floor(token / 1000),
+    skewSeconds: Math.ceil(skew / 1000),
+    signedUserInfo: written.signedUserInfo,
+  }
+}
+
+/** Whether it runs on somebody's own machine, where ports are as they come (RFC 8252). */
+export const isNative = (uris: readonly string[]): boolean =>
+  uris.some((uri) => {
+    const url = URL.parse(uri)
+    return url !== null && (!isWeb(url) || (url.protocol === 'http:' && loopbacks.has(url.hostname)))
+  })
+
+const isWeb = ({ protocol }: URL): boolean => protocol === 'https:' || protocol === 'http:'
+
+function checkRedirects(
+  { redirectUris }: WrittenTrust,
+  field: 'redirectURI' | 'postLogoutRedirectURI',
+  uris: readonly string[],
+  place: TrustPlace,
+  { issues }: BuildContext,
+): void {
+  const native = isNative(redirectUris)
+  for (const [i, uri] of uris.entries()) {
+    const path = place(field, i)
+    const url = URL.parse(uri)
+    if (uri.includes('*')) {
+      issues.error(path, uri === '*' ? 'a bare "*" would accept any site' : 'must be exact, without "*"')
+    } else if (url === null || deadSchemes.has(url.protocol)) {
+      issues.error(path, `"${uri}" is not an address that a browser can be sent to`)
+    } else if (uri.includes('#')) {
+      issues.error(path, 'must have no fragment')
+    } else if (url.protocol === 'http:' && !loopbacks.has(url.hostname)) {
+      const message = 'codes would be sent over http, where others can read them'
+      if (native) issues.error(path, `${message}; beside addresses on people's own machines that is refused`)
+      else issues.warning(path, message)
+    } else if (native && url.protocol === 'https:' && loopbacks.has(url.hostname)) {
+      issues.error(path, `"${uri}" must be http, or not on the person's own machine`)
+    }
+  }
+}
+
+export function buildTrust(spec: TrustSpec, context: BuildContext): void {
+  const { state, issues, placed } = context
+  const isPublic = spec.publicEndpoint ?? false
+  if (spec.clientSecret === undefined && !isPublic) {
+    issues.error(['spec', 'clientSecret'], 'is required unless publicEndpoint is true')
+  }
+  const trust = readTrust(
+    {
+      name: placed.name,
+      label: spec.label,
+      clientId: spec.clientId,
+      clientSecret: isPublic ? undefined : readSecret(spec, context),
+      publicEndpoint: isPublic,
+      redirectUris: spec.redirectURI,
+      postLogoutRedirectUris: spec.postLogoutRedirectURI ?? [],
+      chain: context.optional('chain', spec.authChainName, ['spec', 'authChainName']),
+      codeTokenSkewMilis: spec.codeTokenSkewMilis,
+      accessTokenTimeToLive: spec.accessTokenTimeToLive,
+      accessTokenSkewMillis: spec.accessTokenSkewMillis,
+      signedUserInfo: spec.signedUserInfo ?? false,
+      verifyRedirect: spec.verifyRedirect ?? true,
+    },
+    (field, index) => ['spec', field, ...(index === undefined ? [] : [index])],
+    context,
+  )
+  state.draft.trusts.set(placed.name, { ...placed, spec, trust, document: context.document })
+}
+
+function readSecret({ clientSecret }: TrustSpec, { state, issues }: BuildContext): string | undefined {
+  if (clientSecret === undefined) return undefined
+  const answer = state.secrets.read(clientSecret.secretName, clientSecret.keyName)
+  if ('value' in answer) {
+    if (answer.value !== '') return answer.value
+    issues.error(['spec', 'clientSecret'], 'the secret is empty')
+    return undefined
+  }
+  const path = ['spec', 'clientSecret', 'secretName']
+  if (answer.absent && !state.strictSecrets) issues.warning(path, answer.problem)
+  else issues.error(path, answer.problem)
+  return undefined
+}
