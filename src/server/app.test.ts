@@ -3,12 +3,12 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, test } from 'vitest'
+import { LoginRoutes } from '#engine/login/login-routes.ts'
 import { ChainRunner } from '#engine/pipeline/chain.ts'
 import { createPipeline } from '#engine/pipeline/pipeline.ts'
 import { Routes } from '#engine/pipeline/routes.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { Runtime } from '#engine/runtime.ts'
-import { Sessions } from '#engine/session/sessions.ts'
 import { Dn } from '#identity/dn.ts'
 import { systemClock } from '#kernel/clock.ts'
 import type { GatewayError } from '#kernel/errors.ts'
@@ -20,7 +20,7 @@ import { createApp } from '#server/app.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
-import type { SessionStore } from '#storage/session-store.ts'
+import { fakeLoginServices } from '#testing/fake-login-services.ts'
 import { rawRequest } from '#testing/raw-request.ts'
 
 const everyone: Rule = { scope: 'dn', constraint: 'o=Tremolo', dn: Dn.parse('o=Tremolo') }
@@ -56,11 +56,13 @@ function runtime(filter: Filter, closed: () => void = () => {}): Runtime {
     },
   ])
   const rules = new RuleEvaluator({ search: async () => [], isMember: async () => false }, new Map(), silentLogger)
-  const sessions = new Sessions({} as SessionStore, systemClock)
-  const handle = createPipeline({ routes, rules, chains: new ChainRunner(new Map()), sessions, clock: systemClock })
+  const chains = new ChainRunner(new Map())
+  const loginRoutes = new LoginRoutes([], chains)
+  const handle = createPipeline({ ...fakeLoginServices(systemClock), routes, loginRoutes, rules, chains })
   const notifiers = { isEmpty: true, find: () => undefined }
   return {
     routes,
+    loginRoutes,
     rules,
     handle,
     notifiers,
@@ -104,6 +106,9 @@ describe('the public listener', () => {
     expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
     expect(response.headers.get('cache-control')).toBe('no-store')
     expect(response.headers.get('x-content-type-options')).toBe('nosniff')
+    expect(response.headers.get('content-security-policy')).toMatch(/^default-src 'none'.*frame-ancestors 'none'$/)
+    expect(response.headers.get('referrer-policy')).toBe('same-origin')
+    expect(response.headers.get('strict-transport-security')).toBeNull()
     expect(await response.json()).toMatchObject({ method: 'POST', pathInfo: '/Users', body: 'hello' })
   })
 
@@ -262,8 +267,13 @@ describe('the public listener', () => {
   test('a request under way keeps its configuration open when another takes over', async () => {
     let release: () => void = () => {}
     let closed = false
+    let enter: () => void = () => {}
+    const entered = new Promise<void>((resolve) => {
+      enter = resolve
+    })
     const slow: Filter = {
       handle: async () => {
+        enter()
         await new Promise<void>((resolve) => {
           release = resolve
         })
@@ -276,7 +286,7 @@ describe('the public listener', () => {
     }
     running.swap(runtime(slow, close))
     const answer = fetch(`${url}/api`)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await entered
     running.swap(runtime(echo))
     expect(await (await fetch(`${url}/api`)).json()).toMatchObject({ method: 'GET' })
     expect(closed).toBe(false)

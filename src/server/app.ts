@@ -18,6 +18,7 @@ import type { Metrics } from '#server/metrics.ts'
 import { noSchemas } from '#server/no-schemas.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import { soundBeginning } from '#server/request-path.ts'
+import { securityHeaders } from '#server/security-headers.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
 /** A certificate that was read already, as PEM. */
@@ -109,7 +110,7 @@ async function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: Fa
   const result = await parts.running.use((runtime) => inTime(runtime, request))
   request.answered()
   record(parts, request, result, performance.now() - started)
-  return send(reply, request.id, result.response)
+  return send(reply, request, result.response)
 }
 
 /** The pipeline's answer, or TARGET_TIMEOUT when it does not come in time; the work is told to stop. */
@@ -130,12 +131,15 @@ function inTime(runtime: Runtime, request: HttpRequest): Promise<PipelineAnswer>
 }
 
 /** Writes to the socket itself: there are no hooks or serialisers of the framework to run, and they cost as much again. */
-function send(reply: FastifyReply, requestId: string, { status, headers, body }: GatewayResponse): FastifyReply {
+function send(
+  reply: FastifyReply,
+  request: { readonly id: string; readonly origin?: string },
+  { status, headers, body }: GatewayResponse,
+): FastifyReply {
   const { raw } = reply.hijack()
   const head: http.OutgoingHttpHeaders = {
-    'x-request-id': requestId,
-    'x-content-type-options': 'nosniff',
-    'cache-control': 'no-store',
+    'x-request-id': request.id,
+    ...securityHeaders(request.origin),
     ...headers,
   }
   if (body instanceof Readable) {
@@ -161,7 +165,7 @@ function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest
   parts.metrics.answered('', fastifyRequest.method, error.status, 0)
   parts.log.info('request refused', { requestId: fastifyRequest.id, status: error.status, err: error })
   const request = { id: fastifyRequest.id } as HttpRequest
-  return send(reply, fastifyRequest.id, errorResponse(error, { errors, request }))
+  return send(reply, request, errorResponse(error, { errors, request }))
 }
 
 /** Of a malformed request: its Host header, and its path as far as that is sound. */

@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest'
 import { explainCommand } from '#server/commands/explain.ts'
 
-async function explain(...args: string[]): Promise<string> {
+const explain = (...args: string[]): Promise<string> => explainIn('examples/quickstart', ...args)
+
+async function explainIn(config: string, ...args: string[]): Promise<string> {
   const lines: string[] = []
   const io = { stdout: (line: string) => void lines.push(line), stderr: (line: string) => void lines.push(line) }
-  await explainCommand(['--config', 'examples/quickstart', ...args], io)
+  await explainCommand(['--config', config, ...args], io)
   return lines.join('\n')
 }
 
@@ -20,9 +22,19 @@ test('a rule about names that failed for a name nobody gave says how to give it'
 
 test('an unknown path tells the paths of its host, an unknown host the hosts', async () => {
   expect(await explain('GET', 'http://127.0.0.1:8080/scim')).toContain(
-    'paths that are served on 127.0.0.1: /dev-issuer, /scim/crm, /scim/people',
+    'paths that are served on 127.0.0.1: /auth/idp/portal, /call-workflow, /dev-issuer, /main, /register, /scim/crm, /scim/people, ',
   )
   expect(await explain('GET', 'http://elsewhere.test/scim/crm')).toContain(
     'hosts that are served: 127.0.0.1, localhost',
   )
+})
+
+test('a chain that asks people says so, and where', async () => {
+  const told = await explainIn('examples/login', 'GET', 'http://127.0.0.1:8080/hello')
+  expect(told).toMatch(/^chain +login, level 10$/m)
+  expect(told).toMatch(/^ +login-form, required, asks people at \/auth\/formLogin$/m)
+  expect(told).toMatch(/would have to authenticate: 401\n +a browser that asks for a page is sent to log in instead/)
+  expect(await explain('GET', people)).not.toContain('sent to log in')
+  const step = await explainIn('examples/login', 'GET', 'http://127.0.0.1:8080/auth/formLogin')
+  expect(step).toMatch(/^login +a step of logins, at \/auth\/formLogin: answered before any application/m)
 })

@@ -20,6 +20,11 @@ export async function explainRequest(
   const host = url.hostname.toLowerCase()
   const path = normalizePath(url.pathname)
   const lines = [`request      ${method} ${host}${path}`]
+  const step = runtime.loginRoutes.find(host, path)
+  if (step !== undefined) {
+    lines.push(`login        a step of logins, at ${step.uri}: answered before any application`)
+    return { allowed: true, lines }
+  }
   const match = runtime.routes.find(host, path)
   if (match === undefined) {
     lines.push('application  none: 404', `             ${whatIsServed(runtime, host)}`)
@@ -32,11 +37,20 @@ export async function explainRequest(
     lines.push('chain        none: the caller is anonymous')
   } else {
     lines.push(`chain        ${chain.name}, level ${chain.level}`)
-    for (const link of chain.links) lines.push(`             ${link.name}${link.required ? ', required' : ''}`)
+    for (const { name, required, interactive, uri = '', includes = [] } of chain.links) {
+      const words = [
+        name,
+        ...(required ? ['required'] : []),
+        ...(interactive === true ? [`asks people at ${uri}`] : []),
+      ]
+      lines.push(`             ${[...words, ...includes.map((other) => `hands over to ${other}`)].join(', ')}`)
+    }
   }
   lines.push(`caller       ${caller.dn}`)
   if (chain !== undefined && caller.level < chain.level) {
+    const asks = chain.links.some(({ interactive, includes = [] }) => interactive === true || includes.length > 0)
     lines.push(`             is below the chain's level and would have to authenticate: 401`)
+    if (asks) lines.push('             a browser that asks for a page is sent to log in instead, and comes back')
     return { allowed: false, lines }
   }
   const verdicts = await runtime.rules.explain(caller, found.rules)

@@ -24,7 +24,7 @@ import { createMetrics } from '#server/metrics.ts'
 import { createOperationsApp } from '#server/operations-app.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
-import { createKeyBox, createKeyKeeper, objectsOf } from '#server/token-keys.ts'
+import { createKeyBox, createKeyKeeper, keyIssuers, objectsOf } from '#server/token-keys.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
 import { WebhookListener } from '#server/webhook-listener.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
@@ -120,13 +120,14 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     eventMeter: metrics.events,
     workflowMetrics: metrics.workflows,
     countExchange: metrics.exchanged,
+    loginMeter: metrics.logins,
     leaseMillis: limits.leaseMillis,
     environment: options.environment,
   })
   scope.own(services.journals)
   scope.own(services.events)
   const { tokenKeys } = services
-  tokenKeys.configure(configuration.stsEndpoints.map(({ issuer }) => issuer))
+  tokenKeys.configure(keyIssuers(configuration))
   const running = scope.own(new RunningConfiguration(await createRuntime(configuration, services), log))
   const mails = {
     store: storage.mails,
@@ -194,7 +195,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const apply = async (loaded: LoadResult): Promise<void> => {
     const outcome = await swapIn(loaded, running, services, metrics, log)
     void source.settled(loaded, outcome)
-    tokenKeys.configure(running.current.configuration.stsEndpoints.map(({ issuer }) => issuer))
+    tokenKeys.configure(keyIssuers(running.current.configuration))
     keeping.wake()
     webhook.wake()
   }
@@ -203,9 +204,16 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const reload = (): Promise<void> => source.load().then(apply).catch(unread)
   scope.own(source.watch({ hash: first.hash, onChange: apply, onError: unread }))
   const sweeper = setInterval(() => {
-    storage.sessions
-      .deleteExpired(clock())
-      .catch((err: unknown) => log.warn('expired sessions were not removed', { err }))
+    const now = clock()
+    Promise.all([
+      storage.sessions.deleteExpired(now),
+      storage.logins.deleteExpired(now),
+      storage.loginFailures.deleteForgotten(now),
+      storage.issuer.deleteExpired(now),
+    ]).catch((err: unknown) => log.warn('expired sessions and logins were not removed', { err }))
+    storage.registrations
+      .deleteExpired()
+      .catch((err: unknown) => log.warn('expired registrations were not removed', { err }))
   }, expiredSessionsEveryMs)
   sweeper.unref()
   scope.defer(() => clearInterval(sweeper))

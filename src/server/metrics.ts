@@ -65,6 +65,12 @@ export function createMetrics() {
     labelNames: ['endpoint'],
     registers,
   })
+  const logins = new Counter({
+    name: 'gatehouse_logins_total',
+    help: 'Logins, by chain and outcome: begun, signed-in, refused, failed or locked tries, signed-out.',
+    labelNames: ['chain', 'outcome'],
+    registers,
+  })
   // Labels are resolved once per combination: applications are configured, methods and statuses are HTTP's own.
   const counters = new Map<string, ReturnType<typeof requests.labels>>()
   const timers = new Map<string, ReturnType<typeof seconds.labels>>()
@@ -115,6 +121,11 @@ export function createMetrics() {
       },
       told(ok: boolean): void {
         webhookTold.set(ok ? 1 : 0)
+      },
+    },
+    logins: {
+      counted(chain: string, outcome: string): void {
+        logins.inc({ chain, outcome })
       },
     },
     keys: {

@@ -5,6 +5,8 @@ import { Journals } from '#engine/journal/journals.ts'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import { loadSecretKeys } from '#engine/keys/secret-keys.ts'
 import type { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
+import { LoginAudit } from '#engine/login/login-audit.ts'
+import { type LoginMeter, noLoginMeter } from '#engine/login/login-meter.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
 import { Sessions } from '#engine/session/sessions.ts'
 import { createIssuingState } from '#engine/sts/token-issuing.ts'
@@ -34,6 +36,7 @@ export interface ServiceParts {
   readonly countExchange?: RuntimeServices['countExchange']
   /** Present where this process executes stored runs and jobs. */
   readonly workflowMetrics?: WorkflowMetrics
+  readonly loginMeter?: LoginMeter
   /** How long what this process executes is held, where that is another time than usual. */
   readonly leaseMillis?: number
   readonly environment: Readonly<Record<string, string | undefined>>
@@ -48,6 +51,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     environment,
     certificate: (name) => (secrets === undefined ? undefined : certificateIn(secrets, name)),
   })
+  const sealingKeys = () => loadSecretKeys({ environment, dataFolder })
   return {
     log,
     clock,
@@ -63,7 +67,16 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     }),
     issuing: createIssuingState(clock),
     ...(parts.countExchange === undefined ? {} : { countExchange: parts.countExchange }),
-    sessions: new Sessions(storage.sessions, clock),
+    sessions: new Sessions(
+      storage.sessions,
+      clock,
+      new SecretBox(sealingKeys, { what: 'session', damaged: 'INTERNAL' }),
+    ),
+    logins: storage.logins,
+    loginFailures: storage.loginFailures,
+    loginSecrets: new SecretBox(sealingKeys, { what: 'login', damaged: 'INTERNAL' }),
+    loginAudit: new LoginAudit({ audit: storage.audit, clock, log }),
+    loginMeter: parts.loginMeter ?? noLoginMeter,
     audit: storage.audit,
     subjects: new SubjectQueue(),
     runs: storage.runs,
@@ -73,8 +86,25 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     mails: storage.mails,
     grants: storage.grants,
     sessionStore: storage.sessions,
+    portal: storage.portal,
+    reports: { store: storage.reports, secrets: new SecretBox(sealingKeys, { what: 'report', damaged: 'NOT_FOUND' }) },
+    issuer: {
+      store: storage.issuer,
+      secrets: new SecretBox(sealingKeys, { what: 'issuer record', damaged: 'INTERNAL' }),
+    },
+    secondFactors: {
+      store: storage.secondFactors,
+      secrets: new SecretBox(sealingKeys, { what: 'second factor', damaged: 'INTERNAL' }),
+    },
     leaseMillis: parts.leaseMillis ?? defaultLimits.leaseMillis,
-    secrets: new SecretBox(() => loadSecretKeys({ environment, dataFolder })),
+    secrets: new SecretBox(sealingKeys),
+    registrations: {
+      store: storage.registrations,
+      secrets: new SecretBox(() => loadSecretKeys({ environment, dataFolder }), {
+        what: 'registration',
+        damaged: 'INTERNAL',
+      }),
+    },
     observer: workflowMetrics?.observer ?? noStepObserver,
     crash: crashHook(environment),
     ...(workflowMetrics === undefined

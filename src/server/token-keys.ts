@@ -15,9 +15,10 @@ import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { Configuration } from '#sdk/configuration.ts'
 import { type ClusterObjects, isCluster } from '#sdk/kubernetes-cluster.ts'
 import type { Target } from '#sdk/target.ts'
-import type { PublishDestination } from '#sdk/token-keys.ts'
+import type { PublishDestination, TokenIssuer } from '#sdk/token-keys.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 export interface TokenKeyPlaces {
@@ -88,3 +89,12 @@ export function objectsOf(target: Target, name: string): ClusterObjects {
   if (isCluster(target)) return target.objects
   throw new GatewayError('NOT_SUPPORTED', `target "${name}" is no Kubernetes cluster that objects can be put to`)
 }
+
+/** Whose keys there are: those of the token service, and of our own issuers. */
+export const keyIssuers = ({
+  stsEndpoints,
+  issuers,
+}: Pick<Configuration, 'stsEndpoints' | 'issuers'>): TokenIssuer[] => [
+  ...stsEndpoints.map(({ issuer }) => issuer),
+  ...issuers.map(({ keys }) => keys),
+]

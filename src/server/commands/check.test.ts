@@ -17,7 +17,8 @@ async function check(...args: string[]) {
   return { code, out, err }
 }
 
-const org = "apiVersion: gatehouse.dev/v1\nkind: Org\nmetadata: { name: o }\nspec: { uuid: '1' }\n"
+const org =
+  "apiVersion: gatehouse.dev/v1\nkind: Org\nmetadata: { name: o }\nspec: { uuid: '1', azRules: [{ scope: filter, constraint: '(uid=*)' }] }\n"
 const application =
   "apiVersion: gatehouse.dev/v1\nkind: Application\nmetadata: { name: a }\nspec: { urls: [{ hosts: ['*'], uri: / }] }\n"
 

@@ -13,7 +13,7 @@ import type { Configuration } from '#sdk/configuration.ts'
 import type { TokenIssuer } from '#sdk/token-keys.ts'
 import { type ConfigPlaces, loadOnce } from '#server/commands/load-once.ts'
 import { createServices } from '#server/services.ts'
-import { createKeyKeeper } from '#server/token-keys.ts'
+import { createKeyKeeper, keyIssuers } from '#server/token-keys.ts'
 import type { Storage } from '#storage/open.ts'
 
 export interface KeyPlaces extends ConfigPlaces {
@@ -53,7 +53,7 @@ async function openTools(places: KeyPlaces, storage: Storage, scope: Scope): Pro
     log: silentLogger,
     environment: process.env,
   })
-  const issuers = configuration.stsEndpoints.map(({ issuer }) => issuer)
+  const issuers = keyIssuers(configuration)
   const rings = services.tokenKeys
   rings.configure(issuers)
   let runtime: Promise<Runtime> | undefined

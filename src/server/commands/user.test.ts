@@ -6,6 +6,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { userCommandReading } from '#server/commands/user.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
+import type { Session } from '#storage/session-store.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 
 const insert = (name: string) => `apiVersion: openunison.tremolo.io/v1
@@ -59,7 +60,26 @@ test('somebody is added, listed, given another password and removed, each in the
     'ada  password  uid=ada,ou=people,o=Tremolo',
     expect.stringMatching(/^bob\ufffd\[2J {2}no password/),
   ])
+  const session = (id: string): Session => ({
+    id,
+    publicId: id,
+    context: 'c',
+    application: 'portal',
+    userID: 'Ada',
+    data: {},
+    created: new Date(),
+    touched: new Date(),
+    idleSeconds: 600,
+  })
+  await look(async ({ sessions }) => {
+    await sessions.create(session('one'))
+    await sessions.create({ ...session('two'), userID: 'bob' })
+  })
   expect(await run('another horse', 'passwd', 'ADA')).toMatchObject({ code: 0 })
+  const left = await look(async ({ sessions }) =>
+    Promise.all(['ada', 'bob'].map(async (login) => (await sessions.ofUser(login, new Date())).length)),
+  )
+  expect(left).toEqual([0, 1])
   expect(await look((storage) => storage.userDirectory({ name: 'people' }).findByLogin('ada'))).toMatchObject({
     userID: 'ada',
     groups: ['admins'],

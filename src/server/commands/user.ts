@@ -14,25 +14,35 @@ import type { Configuration, InsertConfig } from '#sdk/configuration.ts'
 import { keepsPeople, type NewPerson, type PeopleInsert } from '#sdk/directory-insert.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
+import { invitationWords, runInvitationAction } from '#server/commands/invite.ts'
 import { loadOnce } from '#server/commands/load-once.ts'
 import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
 import { type PasswordInput, readPassword } from '#server/commands/read-password.ts'
+import { resetFactors } from '#server/commands/reset-factors.ts'
 import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
 import type { Storage } from '#storage/open.ts'
 
 const usage = `Usage: gatehouse user add LOGIN --config DIR [OPTIONS]
        gatehouse user passwd|remove LOGIN --config DIR [OPTIONS]
        gatehouse user list --config DIR [OPTIONS]
+       gatehouse user invite EMAIL --config DIR [OPTIONS]
+       gatehouse user invitations --config DIR [OPTIONS]
+       gatehouse user resend-invitation|revoke-invitation ID --config DIR [OPTIONS]
+       gatehouse user reset-factors DN [OPTIONS]
 
 add     adds a person, with a password from standard input
-passwd  sets a person's password, from standard input
-remove  removes a person with their memberships and password
+passwd  sets a person's password, from standard input, and ends their sessions
+remove  removes a person with their memberships and password, and ends their sessions
 list    tells the people there are, and who has a password
+invite  invites somebody to a registration form; the gateway sends the mail
+invitations, resend-invitation, revoke-invitation  tell, send again and take back
+reset-factors  removes the second factors and recovery codes of the person of that name in the directory
 
   --config DIR            the folder of YAML, or kubernetes:NAMESPACE, with a DirectoryInsert of class directory.Database
 ${databaseUsage}
   --insert NAME           which of several such inserts
-  --attribute NAME=VALUE  add: an attribute; may repeat
+  --attribute NAME=VALUE  add, invite: an attribute; may repeat
+  --application NAME      invitations: the application with the form, where there are several
   --group NAME            add: a group, made when it is not there; may repeat
   --no-password           add: without a password
   --by NAME               who does it, for the audit (the user of this system)
@@ -43,6 +53,7 @@ const options = {
   ...databaseOptions,
   config: { type: 'string' },
   insert: { type: 'string' },
+  application: { type: 'string' },
   attribute: { type: 'string', multiple: true },
   group: { type: 'string', multiple: true },
   'no-password': { type: 'boolean' },
@@ -55,7 +66,7 @@ const pageSize = 200
 class WrongUsage extends Error {}
 
 const read = (args: string[], io: CommandIo) =>
-  readArguments(args, { usage, options, positionals: args[0] === 'list' ? 1 : 2 }, io)
+  readArguments(args, { usage, options, positionals: args[0] === 'list' || args[0] === 'invitations' ? 1 : 2 }, io)
 type Values = Extract<ReturnType<typeof read>, { values: unknown }>['values']
 
 /** What an action does to the people of an insert; the changes are for the audit. */
@@ -70,6 +81,11 @@ export const userCommandReading =
     const { values, positionals } = given
     const [word = '', login = ''] = positionals
     try {
+      if (invitationWords.includes(word)) return await invite(word, login, values, io)
+      if (word === 'reset-factors') {
+        await withDatabase(values, (storage) => resetFactors(login, values.by, storage, io))
+        return 0
+      }
       const action = readAction(word, login, values, input)
       if (values.config === undefined) throw new WrongUsage('--config is required')
       const configuration = await load(values.config, io)
@@ -79,6 +95,8 @@ export const userCommandReading =
         const people = await openPeople(config, configuration, storage, values.data)
         try {
           await audited(await action(people, io), { word, login, values, target: config.name }, storage)
+          // Who had the old password is not to stay logged in.
+          if (word === 'passwd' || word === 'remove') await storage.sessions.deleteOfUser(login)
         } finally {
           await people.close?.()
         }
@@ -92,6 +110,17 @@ export const userCommandReading =
       return 2
     }
   }
+
+async function invite(word: string, argument: string, values: Values, io: CommandIo): Promise<number> {
+  if (values.config === undefined) throw new WrongUsage('--config is required')
+  const attributes = readAttributes(values.attribute ?? [])
+  const configuration = await load(values.config, io)
+  if (configuration === undefined) return 1
+  const { application, by } = values
+  const action = { word, argument, application, by, attributes }
+  await withDatabase(values, (storage) => runInvitationAction(action, configuration, storage, io))
+  return 0
+}
 
 export const userCommand: RunCommand = (args, io) => userCommandReading(process.stdin)(args, io)
 

@@ -1,0 +1,106 @@
+import { userInfo } from 'node:os'
+import { Invitations } from '#engine/registrations/invitations.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { InvitationForm } from '#sdk/filter.ts'
+import type { InvitationRecord } from '#sdk/registrations.ts'
+import type { CommandIo } from '#server/commands/commands.ts'
+import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
+import type { Storage } from '#storage/open.ts'
+
+export const invitationWords: readonly string[] = ['invite', 'invitations', 'resend-invitation', 'revoke-invitation']
+
+export interface InvitationAction {
+  readonly word: string
+  /** The mail address for `invite`, the invitation's id for others. */
+  readonly argument: string
+  readonly application: string | undefined
+  readonly attributes: ReadonlyMap<string, readonly string[]>
+  readonly by: string | undefined
+}
+
+interface NamedForm {
+  readonly application: string
+  readonly form: InvitationForm
+}
+
+const pageSize = 200
+
+/** `gatehouse user invite|invitations|…`: the mails are sent by the gateway, when it runs. Throws an Error for people. */
+export async function runInvitationAction(
+  action: InvitationAction,
+  configuration: Configuration,
+  { registrations: store }: Pick<Storage, 'registrations'>,
+  io: CommandIo,
+): Promise<void> {
+  const { application, form } = chooseForm(configuration, action.application)
+  const name = form.name(application)
+  const invitations = new Invitations({ store, clock: systemClock })
+  const actor = { by: action.by ?? `${userInfo().username} (command line)` }
+  const tell = (one: InvitationRecord): void =>
+    io.stdout(
+      terminalLine(
+        `${one.id}  ${one.state}  ${one.email}  until ${one.expires.toISOString()}  by ${one.invitedBy}`,
+        terminalWidth(),
+      ),
+    )
+  switch (action.word) {
+    case 'invite': {
+      const attributes = singleValues(action.attributes)
+      const problems = form.problems(action.argument, attributes)
+      if (problems.length > 0) throw new Error(problems.join('; '))
+      return tell(await invitations.create(name, { ...form.mail, email: action.argument, attributes }, actor))
+    }
+    case 'resend-invitation':
+      return tell(await told(invitations.resend(name, action.argument, form.mail, actor)))
+    case 'revoke-invitation':
+      return tell(await told(invitations.revoke(name, action.argument, actor)))
+    default: {
+      let after: string | undefined
+      do {
+        const page = await invitations.list(name, pageSize, after)
+        for (const one of page.invitations) tell(one)
+        after = page.next
+      } while (after !== undefined)
+    }
+  }
+}
+
+/** What the store says is for the log; its public words are for people. */
+async function told<T>(work: Promise<T>): Promise<T> {
+  return await work.catch((cause: unknown) => {
+    throw cause instanceof GatewayError ? new Error(cause.publicText, { cause }) : cause
+  })
+}
+
+/** Several URLs may have one form, such as one for everybody and one with a chain for those who invite. */
+function chooseForm({ applications }: Configuration, wanted: string | undefined): NamedForm {
+  const forms = applications.flatMap(({ name, urls }) =>
+    urls.flatMap(({ filters }) =>
+      filters.flatMap(({ invitations }) =>
+        invitations === undefined ? [] : [{ application: name, form: invitations }],
+      ),
+    ),
+  )
+  const chosen = wanted === undefined ? forms : forms.filter(({ application }) => application === wanted)
+  const [found] = chosen
+  if (found === undefined) {
+    const of = wanted === undefined ? '' : ` in the application "${wanted}"`
+    throw new Error(`the configuration has no filters.Register with an invitationURL${of}`)
+  }
+  if (new Set(chosen.map(({ application, form }) => form.name(application))).size > 1) {
+    const names = [...new Set(forms.map(({ application }) => application))]
+    throw new Error(`--application is needed, and one with a single form: ${names.join(' or ')}`)
+  }
+  return found
+}
+
+function singleValues(attributes: ReadonlyMap<string, readonly string[]>): Record<string, string> {
+  return Object.fromEntries(
+    Array.from(attributes, ([name, values]) => {
+      if (values.length > 1) throw new Error(`the attribute "${name}" is given more than once`)
+      return [name, values[0] ?? '']
+    }),
+  )
+}
