@@ -40,6 +40,15 @@ export default defineConfig({
           fileParallelism: false,
         },
       },
+      {
+        test: {
+          name: 'browser',
+          include: ['test/browser/**/*.browser.test.ts'],
+          globalSetup: ['test/support/chromium-setup.ts'],
+          testTimeout: 120_000,
+          fileParallelism: false,
+        },
+      },
     ],
   },
 })

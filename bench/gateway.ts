@@ -17,8 +17,13 @@ export interface MeasuredGateway {
 /** Of /proc, on every Linux. */
 const ticksPerSecond = 100
 
-/** A gateway as a process, its log thrown away, timed from its start until it is ready. */
-export async function startMeasured(config: string, dataFolder: string, database?: string): Promise<MeasuredGateway> {
+/** A gateway as a process, its log thrown away, timed from its start until it is ready. The token is that of `subject`. */
+export async function startMeasured(
+  config: string,
+  dataFolder: string,
+  database?: string,
+  subject = 'idp',
+): Promise<MeasuredGateway> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const args = ['serve', '--config', config, '--data', dataFolder, '--listen', `127.0.0.1:${port}`, '--metrics', 'off']
@@ -30,7 +35,7 @@ export async function startMeasured(config: string, dataFolder: string, database
     return (await fetch(`${url}/ready`).catch(() => undefined))?.ok === true
   }, 60_000)
   const readyMs = performance.now() - started
-  const mint = ['token', 'mint', '--data', dataFolder, '--issuer', `${url}/dev-issuer`, '--subject', 'idp']
+  const mint = ['token', 'mint', '--data', dataFolder, '--issuer', `${url}/dev-issuer`, '--subject', subject]
   return {
     port,
     readyMs,

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { freePort } from '#testing/free-port.ts'
 import { until } from '#testing/gateway-process.ts'
+import { PortalPerson } from '#testing/portal-story.ts'
 import { bareInserts } from './bare-inserts.ts'
 import { peoplePath, tenants, writeConfiguration } from './configuration.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
@@ -12,6 +13,7 @@ import { measureGroups } from './groups.ts'
 import { measureLdap } from './ldap.ts'
 import { measureListing } from './listing.ts'
 import { runLoad } from './load.ts'
+import { registrationRequests, writeRegistration } from './registration.ts'
 import { type RequestMaker, readJson, scimRequests, someIds } from './requests.ts'
 import { bigGroupMembers, seedPeople } from './seed.ts'
 import { measureSidecar } from './sidecar.ts'
@@ -179,6 +181,54 @@ async function sidecars(): Promise<void> {
   }
 }
 
+/** The portal's API, for somebody who is looked up in the directory. */
+async function portal(): Promise<void> {
+  const gateway = await startMeasured('examples/portal-api', join(folder, 'portal'), undefined, 'ada')
+  const address = '/portal/main/urls'
+  const request = `GET ${address} HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\nAuthorization: Bearer ${gateway.token}\r\n\r\n`
+  const bare = await startBare(JSON.stringify(await readJson(gateway, address)))
+  try {
+    const { perSecond, share } = await paired(bare.port, gateway.port, () => request)
+    row('GET main/urls', rate(perSecond), `${percent(share)} of the bare route`)
+    bareRates.splice(0)
+  } finally {
+    bare.stop()
+    await gateway.stop()
+  }
+}
+
+/** What the token page reads, for somebody who logged in by the form. */
+async function tokenPage(): Promise<void> {
+  const gateway = await startMeasured('examples/quickstart', join(folder, 'token-page'))
+  const person = await PortalPerson.logIn({ url: `http://127.0.0.1:${gateway.port}` }, 'ada')
+  const address = '/token/user'
+  const request = `GET ${address} HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\nCookie: ${person.cookie}\r\n\r\n`
+  const bare = await startBare((await person.get(address)).text)
+  try {
+    const { perSecond, share } = await paired(bare.port, gateway.port, () => request)
+    row('GET token/user', rate(perSecond), `${percent(share)} of the bare route`)
+    bareRates.splice(0)
+  } finally {
+    bare.stop()
+    await gateway.stop()
+  }
+}
+
+/** Each one asks the directory for two values, holds them, and stores a run that then makes an account. */
+async function registrations(quickstart: string): Promise<void> {
+  const config = writeRegistration(join(folder, 'registration'), quickstart)
+  const gateway = await startMeasured(config, join(folder, 'registered'))
+  const bare = await startBare('{}')
+  try {
+    const { perSecond, share } = await paired(bare.port, gateway.port, registrationRequests(gateway))
+    row('POST register/submit', rate(perSecond), `${percent(share)} of the bare route`)
+    bareRates.splice(0)
+  } finally {
+    bare.stop()
+    await gateway.stop()
+  }
+}
+
 /** 100,000 entries; a shorter run has fewer. */
 async function ldap(): Promise<void> {
   const entries = Math.min(100_000, Math.max(...sizes))
@@ -200,6 +250,9 @@ try {
   await tokens()
   await sidecars()
   await workflows(quickstart)
+  await portal()
+  await tokenPage()
+  await registrations(quickstart)
   await ldap()
   for (const count of sizes) if (count > 0) await measureSize(config, count)
 } finally {

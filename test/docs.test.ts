@@ -6,6 +6,8 @@ import { kinds } from '#config/kinds.ts'
 import { errorCodes } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { ParameterTable } from '#sdk/parameters.ts'
+import { reportViews } from '#sdk/report-sql/report-views.ts'
+import { pureFunctions } from '#sdk/report-sql/sql-words.ts'
 import { commands } from '#server/commands/commands.ts'
 import { createMetrics } from '#server/metrics.ts'
 
@@ -42,8 +44,18 @@ const slots: readonly Slot[] = [
     names: catalog.directoryInserts.names(),
     rows: (n) => table(catalog.directoryInserts.find(n)?.parameters),
   },
+  {
+    folder: 'dynamic-workflows',
+    names: catalog.dynamicWorkflows.names(),
+    rows: (n) => table(catalog.dynamicWorkflows.find(n)?.parameters),
+  },
   { folder: 'jobs', names: catalog.jobs.names(), rows: (n) => table(catalog.jobs.find(n)?.parameters) },
   { folder: 'notifiers', names: catalog.notifiers.names(), rows: (n) => table(catalog.notifiers.find(n)?.parameters) },
+  {
+    folder: 'value-sources',
+    names: catalog.valueSources.names(),
+    rows: (n) => table(catalog.valueSources.find(n)?.parameters),
+  },
   { folder: 'workflow-tasks', names: taskNames, rows: (n) => Object.keys(catalog.tasks.get(n)?.fields ?? {}) },
   { folder: 'mappers', names: catalog.mappers.names(), rows: () => [] },
 ]
@@ -77,9 +89,11 @@ describe.each(slots)('docs/reference/$folder', ({ folder, names, rows }) => {
       catalog.authMechanisms,
       catalog.customTasks,
       catalog.directoryInserts,
+      catalog.dynamicWorkflows,
       catalog.mappers,
       catalog.jobs,
       catalog.notifiers,
+      catalog.valueSources,
     ]
     for (const registry of modules) {
       for (const module of registry.all()) {
@@ -126,6 +140,20 @@ test('every metric is documented, and no other', () => {
   expect(documentedRows('docs/reference/metrics.md').sort()).toEqual(
     names.filter((name) => name.startsWith('gatehouse_')).sort(),
   )
+})
+
+test('every view for reports is documented, column by column, and every function', () => {
+  const page = readFileSync('docs/reference/report-views.md', 'utf8')
+  const [views = '', functions = ''] = page.split('\n## Functions\n')
+  const documented = views
+    .split(/^## /m)
+    .slice(1)
+    .map((text) => [
+      text.slice(0, text.indexOf('\n')),
+      Array.from(text.matchAll(/^\| `([^`]+)`/gm), ([, name]) => name),
+    ])
+  expect(Object.fromEntries(documented)).toEqual(reportViews)
+  expect(Array.from(functions.matchAll(/`([^`]+)`/g), ([, name]) => name)).toEqual([...pureFunctions].sort())
 })
 
 test('the list of the reference has every page', () => {

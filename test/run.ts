@@ -18,6 +18,7 @@ const tiers: readonly Tier[] = [
   { name: 'conformance', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'conformance'] },
   { name: 'kube', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'kube'] },
   { name: 'stories', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'stories'] },
+  { name: 'browser', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'browser'] },
   { name: 'chaos', command: ['test/chaos/run.ts', '--short'] },
 ]
 

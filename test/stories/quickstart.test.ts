@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import type { ApprovalList } from '#contract/main-requests.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { PlainBrowser } from '#testing/plain-browser.ts'
 
 const run = promisify(execFile)
 let gateway: GatewayProcess
@@ -13,23 +15,78 @@ afterAll(() => gateway.stop())
 
 /** The lines of the welcome text that are meant to be pasted, in their order. */
 const printedLines = (): string[] =>
-  [...gateway.output().matchAll(/^ {2}((?:TOKEN=|curl |bin\/).*)$/gm)].map(([, line = '']) => line)
+  [...gateway.output().matchAll(/^ {2}((?:[A-Z_]+=|curl |bin\/).*)$/gm)].map(([, line = '']) => line)
+
+/** Logins and passwords, as they are printed. */
+const printedLogins = (): [string, string][] =>
+  [...gateway.output().matchAll(/^ {2}([a-z]+) +(\w+-\d{4})\b/gm)].map(([, login = '', password = '']) => [
+    login,
+    password,
+  ])
+
+const part = (answers: readonly string[], at: number): unknown => JSON.parse(answers[at] ?? '')
 
 test('the printed lines work when pasted one after the other', async () => {
   const lines = printedLines()
-  expect(lines).toHaveLength(7)
+  expect(lines).toHaveLength(19)
   const script = lines.map((line) => `${line}\necho "<<< $?"`).join('\n')
   const { stdout } = await run('sh', ['-c', script])
   const answers = stdout.split(/<<< 0\n/)
-  expect(JSON.parse(answers[1] ?? '')).toMatchObject({
+  expect(answers).toHaveLength(20)
+
+  expect(part(answers, 2)).toMatchObject({ uid: 'ada', groups: ['engineering', 'everyone'] })
+  expect(part(answers, 3)).toMatchObject([{ name: 'wiki', url: 'https://wiki.example.com/' }])
+  expect(part(answers, 4)).toEqual({ 'first-request': 'success' })
+  expect(part(answers, 6)).toMatchObject({ status: 'completed', workflowId: expect.any(String) })
+  expect(part(answers, 7)).toEqual({ addNewUsers: false, workflowId: expect.any(String) })
+  expect(part(answers, 10)).toMatchObject({ uid: 'grace' })
+  expect(part(answers, 11)).toMatchObject({ approvals: expect.any(Array) })
+
+  expect(part(answers, 13)).toMatchObject({
     totalResults: 1,
     Resources: [{ userName: 'ada', name: { givenName: 'Ada', familyName: 'Lovelace' }, active: true }],
   })
-  expect(JSON.parse(answers[2] ?? '')).toMatchObject({ userName: 'mary', displayName: 'Mary Jackson' })
-  expect(JSON.parse(answers[3] ?? '')).toMatchObject({ displayName: 'sales' })
-  expect(JSON.parse(answers[4] ?? '')).toMatchObject({ userName: 'mary', groups: [{ value: 'sales' }] })
-  expect(answers[5]).toBe('204\n')
-  expect(answers[6]).toContain('decision     allowed')
+  expect(part(answers, 14)).toMatchObject({ userName: 'mary', displayName: 'Mary Jackson' })
+  expect(part(answers, 15)).toMatchObject({ displayName: 'sales' })
+  expect(part(answers, 16)).toMatchObject({ userName: 'mary', groups: [{ value: 'sales' }] })
+  expect(answers[17]).toBe('204\n')
+  expect(answers[18]).toContain('decision     allowed')
+})
+
+test('each printed login gets in, and what was asked for is decided by the manager', async () => {
+  const logins = printedLogins()
+  expect(logins.map(([login]) => login)).toEqual(['ada', 'grace', 'alan'])
+  const browsers = new Map<string, PlainBrowser>()
+  for (const [login, password] of logins) {
+    const browser = new PlainBrowser(gateway.url)
+    expect((await browser.logIn('/main/user', login, password)).location).toBe('/main/user')
+    browsers.set(login, browser)
+  }
+  const read = async (login: string, path: string) => JSON.parse((await browsers.get(login)?.get(path))?.body ?? '')
+  expect((await read('alan', '/main/config')).administrator).toBe(true)
+  expect(await read('alan', '/main/urls')).toHaveLength(2)
+  expect((await read('ada', '/sessioncheck')).minsLeft).toBeGreaterThan(10)
+
+  let open: ApprovalList = { approvals: [] }
+  await until(async () => {
+    open = await read('grace', '/main/approvals')
+    return open.approvals.length === 2
+  }, 20_000)
+  expect(open.approvals.map(({ user }) => user).sort()).toEqual(['ada', 'joan'])
+  const cookie = [...(browsers.get('grace')?.jar ?? [])].map(([name, value]) => `${name}=${value}`).join('; ')
+  for (const { approval } of open.approvals) {
+    const decided = await fetch(`${gateway.url}/main/approvals/${approval}`, {
+      method: 'PUT',
+      headers: { cookie, 'x-requested-with': 'test', 'content-type': 'application/json' },
+      body: JSON.stringify({ approved: true, reason: 'fine' }),
+    })
+    expect(decided.status).toBe(200)
+  }
+  await until(async () => (await read('ada', '/main/user')).groups.includes('vault'), 20_000)
+  const report = await read('ada', '/main/reports/My%20requests')
+  expect(report.grouping[0].data).toContainEqual(expect.objectContaining({ Workflow: 'vault-access' }))
+  const search = async () => (await read('grace', '/main/search?q=joan&kind=person')).people
+  await until(async () => (await search()).length === 1, 20_000)
 })
 
 test('it is ready in time, answers health and metrics, and drains on SIGTERM', async () => {

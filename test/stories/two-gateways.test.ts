@@ -48,6 +48,13 @@ test('each gateway has its own rules', async () => {
 test('a group of one is no group of the other', async () => {
   const people = (await call('GET', '/scim/people/Groups', both)).body.Resources as { displayName: string }[]
   const crm = (await call('GET', '/scim/crm/Groups', both)).body.Resources as { displayName: string }[]
-  expect(people.map((group) => group.displayName).sort()).toEqual(['engineering', 'everyone', 'payments'])
+  expect(people.map((group) => group.displayName).sort()).toEqual([
+    'administrators',
+    'engineering',
+    'everyone',
+    'managers',
+    'payments',
+    'vault',
+  ])
   expect(crm.map((group) => group.displayName).sort()).toEqual(['sales', 'support'])
 })

@@ -236,6 +236,7 @@ const customTask: TaskModule = {
 export const fakeCatalog: Catalog = {
   authMechanisms: createRegistry('mechanism', [token, include]),
   authorizations: createRegistry('authorization', [always]),
+  dynamicWorkflows: createRegistry('dynamic workflow', []),
   filters: createRegistry('filter', [gateway, header, runner]),
   jobs: createRegistry('job', [sweep]),
   mappers: createRegistry('mapper', [upper]),
@@ -243,5 +244,6 @@ export const fakeCatalog: Catalog = {
   targets: createRegistry('target', [memory]),
   directoryInserts: createRegistry('directory insert', [place]),
   customTasks: createRegistry('custom task', [print]),
+  valueSources: createRegistry('value source', []),
   tasks: new Map([...tasks, customTask].map((task) => [task.taskType, task])),
 }

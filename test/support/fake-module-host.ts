@@ -8,14 +8,23 @@ import type { EventStreamOptions, PollEvents, SecurityEvent } from '#sdk/event-s
 import type { GrantAccess } from '#sdk/grants.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { JournalEntry, ReadJournal } from '#sdk/journal.ts'
+import type { PortalAccess } from '#sdk/portal.ts'
+import type { RegistrationAccess } from '#sdk/registrations.ts'
+import type { ReportEndpoint } from '#sdk/reports.ts'
 import type { Rule, RuleDecision } from '#sdk/rule.ts'
 import type { RunAccess } from '#sdk/runs.ts'
+import type { SecondFactorAccess } from '#sdk/second-factors.ts'
+import type { SessionAccess } from '#sdk/session.ts'
 import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { Target } from '#sdk/target.ts'
 import { fakeDirectory } from '#testing/fake-directory.ts'
+import { fakePortal } from '#testing/fake-portal.ts'
+import { MemoryRegistrations } from '#testing/memory-registrations.ts'
+import { memorySecondFactors } from '#testing/memory-second-factors.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { noGrants } from '#testing/no-grants.ts'
 import { noRuns } from '#testing/no-runs.ts'
+import { noSessions } from '#testing/no-sessions.ts'
 
 export interface FakeHostOptions {
   /** What time it is, in milliseconds; the test moves it. */
@@ -28,11 +37,16 @@ export interface FakeHostOptions {
   readonly authorize?: (subject: Subject, rules: readonly Rule[]) => RuleDecision
   readonly readJournal?: ReadJournal
   readonly runs?: RunAccess
+  readonly sessions?: SessionAccess
+  readonly secondFactors?: SecondFactorAccess
+  readonly registrations?: RegistrationAccess
   readonly grants?: GrantAccess
   readonly approvals?: ApprovalAccess
   /** Request parameters by workflow. */
   readonly workflowParameters?: Readonly<Record<string, readonly string[]>>
   readonly pollEvents?: PollEvents
+  readonly portal?: PortalAccess
+  readonly reports?: ReportEndpoint
   readonly stsPodEndpoints?: readonly StsPodEndpoint[]
 }
 
@@ -66,6 +80,9 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     targets: { get: (name) => options.targets?.[name] ?? missing(`target ${name}`) },
     workflows: { run: async () => missing('workflows') },
     runs: options.runs ?? noRuns,
+    sessions: options.sessions ?? noSessions,
+    secondFactors: options.secondFactors ?? memorySecondFactors(),
+    registrations: options.registrations ?? new MemoryRegistrations(),
     approvals: options.approvals ?? noApprovals,
     grants: options.grants ?? noGrants,
     workflowParameters: (name) => {
@@ -104,6 +121,8 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     }),
     pollEvents: options.pollEvents ?? (async () => missing('events to poll')),
     stsPodEndpoints: options.stsPodEndpoints ?? [],
+    portal: options.portal ?? fakePortal(),
+    ...(options.reports === undefined ? {} : { reports: options.reports }),
   }
   return host
 }

@@ -66,9 +66,15 @@ export class MemoryRuns implements RunAccess {
     return this.runs.get(id)
   }
 
-  async list({ states, name, limit }: RunFilter) {
+  async list({ states, name, subject, requestor, limit }: RunFilter) {
     const all = [...this.runs.values()].reverse()
-    const found = all.filter((run) => (states?.includes(run.state) ?? true) && (name ?? run.name) === run.name)
+    const found = all.filter(
+      (run) =>
+        (states?.includes(run.state) ?? true) &&
+        (name ?? run.name) === run.name &&
+        (subject ?? run.subject) === run.subject &&
+        (requestor ?? run.requestor) === run.requestor,
+    )
     return { runs: found.slice(0, limit), ...(found.length > limit ? { next: 'more' } : {}) }
   }
 

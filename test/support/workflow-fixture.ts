@@ -26,10 +26,9 @@ import type { AuditRow } from '#storage/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import { absentStore, callStore } from '#testing/call-store.ts'
 import { fakeDirectory } from '#testing/fake-directory.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
-import { noApprovals } from '#testing/no-approvals.ts'
 import { noGrants } from '#testing/no-grants.ts'
-import { noRuns } from '#testing/no-runs.ts'
 
 export type TaskSpec = Readonly<Record<string, unknown>>
 
@@ -220,24 +219,13 @@ function fakeHost({ targets = {}, directory, log = silentLogger, grants = noGran
     throw new GatewayError('INTERNAL', `no ${what} in this test`)
   }
   return {
-    name: 'test',
+    ...fakeModuleHost({ grants }),
     log,
     clock: () => new Date('2026-01-02T03:04:05Z'),
     targets: { get: (name) => targets[name] ?? absent(`target ${name}`)() },
     workflows: { run: absent('workflows') },
-    runs: noRuns,
-    approvals: noApprovals,
-    grants: grants,
-    workflowParameters: () => undefined,
     directory: fakeDirectory(directory ?? { search: absent('directory'), isMember: absent('directory') }),
-    keys: { publicKey: absent('keys'), signingKey: absent('keys'), secretKeys: absent('keys') },
-    javaScript: () => undefined,
     authorize: absent('rules'),
-    openUserDirectory: absent('user directory'),
-    openJournal: absent('journals'),
-    readJournal: absent('journals'),
-    openEventStream: absent('event streams'),
-    pollEvents: absent('event streams'),
   }
 }
 

@@ -1,0 +1,69 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { MeasuredGateway } from './gateway.ts'
+import type { RequestMaker } from './requests.ts'
+
+const path = '/register'
+let registered = 0
+
+/** A form with a unique login, whose workflow makes an account in the embedded database, and the quickstart's issuer. */
+export function writeRegistration(folder: string, quickstart: string): string {
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'authentication.yaml'), quickstart)
+  writeFileSync(join(folder, 'registration.yaml'), configuration)
+  return folder
+}
+
+export const registrationRequests =
+  ({ port }: MeasuredGateway): RequestMaker =>
+  () => {
+    const login = `person${registered++}`
+    const body = JSON.stringify({ attributes: { uid: login, mail: `${login}@example.com` } })
+    const head = `POST ${path}/submit HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\n`
+    return `${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  }
+
+const configuration = `
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: {name: people}
+spec: {className: targets.Database, params: []}
+---
+apiVersion: openunison.tremolo.io/v1
+kind: DirectoryInsert
+metadata: {name: accounts}
+spec: {className: directory.Target, suffix: "ou=accounts,o=Tremolo", params: {target: people}}
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: {name: join}
+spec:
+  tasks:
+    - {taskType: provision, sync: true, target: people, attributes: [uid, mail]}
+---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: {name: register}
+spec:
+  cookieConfig: {cookiesEnabled: false}
+  urls:
+    - hosts: ["127.0.0.1"]
+      uri: ${path}
+      azRules: [{scope: dn, constraint: o=Tremolo}]
+      filterChain:
+        - className: filters.Register
+          params:
+            frontPage.title: Register
+            frontPage.text: Register
+            homeURL: /
+            logoutURL: /
+            uidAttributeName: uid
+            workflowName: join
+            attributeNames: [uid, mail]
+            uid.displayName: Login
+            uid.unique: "true"
+            mail.displayName: Mail
+            mail.unique: "true"
+            submitsPerMinute: "0"
+            submitsPerValuePerHour: "0"
+`

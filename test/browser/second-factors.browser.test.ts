@@ -1,0 +1,188 @@
+import { mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { AccountFactors, EnrolledFactor } from '#contract/account.ts'
+import { addPerson } from '#testing/add-person.ts'
+import { addAuthenticator, hasChromium, startChromium } from '#testing/chromium.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+
+const config = 'examples/second-factors'
+const password = 'correct horse battery'
+
+describe.skipIf(!hasChromium())('in a browser', () => {
+  const dataFolder = mkdtempSync(join(tmpdir(), 'gatehouse-browser-'))
+  let gateway: GatewayProcess
+  let browser: Browser
+  let here: string
+
+  beforeAll(async () => {
+    for (const login of ['ada', 'grace', 'mary', 'joan']) await addPerson(config, dataFolder, login, password)
+    gateway = await startGatewayProcess({ config, dataFolder })
+    // Passkeys are for names, not for addresses.
+    here = gateway.url.replace('127.0.0.1', 'localhost')
+    browser = await startChromium()
+  }, 120_000)
+  afterAll(async () => {
+    await browser?.close()
+    await gateway?.stop()
+    await rm(dataFolder, { recursive: true, force: true })
+  })
+
+  /** A page of somebody's own browser, and what its console said. */
+  async function open(context?: BrowserContext): Promise<{ page: Page; said: string[] }> {
+    const page = await (context ?? (await browser.newContext())).newPage()
+    page.setDefaultTimeout(20_000)
+    const said: string[] = []
+    page.on('console', (message) => said.push(message.text()))
+    page.on('pageerror', (error) => said.push(error.message))
+    return { page, said }
+  }
+
+  async function enterPassword(page: Page, path: string, login: string): Promise<void> {
+    await page.goto(`${here}${path}`)
+    await page.getByLabel('User name').fill(login)
+    await page.getByLabel('Password').fill(password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+  }
+
+  const factorsOf = async (page: Page): Promise<AccountFactors> =>
+    (await (await page.context().request.get(`${here}/keys/account/factors`)).json()) as AccountFactors
+
+  const bodyOf = async (page: Page): Promise<unknown> => JSON.parse((await page.textContent('body')) ?? '')
+
+  test('a passkey is made at the first login and asked for at the next; the pages keep to their policy', async () => {
+    const { page, said } = await open()
+    const device = await addAuthenticator(page)
+    await enterPassword(page, '/hello/passkey', 'ada')
+    await page.getByRole('button', { name: 'Make passkey' }).click()
+    await page.getByRole('button', { name: 'I have kept them' }).click()
+    await page.waitForURL('**/hello/passkey')
+    expect(await bodyOf(page)).toEqual({ uid: 'ada', level: 20 })
+    expect(await device.credentials()).toHaveLength(1)
+
+    await page.context().clearCookies()
+    await enterPassword(page, '/hello/passkey?again', 'ada')
+    await page.getByRole('button', { name: 'Use passkey' }).click()
+    await page.waitForURL('**/hello/passkey?again*')
+    expect(await bodyOf(page)).toEqual({ uid: 'ada', level: 20 })
+    expect((await device.credentials())[0]?.signCount).toBeGreaterThan(1)
+    expect(said).toEqual([])
+  })
+
+  test('another device does not do, and the page says so; a recovery code does, once', async () => {
+    const { page } = await open()
+    const device = await addAuthenticator(page)
+    await enterPassword(page, '/hello/passkey', 'grace')
+    await page.getByRole('button', { name: 'Make passkey' }).click()
+    await page.getByRole('button', { name: 'I have kept them' }).waitFor()
+    const codes = await page.locator('li code').allTextContents()
+    await page.getByRole('button', { name: 'I have kept them' }).click()
+    await page.waitForURL('**/hello/passkey')
+
+    await page.context().clearCookies()
+    await device.refuse()
+    await enterPassword(page, '/hello/passkey', 'grace')
+    await page.getByRole('button', { name: 'Use passkey' }).click()
+    expect(await page.getByRole('alert').textContent()).toContain('The browser gave no passkey')
+    await page.getByText('Use a recovery code instead').click()
+    await page.getByLabel('Recovery code').fill(codes[0] ?? '')
+    await page.getByRole('button', { name: 'Use the code' }).click()
+    await page.waitForURL('**/hello/passkey')
+    expect(await bodyOf(page)).toEqual({ uid: 'grace', level: 20 })
+  })
+
+  test('the account API enrols a passkey by a page of the same origin, which then logs in', async () => {
+    // The page stands in for a portal, whose policy lets it talk to its own origin.
+    const { page } = await open(await browser.newContext({ bypassCSP: true }))
+    await addAuthenticator(page)
+    await enterPassword(page, '/hello', 'mary')
+    await page.waitForURL('**/hello')
+    const enrolled = await page.evaluate<{ status: number; body: EnrolledFactor }>(enrolByPortal)
+    expect([enrolled.status, enrolled.body.factor.name]).toEqual([201, 'My laptop'])
+    expect(enrolled.body.recoveryCodes).toHaveLength(10)
+    await page.context().clearCookies()
+    await enterPassword(page, '/hello/passkey', 'mary')
+    await page.getByRole('button', { name: 'Use passkey' }).click()
+    await page.waitForURL('**/hello/passkey')
+    const { factors } = await factorsOf(page)
+    expect(factors.map(({ kind, name, lastUsed }) => [kind, name, lastUsed !== undefined])).toEqual([
+      ['passkey', 'My laptop', true],
+    ])
+  })
+
+  test('D12: a page of another site changes nothing, whatever way it sends', async () => {
+    const { page } = await open()
+    await addAuthenticator(page)
+    await enterPassword(page, '/hello/passkey', 'joan')
+    await page.getByRole('button', { name: 'Make passkey' }).click()
+    await page.getByRole('button', { name: 'I have kept them' }).click()
+    await page.waitForURL('**/hello/passkey')
+    // What the attack wants: with the proof of a second factor still fresh, nothing but the origin stands in its way.
+    const before = await factorsOf(page)
+    const address = `${here}/keys/account`
+    const attack = `<!doctype html><title>evil</title>
+<form id="form" method="post" action="${address}/recovery-codes"><input name="a" value="b"></form>
+<form id="text" method="post" enctype="text/plain" action="${address}/recovery-codes"><input name='{"a":"' value='"}'></form>`
+    const evil: Server = createServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/html' }).end(attack)
+    })
+    await new Promise<void>((resolve) => evil.listen(0, '127.0.0.1', resolve))
+    const statuses: number[] = []
+    try {
+      const elsewhere = `http://127.0.0.1:${(evil.address() as AddressInfo).port}/`
+      for (const form of ['form', 'text']) {
+        const { page: tab } = await open(page.context())
+        await tab.goto(elsewhere)
+        const [answer] = await Promise.all([
+          tab.waitForResponse((response) => response.url().startsWith(address)),
+          tab.evaluate(`document.getElementById('${form}').submit()`),
+        ])
+        statuses.push(answer.status())
+      }
+      const { page: tab } = await open(page.context())
+      tab.on('response', (response) => void statuses.push(response.status()))
+      await tab.goto(elsewhere)
+      await tab.evaluate(attackByScript(address))
+    } finally {
+      evil.close()
+    }
+    expect(statuses.length).toBeGreaterThan(3)
+    expect(statuses.filter((status) => status === 204 || status === 201)).toEqual([])
+    expect(await factorsOf(page)).toEqual(before)
+    await page.goto(`${here}/hello/passkey`)
+    expect(await bodyOf(page)).toEqual({ uid: 'joan', level: 20 })
+    const own = await page.context().request.post(`${address}/recovery-codes`, {
+      headers: { origin: here, 'x-requested-with': 'test' },
+    })
+    expect(own.status()).toBe(200)
+  })
+})
+
+/** Runs in the browser, as the portal would. */
+const enrolByPortal = `(async () => {
+  const post = async (path, body) => {
+    const headers = { 'content-type': 'application/json', 'x-requested-with': 'portal' }
+    const init = { method: 'POST', headers, body: JSON.stringify(body) }
+    const response = await fetch(path, init)
+    return { status: response.status, body: await response.json() }
+  }
+  const { enrolment, options } = (await post('/keys/account/factors/passkey')).body
+  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options)
+  const made = await navigator.credentials.create({ publicKey })
+  const sent = { enrolment, response: made.toJSON(), name: 'My laptop' }
+  return post('/keys/account/factors/passkey/confirm', sent)
+})()`
+
+/** Runs in the browser, at another site. */
+const attackByScript = (address: string): string => `(async () => {
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded']) {
+    const init = { method: 'POST', mode: 'no-cors', credentials: 'include', headers: { 'content-type': type }, body: '{}' }
+    await fetch('${address}/recovery-codes', init).catch(() => undefined)
+  }
+  await fetch('${address}/sessions', { method: 'DELETE', credentials: 'include' }).catch(() => undefined)
+})()`

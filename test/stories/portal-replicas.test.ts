@@ -1,0 +1,64 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { PlainBrowser } from '#testing/plain-browser.ts'
+import { demoPasswords, PortalPerson } from '#testing/portal-story.ts'
+import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+
+describe.skipIf(postgresUrl() === '')('two replicas with one PostgreSQL', () => {
+  test('who logs in on one goes on at the other, with the Main and Token APIs', async () => {
+    const config = 'examples/quickstart'
+    const args = ['--database', await freshSchema()]
+    const key = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 9).toString('base64') }
+    const a = await startGatewayProcess({ config, args, environment: key })
+    onTestFinished(async () => void (await a.stop()))
+    // Both are known by one address, as behind a load balancer.
+    const b = await startGatewayProcess({ config, args, environment: { ...key, GATEHOUSE_URL: a.url } })
+    onTestFinished(async () => void (await b.stop()))
+
+    const begun = new PlainBrowser(a.url)
+    const page = await begun.get((await begun.get('/main/user')).location)
+    const finished = begun.at(b.url)
+    const done = await finished.post(page.action, { user: 'ada', pwd: demoPasswords.ada })
+    expect([done.status, done.location]).toEqual([303, '/main/user'])
+    const onB = new PortalPerson(b.url, finished)
+    const onA = onB.at(a)
+
+    expect((await onA.get('/main/user')).json).toMatchObject({ uid: 'ada' })
+    const [tokenA, tokenB] = [await onA.get('/token/user'), await onB.get('/token/user')]
+    expect(tokenA.json.token.id_token).toBe(tokenB.json.token.id_token)
+    for (const { url } of [a, b]) {
+      const attributes = [{ name: 'login', values: ['ada'] }]
+      const called = await fetch(`${url}/call-workflow`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${tokenA.json.token.id_token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ name: 'crm-sync', uidAttributeName: 'login', user: { attributes } }),
+      })
+      expect([url, called.status, await called.json()]).toMatchObject([url, 200, { status: 'completed' }])
+    }
+
+    const line = { uuid: 'replicas', name: 'vault-access', reason: 'on call' }
+    expect((await onA.send('PUT', '/main/workflows', [line])).json).toEqual({ replicas: 'success' })
+    expect((await onB.send('PUT', '/main/workflows', [line])).json).toEqual({ replicas: 'success' })
+    const grace = await PortalPerson.logIn(b, 'grace')
+    let open: { approval: string }[] = []
+    await until(async () => {
+      open = (await grace.get('/main/approvals')).json.approvals
+      return open.length > 0
+    }, 30_000)
+    expect(open).toHaveLength(1)
+    const votes = await Promise.all(
+      [grace, grace.at(a)].map((one) =>
+        one.send('PUT', `/main/approvals/${open[0]?.approval}`, { approved: true, reason: 'fine' }),
+      ),
+    )
+    expect(votes.map(({ status }) => status).sort()).toEqual([200, 409])
+    await until(async () => (await onA.get('/main/user')).json.groups.includes('vault'), 30_000)
+
+    expect((await onB.browser.get('/main/logout')).status).toBe(303)
+    for (const one of [onA, onB]) {
+      expect((await one.get('/main/user')).status).toBe(401)
+      expect((await one.get('/token/user')).status).toBe(401)
+      expect((await one.get('/sessioncheck')).status).toBe(401)
+    }
+  })
+})

@@ -1,0 +1,295 @@
+import { execFile } from 'node:child_process'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { until } from '#testing/gateway-process.ts'
+import type { ReceivedMail } from '#testing/mail-server.ts'
+import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { registrationStory } from '#testing/registration-story.ts'
+
+const run = promisify(execFile)
+
+/** The field lists of the specification, section 2.1, as they stand there. */
+const specification = {
+  Config: `
+| frontPage | object |
+| frontPage.title | string |
+| frontPage.text | string |
+| homeURL | string |
+| logoutURL | string |
+| attributes | array of Attribute |
+| attributeNameList | array of string |
+| requireReason | boolean |
+| preSetPassword | boolean |
+| requireReCaptcha | boolean |
+| requireTermsAndConditions | boolean |
+| reasonIsList | boolean |
+| reasons | array of string |
+| submitButtonText | string |
+| submittedText | string |`,
+  Attribute: `
+| name | string |
+| displayName | string |
+| readOnly | boolean |
+| required | boolean |
+| regEx | string |
+| minChars | integer |
+| maxChars | integer |
+| unique | boolean |
+| type | string |
+| values | array of AttributeValueListItem |
+| show | boolean |`,
+  AttributeValueListItem: `
+| name | string |
+| value | string |
+| num | integer |`,
+  SubmittedResponse: `
+| addNewUsers | boolean |`,
+  ErrorResponse: `
+| errors | array of string |`,
+}
+
+type Shape = keyof typeof specification
+
+const fields = (shape: Shape): { field: string; type: string }[] =>
+  Array.from(specification[shape].matchAll(/^\| (\S+) \| (.+) \|$/gm), ([, field = '', type = '']) => ({ field, type }))
+
+function isOfType(value: unknown, type: string): boolean {
+  const item = /^array of (.+)$/.exec(type)?.[1]
+  if (item !== undefined) return Array.isArray(value) && value.every((one) => isOfType(one, item))
+  if (type in specification)
+    return fields(type as Shape).every(({ field, type: of }) => field === 'regEx' || isOfType(at(value, field), of))
+  return type === 'integer' ? Number.isInteger(value) : value !== null && typeof value === type
+}
+
+const at = (value: unknown, path: string): unknown =>
+  path.split('.').reduce<unknown>((inner, name) => (inner as Record<string, unknown> | undefined)?.[name], value)
+
+/** What is missing or of another type. */
+const differences = (value: unknown, shape: Shape): string[] =>
+  fields(shape).flatMap(({ field, type }) => (isOfType(at(value, field), type) ? [] : [`${field}: ${type}`]))
+
+const linkIn = (mail: ReceivedMail): URL => {
+  const text = mail.parts.find(({ type }) => type.startsWith('text/plain'))?.body ?? ''
+  return new URL(/https?:\/\/\S+/.exec(text)?.[0] ?? '')
+}
+
+interface Form {
+  readonly attributes: readonly { readonly name: string }[]
+  readonly attributeNameList: readonly string[]
+}
+
+interface Description {
+  readonly definitions: { readonly Config: { readonly properties: object } }
+}
+
+const jsonOf = async <T>(answer: Response): Promise<T> => (await answer.json()) as T
+
+const runs = async (url: string, ...args: string[]): Promise<string> =>
+  (await run('bin/gatehouse', ['workflow', 'list', '--data', url, ...args])).stdout
+
+test('each endpoint answers with the fields of the specification', async () => {
+  const { start } = await registrationStory()
+  const { get, post, gateway } = await start()
+  const config = await get('/open/register/config')
+  expect([config.status, config.headers.get('content-type'), config.headers.get('cache-control')]).toEqual([
+    200,
+    'application/json; charset=utf-8',
+    'no-store',
+  ])
+  const form = await jsonOf<Form>(config)
+  expect(differences(form, 'Config')).toEqual([])
+  expect(differences(form.attributes[0], 'Attribute')).toEqual([])
+  expect(form.attributes.map(({ name }) => name)).toEqual(form.attributeNameList)
+
+  const values = await jsonOf<unknown[]>(await get('/open/register/values?name=team&search=re'))
+  expect(values).toEqual([{ name: 'Red', value: 'red', num: 0 }])
+  expect(differences(values[0], 'AttributeValueListItem')).toEqual([])
+  expect(await (await get('/open/register/values')).json()).toHaveLength(2)
+
+  const submitted = await post('/open/register/submit', {
+    attributes: { uid: 'ada', mail: 'ada@example.com', team: 'blue' },
+  })
+  expect(submitted.status).toBe(200)
+  const answer = await jsonOf<{ workflowId: string }>(submitted)
+  expect(differences(answer, 'SubmittedResponse')).toEqual([])
+  await until(async () => (await runs(gateway.dataFolder, '--state', 'completed')).includes(answer.workflowId), 20_000)
+
+  const refused = await post('/open/register/submit', {
+    attributes: { uid: 'A', mail: 'ada@example.com', team: 'green' },
+  })
+  expect(refused.status).toBe(500)
+  const errors = await refused.json()
+  expect(differences(errors, 'ErrorResponse')).toEqual([])
+  expect(errors).toEqual({
+    errors: [
+      'Login must have at least 2 characters',
+      'Logins are made of letters and digits',
+      'Team has a value that is not in the list',
+      'Mail is not available',
+    ],
+  })
+
+  const swagger = await jsonOf<Description>(await get('/open/register/swagger.json'))
+  expect(swagger).toMatchObject({
+    swagger: '2.0',
+    info: { version: '1.0.0' },
+    schemes: ['https', 'http'],
+    basePath: '/open',
+  })
+  for (const { field } of fields('Config').filter(({ field }) => !field.includes('.'))) {
+    expect(swagger.definitions.Config.properties).toHaveProperty(field)
+  }
+  expect(await (await get('/open/register/openapi.json')).json()).toMatchObject({ openapi: '3.1.0' })
+})
+
+test('other faults are told in the same form, and start nothing', async () => {
+  const { start } = await registrationStory()
+  const { gateway, post } = await start()
+  const url = `${gateway.url}/open/register/submit`
+  const json = { 'content-type': 'application/json' }
+  const body = JSON.stringify({ attributes: { uid: 'ada' } })
+  const faults: [RequestInit, number][] = [
+    [{ method: 'POST', headers: json, body: '{' }, 400],
+    [{ method: 'POST', headers: json, body: '{"attributes":{"uid":"ada","uid":"eve"}}' }, 400],
+    [{ method: 'POST', headers: { 'content-type': 'text/plain' }, body }, 415],
+    [{ method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'attributes=x' }, 415],
+    [{ method: 'PUT', headers: json, body }, 405],
+    [{ method: 'GET' }, 405],
+    [{ method: 'POST', headers: json, body: JSON.stringify({ attributes: { uid: 'x'.repeat(300_000) } }) }, 413],
+  ]
+  for (const [request, status] of faults) {
+    const answer = await fetch(url, request)
+    expect(answer.status).toBe(status)
+    expect(await answer.json()).toMatchObject({ errors: [expect.any(String)] })
+  }
+  expect((await post('/open/register/nothing', {})).status).toBe(404)
+  expect((await runs(gateway.dataFolder)).trim()).toBe('')
+})
+
+test('a registration waits for its mail to be confirmed, also over a restart', async () => {
+  const { start, mails } = await registrationStory()
+  const before = await start()
+  const password = 'correct horse battery'
+  const body = { attributes: { uid: 'ada', mail: 'ada@example.com' }, password, password2: password }
+  const submitted = await before.post('/confirmed/register/submit', body)
+  expect(await submitted.json()).toMatchObject({ verificationSent: true })
+  await until(async () => mails.mails.length === 1, 20_000)
+  const [mail] = mails.mails
+  if (mail === undefined) throw new Error('a mail came')
+  expect(mail.to).toEqual(['ada@example.com'])
+  expect(mail.raw).not.toContain('horse')
+  const link = linkIn(mail)
+  expect(link.href.startsWith(`${before.gateway.url}/confirmed/register/verify?token=`)).toBe(true)
+  expect((await runs(before.gateway.dataFolder)).trim()).toBe('')
+
+  const { dataFolder } = before.gateway
+  await before.gateway.stop()
+  const after = await start({ dataFolder })
+  const page = await after.get(`${link.pathname}${link.search}`)
+  expect([page.status, page.headers.get('content-security-policy')]).toEqual([
+    200,
+    expect.stringContaining("default-src 'none'"),
+  ])
+  expect((await runs(dataFolder)).trim()).toBe('')
+  const confirm = (headers: Record<string, string> = {}) =>
+    fetch(`${after.gateway.url}${link.pathname}`, {
+      method: 'POST',
+      headers,
+      body: new URLSearchParams({ token: link.searchParams.get('token') ?? '' }),
+    })
+  expect((await confirm({ origin: 'https://evil.example' })).status).toBe(403)
+  const pressed = await Promise.all([confirm(), confirm(), confirm()])
+  expect(pressed.map(({ status }) => status)).toContain(200)
+  await until(async () => /completed/.test(await runs(dataFolder)), 20_000)
+  expect(
+    (await runs(dataFolder))
+      .trim()
+      .split('\n')
+      .filter((line) => line.includes('join')),
+  ).toHaveLength(1)
+  expect((await confirm()).status).toBe(410)
+  expect(before.gateway.output() + after.gateway.output()).not.toContain('horse')
+})
+
+test('somebody is invited from the command line, and by those who may, and comes in once', async () => {
+  const { start, mails, config } = await registrationStory()
+  const { gateway, get, post } = await start()
+  const [boss, eve] = [await gateway.token('--subject', 'boss'), await gateway.token('--subject', 'eve')]
+  expect((await post('/inviting/register/invitations', { email: 'x@example.com' }, eve)).status).toBe(403)
+  expect((await post('/inviting/register/submit', { attributes: { uid: 'ada' } }, eve)).status).toBe(500)
+  const made = await post(
+    '/inviting/register/invitations',
+    { email: 'ada@example.com', attributes: { team: 'red' } },
+    boss,
+  )
+  expect(made.status).toBe(201)
+  await until(async () => mails.mails.length === 1, 20_000)
+  const [mail] = mails.mails
+  if (mail === undefined) throw new Error('a mail came')
+  const invitation = linkIn(mail).searchParams.get('invitation')
+  expect(await (await get(`/inviting/register/invitation?token=${invitation}`, eve)).json()).toMatchObject({
+    email: 'ada@example.com',
+    attributes: { team: 'red' },
+  })
+  const tries = await Promise.all(
+    Array.from({ length: 10 }, (_, i) =>
+      post('/inviting/register/submit', { attributes: { uid: `ada${i}` }, invitation }, eve),
+    ),
+  )
+  expect(tries.filter(({ status }) => status === 200)).toHaveLength(1)
+
+  const command = (...args: string[]) =>
+    run(
+      'bin/gatehouse',
+      ['user', ...args, '--config', config, '--data', gateway.dataFolder, '--application', 'confirmed'],
+      {
+        env: { ...process.env, GATEHOUSE_URL: gateway.url },
+      },
+    )
+  const invited = await command('invite', 'bob@example.com', '--attribute', 'team=blue', '--by', 'ops')
+  const id = invited.stdout.split(' ', 1)[0] ?? ''
+  await until(async () => mails.mails.length === 2, 20_000)
+  expect((await command('invitations')).stdout).toContain('open  bob@example.com')
+  expect((await command('revoke-invitation', id)).stdout).toContain('revoked')
+  await expect(command('revoke-invitation', id)).rejects.toMatchObject({
+    stderr: expect.stringContaining('accepted or revoked'),
+  })
+  await expect(command('invite', 'nobody')).rejects.toMatchObject({ stderr: expect.stringContaining('mail address') })
+  const { stdout: audit } = await run('bin/gatehouse', ['audit', 'tail', '--data', gateway.dataFolder])
+  expect(audit).toContain('bob@example.com')
+})
+
+describe.each([
+  ['SQLite', () => Promise.resolve(undefined)],
+  ['PostgreSQL', freshSchema],
+])('on %s', (name, database) => {
+  test.skipIf(name === 'PostgreSQL' && postgresUrl() === '')(
+    'of a thousand registrations of one login at the same time, exactly one wins',
+    async () => {
+      const { start } = await registrationStory()
+      const url = await database()
+      const first = await start(url === undefined ? {} : { database: url })
+      const gateways = url === undefined ? [first] : [first, await start({ database: url })]
+      const statuses = await Promise.all(
+        Array.from({ length: 1_000 }, async (_, i) => {
+          const { post } = gateways[i % gateways.length] ?? first
+          let answer = await post('/asked/register/submit', { attributes: { uid: 'ada' } })
+          // A database that is asked too much says so; whoever is told comes again.
+          for (let again = 0; answer.status === 503 && again < 10; again++) {
+            await answer.arrayBuffer()
+            await delay(1_000)
+            answer = await post('/asked/register/submit', { attributes: { uid: 'ada' } })
+          }
+          return `${answer.status} ${answer.status === 200 ? '' : await answer.text()}`
+        }),
+      )
+      const refused = `500 ${JSON.stringify({ errors: ['Login is not available'] })}`
+      expect(statuses.filter((status) => status.startsWith('200'))).toHaveLength(1)
+      expect([...new Set(statuses.filter((status) => !status.startsWith('200')))]).toEqual([refused])
+      // The one that won waits for an approval: nobody else gets the login meanwhile.
+      const late = await first.post('/asked/register/submit', { attributes: { uid: 'ada' } })
+      expect(await late.json()).toEqual({ errors: ['Login is not available'] })
+    },
+  )
+})

@@ -1,0 +1,46 @@
+import process from 'node:process'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { inject } from 'vitest'
+
+/** Whether there is a browser to test with. */
+export const hasChromium = (): boolean => inject('chromium') !== ''
+
+/** Debian's Chromium, without a window. Closed by whoever started it. */
+export function startChromium(): Promise<Browser> {
+  // Chromium's sandbox does not run as root, nor its shared memory in a container.
+  const asRoot = process.getuid?.() === 0 ? ['--no-sandbox'] : []
+  return chromium.launch({
+    executablePath: inject('chromium'),
+    args: [...asRoot, '--disable-dev-shm-usage'],
+    timeout: 60_000,
+  })
+}
+
+export interface VirtualAuthenticator {
+  /** How many passkeys it holds, and how often they signed. */
+  credentials(): Promise<readonly { readonly credentialId: string; readonly signCount: number }[]>
+  /** From now on its user says no. */
+  refuse(): Promise<void>
+}
+
+/** A device with a fingerprint reader that says yes, for the pages of one tab. */
+export async function addAuthenticator(page: Page): Promise<VirtualAuthenticator> {
+  const session = await page.context().newCDPSession(page)
+  await session.send('WebAuthn.enable')
+  const { authenticatorId } = await session.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  })
+  return {
+    credentials: async () => (await session.send('WebAuthn.getCredentials', { authenticatorId })).credentials,
+    refuse: async () => {
+      await session.send('WebAuthn.clearCredentials', { authenticatorId })
+    },
+  }
+}

@@ -1,0 +1,46 @@
+import { createSecretKey, randomBytes } from 'node:crypto'
+import { LoginAudit } from '#engine/login/login-audit.ts'
+import type { LoginServices } from '#engine/login/login-desk.ts'
+import { Sessions } from '#engine/session/sessions.ts'
+import { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import type { SessionStore } from '#storage/session-store.ts'
+import { memoryFailureStore, memoryLoginStore } from '#testing/memory-login-store.ts'
+import { memorySessionStore } from '#testing/memory-session-store.ts'
+
+export interface FakeLoginServices extends LoginServices {
+  readonly logins: ReturnType<typeof memoryLoginStore>
+  /** What was written into the audit. */
+  readonly audited: AuditRow[]
+  /** `chain outcome` of each login that was counted. */
+  readonly counted: string[]
+}
+
+export function fakeSecretBox(what = 'session'): SecretBox {
+  const key = { id: 'k1', key: createSecretKey(randomBytes(32)) }
+  return new SecretBox(async () => [key], { what, damaged: 'INTERNAL' })
+}
+
+/** All that logins need, in memory. */
+export function fakeLoginServices(clock: Clock, store: SessionStore = memorySessionStore()): FakeLoginServices {
+  const audited: AuditRow[] = []
+  const counted: string[] = []
+  return {
+    audited,
+    counted,
+    logins: memoryLoginStore(),
+    loginFailures: memoryFailureStore(),
+    loginSecrets: fakeSecretBox('login'),
+    loginAudit: new LoginAudit({
+      audit: { append: async (rows) => void audited.push(...rows) },
+      clock,
+      log: silentLogger,
+    }),
+    loginMeter: { counted: (chain, outcome) => void counted.push(`${chain} ${outcome}`) },
+    sessions: new Sessions(store, clock, fakeSecretBox()),
+    clock,
+    log: silentLogger,
+  }
+}

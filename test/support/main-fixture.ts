@@ -1,0 +1,159 @@
+import { expect } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import type { DirectoryEntry } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+import type { Subject } from '#identity/subject.ts'
+import main from '#modules/filters/main/main.ts'
+import type { PortalAccess, PortalOrg, PortalUrl, PortalWorkflow } from '#sdk/portal.ts'
+import type { Rule } from '#sdk/rule.ts'
+import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
+import { type FakeHostOptions, fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakePortal, MemoryPortal } from '#testing/fake-portal.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { MemoryRuns } from '#testing/memory-runs.ts'
+import { noApprovals } from '#testing/no-approvals.ts'
+import { subject } from '#testing/subjects.ts'
+
+export const mainParams: ParamValues = {
+  displayNameAttribute: 'displayName',
+  'frontPage.title': 'Portal',
+  'frontPage.text': 'Welcome',
+  canEditUser: 'true',
+  workflowName: 'save',
+  uidAttributeName: 'uid',
+  showPortalOrgs: 'true',
+  logoutURL: '/logout',
+  warnMinutesLeft: '5',
+  attributeNames: ['uid', 'displayName', 'mail', 'team'],
+  'uid.displayName': 'Login',
+  'uid.readOnly': 'true',
+  'displayName.displayName': 'Name',
+  'displayName.required': 'true',
+  'mail.displayName': 'Mail',
+  'mail.regEx': '[^@]+@example\\.com',
+  'mail.regExFailedMsg': 'Mail must be one of ours',
+  'team.displayName': 'Team',
+  'team.type': 'list',
+  'team.values': ['Red=red', 'Blue=blue'],
+  approvalAttributeNames: ['mail'],
+  'approvals.mail': 'Mail',
+  approvalRequestAttributeNames: ['group'],
+  'approvals.group': 'Group',
+}
+
+/** A rule that whoever has this group passes. */
+export const onlyFor = (group: string): Rule => {
+  const constraint = `(groups=${group})`
+  return { scope: 'filter', constraint, filter: parseFilter(constraint) }
+}
+
+export const org = (id: string, more: Partial<PortalOrg> = {}): PortalOrg => ({
+  id,
+  name: `Org ${id}`,
+  description: '',
+  parent: undefined,
+  showInPortal: true,
+  showInRequest: true,
+  showInReports: true,
+  rules: [onlyFor('people')],
+  ...more,
+})
+
+export const link = (name: string, more: Partial<PortalUrl> = {}): PortalUrl => ({
+  name,
+  label: `Link ${name}`,
+  url: `https://${name}.example.com/`,
+  org: undefined,
+  icon: undefined,
+  rules: [onlyFor('people')],
+  ...more,
+})
+
+export const workflow = (name: string, more: Partial<PortalWorkflow> = {}): PortalWorkflow => ({
+  name,
+  label: `Workflow ${name}`,
+  description: '',
+  org: 'root',
+  inList: true,
+  dynamic: undefined,
+  ...more,
+})
+
+export const person = (uid: string, more: Readonly<Record<string, readonly string[]>> = {}): DirectoryEntry => ({
+  dn: Dn.of(['uid', uid], ['ou', 'people'], ['o', 'x']),
+  attributes: Attributes.from({ objectClass: ['inetOrgPerson'], uid: [uid], displayName: [`${uid} Doe`], ...more }),
+})
+
+export const someone = (uid: string, groups: readonly string[] = ['people']): Subject =>
+  subject(`uid=${uid},ou=people,o=x`, { uid: [uid], groups })
+
+export const ann = someone('ann')
+
+export interface MainOptions extends Omit<FakeHostOptions, 'portal'> {
+  readonly params?: ParamValues
+  readonly portal?: Partial<PortalAccess>
+  readonly mount?: string
+  /** What the profile's workflow does. */
+  readonly run?: (call: WorkflowCall) => Promise<WorkflowResult>
+}
+
+/** The filter with everything around it in memory. */
+export async function openMain(options: MainOptions = {}) {
+  const issues = noIssues()
+  const prepared = main.prepare(fakeParams({ ...mainParams, ...options.params }), issues, fakeParseContext())
+  expect(issueTexts(issues.list)).toEqual([])
+  const runs = new MemoryRuns()
+  const memory = new MemoryPortal()
+  const calls: WorkflowCall[] = []
+  const portal = fakePortal({ memory, orgs: [org('root')], workflows: [workflow('join')], ...options.portal })
+  const host = fakeModuleHost({
+    runs,
+    approvals: noApprovals,
+    entries: [person('ann', { mail: ['ann@example.com'] }), person('bob')],
+    authorize: ({ attributes }, rules) => {
+      const groups = attributes.values('groups')
+      return {
+        allowed: rules.some(({ constraint }) => groups.some((g) => constraint === `(groups=${g})`)),
+        verdicts: [],
+      }
+    },
+    ...options,
+    portal,
+  })
+  const filter = await prepared.create({
+    ...host,
+    workflows: {
+      run: async (call) => {
+        calls.push(call)
+        return (await options.run?.(call)) ?? { id: 'run', status: 'completed', changes: 1 }
+      },
+    },
+  })
+  const { mount = '/portal/main' } = options
+  const send = async (method: string, path: string, body?: unknown, who: Subject = ann, type = 'application/json') => {
+    const url = `https://gw.example.com${mount}${path}`
+    const request = fakeRequest({
+      method,
+      url,
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === 'string' ? body : JSON.stringify(body), headers: { 'content-type': type } }),
+    })
+    const response = await filter.handle(
+      { request, application: 'portal', mount, pathInfo: request.path.slice(mount.length), subject: who },
+      async () => {
+        throw new Error('there is nothing behind this filter')
+      },
+    )
+    const text = response.body === undefined ? '' : String(response.body)
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: text === '' ? undefined : JSON.parse(text),
+    }
+  }
+  return { send, host, runs, memory, calls, prepared }
+}

@@ -1,0 +1,11 @@
+import type { SessionAccess } from '#sdk/session.ts'
+
+/** Nobody is logged in. */
+export const noSessions: SessionAccess = {
+  ofUser: async () => [],
+  end: async () => false,
+  endAll: async () => 0,
+  endMarked: async () => 0,
+  isLive: async () => false,
+  minutesLeft: async () => undefined,
+}

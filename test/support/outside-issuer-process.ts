@@ -1,0 +1,58 @@
+import { createServer } from 'node:http'
+import process from 'node:process'
+import Provider, { type ClientMetadata } from 'oidc-provider'
+
+/** An issuer of its own, as a process: `?as=LOGIN` at its login page logs somebody in, and consent is always given. */
+interface IssuerSettings {
+  readonly port: number
+  readonly clients: readonly ClientMetadata[]
+}
+
+const { port, clients } = JSON.parse(process.env['OUTSIDE_ISSUER'] ?? '{}') as IssuerSettings
+const issuer = `http://127.0.0.1:${port}`
+
+const provider = new Provider(issuer, {
+  clients: [...clients],
+  cookies: { keys: ['only for tests'] },
+  claims: { openid: ['sub', 'sid'], email: ['email'], profile: ['name'] },
+  conformIdTokenClaims: false,
+  features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
+  // Its own refuses addresses of this machine.
+  fetch: (url, { method, headers, body, redirect, signal }: RequestInit = {}) =>
+    fetch(url, { method, headers, body, redirect, signal } as RequestInit),
+  interactions: { url: (_context, { uid }) => `/login/${uid}` },
+  findAccount: async (_context, sub) => ({
+    accountId: sub,
+    claims: async () => ({ sub, email: `${sub}@corp.test`, name: sub.toUpperCase() }),
+  }),
+  async loadExistingGrant(context) {
+    const grant = new context.oidc.provider.Grant({
+      clientId: context.oidc.client?.clientId ?? '',
+      accountId: context.oidc.session?.accountId ?? '',
+    })
+    grant.addOIDCScope('openid email profile')
+    await grant.save()
+    return grant
+  },
+})
+
+provider.on('backchannel.error', (_context, error) => console.error(error))
+
+const answer = provider.callback()
+createServer(async (request, response) => {
+  const url = new URL(request.url ?? '/', issuer)
+  if (!url.pathname.startsWith('/login/')) {
+    void answer(request, response)
+    return
+  }
+  const accountId = url.searchParams.get('as')
+  if (accountId === null) {
+    response.writeHead(200, { 'content-type': 'text/plain' }).end('who are you?')
+    return
+  }
+  await provider.interactionFinished(
+    request,
+    response,
+    accountId === 'nobody' ? { error: 'access_denied' } : { login: { accountId } },
+  )
+}).listen(port, '127.0.0.1', () => console.log('ready'))

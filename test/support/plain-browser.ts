@@ -1,0 +1,74 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+
+/** What a browser without scripts does: cookies, forms and redirects, one at a time so that tests can look in between. */
+export class PlainBrowser {
+  readonly jar = new Map<string, string>()
+  readonly #origin: string
+
+  constructor(origin: string) {
+    this.#origin = origin
+  }
+
+  /** The same browser, at another address of the same site. */
+  at(origin: string): PlainBrowser {
+    const other = new PlainBrowser(origin)
+    for (const [name, value] of this.jar) other.jar.set(name, value)
+    return other
+  }
+
+  get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Visit> {
+    return this.#send('GET', path, { accept: 'text/html', 'sec-fetch-mode': 'navigate', ...headers })
+  }
+
+  post(path: string, form: Readonly<Record<string, string>>, headers: Readonly<Record<string, string>> = {}) {
+    const common = { 'sec-fetch-mode': 'navigate', 'sec-fetch-site': 'same-origin', origin: this.#origin }
+    const type = { 'content-type': 'application/x-www-form-urlencoded' }
+    return this.#send('POST', path, { ...common, ...type, ...headers }, new URLSearchParams(form).toString())
+  }
+
+  /** Opens a page, goes where it is sent, and fills in the form that it comes to. */
+  async logIn(path: string, user: string, pwd: string): Promise<Visit> {
+    const begun = await this.get(path)
+    const page = await this.get(begun.location)
+    return this.post(page.action, { user, pwd })
+  }
+
+  /** Not by `fetch`, which says itself how its requests came to be. */
+  async #send(method: string, path: string, headers: Record<string, string>, body = ''): Promise<Visit> {
+    const cookie = [...this.jar].map(([name, value]) => `${name}=${value}`).join('; ')
+    const asked = request(new URL(path, this.#origin), {
+      method,
+      headers: { ...headers, ...(cookie === '' ? {} : { cookie }) },
+    })
+    asked.end(body)
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    for (const line of response.headers['set-cookie'] ?? []) {
+      const [pair = ''] = line.split(';')
+      const equals = pair.indexOf('=')
+      if (/Max-Age=0/i.test(line)) this.jar.delete(pair.slice(0, equals))
+      else this.jar.set(pair.slice(0, equals), pair.slice(equals + 1))
+    }
+    const answer = await text(response)
+    const told = new Headers()
+    for (const [name, value] of Object.entries(response.headers)) told.set(name, String(value))
+    return {
+      status: response.statusCode ?? 0,
+      headers: told,
+      body: answer,
+      location: response.headers.location ?? '',
+      action: /<form method="post" action="([^"]+)"/.exec(answer)?.[1]?.replaceAll('&amp;', '&') ?? '',
+    }
+  }
+}
+
+export interface Visit {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: string
+  /** Where it was sent; empty when nowhere. */
+  readonly location: string
+  /** Where the page's form goes; empty without one. */
+  readonly action: string
+}

@@ -1,0 +1,200 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { temporaryFolder } from '#testing/databases.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { type MailServer, mailServer } from '#testing/mail-server.ts'
+
+const everybody = 'azRules: [{ scope: dn, constraint: o=Tremolo }]'
+
+/** A form with everything, one whose mail addresses are confirmed, and one for those who are logged in. */
+const configuration = (mailPort: number): string => `
+apiVersion: openunison.tremolo.io/v1
+kind: Notifier
+metadata: { name: mail }
+spec:
+  className: notifiers.Smtp
+  params:
+    - { name: host, value: 127.0.0.1 }
+    - { name: port, value: "${mailPort}" }
+    - { name: security, value: none }
+    - { name: from, value: Gatehouse <gatehouse@example.com> }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: DirectoryInsert
+metadata: { name: people }
+spec: { className: directory.Database, suffix: "ou=people,o=Tremolo" }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: people }
+spec: { className: targets.Database, params: {} }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: DirectoryInsert
+metadata: { name: accounts }
+spec: { className: directory.Target, suffix: "ou=accounts,o=Tremolo", params: { target: people } }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: join }
+spec:
+  tasks:
+    - { taskType: provision, target: people, sync: true, attributes: [uid, mail, team] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: ask-first }
+spec:
+  tasks:
+    - taskType: approval
+      label: Join \${TREMOLO_USER_ID}
+      emailTemplate: Somebody asks to join.
+      mailAttr: mail
+      failureEmailSubject: Denied
+      failureEmailMsg: Sorry.
+      approvers: [{ scope: filter, constraint: (uid=boss) }]
+      onSuccess:
+        - { taskType: provision, target: people, sync: true, attributes: [uid, mail, team] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationMechanism
+metadata: { name: jwt }
+spec: { className: auth.OAuth2JWT, uri: /auth/jwt, init: {}, secretParams: [] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationChain
+metadata: { name: api }
+spec:
+  level: 20
+  root: o=Tremolo
+  authMechs:
+    - name: jwt
+      required: required
+      params:
+        issuer: "#[GATEHOUSE_URL]/dev-issuer"
+        audience: gatehouse
+        fromWellKnown: "true"
+        linkToDirectory: "false"
+        noMatchOU: api
+        uidAttr: sub
+---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: issuer }
+spec:
+  cookieConfig: { cookiesEnabled: false }
+  urls:
+    - hosts: ['*']
+      uri: /dev-issuer
+      ${everybody}
+      filterChain: [{ className: filters.DevelopmentIssuer, params: { issuer: "#[GATEHOUSE_URL]/dev-issuer" } }]
+---
+${form('open', '/open/register', 'workflowName: join', '')}
+---
+${form('asked', '/asked/register', 'workflowName: ask-first', '')}
+---
+${form(
+  'confirmed',
+  '/confirmed/register',
+  `workflowName: join
+            preSetPassword: "true"
+            verifyEmail: "true"
+            publicURL: "#[GATEHOUSE_URL]/confirmed/register"
+            invitationURL: "#[GATEHOUSE_URL]/page"`,
+  '',
+)}
+---
+${form(
+  'inviting',
+  '/inviting/register',
+  `workflowName: join
+            requireInvitation: "true"
+            invitationURL: "#[GATEHOUSE_URL]/page"
+            inviterRule: ["filter;(sub=boss)"]`,
+  'authChain: api',
+)}
+`
+
+function form(name: string, uri: string, params: string, chain: string): string {
+  return `apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: ${name} }
+spec:
+  cookieConfig: { cookiesEnabled: false }
+  urls:
+    - hosts: ['*']
+      uri: ${uri}
+      ${chain}
+      ${everybody}
+      filterChain:
+        - className: com.tremolosecurity.scalejs.register.ws.ScaleRegister
+          params:
+            frontPage.title: Register
+            frontPage.text: Tell us who you are
+            homeURL: /home
+            logoutURL: /logout
+            uidAttributeName: uid
+            attributeNames: [uid, mail, team]
+            uid.displayName: Login
+            uid.readOnly: "false"
+            uid.required: "true"
+            uid.regEx: "[a-z0-9-]+"
+            uid.regExFailedMsg: Logins are made of letters and digits
+            uid.minChars: "2"
+            uid.maxChars: "40"
+            uid.unique: "true"
+            mail.displayName: Mail
+            mail.required: "false"
+            mail.unique: "true"
+            team.displayName: Team
+            team.type: list
+            team.required: "false"
+            team.values: [Blue=blue, Red=red]
+            submitsPerMinute: "0"
+            submitsPerValuePerHour: "0"
+            readsPerMinute: "0"
+            ${params}`
+}
+
+export interface RegistrationStory {
+  readonly config: string
+  readonly mails: MailServer
+  start(options?: { dataFolder?: string; database?: string }): Promise<RegistrationGateway>
+}
+
+export interface RegistrationGateway {
+  readonly gateway: GatewayProcess
+  get(path: string, token?: string): Promise<Response>
+  /** A JSON body, unless it is a text. */
+  post(path: string, body: unknown, token?: string): Promise<Response>
+}
+
+export async function registrationStory(): Promise<RegistrationStory> {
+  const mails = await mailServer()
+  onTestFinished(() => mails.close())
+  const config = temporaryFolder()
+  writeFileSync(join(config, 'registration.yaml'), configuration(mails.port))
+  return {
+    config,
+    mails,
+    start: async ({ dataFolder = temporaryFolder(), database } = {}) => {
+      const args = database === undefined ? [] : ['--database', database]
+      const environment = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 5).toString('base64') }
+      const gateway = await startGatewayProcess({ config, dataFolder, args, environment })
+      onTestFinished(async () => void (await gateway.stop()))
+      const bearer = (token: string | undefined): Record<string, string> =>
+        token === undefined ? {} : { authorization: `Bearer ${token}` }
+      return {
+        gateway,
+        get: (path, token) => fetch(`${gateway.url}${path}`, { headers: bearer(token), redirect: 'manual' }),
+        post: (path, body, token) =>
+          fetch(`${gateway.url}${path}`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json', ...bearer(token) },
+            body: typeof body === 'string' ? body : JSON.stringify(body),
+          }),
+      }
+    },
+  }
+}

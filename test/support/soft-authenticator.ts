@@ -1,0 +1,88 @@
+import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
+import { isoCBOR } from '@simplewebauthn/server/helpers'
+import type { JsonObject } from '#kernel/json.ts'
+
+const sha256 = (data: string | Buffer): Buffer => createHash('sha256').update(data).digest()
+const text = (data: Uint8Array): string => Buffer.from(data).toString('base64url')
+
+export interface SoftAnswer {
+  readonly origin: string
+  readonly rpId: string
+  readonly challenge: string
+  readonly type?: string
+  /** What the device counted; its own count when absent. */
+  readonly counter?: number
+  readonly userVerified?: boolean
+}
+
+/** A passkey of one's own, whose answers a test can spoil. */
+export class SoftAuthenticator {
+  readonly id = text(randomBytes(16))
+  readonly #privateKey: KeyObject
+  readonly #publicKey: KeyObject
+  #counter = 0
+
+  constructor() {
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    this.#privateKey = privateKey
+    this.#publicKey = publicKey
+  }
+
+  /** RegistrationResponseJSON, attestation none. */
+  create(answer: SoftAnswer): JsonObject {
+    const { x = '', y = '' } = this.#publicKey.export({ format: 'jwk' })
+    const cose = isoCBOR.encode(
+      new Map<number, number | Uint8Array<ArrayBuffer>>([
+        [1, 2],
+        [3, -7],
+        [-1, 1],
+        [-2, new Uint8Array(Buffer.from(x, 'base64url'))],
+        [-3, new Uint8Array(Buffer.from(y, 'base64url'))],
+      ]),
+    )
+    const id = Buffer.from(this.id, 'base64url')
+    const length = Buffer.alloc(2)
+    length.writeUInt16BE(id.length)
+    const data = Buffer.concat([this.#data(answer, 0x40), Buffer.alloc(16), length, id, cose])
+    const attestation = isoCBOR.encode(
+      new Map<string, string | Map<string, string> | Uint8Array<ArrayBuffer>>([
+        ['fmt', 'none'],
+        ['attStmt', new Map()],
+        ['authData', new Uint8Array(data)],
+      ]),
+    )
+    return this.#response({
+      clientDataJSON: text(this.#clientData(answer, 'webauthn.create')),
+      attestationObject: text(attestation),
+      transports: ['internal', 'evil'],
+    })
+  }
+
+  /** AuthenticationResponseJSON. */
+  get(answer: SoftAnswer): JsonObject {
+    this.#counter++
+    const data = this.#data(answer, 0)
+    const clientData = this.#clientData(answer, 'webauthn.get')
+    const signature = sign('sha256', Buffer.concat([data, sha256(clientData)]), this.#privateKey)
+    return this.#response({
+      clientDataJSON: text(clientData),
+      authenticatorData: text(data),
+      signature: text(signature),
+    })
+  }
+
+  #response(response: JsonObject): JsonObject {
+    return { id: this.id, rawId: this.id, type: 'public-key', clientExtensionResults: {}, response }
+  }
+
+  #clientData({ origin, challenge, type }: SoftAnswer, usual: string): Buffer {
+    return Buffer.from(JSON.stringify({ type: type ?? usual, challenge, origin, crossOrigin: false }))
+  }
+
+  #data({ rpId, counter = this.#counter, userVerified = true }: SoftAnswer, more: number): Buffer {
+    const counted = Buffer.alloc(4)
+    counted.writeUInt32BE(counter)
+    const flags = 0x01 | (userVerified ? 0x04 : 0) | more
+    return Buffer.concat([sha256(rpId), Buffer.from([flags]), counted])
+  }
+}
