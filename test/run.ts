@@ -10,15 +10,17 @@ interface Tier {
   readonly command: readonly string[]
 }
 
+const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--project'] as const
+
 /** The tiers of `npm test`, cheapest first. A tier whose real part is missing says so itself, and fails in CI. */
 const tiers: readonly Tier[] = [
   { name: 'types', command: ['node_modules/typescript/bin/tsc', '--noEmit'] },
   { name: 'lint', command: ['node_modules/@biomejs/biome/bin/biome', 'check', '.'] },
-  { name: 'unit', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'unit'] },
-  { name: 'conformance', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'conformance'] },
-  { name: 'kube', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'kube'] },
-  { name: 'stories', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'stories'] },
-  { name: 'browser', command: ['node_modules/vitest/vitest.mjs', 'run', '--project', 'browser'] },
+  { name: 'unit', command: [...vitest, 'unit', '--maxWorkers', '100%'] },
+  { name: 'conformance', command: [...vitest, 'conformance', '--maxWorkers', '100%'] },
+  { name: 'kube', command: [...vitest, 'kube', '--maxWorkers', '100%'] },
+  { name: 'stories', command: [...vitest, 'stories'] },
+  { name: 'browser', command: [...vitest, 'browser'] },
   { name: 'chaos', command: ['test/chaos/run.ts', '--short'] },
 ]
 
