@@ -7,6 +7,7 @@ export const targetOperations = {
   'create user': 'createUser',
   'find by login': 'findUser',
   'look up by login': 'lookupUserByLogin',
+  'read rows': 'readRows',
   'look up by id': 'lookupUserById',
   'users equal': 'searchUsers',
   'users substring': 'searchUsers',
@@ -108,26 +109,28 @@ const bounds = (perName: number, more: Partial<Bounds> = {}): Bounds => ({
 
 const all = { groups: true, renames: true, versions: true, passwords: true } as const
 const hashed = { passwords: 20 } as const
+/** Where another row puts all values through the same code. */
+const again = { values: sample(2000) } as const
 
 /** Target x what it offers x how many values. */
 export const targetCoverage = {
   'database on SQLite': { ...all, className: 'targets.Database', passwords: false, bounds: bounds(10) },
-  'database on PostgreSQL': { ...all, className: 'targets.Database', passwords: false, bounds: bounds(20) },
+  'database on PostgreSQL': { ...all, className: 'targets.Database', passwords: false, bounds: bounds(20, again) },
   'SQL tables on SQLite': { ...all, className: 'targets.Sql', bounds: bounds(20, hashed) },
-  'SQL tables on PostgreSQL': { ...all, className: 'targets.Sql', bounds: bounds(50, hashed) },
+  'SQL tables on PostgreSQL': { ...all, className: 'targets.Sql', bounds: bounds(20, { ...hashed, ...again }) },
   'SQL statements on SQLite': {
     ...all,
     className: 'targets.Sql',
     groups: false,
     versions: false,
-    bounds: bounds(50, hashed),
+    bounds: bounds(20, { ...hashed, ...again }),
   },
   'SQL statements on PostgreSQL': {
     ...all,
     className: 'targets.Sql',
     groups: false,
     versions: false,
-    bounds: bounds(50, hashed),
+    bounds: bounds(20, { ...hashed, ...again }),
   },
   'LDAP on OpenLDAP': { ...all, className: 'targets.Ldap', bounds: bounds(5, { positions: 100 }) },
   /** The application hashes passwords. */
@@ -151,7 +154,7 @@ export const targetCoverage = {
     passwords: false,
     bounds: bounds(10),
   },
-  'legacy script': { ...all, className: 'targets.Plugin', renames: false, versions: false, bounds: bounds(10) },
+  'legacy script': { ...all, className: 'targets.Plugin', renames: false, versions: false, bounds: bounds(10, again) },
   'Kubernetes users by request': {
     ...all,
     className: 'targets.KubernetesUsers',
@@ -201,15 +204,15 @@ export const insertCoverage = {
     className: 'directory.Database',
     people: true,
     passwords: true,
-    bounds: bounds(20, { passwords: 40 }),
+    bounds: bounds(20, { passwords: 40, ...again }),
   },
   'LDAP on OpenLDAP': {
     className: 'directory.Ldap',
     people: false,
     passwords: true,
-    bounds: bounds(10, { passwords: 500, positions: 100 }),
+    bounds: bounds(10, { passwords: 200, positions: 100, ...again }),
   },
-  target: { className: 'directory.Target', people: false, passwords: false, bounds: bounds(10) },
+  target: { className: 'directory.Target', people: false, passwords: false, bounds: bounds(10, again) },
 } as const satisfies Record<string, InsertRow>
 
 /** These hold nobody: nothing can be looked up or written. */

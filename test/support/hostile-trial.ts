@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasGroups, hasLookups, hasPasswords, type LookupTarget, type Target } from '#sdk/target.ts'
-import { accepted, fails, nobody, same } from '#testing/hostile-checks.ts'
+import { accepted, fails, isReadBack, nobody, same } from '#testing/hostile-checks.ts'
 import {
   expectTargetCovered,
   type Tally,
@@ -101,6 +101,7 @@ export async function hostileTrial(row: TargetRowName, target: Target, options: 
       same(plainUser(await target.findUser(login, attributes, request), names), expectedUser(entry))
       if (login !== value) await nobody(() => target.findUser(value, attributes, request))
       count('find by login')
+      if (await isReadBack(target, login)) count('read rows')
       const found = await lookups.lookupUserByLogin(login)
       same(plainUser(found, names), expectedUser(entry))
       entry.id = found?.id ?? login
