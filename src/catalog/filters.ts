@@ -9,6 +9,7 @@ import eventPoll from '#modules/filters/event-poll/event-poll.ts'
 import issuer from '#modules/filters/issuer/issuer.ts'
 import main from '#modules/filters/main/main.ts'
 import plugin from '#modules/filters/plugin/plugin.ts'
+import portal from '#modules/filters/portal/portal.ts'
 import register from '#modules/filters/register/register.ts'
 import scimGateway from '#modules/filters/scim-gateway/scim-gateway.ts'
 import scimJournal from '#modules/filters/scim-journal/scim-journal.ts'
@@ -30,6 +31,7 @@ export const filters = createRegistry('filter', [
   issuer,
   main,
   plugin,
+  portal,
   register,
   scimGateway,
   scimJournal,

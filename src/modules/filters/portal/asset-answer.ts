@@ -1,0 +1,37 @@
+import type { GatewayResponse } from '#sdk/http.ts'
+import type { Asset } from './built-portal.ts'
+
+/** A year: an asset's name changes with its content. */
+const cacheControl = 'public, max-age=31536000, immutable'
+
+/** The smallest copy that the browser takes. */
+export function assetAnswer(asset: Asset, acceptEncoding: string): GatewayResponse {
+  const accepted = acceptedCodings(acceptEncoding)
+  const [coding, body] =
+    asset.br !== undefined && accepted.has('br')
+      ? ['br', asset.br]
+      : asset.gzip !== undefined && accepted.has('gzip')
+        ? ['gzip', asset.gzip]
+        : [undefined, asset.plain]
+  return {
+    status: 200,
+    headers: {
+      'content-type': asset.type,
+      'cache-control': cacheControl,
+      vary: 'accept-encoding',
+      'x-content-type-options': 'nosniff',
+      ...(coding === undefined ? {} : { 'content-encoding': coding }),
+    },
+    body,
+  }
+}
+
+function acceptedCodings(header: string): ReadonlySet<string> {
+  const codings = header.toLowerCase().split(',')
+  return new Set(
+    codings.flatMap((one) => {
+      const [name = '', ...parameters] = one.split(';').map((part) => part.trim())
+      return parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter)) ? [] : [name]
+    }),
+  )
+}

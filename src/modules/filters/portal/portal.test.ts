@@ -1,0 +1,151 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { afterAll, describe, expect, test } from 'vitest'
+import type { PortalSettings } from '#contract/portal.ts'
+import { Issues } from '#kernel/issues.ts'
+import portal from '#modules/filters/portal/portal.ts'
+import type { GatewayResponse } from '#sdk/http.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { subject } from '#testing/subjects.ts'
+import { readBuiltPortal } from './built-portal.ts'
+import { portalPage } from './portal-page.ts'
+
+interface Asked {
+  readonly pathInfo?: string
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly mount?: string
+}
+
+const params = { main: '/portal/main', sessionCheck: '/check/', title: 'Example' }
+const page = { accept: 'text/html,*/*' }
+
+async function ask({
+  pathInfo = '',
+  method = 'GET',
+  headers = {},
+  mount = '/portal',
+}: Asked): Promise<GatewayResponse> {
+  const prepared = portal.prepare(fakeParams(params), noIssues(), fakeParseContext())
+  const filter = await prepared.create(fakeModuleHost({}))
+  const request = fakeRequest({ method, headers, url: `http://localhost${mount}${pathInfo}` })
+  const exchange = { request, application: 'portal', mount, pathInfo, subject: subject('uid=ada,o=Tremolo') }
+  return filter.handle(exchange, async () => ({ status: 404, headers: {} }))
+}
+
+const settingsOf = ({ body }: GatewayResponse): PortalSettings =>
+  JSON.parse(/<script id="settings" type="application\/json">(.*?)<\/script>/s.exec(String(body))?.[1] ?? '')
+
+describe('the page', () => {
+  test('is kept by nobody, lets nothing in from elsewhere, and tells where it is mounted', async () => {
+    const answer = await ask({})
+    expect(answer.status).toBe(200)
+    expect(answer.headers['cache-control']).toBe('no-store')
+    const { nonce, ...settings } = settingsOf(answer)
+    expect(settings).toEqual({
+      base: '/portal',
+      title: 'Example',
+      apis: { main: '/portal/main', sessionCheck: '/check' },
+    })
+    const policy = String(answer.headers['content-security-policy'])
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).toContain(`style-src 'self' 'nonce-${nonce}'`)
+    expect(policy).toContain("script-src 'self'")
+    expect(policy).not.toContain('unsafe')
+    expect(String(answer.body)).not.toContain('="./')
+    expect(String(answer.body)).toMatch(/src="\/portal\/assets\/[\w-]+\.js"/)
+    expect(String(answer.body)).not.toMatch(/<script(?![^>]*(?:src=|type="application\/json"))/)
+  })
+
+  test('is another one for each visit', async () => {
+    expect(settingsOf(await ask({})).nonce).not.toBe(settingsOf(await ask({})).nonce)
+  })
+
+  test('is the answer to every navigation below the mount, and to nothing else', async () => {
+    expect((await ask({ pathInfo: '/requests/1', headers: page })).status).toBe(200)
+    expect((await ask({ pathInfo: '/requests/1', headers: { 'sec-fetch-mode': 'navigate' } })).status).toBe(200)
+    await expect(ask({ pathInfo: '/robots.txt' })).rejects.toMatchObject({ status: 404 })
+    await expect(ask({ method: 'POST' })).rejects.toMatchObject({ status: 405 })
+  })
+
+  test('works at the root', async () => {
+    const answer = await ask({ mount: '' })
+    expect(settingsOf(answer).base).toBe('')
+    expect(String(answer.body)).toMatch(/src="\/assets\/[\w-]+\.js"/)
+  })
+
+  test('no value ends the block it stands in', () => {
+    const template = '<title>x</title><script id="settings" type="application/json"></script><a href="./b">'
+    const hostile = '</script><script>alert(1)</script>$&"'
+    const { body } = portalPage(template, { base: '/"><b>', title: hostile, apis: { main: hostile } }, 'none')
+    expect(String(body)).not.toContain('<script>alert')
+    expect(String(body)).not.toContain('"><b>/')
+    expect(settingsOf({ status: 200, headers: {}, body: String(body) }).title).toBe(hostile)
+  })
+})
+
+describe('assets', () => {
+  const nameOf = async (): Promise<string> =>
+    /src="\/portal(\/assets\/[\w-]+\.js)"/.exec(String((await ask({})).body))?.[1] ?? ''
+
+  test('are kept for good, and sent as small as the browser takes them', async () => {
+    const pathInfo = await nameOf()
+    const plain = await ask({ pathInfo })
+    const br = await ask({ pathInfo, headers: { 'accept-encoding': 'gzip, deflate, br' } })
+    const gzip = await ask({ pathInfo, headers: { 'accept-encoding': 'gzip, br;q=0' } })
+    expect(plain.headers).toMatchObject({
+      'content-type': 'text/javascript; charset=utf-8',
+      'cache-control': 'public, max-age=31536000, immutable',
+      vary: 'accept-encoding',
+    })
+    expect([plain, br, gzip].map(({ headers }) => headers['content-encoding'])).toEqual([undefined, 'br', 'gzip'])
+    expect(brotliDecompressSync(br.body as Buffer).equals(plain.body as Buffer)).toBe(true)
+    expect(gunzipSync(gzip.body as Buffer).equals(plain.body as Buffer)).toBe(true)
+  })
+
+  test('that are not there are no page, not even for a navigation, and no file is reached', async () => {
+    for (const pathInfo of ['/assets/none.js', '/assets/', '/assets/../index.html', '/assets/..%2findex.html']) {
+      await expect(ask({ pathInfo, headers: page })).rejects.toMatchObject({ status: 404 })
+    }
+  })
+})
+
+describe('parameters', () => {
+  const issuesOf = (given: Readonly<Record<string, string>>): number => {
+    const issues = new Issues()
+    portal.prepare(fakeParams(given), issues, fakeParseContext())
+    return issues.list.length
+  }
+
+  test('are paths of this host', () => {
+    expect(issuesOf({ main: '/portal/main' })).toBe(0)
+    const hostile = ['https://evil.example.com/', '//evil.example.com', 'main', '/a b', '/a/../b', '/<script>']
+    expect(hostile.map((main) => issuesOf({ main })).filter((count) => count === 0)).toEqual([])
+    expect(issuesOf({})).toBeGreaterThan(0)
+  })
+})
+
+describe('what was built', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-portal-'))
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  test('has to be there', async () => {
+    await expect(readBuiltPortal(`${folder}/`)).rejects.toThrow('npm ci')
+  })
+
+  test('is read with its compressed copies; other files are not served', async () => {
+    await mkdir(join(folder, 'assets'))
+    for (const name of ['a-1.js', 'a-1.js.br', 'b-2.css', 'notes.exe'])
+      writeFileSync(join(folder, 'assets', name), name)
+    writeFileSync(join(folder, 'index.html'), '<title></title>')
+    const { assets } = await readBuiltPortal(`${folder}/`)
+    expect([...assets.keys()].sort()).toEqual(['a-1.js', 'b-2.css'])
+    expect(assets.get('a-1.js')?.br?.toString()).toBe('a-1.js.br')
+    expect(assets.get('b-2.css')?.gzip).toBe(undefined)
+  })
+})

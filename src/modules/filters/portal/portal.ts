@@ -1,0 +1,85 @@
+import { GatewayError } from '#kernel/errors.ts'
+import type { Exchange } from '#sdk/exchange.ts'
+import { defineFilter } from '#sdk/filter.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
+import { htmlErrors } from '#sdk/page.ts'
+import { choice, parsed, text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { assetAnswer } from './asset-answer.ts'
+import { type BuiltPortal, readBuiltPortal } from './built-portal.ts'
+import { captchas, portalPage } from './portal-page.ts'
+
+const parameters = {
+  main: parsed('path', readPath, {
+    about:
+      'Where filters.Main is: a path of this host. Without it, there is the registration form alone, for everybody.',
+  }),
+  sessionCheck: parsed('path', readPath, {
+    about: 'Where filters.CheckSession is. Without it, nobody is warned before the session ends.',
+  }),
+  register: parsed('path', readPath, { about: 'Where filters.Register is. Without it, there is no such page.' }),
+  token: parsed('path', readPath, { about: 'Where filters.TokenApi is. Without it, there is no such page.' }),
+  account: parsed('path', readPath, { about: 'Where filters.Account is. Without it, there is no such page.' }),
+  captcha: choice(captchas, {
+    about: 'Whose scripts the pages may load, where filters.Register asks for such a human check.',
+    fallback: 'none',
+  }),
+  title: text({ about: 'What the browser shows until `headerTitle` of filters.Main is known.', fallback: 'Gatehouse' }),
+}
+
+/** A path of this host, without the slash at its end. Throws an Error for anything that could lead elsewhere. */
+function readPath(written: string): string {
+  if (!/^\/(?!\/)[\w\-.~%/]*$/.test(written) || written.includes('/..')) {
+    throw new Error(`must be a path of this host such as /portal/main, not "${written}"`)
+  }
+  return written.replace(/\/+$/, '')
+}
+
+/** Serves the single-page portal: one page for every address below the mount, and its assets. */
+export default defineFilter({
+  className: 'filters.Portal',
+  parameters,
+  answers: true,
+  errors: htmlErrors,
+  parse: (params, issues, context) => {
+    const given = readParameters(parameters, params, issues, context)
+    if (given.main === undefined && given.register === undefined) {
+      issues.error(params.pathOf('main'), 'parameter "main" is required, or "register" for the registration form alone')
+    }
+    return given
+  },
+  summarize: ({ main, register = '' }) => [{ label: 'API', value: main ?? register }],
+  create: async ({ main, sessionCheck, register, token, account, captcha, title }) => {
+    const portal = await readBuiltPortal()
+    const apis = {
+      ...(main === undefined ? {} : { main }),
+      ...(sessionCheck === undefined ? {} : { sessionCheck }),
+      ...(register === undefined ? {} : { register }),
+      ...(token === undefined ? {} : { token }),
+      ...(account === undefined ? {} : { account }),
+    }
+    return {
+      handle: async (exchange) =>
+        assetOf(portal, exchange) ?? portalPage(portal.page, { base: exchange.mount, title, apis }, captcha),
+    }
+  },
+})
+
+/** Undefined where the page is the answer. */
+function assetOf(portal: BuiltPortal, { request, pathInfo }: Exchange): GatewayResponse | undefined {
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
+  }
+  const name = /^\/assets\/(.*)$/.exec(pathInfo)?.[1]
+  if (name === undefined) {
+    if (pathInfo === '' || pathInfo === '/' || isNavigation(request)) return undefined
+    throw new GatewayError('NOT_FOUND', `no page is asked for at "${pathInfo}"`)
+  }
+  const asset = portal.assets.get(name)
+  if (asset === undefined) throw new GatewayError('NOT_FOUND', `no asset "${name}"`)
+  return assetAnswer(asset, header(request, 'accept-encoding') ?? '')
+}
+
+/** A browser on its way to a page, as opposed to a script or an image that is missing. */
+const isNavigation = (request: GatewayRequest): boolean =>
+  header(request, 'sec-fetch-mode') === 'navigate' || (header(request, 'accept') ?? '').includes('text/html')

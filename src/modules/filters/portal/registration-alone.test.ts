@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { Issues } from '#kernel/issues.ts'
+import portal from '#modules/filters/portal/portal.ts'
+import { fakeParams, fakeParseContext } from '#testing/fake-parse.ts'
+import { portalPage } from './portal-page.ts'
+
+const problems = (params: Record<string, string>): string[] => {
+  const issues = new Issues()
+  portal.prepare(fakeParams(params), issues, fakeParseContext())
+  return issues.list.map(({ message }) => message)
+}
+
+const policyWith = (captcha?: 'none' | 'recaptcha' | 'turnstile'): string =>
+  String(portalPage('', { base: '', title: '', apis: {} }, captcha).headers['content-security-policy'])
+
+test('a portal has the API of the portal, or the registration form alone', () => {
+  expect(problems({ register: '/api/register' })).toEqual([])
+  expect(problems({ main: '/main' })).toEqual([])
+  expect(problems({ token: '/api/token' })).toEqual([expect.stringContaining('"main" is required, or "register"')])
+  expect(problems({ register: '//elsewhere.example/register' })).toHaveLength(2)
+})
+
+test('scripts of a provider are let in where the configuration names it, and of no other', () => {
+  expect(policyWith()).toMatch(/script-src 'self';/)
+  expect(policyWith()).not.toContain('frame-src')
+  const policy = policyWith('turnstile')
+  expect(policy).toContain("script-src 'self' https://challenges.cloudflare.com;")
+  expect(policy).toContain('frame-src https://challenges.cloudflare.com;')
+  expect(policy).not.toContain('google')
+  expect(problems({ main: '/main', captcha: 'elsewhere' })).toHaveLength(1)
+})
