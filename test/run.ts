@@ -15,6 +15,7 @@ const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--project'] as const
 /** The tiers of `npm test`, cheapest first. A tier whose real part is missing says so itself, and fails in CI. */
 const tiers: readonly Tier[] = [
   { name: 'types', command: ['node_modules/typescript/bin/tsc', '--noEmit'] },
+  { name: 'portal-types', command: ['node_modules/typescript/bin/tsc', '--noEmit', '-p', 'portal'] },
   { name: 'lint', command: ['node_modules/@biomejs/biome/bin/biome', 'check', '.'] },
   { name: 'unit', command: [...vitest, 'unit', '--maxWorkers', '100%'] },
   { name: 'conformance', command: [...vitest, 'conformance', '--maxWorkers', '100%'] },

@@ -1,0 +1,51 @@
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { mainPaths } from '#contract/main.ts'
+import type {
+  ApprovalDetails,
+  ApprovalList,
+  ApprovalVote,
+  BulkResults,
+  BulkVote,
+  DelegationList,
+  DelegationPeriod,
+  NewDelegation,
+} from '#contract/main-requests.ts'
+import { call } from './call.ts'
+import { mainAddress } from './main.ts'
+
+/** The most that can be decided together. */
+export const maxAtOnce = 100
+
+export const approvalsQuery = infiniteQueryOptions({
+  queryKey: ['approvals'],
+  queryFn: ({ signal, pageParam }) =>
+    call<ApprovalList>(
+      mainAddress([mainPaths.approvals], { limit: '200', after: pageParam === '' ? undefined : pageParam }),
+      { signal },
+    ),
+  initialPageParam: '',
+  getNextPageParam: ({ next }) => next,
+})
+
+export const approvalQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['approval', id],
+    queryFn: ({ signal }) => call<ApprovalDetails>(mainAddress([mainPaths.approvals, id]), { signal }),
+  })
+
+export const decide = (id: string, vote: ApprovalVote): Promise<void> =>
+  call<void>(mainAddress([mainPaths.approvals, id]), { method: 'PUT', body: vote })
+
+export const decideSeveral = (vote: BulkVote): Promise<BulkResults> =>
+  call<BulkResults>(mainAddress([mainPaths.approvals]), { method: 'PUT', body: vote })
+
+export const delegationsQuery = queryOptions({
+  queryKey: ['delegations'],
+  queryFn: ({ signal }) => call<DelegationList>(mainAddress([mainPaths.delegations]), { signal }),
+})
+
+export const addDelegation = (period: NewDelegation): Promise<DelegationPeriod> =>
+  call<DelegationPeriod>(mainAddress([mainPaths.delegations]), { method: 'POST', body: period })
+
+export const endDelegation = (id: string): Promise<void> =>
+  call<void>(mainAddress([mainPaths.delegations, id]), { method: 'DELETE' })

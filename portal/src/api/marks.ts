@@ -1,0 +1,47 @@
+import { type QueryClient, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
+import { type MarkedItems, type MarkedKind, mainPaths, type RecentUse } from '#contract/main.ts'
+import { call } from './call.ts'
+import { mainAddress } from './main.ts'
+
+export const marksQuery = queryOptions({
+  queryKey: ['favourites'],
+  queryFn: ({ signal }) => call<MarkedItems>(mainAddress([mainPaths.favourites]), { signal }),
+  staleTime: 60_000,
+})
+
+interface Mark {
+  readonly kind: MarkedKind
+  readonly name: string
+  readonly label: string
+  readonly on: boolean
+}
+
+/** Shown at once; taken back when the gateway refuses. */
+export function useMark() {
+  const client = useQueryClient()
+  return useMutation({
+    mutationFn: ({ kind, name, on }: Mark) =>
+      call<void>(mainAddress([mainPaths.favourites, kind, name]), { method: on ? 'PUT' : 'DELETE' }),
+    onMutate: async (mark) => {
+      await client.cancelQueries({ queryKey: marksQuery.queryKey })
+      const before = client.getQueryData(marksQuery.queryKey)
+      if (before !== undefined) client.setQueryData(marksQuery.queryKey, withMark(before, mark))
+      return before
+    },
+    onError: (_error, _mark, before) => client.setQueryData(marksQuery.queryKey, before),
+    onSettled: () => client.invalidateQueries({ queryKey: marksQuery.queryKey }),
+  })
+}
+
+function withMark(items: MarkedItems, { kind, name, label, on }: Mark): MarkedItems {
+  const others = items.favourites.filter((one) => one.kind !== kind || one.name !== name)
+  const at = new Date().toISOString()
+  return { ...items, favourites: on ? [...others, { kind, name, label, at }] : others }
+}
+
+/** Also when the browser leaves for the link. What goes wrong is of no interest to anybody. */
+export function noteUse(client: QueryClient, use: RecentUse): void {
+  call<void>(mainAddress([mainPaths.recent]), { method: 'POST', body: use, now: true })
+    .then(() => client.invalidateQueries({ queryKey: marksQuery.queryKey }))
+    .catch(() => undefined)
+}

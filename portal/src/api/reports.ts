@@ -1,0 +1,30 @@
+import { queryOptions } from '@tanstack/react-query'
+import { mainPaths } from '#contract/main.ts'
+import type { ReportList, ReportParameter, ReportResult } from '#contract/reports.ts'
+import { call } from './call.ts'
+import { download } from './download.ts'
+import { mainAddress } from './main.ts'
+
+export type ReportValues = Readonly<Partial<Record<ReportParameter, string>>>
+
+export const reportListQuery = (org: string) =>
+  queryOptions({
+    queryKey: ['reports', org],
+    queryFn: ({ signal }) => call<ReportList>(mainAddress([mainPaths.reports, 'org', org]), { signal }),
+    staleTime: 5 * 60_000,
+  })
+
+/** What it says is of the moment it was run, so it is run again only when somebody asks. */
+export const reportQuery = (name: string, values: ReportValues) =>
+  queryOptions({
+    queryKey: ['report', name, values],
+    queryFn: ({ signal }) => call<ReportResult>(mainAddress([mainPaths.reports, name], values), { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 60_000,
+    retry: false,
+  })
+
+export type ReportFile = 'csv' | 'xlsx'
+
+export const downloadReport = (name: string, values: ReportValues, format: ReportFile): Promise<void> =>
+  download(mainAddress([mainPaths.reports, name], { ...values, format }), `${name}.${format}`)

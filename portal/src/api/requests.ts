@@ -1,0 +1,49 @@
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { mainPaths } from '#contract/main.ts'
+import type { RequestDetails, RequestList, RequestState, RequestSummary } from '#contract/main-requests.ts'
+import { call } from './call.ts'
+import { mainAddress } from './main.ts'
+
+export type About = 'mine' | 'me'
+
+/** How many are asked for at once. */
+const pageSize = '200'
+
+export const requestsQuery = (about: About, states: readonly RequestState[]) =>
+  infiniteQueryOptions({
+    queryKey: ['requests', about, states],
+    queryFn: ({ signal, pageParam }) =>
+      call<RequestList>(
+        mainAddress([mainPaths.requests], {
+          about,
+          state: states,
+          limit: pageSize,
+          after: pageParam === '' ? undefined : pageParam,
+        }),
+        { signal },
+      ),
+    initialPageParam: '',
+    getNextPageParam: ({ next }) => next,
+  })
+
+/** The latest that went wrong, for the front page. */
+export const troubledQuery = queryOptions({
+  queryKey: ['requests', 'troubled'],
+  queryFn: ({ signal }) =>
+    call<RequestList>(mainAddress([mainPaths.requests], { state: ['failed', 'incident'], limit: '5' }), { signal }),
+})
+
+const going: ReadonlySet<RequestState> = new Set(['ready', 'running', 'waiting', 'incident'])
+export const isGoing = (state: RequestState): boolean => going.has(state)
+
+export const requestQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['request', id],
+    queryFn: ({ signal }) => call<RequestDetails>(mainAddress([mainPaths.requests, id]), { signal }),
+  })
+
+export const cancelRequest = (id: string, reason: string): Promise<RequestSummary> =>
+  call<RequestSummary>(mainAddress([mainPaths.requests, id, 'cancel']), {
+    method: 'POST',
+    body: reason === '' ? {} : { reason },
+  })

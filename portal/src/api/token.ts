@@ -1,0 +1,24 @@
+import { queryOptions } from '@tanstack/react-query'
+import { type TokenConfig, type TokenUser, tokenPaths } from '#contract/token.ts'
+import { settings } from '../app/settings.ts'
+import { address, call } from './call.ts'
+
+const tokenAddress = (path: string): string => address(settings.apis.token ?? '', [path])
+
+export const tokenConfigQuery = queryOptions({
+  queryKey: ['token', 'config'],
+  queryFn: ({ signal }) => call<TokenConfig>(tokenAddress(tokenPaths.config), { signal }),
+  staleTime: 5 * 60_000,
+})
+
+/** Asking changes nothing; what is shown is forgotten when the page is left. */
+export const tokenQuery = queryOptions({
+  queryKey: ['token', 'user'],
+  queryFn: ({ signal }) => call<TokenUser>(tokenAddress(tokenPaths.user), { signal }),
+  gcTime: 0,
+  staleTime: 0,
+})
+
+/** Makes new tokens. */
+export const renewToken = (): Promise<TokenUser> =>
+  call<TokenUser>(tokenAddress(tokenPaths.user), { method: 'POST', body: {} })

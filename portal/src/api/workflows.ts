@@ -1,0 +1,32 @@
+import { queryOptions } from '@tanstack/react-query'
+import {
+  type DelegationRights,
+  mainPaths,
+  type SubmitResults,
+  type WorkflowListItem,
+  type WorkflowRequest,
+} from '#contract/main.ts'
+import { call } from './call.ts'
+import { mainAddress } from './main.ts'
+
+/** Rows of dynamic workflows are good for an hour, so they are asked for again well before. */
+const staleMillis = 10 * 60_000
+
+export const workflowsQuery = (org: string) =>
+  queryOptions({
+    queryKey: ['workflows', org],
+    queryFn: ({ signal }) =>
+      call<readonly WorkflowListItem[]>(mainAddress([mainPaths.workflows, 'org', org]), { signal }),
+    staleTime: staleMillis,
+  })
+
+export const rightsQuery = (workflowName: string) =>
+  queryOptions({
+    queryKey: ['rights', workflowName],
+    queryFn: ({ signal }) =>
+      call<DelegationRights>(mainAddress([mainPaths.workflows, 'candelegate'], { workflowName }), { signal }),
+    staleTime: staleMillis,
+  })
+
+export const submitCart = (lines: readonly WorkflowRequest[]): Promise<SubmitResults> =>
+  call<SubmitResults>(mainAddress([mainPaths.workflows]), { method: 'PUT', body: lines })

@@ -1,0 +1,60 @@
+import { Container } from '@mantine/core'
+import { QueryClientProvider, useQuery } from '@tanstack/react-query'
+import { RouterProvider } from '@tanstack/react-router'
+import { lazy, Suspense } from 'react'
+import { configQuery, userQuery } from '../api/main.ts'
+import { NoticeProvider } from '../components/notices.tsx'
+import { Failure, Loading } from '../components/states.tsx'
+import { ConfigProvider, personOf } from './config.tsx'
+import { queryClient } from './query-client.ts'
+import { router } from './router.tsx'
+import { SessionGuard } from './session-guard.tsx'
+import { settings } from './settings.ts'
+import { defaultColours } from './theme.ts'
+import { Themed } from './themed.tsx'
+
+const PublicRegistration = lazy(async () => ({
+  default: (await import('../pages/register/public-registration.tsx')).PublicRegistration,
+}))
+
+export function App() {
+  return (
+    <QueryClientProvider client={queryClient}>
+      {settings.apis.main === undefined ? (
+        <Suspense>
+          <PublicRegistration />
+        </Suspense>
+      ) : (
+        <Portal />
+      )}
+    </QueryClientProvider>
+  )
+}
+
+/** The portal, once it is known for whom. */
+function Portal() {
+  const config = useQuery(configQuery)
+  const user = useQuery(userQuery)
+  return (
+    <Themed colours={config.data ?? defaultColours}>
+      <NoticeProvider>
+        <SessionGuard warnMinutes={config.data?.warnMinutesLeft ?? 0} login={user.data?.uid ?? user.data?.dn} />
+        {config.data !== undefined && user.data !== undefined ? (
+          <ConfigProvider config={config.data} person={personOf(user.data, config.data)}>
+            <RouterProvider router={router} />
+          </ConfigProvider>
+        ) : (
+          <Waiting error={config.error ?? user.error} onRetry={() => void queryClient.invalidateQueries()} />
+        )}
+      </NoticeProvider>
+    </Themed>
+  )
+}
+
+function Waiting({ error, onRetry }: { readonly error: Error | null; readonly onRetry: () => void }) {
+  return (
+    <Container component="main" size="sm" py="xl">
+      {error === null ? <Loading rows={6} /> : <Failure error={error} onRetry={onRetry} />}
+    </Container>
+  )
+}

@@ -1,0 +1,78 @@
+import { createContext, type ReactNode, use, useCallback, useEffect, useMemo, useState } from 'react'
+import { type Language, localeOf } from './language.ts'
+import { type Catalogue, type CountedKey, counted, fill, type MessageKey, type Values } from './messages.ts'
+import { relativeTime } from './moments.ts'
+
+export interface Translation {
+  readonly language: Language
+  t(key: MessageKey, values?: Values): string
+  /** A message that depends on a number, which stands in it as `{count}`. */
+  tn(key: CountedKey, count: number, values?: Values): string
+  /** Day and time. */
+  moment(at: string | number): string
+  day(at: string | number): string
+  relative(at: string | number): string
+  number(value: number): string
+  setLanguage(language: Language): void
+}
+
+const storageKey = 'gatehouse.language'
+
+const catalogues: Readonly<Record<Language, () => Promise<{ readonly default: Catalogue }>>> = {
+  en: () => import('../i18n/en.json'),
+  de: () => import('../i18n/de.json'),
+  es: () => import('../i18n/es.json'),
+  fr: () => import('../i18n/fr.json'),
+  ja: () => import('../i18n/ja.json'),
+}
+
+export const rememberedLanguage = (): string | null => localStorage.getItem(storageKey)
+
+export const loadCatalogue = async (language: Language): Promise<Catalogue> => (await catalogues[language]()).default
+
+const Context = createContext<Translation | undefined>(undefined)
+
+export function useTranslation(): Translation {
+  const translation = use(Context)
+  if (translation === undefined) throw new Error('there is no catalogue around this component')
+  return translation
+}
+
+interface ProviderProps {
+  readonly first: { readonly language: Language; readonly catalogue: Catalogue }
+  readonly children: ReactNode
+}
+
+export function TranslationProvider({ first, children }: ProviderProps) {
+  const [{ language, catalogue }, setCurrent] = useState(first)
+  useEffect(() => {
+    document.documentElement.lang = language
+  }, [language])
+
+  const setLanguage = useCallback((next: Language) => {
+    localStorage.setItem(storageKey, next)
+    void loadCatalogue(next).then((loaded) => setCurrent({ language: next, catalogue: loaded }))
+  }, [])
+
+  const translation = useMemo((): Translation => {
+    const locale = localeOf(language, navigator.languages)
+    const rules = new Intl.PluralRules(language)
+    const moments = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' })
+    const days = new Intl.DateTimeFormat(locale, { dateStyle: 'long' })
+    const distances = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
+    const numbers = new Intl.NumberFormat(locale)
+    return {
+      language,
+      t: (key, values) => fill(catalogue[key], values),
+      tn: (key, count, values) =>
+        fill(counted(catalogue, rules, key, count), { ...values, count: numbers.format(count) }),
+      moment: (at) => moments.format(new Date(at)),
+      day: (at) => days.format(new Date(at)),
+      relative: (at) => relativeTime(distances, new Date(at).getTime(), Date.now()),
+      number: (value) => numbers.format(value),
+      setLanguage,
+    }
+  }, [language, catalogue, setLanguage])
+
+  return <Context value={translation}>{children}</Context>
+}

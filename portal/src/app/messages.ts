@@ -1,0 +1,21 @@
+import type en from '../i18n/en.json'
+
+export type MessageKey = keyof typeof en
+export type Catalogue = Readonly<Record<MessageKey, string>>
+
+/** Keys of messages that depend on a number, without `.one` and `.other`. */
+export type CountedKey = MessageKey extends infer K ? (K extends `${infer Base}.other` ? Base : never) : never
+
+export type Values = Readonly<Record<string, string | number>>
+
+/** The text with `{name}` replaced; a name without a value stays, so that the mistake is seen. */
+export const fill = (text: string, values: Values = {}): string =>
+  text.replace(/\{(\w+)\}/g, (written, name: string) => (Object.hasOwn(values, name) ? String(values[name]) : written))
+
+/** The message for so many: `.one` or `.other`, as the language has it. */
+export function counted(catalogue: Catalogue, rules: Intl.PluralRules, key: CountedKey, count: number): string {
+  const one = `${key}.one` as MessageKey
+  return rules.select(count) === 'one' && Object.hasOwn(catalogue, one)
+    ? catalogue[one]
+    : catalogue[`${key}.other` as MessageKey]
+}

@@ -1,0 +1,51 @@
+import type { MainConfig } from '#contract/main.ts'
+import type { PortalSettings } from '#contract/portal.ts'
+import type { IconName } from '../components/icon.tsx'
+import type { MessageKey } from './messages.ts'
+
+export interface PageEntry {
+  /** As `hidePages` and `startPage` of the configuration name it. */
+  readonly id: string
+  readonly to:
+    | '/'
+    | '/request'
+    | '/requests'
+    | '/approvals'
+    | '/token'
+    | '/register'
+    | '/reports'
+    | '/dashboard'
+    | '/profile'
+    | '/security'
+  readonly title: MessageKey
+  readonly icon: IconName
+}
+
+/** What stands in the navigation. */
+const pages: readonly PageEntry[] = [
+  { id: 'front-page', to: '/', title: 'page.home', icon: 'home' },
+  { id: 'request-access', to: '/request', title: 'page.request', icon: 'key' },
+  { id: 'requests', to: '/requests', title: 'page.requests', icon: 'list' },
+  { id: 'approvals', to: '/approvals', title: 'page.approvals', icon: 'check' },
+  { id: 'token', to: '/token', title: 'page.token', icon: 'token' },
+  { id: 'register', to: '/register', title: 'page.register', icon: 'people' },
+  { id: 'reports', to: '/reports', title: 'page.reports', icon: 'chart' },
+  { id: 'dashboard', to: '/dashboard', title: 'page.dashboard', icon: 'screen' },
+  { id: 'user', to: '/profile', title: 'page.profile', icon: 'person' },
+  { id: 'security', to: '/security', title: 'page.security', icon: 'shield' },
+]
+
+type Known = Pick<MainConfig, 'hidePages' | 'enableApprovals' | 'administrator'>
+type Apis = PortalSettings['apis']
+
+/** Pages that are there only under a condition. */
+const conditions: Readonly<Record<string, (known: Known, apis: Apis) => boolean>> = {
+  approvals: ({ enableApprovals }) => enableApprovals,
+  token: (_, { token }) => token !== undefined,
+  register: (_, { register }) => register !== undefined,
+  dashboard: ({ administrator }) => administrator,
+  security: (_, { account }) => account !== undefined,
+}
+
+export const shownPages = (known: Known, apis: Apis): readonly PageEntry[] =>
+  pages.filter(({ id }) => !known.hidePages.includes(id) && (conditions[id]?.(known, apis) ?? true))

@@ -1,0 +1,161 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router'
+import { NotFound, PageFailure, PagePending } from './fallbacks.tsx'
+import { settings } from './settings.ts'
+import { Shell } from './shell.tsx'
+
+/** The router reads what looks like a number as one. */
+const text = (value: unknown): string | undefined => {
+  if (typeof value === 'number') return String(value)
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** What an address may say after its question mark; anything else is left out. */
+const words =
+  <const K extends string>(...names: readonly K[]) =>
+  (search: Record<string, unknown>): { [name in K]?: string | undefined } => {
+    const read: { [name in K]?: string | undefined } = {}
+    for (const name of names) {
+      const value = text(search[name])
+      if (value !== undefined) read[name] = value
+    }
+    return read
+  }
+
+const root = createRootRoute({ component: Shell })
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: '/',
+  validateSearch: words('q', 'org'),
+  component: lazyRouteComponent(() => import('../pages/home/home-page.tsx'), 'HomePage'),
+})
+
+const request = createRoute({
+  getParentRoute: () => root,
+  path: '/request',
+  validateSearch: words('q', 'org'),
+  component: lazyRouteComponent(() => import('../pages/request-access/request-page.tsx'), 'RequestPage'),
+})
+
+const cart = createRoute({
+  getParentRoute: () => root,
+  path: '/request/cart',
+  component: lazyRouteComponent(() => import('../pages/request-access/cart-page.tsx'), 'CartPage'),
+})
+
+const requests = createRoute({
+  getParentRoute: () => root,
+  path: '/requests',
+  validateSearch: words('about', 'state', 'q'),
+  component: lazyRouteComponent(() => import('../pages/requests/requests-page.tsx'), 'RequestsPage'),
+})
+
+const oneRequest = createRoute({
+  getParentRoute: () => root,
+  path: '/requests/$id',
+  component: lazyRouteComponent(() => import('../pages/requests/request-details-page.tsx'), 'RequestDetailsPage'),
+})
+
+const approvals = createRoute({
+  getParentRoute: () => root,
+  path: '/approvals',
+  validateSearch: words('q', 'workflow'),
+  component: lazyRouteComponent(() => import('../pages/approvals/approvals-page.tsx'), 'ApprovalsPage'),
+})
+
+const deputies = createRoute({
+  getParentRoute: () => root,
+  path: '/approvals/deputies',
+  component: lazyRouteComponent(() => import('../pages/approvals/deputies-page.tsx'), 'DeputiesPage'),
+})
+
+const oneApproval = createRoute({
+  getParentRoute: () => root,
+  path: '/approvals/$id',
+  component: lazyRouteComponent(() => import('../pages/approvals/approval-page.tsx'), 'ApprovalPage'),
+})
+
+const profile = createRoute({
+  getParentRoute: () => root,
+  path: '/profile',
+  component: lazyRouteComponent(() => import('../pages/profile/profile-page.tsx'), 'ProfilePage'),
+})
+
+const token = createRoute({
+  getParentRoute: () => root,
+  path: '/token',
+  component: lazyRouteComponent(() => import('../pages/token/token-page.tsx'), 'TokenPage'),
+})
+
+const register = createRoute({
+  getParentRoute: () => root,
+  path: '/register',
+  validateSearch: words('invitation'),
+  component: lazyRouteComponent(() => import('../pages/register/register-page.tsx'), 'RegisterPage'),
+})
+
+const reports = createRoute({
+  getParentRoute: () => root,
+  path: '/reports',
+  validateSearch: words('q'),
+  component: lazyRouteComponent(() => import('../pages/reports/reports-page.tsx'), 'ReportsPage'),
+})
+
+const oneReport = createRoute({
+  getParentRoute: () => root,
+  path: '/reports/$name',
+  validateSearch: words('beginDate', 'endDate', 'userKey'),
+  component: lazyRouteComponent(() => import('../pages/reports/report-page.tsx'), 'ReportPage'),
+})
+
+const dashboard = createRoute({
+  getParentRoute: () => root,
+  path: '/dashboard',
+  validateSearch: words('period'),
+  component: lazyRouteComponent(() => import('../pages/dashboard/dashboard-page.tsx'), 'DashboardPage'),
+})
+
+const security = createRoute({
+  getParentRoute: () => root,
+  path: '/security',
+  component: lazyRouteComponent(() => import('../pages/security/security-page.tsx'), 'SecurityPage'),
+})
+
+const signedIn = createRoute({
+  getParentRoute: () => root,
+  path: '/signed-in',
+  component: lazyRouteComponent(() => import('../pages/signed-in/signed-in-page.tsx'), 'SignedInPage'),
+})
+
+export const router = createRouter({
+  routeTree: root.addChildren([
+    home,
+    request,
+    cart,
+    requests,
+    oneRequest,
+    approvals,
+    deputies,
+    oneApproval,
+    profile,
+    token,
+    register,
+    reports,
+    oneReport,
+    dashboard,
+    security,
+    signedIn,
+  ]),
+  basepath: settings.base === '' ? '/' : settings.base,
+  defaultPreload: 'intent',
+  scrollRestoration: true,
+  defaultPendingComponent: PagePending,
+  defaultErrorComponent: PageFailure,
+  defaultNotFoundComponent: NotFound,
+})
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router
+  }
+}

@@ -1,0 +1,4 @@
+import type { PortalSettings } from '#contract/portal.ts'
+
+/** What the gateway wrote into the page. */
+export const settings: PortalSettings = JSON.parse(document.getElementById('settings')?.textContent ?? '')

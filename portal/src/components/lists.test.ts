@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import type { Organization } from '#contract/main.ts'
+import { readDraft } from './draft.ts'
+import { columnsFor, rowsOf } from './grid-rows.ts'
+import { matches } from './matching.ts'
+import { flatten } from './orgs.ts'
+import { iconAddress, safeAddress } from './safe-address.ts'
+
+test('rows have as many items as there are columns, and groups without items are left out', () => {
+  const groups = [
+    { key: 'a', heading: 'A', items: [1, 2, 3] },
+    { key: 'b', heading: 'B', items: [] },
+    { key: 'c', items: [4] },
+  ]
+  expect(rowsOf(groups, 2).map((row) => (row.kind === 'heading' ? row.heading : row.items))).toEqual([
+    'A',
+    [1, 2],
+    [3],
+    [4],
+  ])
+  expect([columnsFor(0, 200, 12), columnsFor(424, 200, 12), columnsFor(900, undefined, 12)]).toEqual([1, 2, 1])
+})
+
+test('every word has to be there, without regard to case and accents', () => {
+  expect(matches('', 'anything')).toBe(true)
+  expect(matches('ZUGANG tresor', 'Tresor', 'der Zugang')).toBe(true)
+  expect(matches('acces', 'Accès au coffre')).toBe(true)
+  expect(matches('vault key', 'Access to the vault')).toBe(false)
+})
+
+const org = (id: string, showInPortal: boolean, subOrgs: readonly Organization[] = []): Organization => ({
+  id,
+  name: id.toUpperCase(),
+  description: '',
+  showInPortal,
+  showInRequest: true,
+  showInReports: false,
+  subOrgs,
+})
+
+test('the tree is flat, without a root that only holds others together, and without what is not for this use', () => {
+  const tree = org('', true, [org('a', true, [org('b', false, [org('c', true)])]), org('d', true)])
+  expect(flatten(tree, 'showInPortal').map(({ id, depth, path }) => [id, depth, path.join('/')])).toEqual([
+    ['a', 0, 'A'],
+    ['c', 1, 'A/C'],
+    ['d', 0, 'D'],
+  ])
+  expect(flatten(tree, 'showInReports')).toEqual([])
+})
+
+test('D18: an address that runs something is none', () => {
+  const base = 'https://portal.example.com/portal/'
+  expect(safeAddress('https://wiki.example.com/', base)).toBe('https://wiki.example.com/')
+  expect(safeAddress('/wiki', base)).toBe('https://portal.example.com/wiki')
+  const hostile = ['javascript:alert(1)', ' JaVaScRiPt:alert(1)', 'data:text/html,x', 'vbscript:x', 'http://[']
+  expect(hostile.map((one) => safeAddress(one, base))).toEqual(hostile.map(() => undefined))
+  expect(iconAddress('')).toBe(undefined)
+  expect(iconAddress('"><script>')).toBe(undefined)
+  expect(iconAddress('iVBORw0KGgo=')).toBe('data:image/png;base64,iVBORw0KGgo=')
+})
+
+test('a draft that cannot be read is none', () => {
+  expect(readDraft({ getItem: () => '{"a":1}' }, 'k', {})).toEqual({ a: 1 })
+  expect(readDraft({ getItem: () => '{' }, 'k', 'initial')).toBe('initial')
+  expect(readDraft({ getItem: () => null }, 'k', 'initial')).toBe('initial')
+})

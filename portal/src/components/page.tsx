@@ -1,0 +1,41 @@
+import { Group, Stack, Text, Title } from '@mantine/core'
+import { type ReactNode, useEffect, useRef } from 'react'
+import { useConfig } from '../app/config.tsx'
+
+/** The first page is where the browser starts to read anyway. */
+let isFirst = true
+
+interface PageProps {
+  readonly title: string
+  readonly intro?: string
+  /** What stands beside the title. */
+  readonly actions?: ReactNode
+  readonly children: ReactNode
+}
+
+/** A page with its title, which gets the focus when somebody comes from another one. */
+export function Page({ title, intro, actions, children }: PageProps) {
+  const { headerTitle } = useConfig()
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    document.title = `${title} – ${headerTitle}`
+  }, [title, headerTitle])
+  useEffect(() => {
+    if (!isFirst) heading.current?.focus({ preventScroll: true })
+    isFirst = false
+  }, [])
+  return (
+    <Stack gap="lg">
+      <Group justify="space-between" align="start" gap="sm">
+        <div>
+          <Title order={1} size="h2" ref={heading} tabIndex={-1} className="page-title">
+            {title}
+          </Title>
+          {intro !== undefined && intro !== '' && <Text c="dimmed">{intro}</Text>}
+        </div>
+        {actions}
+      </Group>
+      {children}
+    </Stack>
+  )
+}

@@ -1,0 +1,92 @@
+import { Combobox, Loader, Pill, PillsInput, Text, useCombobox } from '@mantine/core'
+import { useDebouncedValue } from '@mantine/hooks'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { minSearch, searchQuery } from '../api/main.ts'
+import { useConfig } from '../app/config.tsx'
+import { useTranslation } from '../app/i18n.tsx'
+
+interface PersonPickerProps {
+  readonly label: string
+  readonly value: readonly string[]
+  readonly onChange: (logins: readonly string[]) => void
+  /** One person takes the place of another. */
+  readonly single?: boolean
+  /** Logins that are not found may be typed. */
+  readonly free?: boolean
+  readonly error?: string | undefined
+}
+
+/** People by name or login, looked up while somebody types. */
+export function PersonPicker({ label, value, onChange, single = false, free = false, error }: PersonPickerProps) {
+  const { t } = useTranslation()
+  const { canSearchPeople } = useConfig()
+  const [typed, setTyped] = useState('')
+  const [q] = useDebouncedValue(typed.trim(), 200)
+  const found = useQuery({ ...searchQuery(q, 'person'), enabled: canSearchPeople && q.length >= minSearch })
+  const combobox = useCombobox({ onDropdownClose: () => combobox.resetSelectedOption() })
+  const people = (found.data?.people ?? []).filter(({ uid }) => !value.includes(uid))
+  const takesTyped = (free || !canSearchPeople) && q !== '' && !value.includes(q)
+
+  const add = (login: string): void => {
+    onChange(single ? [login] : [...value, login])
+    setTyped('')
+    combobox.closeDropdown()
+  }
+  const remove = (login: string): void => onChange(value.filter((one) => one !== login))
+
+  return (
+    <Combobox store={combobox} onOptionSubmit={add} withinPortal={false}>
+      <Combobox.DropdownTarget>
+        <PillsInput label={label} error={error} rightSection={found.isFetching ? <Loader size="xs" /> : null}>
+          <Pill.Group>
+            {value.map((login) => (
+              <Pill
+                key={login}
+                withRemoveButton
+                onRemove={() => remove(login)}
+                removeButtonProps={{ 'aria-label': t('people.remove', { login }), tabIndex: 0, 'aria-hidden': false }}
+              >
+                {login}
+              </Pill>
+            ))}
+            <Combobox.EventsTarget>
+              <PillsInput.Field
+                aria-label={label}
+                placeholder={t('people.search')}
+                value={typed}
+                maxLength={100}
+                onFocus={() => combobox.openDropdown()}
+                onBlur={() => combobox.closeDropdown()}
+                onChange={(event) => {
+                  setTyped(event.currentTarget.value)
+                  combobox.openDropdown()
+                  combobox.updateSelectedOptionIndex('active')
+                }}
+                onKeyDown={(event) => {
+                  if (event.key === 'Backspace' && typed === '' && value.length > 0) remove(value.at(-1) ?? '')
+                }}
+              />
+            </Combobox.EventsTarget>
+          </Pill.Group>
+        </PillsInput>
+      </Combobox.DropdownTarget>
+      <Combobox.Dropdown hidden={q.length < minSearch && !takesTyped}>
+        <Combobox.Options aria-label={label}>
+          {people.map(({ uid, displayName }) => (
+            <Combobox.Option key={uid} value={uid}>
+              <Text size="sm">{displayName}</Text>
+              <Text size="xs" c="dimmed">
+                {uid}
+              </Text>
+            </Combobox.Option>
+          ))}
+          {takesTyped && <Combobox.Option value={q}>{t('people.use', { login: q })}</Combobox.Option>}
+          {people.length === 0 && !takesTyped && !found.isFetching && (
+            <Combobox.Empty>{t('people.none')}</Combobox.Empty>
+          )}
+        </Combobox.Options>
+      </Combobox.Dropdown>
+    </Combobox>
+  )
+}

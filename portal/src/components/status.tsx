@@ -1,0 +1,22 @@
+import { Group, Text } from '@mantine/core'
+import { Icon, type IconName } from './icon.tsx'
+
+export type Tone = 'good' | 'bad' | 'waiting' | 'plain'
+
+interface StatusProps {
+  readonly tone: Tone
+  readonly icon: IconName
+  readonly text: string
+}
+
+/** How something stands: by word and sign, with colour only on top. */
+export function Status({ tone, icon, text }: StatusProps) {
+  return (
+    <Group gap={6} wrap="nowrap" className={`status status-${tone}`}>
+      <Icon name={icon} size={16} />
+      <Text span size="sm" fw={600}>
+        {text}
+      </Text>
+    </Group>
+  )
+}

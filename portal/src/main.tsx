@@ -1,0 +1,26 @@
+import '@mantine/core/styles.css'
+import './app/portal.css'
+import { setNonce } from 'get-nonce'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { App } from './app/app.tsx'
+import { loadCatalogue, rememberedLanguage, TranslationProvider } from './app/i18n.tsx'
+import { chooseLanguage } from './app/language.ts'
+import { settings } from './app/settings.ts'
+
+// For the one style that a dialog makes while it is open.
+setNonce(settings.nonce)
+
+const element = document.getElementById('portal')
+if (element === null) throw new Error('the page has no place for the portal')
+
+const language = chooseLanguage(rememberedLanguage(), navigator.languages)
+const catalogue = await loadCatalogue(language)
+
+createRoot(element).render(
+  <StrictMode>
+    <TranslationProvider first={{ language, catalogue }}>
+      <App />
+    </TranslationProvider>
+  </StrictMode>,
+)

@@ -1,0 +1,43 @@
+import { Checkbox, Group, Text } from '@mantine/core'
+import { Link } from '@tanstack/react-router'
+import type { ApprovalSummary } from '#contract/main-requests.ts'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Icon } from '../../components/icon.tsx'
+
+interface ApprovalRowProps {
+  readonly approval: ApprovalSummary
+  readonly isChosen: boolean
+  readonly onChoose: (chosen: boolean) => void
+}
+
+export function ApprovalRow({ approval, isChosen, onChoose }: ApprovalRowProps) {
+  const { t, relative, moment } = useTranslation()
+  const { label, displayName, requestor, user, reason, approvalStart, wfLabel } = approval
+  return (
+    <Group className="card" wrap="nowrap" gap="sm">
+      <Checkbox
+        aria-label={t('approvals.choose', { label })}
+        checked={isChosen}
+        onChange={(event) => onChoose(event.currentTarget.checked)}
+      />
+      <Link to="/approvals/$id" params={{ id: approval.approval }} className="card-link">
+        <Group justify="space-between" gap="xs" w="100%" wrap="nowrap">
+          <div>
+            <Text fw={600}>{label}</Text>
+            <Text size="sm" c="dimmed">
+              {wfLabel} · {displayName}
+              {requestor !== user && ` · ${t('approvals.askedBy', { requestor })}`} ·{' '}
+              <time title={moment(approvalStart)}>{relative(approvalStart)}</time>
+            </Text>
+            {reason !== '' && (
+              <Text size="sm" className="clamp">
+                {reason}
+              </Text>
+            )}
+          </div>
+          <Icon name="chevron" size={18} />
+        </Group>
+      </Link>
+    </Group>
+  )
+}

@@ -1,0 +1,150 @@
+import { Button, Checkbox, Group, NativeSelect, Text } from '@mantine/core'
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { useCallback, useMemo, useState } from 'react'
+import type { ApprovalSummary } from '#contract/main-requests.ts'
+import { approvalsQuery, maxAtOnce } from '../../api/approvals.ts'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Icon } from '../../components/icon.tsx'
+import { matches } from '../../components/matching.ts'
+import { Page } from '../../components/page.tsx'
+import { SearchBox } from '../../components/search-box.tsx'
+import { Empty, Failure, Loading } from '../../components/states.tsx'
+import { VirtualGrid } from '../../components/virtual-grid.tsx'
+import { ApprovalRow } from './approval-row.tsx'
+import { BulkDialog } from './bulk-dialog.tsx'
+import { openApprovals, workflowsOf } from './open-approvals.ts'
+
+const route = getRouteApi('/approvals')
+
+/** What waits for the person's decision, the oldest first. */
+export function ApprovalsPage() {
+  const { t } = useTranslation()
+  const list = useInfiniteQuery(approvalsQuery)
+  const all = useMemo(() => openApprovals(list.data), [list.data])
+  // Kept here, since the list is shorter, or gone, before it is known what became of them.
+  const [deciding, setDeciding] = useState<readonly ApprovalSummary[]>([])
+  return (
+    <Page title={t('page.approvals')} actions={<DeputiesLink />}>
+      {deciding.length > 0 && <BulkDialog approvals={deciding} onClose={() => setDeciding([])} />}
+      {list.data === undefined ? (
+        list.error === null ? (
+          <Loading />
+        ) : (
+          <Failure error={list.error} onRetry={() => void list.refetch()} />
+        )
+      ) : all.length === 0 ? (
+        <Empty icon="check" title={t('approvals.none')} text={t('approvals.noneText')} />
+      ) : (
+        <Chooser
+          onDecide={setDeciding}
+          all={all}
+          more={list.hasNextPage ? list.fetchNextPage : undefined}
+          isLoading={list.isFetchingNextPage}
+        />
+      )}
+    </Page>
+  )
+}
+
+function DeputiesLink() {
+  const { t } = useTranslation()
+  return (
+    <Button
+      variant="default"
+      renderRoot={(props) => <Link to="/approvals/deputies" {...props} />}
+      leftSection={<Icon name="people" size={18} />}
+    >
+      {t('deputies.title')}
+    </Button>
+  )
+}
+
+interface ChooserProps {
+  readonly onDecide: (approvals: readonly ApprovalSummary[]) => void
+  readonly all: readonly ApprovalSummary[]
+  readonly more: (() => unknown) | undefined
+  readonly isLoading: boolean
+}
+
+function Chooser({ all, more, isLoading, onDecide }: ChooserProps) {
+  const { t, tn } = useTranslation()
+  const { q = '', workflow = '' } = route.useSearch()
+  const navigate = route.useNavigate()
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  const shown = useMemo(
+    () =>
+      all.filter(
+        (one) =>
+          (workflow === '' || one.wfName === workflow) &&
+          matches(q, one.label, one.wfLabel, one.user, one.displayName, one.requestor, one.reason),
+      ),
+    [all, q, workflow],
+  )
+  const groups = useMemo(() => [{ key: 'all', items: shown }], [shown])
+  // What is gone, or is not shown, is not decided about.
+  const picked = shown.filter(({ approval }) => chosen.has(approval)).slice(0, maxAtOnce)
+  const choose = (approval: string, isChosen: boolean): void => {
+    const next = new Set(chosen)
+    if (isChosen) next.add(approval)
+    else next.delete(approval)
+    setChosen(next)
+  }
+  const onEnd = useCallback(() => {
+    if (more !== undefined && !isLoading) more()
+  }, [more, isLoading])
+  const isAll = shown.length > 0 && picked.length === Math.min(shown.length, maxAtOnce)
+  return (
+    <>
+      <Group gap="sm" align="end">
+        <SearchBox
+          label={t('approvals.search')}
+          value={q}
+          onChange={(next) =>
+            void navigate({ search: (old) => ({ ...old, q: next === '' ? undefined : next }), replace: true })
+          }
+        />
+        <NativeSelect
+          aria-label={t('approvals.workflow')}
+          value={workflow}
+          onChange={({ currentTarget: { value } }) =>
+            void navigate({ search: (old) => ({ ...old, workflow: value === '' ? undefined : value }), replace: true })
+          }
+          data={[
+            { value: '', label: t('approvals.allWorkflows') },
+            ...[...workflowsOf(all)].map(([value, label]) => ({ value, label })),
+          ]}
+        />
+      </Group>
+      <Checkbox
+        label={t('approvals.chooseAll')}
+        checked={isAll}
+        indeterminate={!isAll && picked.length > 0}
+        onChange={() => setChosen(isAll ? new Set() : new Set(shown.slice(0, maxAtOnce).map((one) => one.approval)))}
+      />
+      {shown.length === 0 && <Text c="dimmed">{t('home.nothingFound', { query: q })}</Text>}
+      <VirtualGrid
+        groups={groups}
+        keyOf={({ approval }) => approval}
+        render={(approval) => (
+          <ApprovalRow
+            approval={approval}
+            isChosen={chosen.has(approval.approval)}
+            onChoose={(isChosen) => choose(approval.approval, isChosen)}
+          />
+        )}
+        label={t('page.approvals')}
+        estimate={84}
+        onEnd={onEnd}
+      />
+      {picked.length > 0 && (
+        <Group className="action-bar" justify="space-between">
+          <Text fw={600} role="status">
+            {tn('approvals.chosen', picked.length)}
+          </Text>
+          <Button onClick={() => onDecide(picked)}>{t('approvals.decideChosen')}</Button>
+        </Group>
+      )}
+    </>
+  )
+}

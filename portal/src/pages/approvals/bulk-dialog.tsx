@@ -1,0 +1,83 @@
+import { Alert, Button, Group, Modal, Stack, Text } from '@mantine/core'
+import { useState } from 'react'
+import type { ApprovalSummary } from '#contract/main-requests.ts'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Icon } from '../../components/icon.tsx'
+import { useSay } from '../../components/notices.tsx'
+import { Failure } from '../../components/states.tsx'
+import { DecisionForm } from './decision-form.tsx'
+import { useDecision } from './use-decision.ts'
+
+interface BulkDialogProps {
+  readonly approvals: readonly ApprovalSummary[]
+  readonly onClose: () => void
+}
+
+/** One decision about several, with what became of each. */
+export function BulkDialog({ approvals, onClose }: BulkDialogProps) {
+  const { t, tn } = useTranslation()
+  const say = useSay()
+  const decision = useDecision()
+  const [comment, setComment] = useState('')
+  const refused = approvals.flatMap((one) => {
+    const result = decision.data?.[one.approval]
+    return result === undefined || result.status === 200 ? [] : [{ ...one, ...result }]
+  })
+  const decide = (approved: boolean, reason: string): void =>
+    decision.mutate(
+      { approvals: approvals.map(({ approval }) => approval), approved, reason },
+      {
+        onSuccess: (results) => {
+          const done = Object.values(results).filter(({ status }) => status === 200).length
+          if (done > 0) say(tn(approved ? 'approvals.approved' : 'approvals.denied', done))
+          if (done === approvals.length) onClose()
+        },
+      },
+    )
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      size="lg"
+      title={tn('approvals.decide', approvals.length)}
+      closeButtonProps={{ 'aria-label': t('action.close') }}
+    >
+      <Stack>
+        {decision.data === undefined ? (
+          <>
+            <ul className="plain-list">
+              {approvals.map(({ approval, label, displayName }) => (
+                <li key={approval}>
+                  <Text size="sm">
+                    {label} · {displayName}
+                  </Text>
+                </li>
+              ))}
+            </ul>
+            {decision.error !== null && <Failure error={decision.error} />}
+            <DecisionForm comment={comment} onComment={setComment} isPending={decision.isPending} onDecide={decide} />
+          </>
+        ) : (
+          <Alert
+            color="yellow"
+            variant="outline"
+            icon={<Icon name="warning" />}
+            title={tn('approvals.refused', refused.length)}
+            role="alert"
+          >
+            {refused.map(({ approval, label, status, text }) => (
+              <Text key={approval} size="sm">
+                {label}: {status === 409 ? t('approval.decidedMeanwhile') : text}
+              </Text>
+            ))}
+            <Group mt="sm">
+              <Button variant="default" size="xs" onClick={onClose}>
+                {t('action.close')}
+              </Button>
+            </Group>
+          </Alert>
+        )}
+      </Stack>
+    </Modal>
+  )
+}

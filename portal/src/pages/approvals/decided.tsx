@@ -1,0 +1,38 @@
+import { Paper, Stack, Text } from '@mantine/core'
+import type { ApprovalDetails } from '#contract/main-requests.ts'
+import { useTranslation } from '../../app/i18n.tsx'
+import type { MessageKey } from '../../app/messages.ts'
+import type { IconName } from '../../components/icon.tsx'
+import { Status, type Tone } from '../../components/status.tsx'
+
+const looks: Readonly<
+  Record<ApprovalDetails['status'], { readonly text: MessageKey; readonly tone: Tone; readonly icon: IconName }>
+> = {
+  open: { text: 'requestState.waiting', tone: 'waiting', icon: 'clock' },
+  approved: { text: 'approval.isApproved', tone: 'good', icon: 'check' },
+  denied: { text: 'approval.isDenied', tone: 'bad', icon: 'close' },
+  cancelled: { text: 'approval.isCancelled', tone: 'plain', icon: 'close' },
+}
+
+/** How an approval ended, by whom and why. */
+export function Decided({ details }: { readonly details: ApprovalDetails }) {
+  const { t, moment } = useTranslation()
+  const { status, decision } = details
+  const { text, tone, icon } = looks[status]
+  return (
+    <Paper withBorder p="md" role="status">
+      <Stack gap={4}>
+        <Status tone={tone} icon={icon} text={t(text)} />
+        {decision !== undefined && (
+          <>
+            <Text size="sm" c="dimmed">
+              {decision.by === undefined ? moment(decision.at) : `${decision.by} · ${moment(decision.at)}`}
+              {decision.onBehalfOf !== undefined && ` · ${t('approval.inPlaceOf', { who: decision.onBehalfOf })}`}
+            </Text>
+            {decision.comment !== undefined && <Text className="preline">{decision.comment}</Text>}
+          </>
+        )}
+      </Stack>
+    </Paper>
+  )
+}

@@ -1,0 +1,118 @@
+import { Group, Modal, Stack, Switch, Text, Title, UnstyledButton } from '@mantine/core'
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { type ReactNode, useCallback, useState } from 'react'
+import type { ScimCall } from '#contract/main-admin.ts'
+import { journalQuery } from '../../api/admin.ts'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Failure, Loading } from '../../components/states.tsx'
+import { VirtualTable } from '../../components/virtual-table.tsx'
+import { callOutcome } from './outcomes.ts'
+import type { Period } from './periods.ts'
+
+const tones = { ok: 'status-good', refused: 'status-waiting', broken: 'status-bad' } as const
+
+/** The latest calls of SCIM clients, and why they failed. */
+export function Journal({ period }: { readonly period: Period }) {
+  const { t, moment, number } = useTranslation()
+  const [failed, setFailed] = useState(false)
+  const [opened, setOpened] = useState<ScimCall>()
+  const journal = useInfiniteQuery(journalQuery({ failed, since: period }))
+  const calls = journal.data?.pages.flatMap(({ entries }) => entries)
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = journal
+  const more = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage()
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage])
+  const cells: readonly ((call: ScimCall) => ReactNode)[] = [
+    (call) => (
+      <UnstyledButton className="journal-open" onClick={() => setOpened(call)}>
+        {moment(call.time)}
+      </UnstyledButton>
+    ),
+    (call) => <span className={tones[callOutcome(call)]}>{call.status}</span>,
+    ({ method }) => method,
+    ({ path }) => path,
+    ({ caller }) => caller,
+    ({ error, scimType }) => [scimType, error].filter((part) => part !== undefined).join(': '),
+    ({ millis }) => number(millis),
+  ]
+  return (
+    <Stack component="section" aria-label={t('dashboard.journal')} gap="sm">
+      <Group justify="space-between">
+        <Title order={2} size="h4">
+          {t('dashboard.journal')}
+        </Title>
+        <Switch
+          label={t('dashboard.failedOnly')}
+          checked={failed}
+          onChange={(event) => setFailed(event.currentTarget.checked)}
+        />
+      </Group>
+      {calls === undefined ? (
+        journal.error === null ? (
+          <Loading rows={3} />
+        ) : (
+          <Failure error={journal.error} onRetry={() => void journal.refetch()} />
+        )
+      ) : calls.length === 0 ? (
+        <Text c="dimmed">{t('dashboard.noCalls')}</Text>
+      ) : (
+        <VirtualTable
+          label={t('dashboard.journal')}
+          columns={[
+            { key: 'time', name: t('dashboard.time'), width: 11 },
+            { key: 'status', name: t('dashboard.status'), width: 5 },
+            { key: 'method', name: t('dashboard.method'), width: 6 },
+            { key: 'path', name: t('dashboard.path'), width: 16 },
+            { key: 'caller', name: t('dashboard.client'), width: 9 },
+            { key: 'error', name: t('dashboard.error'), width: 14 },
+            { key: 'millis', name: t('dashboard.millis'), width: 5, alignEnd: true },
+          ]}
+          count={calls.length}
+          cell={(row, column) => {
+            const call = calls[row]
+            return call === undefined ? '' : cells[column]?.(call)
+          }}
+          onEnd={more}
+        />
+      )}
+      {opened !== undefined && <CallDetails call={opened} onClose={() => setOpened(undefined)} />}
+    </Stack>
+  )
+}
+
+function CallDetails({ call, onClose }: { readonly call: ScimCall; readonly onClose: () => void }) {
+  const { t, moment, number } = useTranslation()
+  const facts: readonly (readonly [string, string | undefined])[] = [
+    [t('dashboard.time'), moment(call.time)],
+    [t('dashboard.gateway'), call.gateway],
+    [t('dashboard.client'), call.caller],
+    [t('dashboard.status'), String(call.status)],
+    [t('dashboard.error'), [call.scimType, call.error].filter((part) => part !== undefined).join(': ')],
+    [t('dashboard.millis'), number(call.millis)],
+    [t('dashboard.requestId'), call.requestId],
+    [t('dashboard.workflowRuns'), call.workflows.join(', ')],
+    [t('dashboard.change'), call.operations === undefined ? undefined : JSON.stringify(call.operations, null, 2)],
+  ]
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      size="lg"
+      title={`${call.method} ${call.path}`}
+      closeButtonProps={{ 'aria-label': t('action.close') }}
+    >
+      <dl className="facts">
+        {facts.map(([name, value]) =>
+          value === undefined || value === ''
+            ? null
+            : [
+                <dt key={`${name} name`}>{name}</dt>,
+                <dd key={name} className="preline">
+                  {value}
+                </dd>,
+              ],
+        )}
+      </dl>
+    </Modal>
+  )
+}

@@ -1,0 +1,22 @@
+import type { TimedAccess } from '#contract/main.ts'
+import type { RequestSummary } from '#contract/main-requests.ts'
+
+const day = 24 * 60 * 60_000
+/** Access that ends within this time is worth a word. */
+const soonMillis = 14 * day
+/** What went wrong longer ago is history. */
+const recentMillis = 14 * day
+
+export type Access = TimedAccess['access'][number]
+
+/** What ends soon, the soonest first. */
+export const endingSoon = (access: readonly Access[], now: number): readonly Access[] =>
+  access
+    .filter(({ expires }) => {
+      const left = Date.parse(expires) - now
+      return left > 0 && left <= soonMillis
+    })
+    .sort((one, other) => Date.parse(one.expires) - Date.parse(other.expires))
+
+export const recentTrouble = (requests: readonly RequestSummary[], now: number): readonly RequestSummary[] =>
+  requests.filter(({ updated }) => now - Date.parse(updated) <= recentMillis)

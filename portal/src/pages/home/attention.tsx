@@ -1,0 +1,75 @@
+import { Anchor, Group, Paper, Stack, Text, Title } from '@mantine/core'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { approvalsQuery } from '../../api/approvals.ts'
+import { accessQuery } from '../../api/main.ts'
+import { troubledQuery } from '../../api/requests.ts'
+import { useConfig } from '../../app/config.tsx'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Icon, type IconName } from '../../components/icon.tsx'
+import type { Tone } from '../../components/status.tsx'
+import { endingSoon, recentTrouble } from './attention-items.ts'
+
+const maxListed = 5
+
+/** What waits for the person: decisions, access that ends, requests that went wrong. Nothing where nothing does. */
+export function Attention() {
+  const { t, tn, relative } = useTranslation()
+  const { enableApprovals } = useConfig()
+  const approvals = useInfiniteQuery({ ...approvalsQuery, enabled: enableApprovals })
+  const access = useQuery(accessQuery)
+  const trouble = useQuery(troubledQuery)
+  const now = Date.now()
+  const open = approvals.data?.pages.reduce((sum, page) => sum + page.approvals.length, 0) ?? 0
+  const ending = endingSoon(access.data?.access ?? [], now).slice(0, maxListed)
+  const failed = recentTrouble(trouble.data?.requests ?? [], now)
+  if (open === 0 && ending.length === 0 && failed.length === 0) return null
+  return (
+    <Paper withBorder p="md" component="section" aria-labelledby="attention">
+      <Title order={2} size="h5" id="attention" mb="xs">
+        {t('attention.title')}
+      </Title>
+      <Stack gap={6}>
+        {open > 0 && (
+          <Line icon="check" tone="waiting">
+            <Anchor renderRoot={(props) => <Link to="/approvals" {...props} />}>
+              {tn('attention.approvals', open)}
+            </Anchor>
+          </Line>
+        )}
+        {ending.map(({ id, name, target, expires }) => (
+          <Line key={id} icon="clock" tone="waiting">
+            <Text size="sm">{t('attention.ends', { name: name === '' ? target : name, when: relative(expires) })}</Text>
+          </Line>
+        ))}
+        {failed.map(({ id, label, updated }) => (
+          <Line key={id} icon="warning" tone="bad">
+            <Anchor renderRoot={(props) => <Link to="/requests/$id" params={{ id }} {...props} />}>
+              {t('attention.failed', { label, when: relative(updated) })}
+            </Anchor>
+          </Line>
+        ))}
+      </Stack>
+    </Paper>
+  )
+}
+
+function Line({
+  icon,
+  tone,
+  children,
+}: {
+  readonly icon: IconName
+  readonly tone: Tone
+  readonly children: ReactNode
+}) {
+  return (
+    <Group gap="xs" wrap="nowrap">
+      <span className={`status-${tone}`}>
+        <Icon name={icon} size={18} />
+      </span>
+      {children}
+    </Group>
+  )
+}

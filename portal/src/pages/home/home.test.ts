@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import type { PortalLink } from '#contract/main.ts'
+import type { RequestSummary } from '#contract/main-requests.ts'
+import { type Access, endingSoon, recentTrouble } from './attention-items.ts'
+import { groupLinks } from './link-groups.ts'
+
+const link = (name: string, org: string): PortalLink => ({ name, label: `The ${name}`, org, url: '/', icon: '' })
+const orgs = [
+  { id: 'a', name: 'A', description: '', depth: 0, path: ['A'] },
+  { id: 'b', name: 'B', description: '', depth: 1, path: ['A', 'B'] },
+]
+const links = [link('wiki', 'b'), link('mail', 'a'), link('lost', 'gone')]
+const wanted = { query: '', org: '', elsewhere: 'Other' }
+
+test('links stand below their orgs, in the order of the tree; the others come last', () => {
+  const groups = groupLinks(links, orgs, wanted)
+  expect(groups.map(({ heading, items }) => [heading, items.map(({ name }) => name)])).toEqual([
+    ['A', ['mail']],
+    ['A › B', ['wiki']],
+    ['Other', ['lost']],
+  ])
+})
+
+test('one org, or some words', () => {
+  expect(groupLinks(links, orgs, { ...wanted, org: 'b' }).flatMap(({ items }) => items)).toEqual([links[0]])
+  expect(groupLinks(links, orgs, { ...wanted, query: 'MAIL' }).flatMap(({ items }) => items)).toEqual([links[1]])
+})
+
+test('access that ends soon, the soonest first; what has ended is no news', () => {
+  const now = Date.UTC(2026, 0, 10)
+  const day = (n: number): Access => ({
+    id: String(n),
+    target: 't',
+    kind: 'group',
+    name: 'g',
+    granted: new Date(0).toISOString(),
+    expires: new Date(now + n * 86_400_000).toISOString(),
+  })
+  expect(endingSoon([day(20), day(5), day(-1), day(1)], now).map(({ id }) => id)).toEqual(['1', '5'])
+})
+
+test('what went wrong long ago is history', () => {
+  const failed = (updated: string) => ({ updated }) as RequestSummary
+  const now = Date.UTC(2026, 1, 1)
+  expect(recentTrouble([failed('2026-01-31T00:00:00Z'), failed('2025-06-01T00:00:00Z')], now)).toHaveLength(1)
+})

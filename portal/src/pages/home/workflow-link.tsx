@@ -1,0 +1,34 @@
+import { Group, Text } from '@mantine/core'
+import { Link } from '@tanstack/react-router'
+import { Icon } from '../../components/icon.tsx'
+import { StarButton } from '../../components/star-button.tsx'
+
+interface WorkflowLinkProps {
+  readonly name: string
+  readonly label: string
+  readonly description?: string
+}
+
+/** Something that can be asked for; leads to where it is asked for. */
+export function WorkflowLink({ name, label, description }: WorkflowLinkProps) {
+  return (
+    <Group className="card" gap={4} wrap="nowrap">
+      <Link className="card-link" to="/request" search={{ q: label }}>
+        <span className="badge-letter" aria-hidden="true">
+          <Icon name="key" />
+        </span>
+        <span>
+          <Text span fw={600} className="clamp">
+            {label}
+          </Text>
+          {description !== undefined && description !== '' && (
+            <Text span size="sm" c="dimmed" className="clamp">
+              {description}
+            </Text>
+          )}
+        </span>
+      </Link>
+      <StarButton kind="workflow" name={name} label={label} />
+    </Group>
+  )
+}

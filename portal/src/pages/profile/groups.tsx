@@ -1,0 +1,60 @@
+import { Badge, Group, ScrollArea, Table, Text } from '@mantine/core'
+import { useConfig } from '../../app/config.tsx'
+import { useTranslation } from '../../app/i18n.tsx'
+
+/** What the person belongs to. */
+export function Groups({ groups }: { readonly groups: readonly string[] }) {
+  const { t } = useTranslation()
+  const { groupsAreJson, groupsFields } = useConfig()
+  if (groups.length === 0) return <Text c="dimmed">{t('profile.noGroups')}</Text>
+  if (groupsAreJson) return <GroupTable rows={groups.flatMap(readGroups)} fields={groupsFields} />
+  return (
+    <Group gap={6}>
+      {[...groups]
+        .sort((one, other) => one.localeCompare(other))
+        .map((group) => (
+          <Badge key={group} variant="default" size="lg" tt="none">
+            {group}
+          </Badge>
+        ))}
+    </Group>
+  )
+}
+
+type Row = Readonly<Record<string, unknown>>
+
+/** A JSON text with one group or a list of them; nothing where it is neither. */
+function readGroups(text: string): readonly Row[] {
+  try {
+    const read: unknown = JSON.parse(text)
+    const list: readonly unknown[] = Array.isArray(read) ? read : [read]
+    return list.filter((one): one is Row => typeof one === 'object' && one !== null)
+  } catch {
+    return []
+  }
+}
+
+function GroupTable({ rows, fields }: { readonly rows: readonly Row[]; readonly fields: readonly string[] }) {
+  return (
+    <ScrollArea>
+      <Table>
+        <Table.Thead>
+          <Table.Tr>
+            {fields.map((field) => (
+              <Table.Th key={field}>{field}</Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map((row) => (
+            <Table.Tr key={JSON.stringify(row)}>
+              {fields.map((field) => (
+                <Table.Td key={field}>{Object.hasOwn(row, field) ? String(row[field]) : ''}</Table.Td>
+              ))}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </ScrollArea>
+  )
+}

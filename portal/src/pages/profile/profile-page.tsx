@@ -1,0 +1,130 @@
+import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import type { TimedAccess, UserData } from '#contract/main.ts'
+import { accessQuery, saveProfile, userQuery } from '../../api/main.ts'
+import { useConfig, usePerson } from '../../app/config.tsx'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Answer } from '../../components/answer.tsx'
+import { useDraft } from '../../components/draft.ts'
+import { Facts } from '../../components/facts.tsx'
+import { useSay } from '../../components/notices.tsx'
+import { Page } from '../../components/page.tsx'
+import { Failure } from '../../components/states.tsx'
+import { Groups } from './groups.tsx'
+import { ProfileField } from './profile-field.tsx'
+import { changeOf, type FieldValues, fieldProblem, fieldsOf, valuesOf } from './profile-form.ts'
+
+/** What is known of the person, and what the person may change of it. */
+export function ProfilePage() {
+  const { t } = useTranslation()
+  const user = useQuery(userQuery)
+  const access = useQuery(accessQuery)
+  return (
+    <Page title={t('page.profile')}>
+      <Answer query={user}>
+        {(data) => (
+          <Stack gap="lg">
+            <ProfileForm user={data} />
+            <section aria-labelledby="groups">
+              <Title order={2} size="h4" id="groups" mb="sm">
+                {t('profile.groups')}
+              </Title>
+              <Groups groups={data.groups} />
+            </section>
+          </Stack>
+        )}
+      </Answer>
+      {access.data !== undefined && access.data.access.length > 0 && <Timed access={access.data.access} />}
+    </Page>
+  )
+}
+
+const noDraft: FieldValues = {}
+
+function ProfileForm({ user }: { readonly user: UserData }) {
+  const { t } = useTranslation()
+  const config = useConfig()
+  const client = useQueryClient()
+  const say = useSay()
+  const fields = fieldsOf(config)
+  const before = valuesOf(user)
+  const [draft, setDraft, clearDraft] = useDraft(usePerson().login, 'profile', noDraft)
+  const [isChecked, setChecked] = useState(false)
+  const now = { ...before, ...draft }
+  const change = changeOf(fields, before, now)
+  const isChanged = Object.keys(change).length > 0
+  const problem = (field: (typeof fields)[number]): string | undefined => {
+    const found = field.readOnly ? undefined : fieldProblem(field, now[field.name] ?? '')
+    return found === undefined ? undefined : t(found.key, found.values)
+  }
+  const reset = (): void => {
+    setDraft(noDraft)
+    clearDraft()
+    setChecked(false)
+  }
+  const save = useMutation({
+    mutationFn: saveProfile,
+    onSuccess: (saved) => {
+      const pending = fields.some(({ name }) => change[name] !== undefined && valuesOf(saved)[name] !== now[name])
+      client.setQueryData(userQuery.queryKey, saved)
+      reset()
+      say(t(pending ? 'profile.savedLater' : 'profile.saved'))
+    },
+  })
+  const submit = (event: FormEvent): void => {
+    event.preventDefault()
+    setChecked(true)
+    if (isChanged && fields.every((field) => problem(field) === undefined)) save.mutate(change)
+  }
+  return (
+    <Paper withBorder p="md" maw={640}>
+      <form onSubmit={submit} noValidate>
+        <Stack gap="sm">
+          {fields.map((field) => (
+            <ProfileField
+              key={field.name}
+              field={field}
+              value={now[field.name] ?? ''}
+              onChange={(value) => setDraft({ ...draft, [field.name]: value })}
+              error={isChecked || draft[field.name] !== undefined ? problem(field) : undefined}
+            />
+          ))}
+          {save.error !== null && <Failure error={save.error} />}
+          {fields.some(({ readOnly }) => !readOnly) && (
+            <Group>
+              <Button type="submit" disabled={!isChanged} loading={save.isPending}>
+                {t('profile.save')}
+              </Button>
+              {isChanged && (
+                <Button variant="default" onClick={reset}>
+                  {t('profile.discard')}
+                </Button>
+              )}
+            </Group>
+          )}
+        </Stack>
+      </form>
+    </Paper>
+  )
+}
+
+function Timed({ access }: { readonly access: TimedAccess['access'] }) {
+  const { t, moment, relative } = useTranslation()
+  const facts = access.map(({ id, name, target, expires }) => ({
+    key: id,
+    name: name === '' ? target : name,
+    value: t('profile.until', { when: `${moment(expires)} (${relative(expires)})` }),
+  }))
+  return (
+    <section aria-labelledby="timed">
+      <Title order={2} size="h4" id="timed" mb="sm">
+        {t('profile.timed')}
+      </Title>
+      <Text c="dimmed" mb="xs">
+        {t('profile.timedText')}
+      </Text>
+      <Facts facts={facts} />
+    </section>
+  )
+}

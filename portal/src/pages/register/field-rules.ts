@@ -1,0 +1,51 @@
+import type { FormAttributeView } from '#contract/form-attribute.ts'
+import type { MessageKey, Values } from '../../app/messages.ts'
+
+/** What is wrong, as a message of the catalogue or in the configuration's own words. */
+export type Problem = { readonly key: MessageKey; readonly values?: Values } | { readonly text: string }
+
+/** Whether the whole text matches a field's pattern; undefined while that is not known. */
+export type Matches = (name: string, value: string) => boolean | undefined
+
+/** Longer values are refused whatever the form says. */
+const maxValueLength = 10_000
+
+/** So many are given at once; there may be more. */
+export const mostItems = 1_000
+
+/** A bare address, as the gateway writes to. */
+const address = /^[^\s\p{Cc}<>()[\],;:\\"@]{1,64}@[^\s\p{Cc}<>()[\],;:\\"@]{1,253}$/u
+const maxAddressLength = 254
+
+/** The gateway's own rules, but for what only it can know. Undefined where nothing is wrong. */
+export function fieldProblem(
+  field: FormAttributeView,
+  value: string,
+  isAddress: boolean,
+  matches: Matches,
+): Problem | undefined {
+  const { name, required, minChars, maxChars, values, type, regExFailedMsg } = field
+  if (value.trim() === '') {
+    if (required || isAddress) return { key: 'register.required' }
+    return value === '' ? undefined : { key: 'register.onlySpaces' }
+  }
+  const most = maxChars === 0 ? maxValueLength : maxChars
+  const length = Array.from(value).length
+  if (value.length > maxValueLength) return { key: 'register.tooLong', values: { most } }
+  if (!isKeepable(type, value)) return { key: 'register.badCharacters' }
+  if (length < minChars) return { key: 'register.tooShort', values: { least: minChars } }
+  if (length > most) return { key: 'register.tooLong', values: { most } }
+  if (isChosenOnly(field) && !values.some((item) => item.value === value)) return { key: 'register.notInList' }
+  if (matches(name, value) === false) {
+    return regExFailedMsg === undefined ? { key: 'register.noMatch' } : { text: regExFailedMsg }
+  }
+  if (isAddress && (value.length > maxAddressLength || !address.test(value))) return { key: 'register.noAddress' }
+  return undefined
+}
+
+/** Whether the whole list is known here; one that is searched may have more than is shown. */
+const isChosenOnly = ({ values }: FormAttributeView): boolean => values.length > 0 && values.length < mostItems
+
+/** One line, but for text areas. */
+const isKeepable = (type: FormAttributeView['type'], value: string): boolean =>
+  value.isWellFormed() && (type === 'text-area' ? !/[^\P{Cc}\t\n\r]/u.test(value) : !/\p{Cc}/u.test(value))

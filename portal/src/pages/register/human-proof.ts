@@ -1,0 +1,28 @@
+import type { HumanCheckView } from '#contract/register.ts'
+import { fetchChallenge } from '../../api/register.ts'
+import { silentToken } from './provider-script.ts'
+
+/** Gives what is sent as `reCaptchaCode`; undefined where nothing is asked for. */
+export type HumanProof = () => Promise<string | undefined>
+
+export const noProof: HumanProof = async () => undefined
+
+/** Of a check that shows nothing on the page. */
+export function ownProof({ kind, siteKey = '', action = '' }: HumanCheckView): HumanProof {
+  if (kind === 'proof-of-work') return solveInWorker
+  return kind === 'recaptcha-v3' ? () => silentToken(siteKey, action) : noProof
+}
+
+async function solveInWorker(): Promise<string> {
+  const { challenge, difficulty } = await fetchChallenge()
+  const worker = new Worker(new URL('./proof-of-work.worker.ts', import.meta.url), { type: 'module' })
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      worker.onmessage = ({ data }: MessageEvent<string>) => resolve(data)
+      worker.onerror = () => reject(new Error('the proof of work failed'))
+      worker.postMessage({ challenge, difficulty })
+    })
+  } finally {
+    worker.terminate()
+  }
+}

@@ -1,0 +1,71 @@
+import type { PasswordRulesView } from '#contract/register.ts'
+import type { Problem } from './field-rules.ts'
+
+/** From 0, which anybody guesses, to 4. */
+export type Strength = 0 | 1 | 2 | 3 | 4
+
+/** Bits from which on a password is worth more. */
+const steps = [28, 45, 62, 80] as const
+
+const pools: readonly (readonly [RegExp, number])[] = [
+  [/[a-z]/, 26],
+  [/[A-Z]/, 26],
+  [/[0-9]/, 10],
+  [/[ -/:-@[-`{-~]/, 33],
+  [/[^ -~]/, 100],
+]
+
+/** How hard a password is to guess, roughly: long and varied is good; runs, repetitions and one's own name are not. */
+export function strengthOf(password: string, told: Iterable<string>): Strength {
+  if (password === '' || isTold(password, told)) return 0
+  const pool = pools.reduce((sum, [pattern, size]) => sum + (pattern.test(password) ? size : 0), 0)
+  const bits = surprises(password) * Math.log2(Math.max(2, pool))
+  return steps.filter((step) => bits >= step).length as Strength
+}
+
+/** Characters that do not follow from the one before, as in `aaaa`, `abcd` and `4321`, nor from the text so far. */
+function surprises(password: string): number {
+  const codes = Array.from(password.toLowerCase(), (character) => character.codePointAt(0) ?? 0)
+  let count = 0
+  for (const [i, code] of codes.entries()) {
+    const before = codes[i - 1]
+    const follows = before !== undefined && Math.abs(code - before) <= 1
+    const isRepeated =
+      i >= 3 &&
+      codes
+        .slice(0, i - 1)
+        .join(' ')
+        .includes(codes.slice(i - 1, i + 1).join(' '))
+    count += follows || isRepeated ? 0.3 : 1
+  }
+  return count
+}
+
+/** Shorter values stand in many good passwords. */
+const minTellingValue = 4
+
+/** The gateway's own rule: the password is one of the values, or one of them with little around it. */
+export function isTold(password: string, values: Iterable<string>): boolean {
+  const folded = password.toLowerCase()
+  for (const value of values) {
+    for (const part of [value, value.split('@', 1)[0] ?? '']) {
+      const told = part.toLowerCase()
+      if (told.length >= minTellingValue && folded.includes(told) && folded.length - told.length < 4) return true
+    }
+  }
+  return false
+}
+
+export function passwordProblem(
+  password: string,
+  rules: PasswordRulesView,
+  told: Iterable<string>,
+): Problem | undefined {
+  const length = Array.from(password).length
+  if (length === 0) return { key: 'register.required' }
+  if (length < rules.minChars) return { key: 'register.tooShort', values: { least: rules.minChars } }
+  if (length > rules.maxChars) return { key: 'register.tooLong', values: { most: rules.maxChars } }
+  if (!password.isWellFormed() || password.includes('\0')) return { key: 'register.badCharacters' }
+  if (isTold(password, told)) return { key: 'register.passwordTold' }
+  return undefined
+}

@@ -1,0 +1,29 @@
+import { useEffect, useState } from 'react'
+import type { FormAttributeView } from '#contract/form-attribute.ts'
+import type { Matches } from './field-rules.ts'
+
+const unknown: Matches = () => undefined
+
+/** Patterns are read as the gateway reads them (RE2), by the same library, which comes only with a form that has any. */
+export function usePatterns(fields: readonly FormAttributeView[]): Matches {
+  const [matches, setMatches] = useState<Matches>(() => unknown)
+  useEffect(() => {
+    if (fields.every(({ regEx }) => regEx === undefined)) return undefined
+    let isLeft = false
+    void compilePatterns(fields).then((compiled) => {
+      if (!isLeft) setMatches(() => compiled)
+    })
+    return () => {
+      isLeft = true
+    }
+  }, [fields])
+  return matches
+}
+
+export async function compilePatterns(fields: readonly FormAttributeView[]): Promise<Matches> {
+  const { RE2JS } = await import('re2js')
+  const patterns = new Map(
+    fields.flatMap(({ name, regEx }) => (regEx === undefined ? [] : [[name, RE2JS.compile(regEx)] as const])),
+  )
+  return (name, value) => patterns.get(name)?.matcher(value).matches()
+}

@@ -1,0 +1,55 @@
+import { Text } from '@mantine/core'
+import { useEffect, useRef } from 'react'
+import type { HumanCheckView } from '#contract/register.ts'
+import { useTranslation } from '../../app/i18n.tsx'
+import { loadProvider, type ProviderKind } from './provider-script.ts'
+
+interface ProviderCheckProps {
+  readonly kind: ProviderKind
+  readonly check: HumanCheckView
+  /** The box was ticked; empty when what it gave is too old. */
+  readonly onToken: (token: string) => void
+  readonly error: string | undefined
+}
+
+/** The box of a provider. */
+export function ProviderCheck({ kind, check, onToken, error }: ProviderCheckProps) {
+  const { t, language } = useTranslation()
+  const place = useRef<HTMLDivElement>(null)
+  const tell = useRef(onToken)
+  tell.current = onToken
+  const { siteKey = '', action } = check
+  useEffect(() => {
+    let isLeft = false
+    void loadProvider(kind, siteKey).then((provider) => {
+      if (isLeft || place.current === null) return
+      const box = document.createElement('div')
+      place.current.replaceChildren(box)
+      provider.render(box, {
+        sitekey: siteKey,
+        hl: language,
+        language,
+        ...(action === undefined ? {} : { action }),
+        callback: (token: string) => tell.current(token),
+        'expired-callback': () => tell.current(''),
+      })
+    })
+    return () => {
+      isLeft = true
+    }
+  }, [kind, siteKey, action, language])
+  return (
+    <div>
+      <div ref={place}>
+        <Text size="sm" c="dimmed">
+          {t('register.checkLoading')}
+        </Text>
+      </div>
+      {error !== undefined && (
+        <Text size="sm" c="var(--mantine-color-error)" role="alert">
+          {error}
+        </Text>
+      )}
+    </div>
+  )
+}

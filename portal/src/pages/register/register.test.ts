@@ -1,0 +1,141 @@
+import { expect, test } from 'vitest'
+import type { FormAttributeView } from '#contract/form-attribute.ts'
+import type { RegisterConfig } from '#contract/register.ts'
+import { type Entries, fieldsOf, type Invitation, noPasswords, problemsOf, requestOf } from './entries.ts'
+import { unique } from './list-items.ts'
+import { strengthOf } from './password-strength.ts'
+import { sortProblems } from './server-problems.ts'
+
+const field = (name: string, more: Partial<FormAttributeView> = {}): FormAttributeView => ({
+  name,
+  displayName: name,
+  readOnly: false,
+  required: true,
+  minChars: 0,
+  maxChars: 0,
+  unique: false,
+  type: 'text',
+  values: [],
+  show: true,
+  ...more,
+})
+
+const config = (more: Partial<RegisterConfig> = {}): RegisterConfig => ({
+  frontPage: { title: '', text: '' },
+  homeURL: '/',
+  logoutURL: '/logout',
+  attributes: [field('uid'), field('mail'), field('hidden', { show: false }), field('team', { required: false })],
+  attributeNameList: [],
+  requireReason: false,
+  preSetPassword: false,
+  requireReCaptcha: false,
+  requireTermsAndConditions: false,
+  reasonIsList: false,
+  reasons: [],
+  submitButtonText: '',
+  submittedText: '',
+  enableThirdColumn: false,
+  themePrimaryMain: '',
+  themePrimaryDark: '',
+  themePrimaryLight: '',
+  themeSecondaryMain: '',
+  themeSecondaryDark: '',
+  themeSecondaryLight: '',
+  headerTitle: '',
+  errorColor: '',
+  humanCheck: { kind: 'none' },
+  requireInvitation: false,
+  minSearchChars: 3,
+  ...more,
+})
+
+const invitation: Invitation = { token: 'secret', email: 'ada@example.com', attributes: { team: 'red' }, expires: '' }
+const entries: Entries = { values: { uid: 'ada', mail: 'else@example.com' }, reason: '', terms: false }
+const nothing = { proof: undefined, trap: '', invitation: undefined }
+
+test('what an invitation says cannot be changed and is not sent', () => {
+  const known = config({ verifyEmailAttribute: 'mail' })
+  const fields = fieldsOf(known, invitation)
+  expect(fields.map(({ name, readOnly }) => [name, readOnly])).toEqual([
+    ['uid', false],
+    ['mail', true],
+    ['team', true],
+  ])
+  expect(requestOf(known, fields, entries, noPasswords, { ...nothing, invitation })).toEqual({
+    attributes: { uid: 'ada' },
+    invitation: 'secret',
+  })
+})
+
+test('the field that is to stay empty is sent as it is, and nothing that was not asked for', () => {
+  const known = config({ humanCheck: { kind: 'proof-of-work', honeypot: 'website' } })
+  const sent = requestOf(
+    known,
+    fieldsOf(known, undefined),
+    entries,
+    { password: 'x', password2: 'x' },
+    {
+      ...nothing,
+      proof: 'a.b',
+      trap: 'spam',
+    },
+  )
+  expect(sent).toEqual({ attributes: entries.values, reCaptchaCode: 'a.b', website: 'spam' })
+})
+
+test('everything that is missing is found at once, in the order of the form', () => {
+  const known = config({
+    requireReason: true,
+    requireTermsAndConditions: true,
+    preSetPassword: true,
+    passwordRules: { minChars: 8, maxChars: 64 },
+  })
+  const empty: Entries = { values: {}, reason: ' ', terms: false }
+  const found = problemsOf(
+    known,
+    fieldsOf(known, undefined),
+    empty,
+    { password: 'short', password2: '' },
+    () => undefined,
+  )
+  expect([...found.keys()]).toEqual(['field uid', 'field mail', 'reason', 'password', 'password2', 'terms'])
+})
+
+test('what the gateway says stands beside the field with the longest label that fits', () => {
+  const fields = [
+    field('cn', { displayName: 'Name' }),
+    field('team', { displayName: 'Name of the team', regExFailedMsg: 'Odd' }),
+  ]
+  const { fields: found, others } = sortProblems(
+    ['Name of the team is required', 'Name is not available', 'Odd', 'Human validation failed', 'Namesake'],
+    fields,
+  )
+  expect([...found]).toEqual([
+    ['team', 'Name of the team is required'],
+    ['cn', 'Name is not available'],
+  ])
+  expect(others).toEqual(['Human validation failed', 'Namesake'])
+})
+
+test('each label and each value comes once', () => {
+  const items = [
+    { name: 'A', value: '1', num: 0 },
+    { name: 'A', value: '2', num: 1 },
+    { name: 'B', value: '1', num: 2 },
+    { name: 'C', value: '3', num: 3 },
+  ]
+  expect(unique(items).map(({ value }) => value)).toEqual(['1', '3'])
+})
+
+test.each([
+  ['', 0],
+  ['aaaaaaaaaaaaaaaa', 1],
+  ['abcdefgh12345678', 1],
+  ['password', 1],
+  ['lovelace99', 0],
+  ['correct horse battery staple', 4],
+  ['tR4$kw9!', 2],
+])('%s has the strength %i at most', (password, most) => {
+  expect(strengthOf(password, ['Lovelace'])).toBeLessThanOrEqual(most)
+  if (most === 4) expect(strengthOf(password, [])).toBe(4)
+})

@@ -1,0 +1,24 @@
+import type { FormAttributeView } from '#contract/form-attribute.ts'
+
+export interface ServerProblems {
+  /** By the field's name, in the gateway's words. */
+  readonly fields: ReadonlyMap<string, string>
+  /** What concerns no field of the form. */
+  readonly others: readonly string[]
+}
+
+/** Puts what the gateway refused beside the fields: its texts begin with the field's label. */
+export function sortProblems(texts: readonly string[], fields: readonly FormAttributeView[]): ServerProblems {
+  const found = new Map<string, string>()
+  const others: string[] = []
+  // The longest label first, so that "Name of the team" is not taken for "Name".
+  const labels = fields.toSorted((a, b) => b.displayName.length - a.displayName.length)
+  for (const text of texts) {
+    const field = labels.find(
+      ({ displayName, regExFailedMsg }) => text === regExFailedMsg || text.startsWith(`${displayName} `),
+    )
+    if (field === undefined) others.push(text)
+    else if (!found.has(field.name)) found.set(field.name, text)
+  }
+  return { fields: found, others }
+}

@@ -1,0 +1,122 @@
+import {
+  ActionIcon,
+  Alert,
+  Group,
+  NativeSelect,
+  Paper,
+  SegmentedControl,
+  Stack,
+  Text,
+  TextInput,
+  Title,
+} from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { rightsQuery } from '../../api/workflows.ts'
+import { useConfig } from '../../app/config.tsx'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Icon } from '../../components/icon.tsx'
+import { PersonPicker } from '../../components/person-picker.tsx'
+import { maxReason, ReasonField } from '../../components/reason-field.tsx'
+import type { CartLine, LineProblem } from './cart.ts'
+
+interface CartLineCardProps {
+  readonly line: CartLine
+  readonly problems: readonly LineProblem[]
+  /** What the gateway said when it was sent. */
+  readonly refusal: string | undefined
+  /** The reason stands elsewhere, for all. */
+  readonly withReason: boolean
+  readonly onChange: (change: Partial<CartLine>) => void
+  readonly onRemove: () => void
+}
+
+export function CartLineCard(props: CartLineCardProps) {
+  const { line, problems, refusal, withReason, onChange, onRemove } = props
+  const { t } = useTranslation()
+  const { createsUnknownUsers } = useConfig()
+  const rights = useQuery(rightsQuery(line.name))
+  const error = (problem: LineProblem): string | undefined => (problems.includes(problem) ? t(problem) : undefined)
+  return (
+    <Paper withBorder p="md" component="section" aria-label={line.label}>
+      <Stack gap="sm">
+        <Group justify="space-between" wrap="nowrap" align="start">
+          <div>
+            <Title order={2} size="h5">
+              {line.label}
+            </Title>
+            <Text size="sm" c="dimmed">
+              {line.description}
+            </Text>
+          </div>
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            aria-label={t('request.removeNamed', { label: line.label })}
+            onClick={onRemove}
+          >
+            <Icon name="trash" size={18} />
+          </ActionIcon>
+        </Group>
+        {refusal !== undefined && (
+          <Alert color="red" variant="outline" icon={<Icon name="warning" />} role="alert">
+            {refusal}
+          </Alert>
+        )}
+        {rights.data?.canDelegate === true && (
+          <SegmentedControl
+            aria-label={t('cart.forWhom')}
+            value={line.forOthers ? 'others' : 'me'}
+            onChange={(value) => onChange({ forOthers: value === 'others' })}
+            data={[
+              { value: 'me', label: t('cart.forMe') },
+              { value: 'others', label: t('cart.forOthers') },
+            ]}
+            w="fit-content"
+          />
+        )}
+        {line.forOthers && (
+          <PersonPicker
+            label={t('cart.people')}
+            value={line.subjects}
+            onChange={(subjects) => onChange({ subjects })}
+            free={createsUnknownUsers}
+            error={error('cart.subjectsRequired')}
+          />
+        )}
+        {withReason && (
+          <ReasonField
+            value={line.reason}
+            onChange={(reason) => onChange({ reason })}
+            error={error('cart.reasonRequired')}
+          />
+        )}
+        {rights.data?.canPreApprove === true && (
+          <Group align="end" grow preventGrowOverflow={false}>
+            <NativeSelect
+              label={t('cart.decision')}
+              value={line.decision}
+              onChange={({ currentTarget: { value } }) =>
+                onChange({ decision: value === 'approve' || value === 'deny' ? value : '' })
+              }
+              data={[
+                { value: '', label: t('cart.decideNot') },
+                { value: 'approve', label: t('approval.approve') },
+                { value: 'deny', label: t('approval.deny') },
+              ]}
+            />
+            {line.decision !== '' && (
+              <TextInput
+                label={t('cart.decisionReason')}
+                required
+                maxLength={maxReason}
+                value={line.decisionReason}
+                error={error('cart.decisionReasonRequired')}
+                onChange={(event) => onChange({ decisionReason: event.currentTarget.value })}
+              />
+            )}
+          </Group>
+        )}
+      </Stack>
+    </Paper>
+  )
+}

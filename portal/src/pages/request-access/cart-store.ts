@@ -1,0 +1,58 @@
+import { useCallback, useSyncExternalStore } from 'react'
+import { usePerson } from '../../app/config.tsx'
+import { readDraft } from '../../components/draft.ts'
+import type { CartLine } from './cart.ts'
+
+/** The cart of one person in this tab; it outlives the page, and ends with the tab. */
+
+const listeners = new Set<() => void>()
+const none: readonly CartLine[] = []
+let kept: { readonly key: string; readonly lines: readonly CartLine[] } | undefined
+
+function linesOf(key: string): readonly CartLine[] {
+  if (kept?.key !== key) kept = { key, lines: readDraft(sessionStorage, key, none) }
+  return kept.lines
+}
+
+function keep(key: string, lines: readonly CartLine[]): void {
+  kept = { key, lines }
+  sessionStorage.setItem(key, JSON.stringify(lines))
+  for (const listener of listeners) listener()
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+export interface Cart {
+  readonly lines: readonly CartLine[]
+  add(line: CartLine): void
+  remove(keys: readonly string[]): void
+  change(key: string, change: Partial<CartLine>): void
+}
+
+export function useCart(): Cart {
+  const key = `gatehouse.cart.${usePerson().login}`
+  const lines = useSyncExternalStore(subscribe, () => linesOf(key))
+  return {
+    lines,
+    add: useCallback((line) => keep(key, [...linesOf(key), line]), [key]),
+    remove: useCallback(
+      (keys) =>
+        keep(
+          key,
+          linesOf(key).filter((line) => !keys.includes(line.key)),
+        ),
+      [key],
+    ),
+    change: useCallback(
+      (of, change) =>
+        keep(
+          key,
+          linesOf(key).map((line) => (line.key === of ? { ...line, ...change } : line)),
+        ),
+      [key],
+    ),
+  }
+}

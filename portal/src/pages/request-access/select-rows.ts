@@ -1,0 +1,17 @@
+import type { WorkflowListItem } from '#contract/main.ts'
+import { matches } from '../../components/matching.ts'
+import { rowKey } from './cart.ts'
+
+/** Those that match, each once: what belongs to no org is in the list of every one. */
+export function select(
+  all: readonly WorkflowListItem[],
+  query: string,
+  named: ReadonlySet<string>,
+): readonly WorkflowListItem[] {
+  const rows = new Map<string, WorkflowListItem>()
+  for (const row of all) {
+    const texts = [row.label, row.name, row.description, ...Object.values(row.filterAnnotations)]
+    if (query === '' || named.has(row.name) || matches(query, ...texts)) rows.set(rowKey(row), row)
+  }
+  return [...rows.values()]
+}

@@ -1,0 +1,49 @@
+import { Badge, Button, Group, Stack, Text } from '@mantine/core'
+import type { WorkflowListItem } from '#contract/main.ts'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Icon } from '../../components/icon.tsx'
+import { StarButton } from '../../components/star-button.tsx'
+
+interface WorkflowCardProps {
+  readonly row: WorkflowListItem
+  readonly isInCart: boolean
+  readonly onToggle: () => void
+}
+
+/** Something that can be asked for. */
+export function WorkflowCard({ row, isInCart, onToggle }: WorkflowCardProps) {
+  const { t } = useTranslation()
+  const { name, label, description, filterAnnotations } = row
+  return (
+    <Stack className="card" gap={6} justify="space-between">
+      <Group gap={4} wrap="nowrap" align="start" justify="space-between">
+        <div>
+          <Text fw={600}>{label}</Text>
+          <Text size="sm" c="dimmed" className="clamp">
+            {description}
+          </Text>
+        </div>
+        <StarButton kind="workflow" name={name} label={label} />
+      </Group>
+      <Group justify="space-between" gap="xs">
+        <Group gap={4}>
+          {Object.entries(filterAnnotations).map(([annotation, value]) => (
+            <Badge key={annotation} variant="default" tt="none">
+              {annotation}: {value}
+            </Badge>
+          ))}
+        </Group>
+        <Button
+          size="xs"
+          variant={isInCart ? 'light' : 'filled'}
+          aria-pressed={isInCart}
+          aria-label={t(isInCart ? 'request.removeNamed' : 'request.addNamed', { label })}
+          leftSection={<Icon name={isInCart ? 'check' : 'plus'} size={16} />}
+          onClick={onToggle}
+        >
+          {t(isInCart ? 'request.inCart' : 'request.add')}
+        </Button>
+      </Group>
+    </Stack>
+  )
+}

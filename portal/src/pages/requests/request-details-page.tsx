@@ -1,0 +1,92 @@
+import { Alert, Button, Paper, Stack, Text, Title } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import type { RequestDetails } from '#contract/main-requests.ts'
+import { isGoing, requestQuery } from '../../api/requests.ts'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Answer } from '../../components/answer.tsx'
+import { type Fact, Facts } from '../../components/facts.tsx'
+import { Icon } from '../../components/icon.tsx'
+import { useLive } from '../../components/live.ts'
+import { Page } from '../../components/page.tsx'
+import { Status } from '../../components/status.tsx'
+import { CancelDialog } from './cancel-dialog.tsx'
+import { stateLooks } from './request-states.ts'
+import { RequestTimeline } from './request-timeline.tsx'
+
+const route = getRouteApi('/requests/$id')
+
+/** One request: how it stands, what happened, who holds it. */
+export function RequestDetailsPage() {
+  const { t } = useTranslation()
+  const { id } = route.useParams()
+  const live = useLive(4_000)
+  const query = useQuery({
+    ...requestQuery(id),
+    // While it goes on, the page shows what happens.
+    refetchInterval: ({ state }) => (state.data !== undefined && isGoing(state.data.state) ? live : false),
+  })
+  const [isCancelling, { open, close }] = useDisclosure(false)
+  return (
+    <Page
+      title={query.data?.label ?? t('page.request')}
+      actions={
+        <Button
+          variant="default"
+          renderRoot={(props) => <Link to="/requests" {...props} />}
+          leftSection={<Icon name="back" size={18} />}
+        >
+          {t('page.requests')}
+        </Button>
+      }
+    >
+      <Answer query={query}>
+        {(details) => (
+          <Stack>
+            <Summary details={details} />
+            {details.mayCancel && (
+              <Button variant="default" w="fit-content" leftSection={<Icon name="close" size={18} />} onClick={open}>
+                {t('cancel.title')}
+              </Button>
+            )}
+            <section aria-labelledby="timeline">
+              <Title order={2} size="h4" id="timeline" mb="sm">
+                {t('timeline.title')}
+              </Title>
+              <RequestTimeline details={details} />
+            </section>
+            <CancelDialog id={details.id} label={details.label} opened={isCancelling} onClose={close} />
+          </Stack>
+        )}
+      </Answer>
+    </Page>
+  )
+}
+
+function Summary({ details }: { readonly details: RequestDetails }) {
+  const { t, moment, relative } = useTranslation()
+  const { state, subject, requestor, reason, created, deadline, failure } = details
+  const look = stateLooks[state]
+  const facts: readonly Fact[] = [
+    { name: t('requests.state'), value: <Status tone={look.tone} icon={look.icon} text={t(look.text)} /> },
+    { name: t('request.for'), value: subject },
+    { name: t('request.by'), value: requestor },
+    { name: t('request.created'), value: moment(created) },
+    ...(reason === undefined ? [] : [{ name: t('cart.reason'), value: <span className="preline">{reason}</span> }]),
+    ...(deadline === undefined
+      ? []
+      : [{ name: t('request.deadline'), value: `${moment(deadline)} (${relative(deadline)})` }]),
+  ]
+  return (
+    <Paper withBorder p="md">
+      <Facts facts={facts} />
+      {failure !== undefined && (
+        <Alert color="red" variant="outline" icon={<Icon name="warning" />} mt="md" title={t('request.failure')}>
+          <Text size="sm">{failure.text}</Text>
+          <Text size="sm">{t('request.failureText')}</Text>
+        </Alert>
+      )}
+    </Paper>
+  )
+}

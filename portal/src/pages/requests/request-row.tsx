@@ -1,0 +1,32 @@
+import { Group, Text } from '@mantine/core'
+import { Link } from '@tanstack/react-router'
+import type { RequestSummary } from '#contract/main-requests.ts'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Icon } from '../../components/icon.tsx'
+import { Status } from '../../components/status.tsx'
+import { stateLooks } from './request-states.ts'
+
+export function RequestRow({ request }: { readonly request: RequestSummary }) {
+  const { t, relative, moment } = useTranslation()
+  const { id, label, state, subject, requestor, created, deadline } = request
+  const look = stateLooks[state]
+  return (
+    <div className="card">
+      <Link to="/requests/$id" params={{ id }} className="card-link">
+        <Group justify="space-between" gap="xs" w="100%" wrap="nowrap">
+          <div>
+            <Text fw={600}>{label}</Text>
+            <Text size="sm" c="dimmed">
+              {t('requests.line', { subject, requestor })} · <time title={moment(created)}>{relative(created)}</time>
+              {deadline !== undefined && ` · ${t('requests.deadline', { when: relative(deadline) })}`}
+            </Text>
+          </div>
+          <Group gap="xs" wrap="nowrap">
+            <Status tone={look.tone} icon={look.icon} text={t(look.text)} />
+            <Icon name="chevron" size={18} />
+          </Group>
+        </Group>
+      </Link>
+    </div>
+  )
+}

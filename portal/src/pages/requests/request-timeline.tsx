@@ -1,0 +1,105 @@
+import { Text } from '@mantine/core'
+import type { RequestDetails } from '#contract/main-requests.ts'
+import { type Translation, useTranslation } from '../../app/i18n.tsx'
+import type { MessageKey } from '../../app/messages.ts'
+import { Icon, type IconName } from '../../components/icon.tsx'
+import type { Tone } from '../../components/status.tsx'
+import { stateLooks } from './request-states.ts'
+import { type TimelineEntry, timelineOf } from './timeline.ts'
+
+interface Line {
+  readonly icon: IconName
+  readonly tone: Tone
+  readonly title: string
+  readonly text?: string | undefined
+}
+
+/** Names of tasks, for those who do not know the workflow. */
+const tasks: Readonly<Record<string, MessageKey>> = {
+  provision: 'task.provision',
+  delete: 'task.delete',
+  addGroup: 'task.addGroup',
+  notifyUser: 'task.notifyUser',
+  approval: 'task.approval',
+}
+
+export function RequestTimeline({ details }: { readonly details: RequestDetails }) {
+  const translation = useTranslation()
+  const { moment, relative } = translation
+  return (
+    <ol className="timeline">
+      {timelineOf(details).map((entry) => {
+        const { icon, tone, title, text } = lineOf(entry, translation)
+        return (
+          <li key={keyOf(entry)}>
+            <span className={`timeline-mark status-${tone}`}>
+              <Icon name={icon} size={14} />
+            </span>
+            <Text fw={600}>{title}</Text>
+            {text !== undefined && text !== '' && (
+              <Text size="sm" className="preline">
+                {text}
+              </Text>
+            )}
+            <Text size="sm" c="dimmed">
+              <time dateTime={entry.at} title={moment(entry.at)}>
+                {moment(entry.at)} · {relative(entry.at)}
+              </time>
+            </Text>
+          </li>
+        )
+      })}
+    </ol>
+  )
+}
+
+function keyOf(entry: TimelineEntry): string {
+  if (entry.kind === 'step') return `step ${entry.step.id} ${entry.step.attempt}`
+  return 'approval' in entry ? `${entry.kind} ${entry.approval.id}` : entry.kind
+}
+
+function lineOf(entry: TimelineEntry, { t, tn }: Translation): Line {
+  switch (entry.kind) {
+    case 'submitted':
+      return { icon: 'dot', tone: 'plain', title: t('timeline.submitted', { by: entry.by }) }
+    case 'step': {
+      const { taskType, label, outcome, attempt } = entry.step
+      const name = tasks[taskType]
+      const isBad = outcome === 'failed'
+      return {
+        icon: isBad ? 'warning' : 'check',
+        tone: isBad ? 'bad' : 'good',
+        title: label ?? (name === undefined ? taskType : t(name)),
+        text: isBad ? t('timeline.attemptFailed', { attempt }) : undefined,
+      }
+    }
+    case 'opened':
+      return { icon: 'clock', tone: 'plain', title: t('timeline.asked', { label: entry.approval.label }) }
+    case 'decided': {
+      const { status, label, decision } = entry.approval
+      const isApproved = status === 'approved'
+      return {
+        icon: isApproved ? 'check' : 'close',
+        tone: isApproved ? 'good' : 'bad',
+        title: t(isApproved ? 'timeline.approved' : 'timeline.denied', { label, by: decision?.by ?? '–' }),
+        text: decision?.comment,
+      }
+    }
+    case 'holding': {
+      const { label, approvers, escalation } = entry.approval
+      const who = approvers.length === 0 ? t('timeline.nobody') : t('timeline.holders', { who: approvers.join(', ') })
+      return {
+        icon: 'clock',
+        tone: 'waiting',
+        title: t('timeline.opened', { label }),
+        text: escalation > 0 ? `${who}\n${tn('timeline.escalated', escalation)}` : who,
+      }
+    }
+    case 'cancelled':
+      return { icon: 'close', tone: 'plain', title: t('timeline.cancelled', { by: entry.by }), text: entry.reason }
+    case 'ended': {
+      const { icon, tone, text } = stateLooks[entry.state]
+      return { icon, tone, title: t(text) }
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import type { RequestApproval, RequestDetails, RequestStep } from '#contract/main-requests.ts'
+
+/** One thing that happened to a request, or that it waits for. */
+export type TimelineEntry =
+  | { readonly kind: 'submitted'; readonly at: string; readonly by: string }
+  | { readonly kind: 'step'; readonly at: string; readonly step: RequestStep }
+  | { readonly kind: 'opened'; readonly at: string; readonly approval: RequestApproval }
+  | { readonly kind: 'decided'; readonly at: string; readonly approval: RequestApproval }
+  | { readonly kind: 'holding'; readonly at: string; readonly approval: RequestApproval }
+  | { readonly kind: 'cancelled'; readonly at: string; readonly by: string; readonly reason: string | undefined }
+  | { readonly kind: 'ended'; readonly at: string; readonly state: RequestDetails['state'] }
+
+/** Steps that only choose among others, or prepare what others do: nothing that somebody waits for. */
+const unseen: ReadonlySet<string> = new Set([
+  'addAttribute',
+  'addGroup',
+  'mapping',
+  'ifAttrExists',
+  'ifAttrHasValue',
+  'ifNotUserExists',
+  'callWorkflow',
+  'resync',
+  'approval',
+])
+
+/** All of it in the order in which it happened; what is awaited comes last. */
+export function timelineOf(details: RequestDetails): readonly TimelineEntry[] {
+  const happened: TimelineEntry[] = details.timeline
+    .filter(({ taskType, outcome }) => !unseen.has(taskType) || outcome === 'failed')
+    .map((step) => ({ kind: 'step', at: step.ended, step }))
+  const awaited: TimelineEntry[] = []
+  for (const approval of details.approvals) {
+    if (approval.decision !== undefined) {
+      happened.push({ kind: 'opened', at: approval.opened, approval })
+      happened.push({ kind: 'decided', at: approval.decision.at, approval })
+    } else if (approval.status === 'open') {
+      awaited.push({ kind: 'holding', at: approval.opened, approval })
+    } else {
+      happened.push({ kind: 'opened', at: approval.opened, approval })
+    }
+  }
+  happened.sort((one, other) => Date.parse(one.at) - Date.parse(other.at))
+  const end: TimelineEntry[] = []
+  if (details.cancel !== undefined) {
+    const { by, reason } = details.cancel
+    end.push({ kind: 'cancelled', at: details.ended ?? details.updated, by, reason })
+  } else if (details.ended !== undefined) {
+    end.push({ kind: 'ended', at: details.ended, state: details.state })
+  }
+  return [{ kind: 'submitted', at: details.created, by: details.requestor }, ...happened, ...awaited, ...end]
+}

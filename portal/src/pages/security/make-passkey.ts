@@ -1,0 +1,18 @@
+/** The device, or whoever holds it, made none. */
+export class PasskeyRefused extends Error {}
+
+/** Browsers make passkeys for pages that came by TLS, and read the gateway's options since 2024. */
+export const canMakePasskeys = (): boolean =>
+  typeof PublicKeyCredential === 'function' && typeof PublicKeyCredential.parseCreationOptionsFromJSON === 'function'
+
+/** Gives what the gateway is to be told of the new passkey. `options` are those of the contract. */
+export async function makePasskey(options: unknown): Promise<unknown> {
+  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options as PublicKeyCredentialCreationOptionsJSON)
+  try {
+    const made = await navigator.credentials.create({ publicKey })
+    if (made instanceof PublicKeyCredential) return made.toJSON()
+  } catch (cause) {
+    throw new PasskeyRefused('no passkey was made', { cause })
+  }
+  throw new PasskeyRefused('no passkey was made')
+}

@@ -1,0 +1,76 @@
+import { Button, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import type { EnrolledFactor } from '#contract/account.ts'
+import { beginPasskey, confirmPasskey } from '../../api/account.ts'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Failure } from '../../components/states.tsx'
+import { canMakePasskeys, makePasskey, PasskeyRefused } from './make-passkey.ts'
+import { GivenUp, useStepUp } from './step-up.tsx'
+
+interface PasskeyDialogProps {
+  readonly onClose: () => void
+  readonly onEnrolled: (answer: EnrolledFactor) => void
+}
+
+/** The browser asks the device, and the gateway keeps what the device gave. */
+export function PasskeyDialog({ onClose, onEnrolled }: PasskeyDialogProps) {
+  const { t } = useTranslation()
+  const guarded = useStepUp()
+  const [name, setName] = useState('')
+  const enrol = useMutation({
+    mutationFn: async () => {
+      const { enrolment, options } = await guarded(beginPasskey)
+      const response = await makePasskey(options)
+      return await guarded(() =>
+        confirmPasskey({ enrolment, response, ...(name.trim() === '' ? {} : { name: name.trim() }) }),
+      )
+    },
+    onSuccess: onEnrolled,
+  })
+  const send = (event: FormEvent): void => {
+    event.preventDefault()
+    enrol.mutate()
+  }
+  const { error } = enrol
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      centered
+      title={t('security.addPasskey')}
+      closeButtonProps={{ 'aria-label': t('action.close') }}
+    >
+      {canMakePasskeys() ? (
+        <form onSubmit={send}>
+          <Stack>
+            <Text>{t('security.passkeyText')}</Text>
+            <TextInput
+              label={t('security.name')}
+              description={t('security.nameText')}
+              value={name}
+              onChange={(event) => setName(event.currentTarget.value)}
+              maxLength={64}
+              data-autofocus
+            />
+            {error instanceof PasskeyRefused && (
+              <Text c="var(--mantine-color-error)" role="alert">
+                {t('security.passkeyRefused')}
+              </Text>
+            )}
+            {error !== null && !(error instanceof PasskeyRefused) && !(error instanceof GivenUp) && (
+              <Failure error={error} />
+            )}
+            <div>
+              <Button type="submit" loading={enrol.isPending}>
+                {t('security.makePasskey')}
+              </Button>
+            </div>
+          </Stack>
+        </form>
+      ) : (
+        <Text>{t('security.noPasskeys')}</Text>
+      )}
+    </Modal>
+  )
+}

@@ -1,0 +1,20 @@
+import { Stack } from '@mantine/core'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Page } from '../../components/page.tsx'
+import { Factors } from './factors.tsx'
+import { Sessions } from './sessions.tsx'
+import { StepUpProvider } from './step-up.tsx'
+
+export function SecurityPage() {
+  const { t } = useTranslation()
+  return (
+    <Page title={t('page.security')} intro={t('security.intro')}>
+      <StepUpProvider>
+        <Stack gap="xl">
+          <Factors />
+          <Sessions />
+        </Stack>
+      </StepUpProvider>
+    </Page>
+  )
+}

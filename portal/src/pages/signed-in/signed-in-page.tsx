@@ -1,0 +1,16 @@
+import { useEffect } from 'react'
+import { useTranslation } from '../../app/i18n.tsx'
+import { tellSignedIn } from '../../app/session-channel.ts'
+import { Page } from '../../components/page.tsx'
+import { Empty } from '../../components/states.tsx'
+
+/** Where somebody comes who signed in again for the sake of another tab. */
+export function SignedInPage() {
+  const { t } = useTranslation()
+  useEffect(tellSignedIn, [])
+  return (
+    <Page title={t('signedIn.title')}>
+      <Empty icon="check" title={t('signedIn.title')} text={t('signedIn.text')} />
+    </Page>
+  )
+}

@@ -1,0 +1,37 @@
+import { kubectlTokenKeys as keys, type TokenUser } from '#contract/token.ts'
+
+export type PartKind = 'token' | 'command' | 'text' | 'file' | 'value'
+
+export interface TokenPart {
+  readonly name: string
+  readonly value: string
+  readonly kind: PartKind
+  /** For a value that is a file. */
+  readonly fileName?: string
+}
+
+/** What is known of names, in the order in which people need them. */
+const known: readonly Omit<TokenPart, 'value'>[] = [
+  { name: keys.usage, kind: 'text' },
+  { name: keys.command, kind: 'command' },
+  { name: keys.windowsCommand, kind: 'command' },
+  { name: keys.loginPlugin, kind: 'command' },
+  { name: keys.idToken, kind: 'token' },
+  { name: keys.refreshToken, kind: 'token' },
+  { name: keys.kubeconfig, kind: 'file', fileName: 'kubeconfig.yaml' },
+  { name: keys.clusterCertificate, kind: 'file', fileName: 'kubernetes-ca.pem' },
+  { name: keys.ownCertificate, kind: 'file', fileName: 'portal-ca.pem' },
+]
+
+/** All that there is to show; names of other loaders come behind those that are known, as they came. */
+export function tokenParts(token: TokenUser['token']): readonly TokenPart[] {
+  const parts = known.flatMap((part) => {
+    const value = Object.hasOwn(token, part.name) ? token[part.name] : undefined
+    return value === undefined ? [] : [{ ...part, value }]
+  })
+  const named = new Set(known.map(({ name }) => name))
+  const others = Object.entries(token).flatMap(([name, value]): TokenPart[] =>
+    named.has(name) ? [] : [{ name, value: String(value), kind: 'value' }],
+  )
+  return [...parts, ...others]
+}

@@ -1,0 +1,57 @@
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { languages } from '../src/app/language.ts'
+
+const dist = 'portal/dist'
+const budget = 200_000
+
+interface Chunk {
+  readonly file: string
+  readonly imports?: readonly string[]
+}
+
+/** What a browser loads before the page can be used: the chunks of these and all that they import. */
+function closure(manifest: Readonly<Record<string, Chunk>>, entries: readonly string[]): ReadonlySet<string> {
+  const files = new Set<string>()
+  const visit = (key: string): void => {
+    const chunk = manifest[key]
+    if (chunk === undefined) throw new Error(`there is no chunk "${key}"`)
+    if (files.has(chunk.file)) return
+    files.add(chunk.file)
+    for (const imported of chunk.imports ?? []) visit(imported)
+  }
+  for (const entry of entries) visit(entry)
+  return files
+}
+
+const bytes = (files: Iterable<string>): number =>
+  [...files].filter((file) => file.endsWith('.js')).reduce((sum, file) => sum + statSync(`${dist}/${file}.br`).size, 0)
+
+test('the portal was built, as npm ci does', () => expect(existsSync(`${dist}/manifest.json`)).toBe(true))
+
+test.each([
+  'home/home-page',
+  'request-access/request-page',
+  'requests/requests-page',
+  'approvals/approvals-page',
+  'token/token-page',
+  'register/public-registration',
+  'reports/report-page',
+  'dashboard/dashboard-page',
+  'security/security-page',
+])('the first load of %s is at most 200 KB of compressed JavaScript, in any language', (page) => {
+  const manifest = JSON.parse(readFileSync(`${dist}/manifest.json`, 'utf8'))
+  const sizes = Object.keys(languages).map((language) =>
+    bytes(closure(manifest, ['index.html', `src/i18n/${language}.json`, `src/pages/${page}.tsx`])),
+  )
+  expect(Math.min(...sizes)).toBeGreaterThan(50_000)
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(budget)
+})
+
+test('pages are loaded when they are needed', () => {
+  const manifest = JSON.parse(readFileSync(`${dist}/manifest.json`, 'utf8'))
+  const first = closure(manifest, ['index.html'])
+  const pages = Object.keys(manifest).filter((key) => key.startsWith('src/pages/'))
+  expect(pages.length).toBeGreaterThan(8)
+  expect(pages.filter((key) => first.has(manifest[key].file))).toEqual([])
+})

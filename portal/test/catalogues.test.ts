@@ -1,0 +1,54 @@
+import { globSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { languages } from '../src/app/language.ts'
+
+const folder = 'portal/src'
+const read = (language: string): Record<string, string> =>
+  JSON.parse(readFileSync(`${folder}/i18n/${language}.json`, 'utf8'))
+const english = read('en')
+const others = Object.keys(languages).filter((language) => language !== 'en')
+const sources = globSync(`${folder}/**/*.{ts,tsx}`).map((file) => readFileSync(file, 'utf8'))
+const literals = new Set(sources.flatMap((source) => Array.from(source.matchAll(/'([\w.]+)'/g), (match) => match[1])))
+const placeholders = (text = ''): string[] => (text.match(/\{\w+\}/g) ?? []).sort()
+
+test('there is a catalogue for every language, and a language for every catalogue', () => {
+  const files = globSync(`${folder}/i18n/*.json`).map((file) => file.split('/').at(-1)?.replace('.json', ''))
+  expect(files.sort()).toEqual(Object.keys(languages).sort())
+})
+
+test.each(others)('%s has the messages of English, no more and no less, with the same values in them', (language) => {
+  const catalogue = read(language)
+  expect(Object.keys(catalogue).sort()).toEqual(Object.keys(english).sort())
+  const differing = Object.keys(english).filter(
+    (key) => placeholders(catalogue[key]).join() !== placeholders(english[key]).join(),
+  )
+  expect(differing).toEqual([])
+})
+
+test.each(Object.keys(languages))('%s has no empty message, and its keys are in order', (language) => {
+  const catalogue = read(language)
+  expect(Object.entries(catalogue).filter(([, text]) => text.trim() === '')).toEqual([])
+  expect(Object.keys(catalogue)).toEqual(Object.keys(catalogue).sort())
+})
+
+test('no language was left in English', () => {
+  const long = Object.keys(english).filter((key) => (english[key] ?? '').split(' ').length > 3)
+  const same = others.flatMap((language) => {
+    const catalogue = read(language)
+    return long.filter((key) => catalogue[key] === english[key]).map((key) => `${language} ${key}`)
+  })
+  expect(same).toEqual([])
+})
+
+test('every message is used', () => {
+  const unused = Object.keys(english).filter(
+    (key) => !literals.has(key) && !literals.has(key.replace(/\.(?:one|other)$/, '')),
+  )
+  expect(unused).toEqual([])
+})
+
+test('a message that depends on a number has both forms', () => {
+  const keys = Object.keys(english)
+  const lonely = keys.filter((key) => key.endsWith('.one') && !keys.includes(key.replace(/one$/, 'other')))
+  expect(lonely).toEqual([])
+})

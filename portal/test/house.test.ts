@@ -1,0 +1,52 @@
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, relative, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+const sources = globSync('portal/src/**/*.{ts,tsx}').sort()
+const production = sources.filter((file) => !/\.test\.tsx?$/.test(file))
+const anyImport = /(?:from|import\(|import)\s*'([^']+)'/g
+const atOnce = /(?:from|import)\s*'([^']+)'/g
+const importsOf = (file: string, pattern = anyImport): string[] =>
+  Array.from(readFileSync(file, 'utf8').matchAll(pattern), (match) => match[1] ?? '')
+/** app, api, components, pages/<page>. */
+const partOf = (file: string): string =>
+  file.startsWith('portal/src/pages/') ? file.split('/').slice(2, 4).join('/') : (file.split('/')[2] ?? '')
+
+describe('the house of the portal', () => {
+  test('has sources to check', () => expect(production.length).toBeGreaterThan(50))
+
+  test('of the gateway it knows the contract, and nothing else', () => {
+    const wrong = production.flatMap((file) =>
+      importsOf(file)
+        .filter((to) => to.startsWith('#') && !to.startsWith('#contract/'))
+        .concat(importsOf(file).filter((to) => to.startsWith('node:') || to.startsWith('../../../..')))
+        .map((to) => `${file} imports ${to}`),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('no page imports another page, and what pages share knows no page', () => {
+    const wrong = production.flatMap((file) =>
+      // What surrounds the pages loads them when they are asked for.
+      importsOf(file, partOf(file) === 'app' ? atOnce : anyImport)
+        .filter((to) => to.startsWith('.'))
+        .map((to) => relative('.', resolve(dirname(file), to)))
+        .filter((to) => to.startsWith('portal/src/pages/') && partOf(to) !== partOf(file))
+        .map((to) => `${file} imports ${to}`),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('files are at most 300 lines', () => {
+    const long = production.filter((file) => readFileSync(file, 'utf8').split('\n').length - 1 > 300)
+    expect(long).toEqual([])
+  })
+
+  test('there are no barrels, catch-all files, silenced types, nor text that is run as code', () => {
+    const named = sources.filter((file) => /\/(?:index|utils?|helpers?|misc|common)\.tsx?$/.test(file))
+    const pattern =
+      /@ts-(?:ignore|nocheck|expect-error)|\bas any\b|:\s*any\b|dangerouslySetInnerHTML|\binnerHTML\b|\beval\(|new Function/
+    const wrong = production.filter((file) => pattern.test(readFileSync(file, 'utf8')))
+    expect({ named, wrong }).toEqual({ named: [], wrong: [] })
+  })
+})

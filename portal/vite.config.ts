@@ -1,0 +1,22 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vite'
+
+/** Addresses in the pages are relative, so that what is built works at any mount. */
+export default defineConfig({
+  root: fileURLToPath(new URL('.', import.meta.url)),
+  base: './',
+  resolve: { alias: { '#contract': fileURLToPath(new URL('../src/contract', import.meta.url)) } },
+  build: {
+    target: 'es2023',
+    outDir: 'dist',
+    emptyOutDir: true,
+    // No inline data: the policy of the pages allows none but icons.
+    assetsInlineLimit: 0,
+    // Its polyfill is a script for browsers that are not supported.
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    manifest: 'manifest.json',
+    // What most pages share is one file, rather than dozens of small ones to ask for before anything is shown.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'shared', minShareCount: 4 }] } } },
+  },
+})
