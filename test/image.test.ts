@@ -33,7 +33,7 @@ const shipped = copied.flatMap(filesOf).filter((file) => !isIgnored(file))
 describe('the image', () => {
   test('is made from the release of Node.js that the tests run on, by name and version', () => {
     const [release] = new Set(Object.values(manifest.optionalDependencies))
-    expect(stages).toHaveLength(2)
+    expect(stages).toHaveLength(3)
     for (const { base } of stages) expect(base).toMatch(new RegExp(`^node:${release}-[a-z]+-slim$`))
     expect(process.version).toBe(`v${release}`)
   })
@@ -48,8 +48,22 @@ describe('the image', () => {
 
   test('has dependencies without those of development, as they are locked, and runs none of their scripts', () => {
     const [first] = stages
-    expect(texts('RUN', first?.instructions).join()).toMatch(/^npm ci --omit=dev --omit=optional --ignore-scripts /)
+    expect(texts('RUN', first?.instructions).join()).toMatch(
+      /^npm ci --omit=dev --omit=optional --ignore-scripts --workspaces=false /,
+    )
     expect(texts('COPY', first?.instructions)).toEqual(['package.json package-lock.json .npmrc ./'])
+  })
+
+  test('has the portal as a stage of its own built it, from its sources and the contract', () => {
+    const [, portal] = stages
+    expect(texts('COPY', portal?.instructions)).toEqual([
+      'package.json package-lock.json .npmrc ./',
+      'portal ./portal',
+      'src/contract ./src/contract',
+    ])
+    expect(texts('RUN', portal?.instructions).join()).toContain('node portal/build.ts')
+    expect(texts('COPY')).toContain('--from=portal /app/portal/dist ./portal/dist')
+    expect(['portal/dist/index.html', 'portal/node_modules/a/index.js'].filter((file) => !isIgnored(file))).toEqual([])
   })
 
   test('has no health check, no remote files and no shell around the program', () => {
