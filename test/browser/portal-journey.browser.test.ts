@@ -1,0 +1,273 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasChromium, startChromium } from '#testing/chromium.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { expectAccessible, picture, signIn, visit } from '#testing/portal-browser.ts'
+
+describe.skipIf(!hasChromium())('the portal', () => {
+  let gateway: GatewayProcess
+  let browser: Browser
+  let portal: string
+
+  beforeAll(async () => {
+    gateway = await startGatewayProcess({ config: 'examples/portal' })
+    portal = `${gateway.url}/portal`
+    browser = await startChromium()
+  }, 120_000)
+  afterAll(async () => {
+    await browser?.close()
+    await gateway?.stop()
+  })
+
+  const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
+  const follow = (page: Page, name: string) => page.getByRole('navigation').getByRole('link', { name }).click()
+
+  async function askForVault(page: Page, reason: string): Promise<void> {
+    await page.goto(`${portal}/request`)
+    await page.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()
+    await page.getByRole('link', { name: 'Check out' }).click()
+    await page.getByRole('textbox', { name: 'Reason' }).fill(reason)
+    await page.getByRole('button', { name: 'Send the request' }).click()
+    await page.getByText('1 request was sent').waitFor()
+  }
+
+  test('the front page finds links, keeps favourites and remembers what was used', async () => {
+    const { page, complaints } = await visit(browser, portal, 'ada')
+    await heading(page, 'Welcome')
+    const links = page.getByRole('list', { name: 'Links' })
+    await links.getByRole('link', { name: 'Wiki' }).waitFor()
+    expect(await links.getByRole('link', { name: 'Console' }).count()).toBe(0)
+
+    await page.getByRole('button', { name: 'Favourite: Tickets' }).click()
+    const favourites = page.getByRole('region', { name: 'Favourites' })
+    await favourites.getByRole('link', { name: 'Tickets' }).waitFor()
+    await page.context().route('https://wiki.example.com/**', (route) => route.fulfill({ body: 'wiki' }))
+    const [opened] = await Promise.all([page.waitForEvent('popup'), links.getByRole('link', { name: 'Wiki' }).click()])
+    expect(opened.url()).toBe('https://wiki.example.com/')
+    await opened.close()
+    await page.reload()
+    await page.getByRole('region', { name: 'Recent' }).getByRole('link', { name: 'Wiki' }).waitFor()
+    await favourites.getByRole('link', { name: 'Tickets' }).waitFor()
+
+    await page.getByRole('button', { name: 'Finance Counts things' }).click()
+    await links.getByRole('link', { name: 'Wiki' }).waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'All', exact: true }).click()
+    await page.getByRole('searchbox', { name: 'Search links and access' }).fill('vault')
+    await page.getByText('Nothing found for “vault”.').waitFor()
+    await page
+      .getByRole('region', { name: 'You can ask for' })
+      .getByRole('link', { name: 'Access to the vault' })
+      .click()
+    await heading(page, 'Request access')
+    expect(complaints).toEqual([])
+  })
+
+  test('a request for oneself and a colleague is followed to its end, while the owner decides', async () => {
+    const { page: ada, complaints } = await visit(browser, `${portal}/request`, 'ada')
+    await ada.getByRole('searchbox').fill('a')
+    await ada.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()
+    await ada.getByRole('button', { name: 'Add A new laptop to the cart' }).click()
+    await ada.getByText('2 in the cart').waitFor()
+    await ada.reload()
+    await ada.getByRole('link', { name: 'Check out' }).click()
+    await ada.getByRole('button', { name: 'Send the request' }).click()
+    await ada.getByText('Say why it is needed.').waitFor()
+    await ada.getByRole('textbox', { name: 'Reason' }).fill('New project')
+    await ada.getByRole('region', { name: 'A new laptop' }).getByText('For others').click()
+    await ada.getByRole('textbox', { name: 'People' }).fill('clarke')
+    await ada.getByRole('option', { name: 'Joan Clarke' }).click()
+    await ada.getByRole('button', { name: 'Send the request' }).click()
+    await ada.getByText('2 requests were sent').waitFor()
+    await ada.getByRole('link', { name: 'Follow it in My requests' }).click()
+    await ada.getByRole('link', { name: 'A new laptop for joan, by ada' }).waitFor()
+    await ada.getByRole('link', { name: 'Access to the vault for ada, by ada' }).click()
+    await ada.getByText('Held by: grace, mary').waitFor()
+
+    const { page: grace, complaints: hers } = await visit(browser, portal, 'grace', { colorScheme: 'dark' })
+    await grace.getByRole('link', { name: /^\d+ requests wait for your decision/ }).click()
+    await grace.getByRole('link', { name: 'Access to the vault for ada' }).click()
+    await grace.getByText('Puts the person into the group vault').waitFor()
+    await grace.getByText('ada@example.com').waitFor()
+    await grace.getByRole('button', { name: 'Approve' }).click()
+    await grace.getByText('Say why, in a few words.').waitFor()
+    await grace.getByRole('textbox', { name: 'Comment' }).fill('Until tonight')
+    await grace.getByRole('button', { name: 'Approve' }).click()
+    await grace.getByText('Approved: Access to the vault for ada').waitFor()
+
+    await ada.getByText('approved by grace').waitFor()
+    await ada.getByText('Until tonight').waitFor()
+    await ada.getByText('Done').first().waitFor()
+    await follow(ada, 'Profile')
+    await ada.getByRole('heading', { name: 'Access for a time' }).waitFor()
+    await follow(ada, 'Home')
+    await ada.getByText('Your access to vault ends in 7 hours').waitFor()
+    expect([complaints, hers]).toEqual([[], []])
+  })
+
+  test('a request is cancelled, and the reason stands in its timeline', async () => {
+    const { page, complaints } = await visit(browser, portal, 'joan')
+    await heading(page, 'Welcome')
+    await askForVault(page, 'By mistake')
+    await follow(page, 'My requests')
+    await page.getByRole('link', { name: 'Access to the vault' }).click()
+    await page.getByRole('button', { name: 'Cancel this request' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('textbox').fill('Not needed')
+    await expectAccessible(page, 'the dialog that cancels')
+    await dialog.getByRole('button', { name: 'Cancel the request' }).click()
+    await page.getByText('Cancelled by joan').waitFor()
+    await dialog.waitFor({ state: 'hidden' })
+    await page.getByText('Not needed').waitFor()
+    expect(await page.getByRole('button', { name: 'Cancel this request' }).count()).toBe(0)
+    expect(complaints).toEqual([])
+  })
+
+  test('several are decided together; one that somebody was faster with is told, and not counted', async () => {
+    const { page: linus } = await visit(browser, portal, 'linus')
+    await heading(linus, 'Welcome')
+    for (const reason of ['First', 'Second', 'Third']) await askForVault(linus, reason)
+    const { page: mary } = await visit(browser, `${portal}/approvals?q=linus`, 'mary')
+    await mary.getByText('Third').waitFor()
+    await mary.getByRole('checkbox', { name: 'Choose all that are shown' }).check()
+    await mary.getByText('3 chosen').waitFor()
+    await mary.getByRole('button', { name: 'Decide together…' }).click()
+    await expectAccessible(mary, 'the dialog that decides')
+
+    const { page: grace } = await visit(browser, `${portal}/approvals?q=second`, 'grace')
+    await grace.getByRole('link', { name: 'Second' }).click()
+    await grace.getByRole('textbox', { name: 'Comment' }).fill('No')
+    const { page: slow } = await visit(browser, grace.url(), 'mary')
+    await slow.getByRole('textbox', { name: 'Comment' }).fill('Yes')
+    await grace.getByRole('button', { name: 'Deny' }).click()
+    await grace.getByText('Denied:').waitFor()
+
+    await slow.getByRole('button', { name: 'Approve' }).click()
+    await slow.getByText('Somebody else was faster').waitFor()
+    await slow.getByText('grace ·').waitFor()
+    await slow.getByText('Denied', { exact: true }).waitFor()
+
+    await mary.getByRole('textbox', { name: 'Comment' }).fill('All of them')
+    await mary.getByRole('button', { name: 'Approve' }).click()
+    await mary.getByText('1 could not be decided').waitFor()
+    await mary.getByText('Somebody else has decided it in the meantime.').waitFor()
+    await mary.getByText('2 requests approved').waitFor()
+  })
+
+  test('a deputy is appointed, decides in the other’s place, and is dismissed', async () => {
+    const { page, complaints } = await visit(browser, `${portal}/approvals/deputies`, 'grace')
+    await page.getByText('You have no deputy.').waitFor()
+    await page.getByRole('button', { name: 'Appoint' }).click()
+    await page.getByText('Choose a person.').waitFor()
+    // She may not request for others, but everybody may here: people are looked up.
+    await page.getByRole('textbox', { name: 'Deputy' }).fill('joan')
+    await page.getByRole('option', { name: 'Joan Clarke' }).click()
+    await page.getByRole('button', { name: 'Appoint' }).click()
+    await page.getByText('joan is your deputy now').waitFor()
+
+    const { page: linus } = await visit(browser, portal, 'linus')
+    await heading(linus, 'Welcome')
+    await askForVault(linus, 'For the deputy')
+    const { page: joan } = await visit(browser, `${portal}/approvals`, 'joan')
+    await joan.getByRole('link', { name: 'For the deputy' }).click()
+    await joan.getByText('You decide in place of grace.').waitFor()
+
+    await page.getByRole('button', { name: 'End the time of joan' }).click()
+    await page.getByText('You have no deputy.').waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  test('the profile is changed by its own rules, and what is typed survives loading the page', async () => {
+    const { page, complaints } = await visit(browser, `${portal}/profile`, 'mary')
+    const name = page.getByRole('textbox', { name: 'Name' })
+    await name.fill('')
+    await page.getByText('This is required.').waitFor()
+    await name.fill('Mary W. Jackson')
+    await page.reload()
+    expect(await name.inputValue()).toBe('Mary W. Jackson')
+    await page.getByRole('combobox', { name: 'Team' }).selectOption('Blue')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Your profile is saved').waitFor()
+    await page.reload()
+    expect(await name.inputValue()).toBe('Mary W. Jackson')
+    expect(await page.getByRole('combobox', { name: 'Team' }).inputValue()).toBe('blue')
+    expect(complaints).toEqual([])
+  })
+
+  test('when the session ends in the middle of a form, nothing is lost and it is sent once', async () => {
+    const { page } = await visit(browser, `${portal}/request`, 'joan')
+    await page.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()
+    await page.getByRole('link', { name: 'Check out' }).click()
+    await page.getByRole('textbox', { name: 'Reason' }).fill('Typed before the session ended')
+    await page.context().clearCookies()
+    await page.getByRole('button', { name: 'Send the request' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
+    await dialog.waitFor()
+    await expectAccessible(page, 'the dialog of a session that ended')
+    const [tab] = await Promise.all([
+      page.waitForEvent('popup'),
+      dialog.getByRole('link', { name: 'Sign in again' }).click(),
+    ])
+    await signIn(tab, 'joan')
+    await tab.getByRole('heading', { level: 1, name: 'You are signed in' }).waitFor()
+    await tab.close()
+    await page.getByText('1 request was sent').waitFor()
+    await dialog.waitFor({ state: 'hidden' })
+    await page.getByRole('link', { name: 'Follow it in My requests' }).click()
+    await page.getByText('Waiting').first().waitFor()
+    expect(await page.getByRole('link', { name: /Waiting/ }).count()).toBe(1)
+  })
+
+  test('somebody else who signs in there does not get what was typed', async () => {
+    const { page } = await visit(browser, `${portal}/profile`, 'ada')
+    await page.getByRole('textbox', { name: 'Name' }).fill('Ada, Countess')
+    await page.context().clearCookies()
+    await page.getByRole('button', { name: 'Save' }).click()
+    const [tab] = await Promise.all([
+      page.waitForEvent('popup'),
+      page.getByRole('link', { name: 'Sign in again' }).click(),
+    ])
+    await signIn(tab, 'linus')
+    await tab.getByRole('heading', { level: 1, name: 'You are signed in' }).waitFor()
+    await page.getByRole('button', { name: 'Account of Linus Pauling' }).waitFor()
+    expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Linus Pauling')
+  })
+
+  test('pages without a session lead to the login and back; addresses that lead nowhere say so', async () => {
+    const { page, complaints } = await visit(browser, `${portal}/nothing/here?x=1`, 'ada')
+    await heading(page, 'There is no such page')
+    await page.getByRole('link', { name: 'To the start' }).click()
+    await heading(page, 'Welcome')
+    await page.goto(`${portal}/requests/00000000-0000-0000-0000-000000000000`)
+    await page.getByText('It is not there, or not for you.').waitFor()
+    expect(complaints.filter((text) => !text.includes('404'))).toEqual([])
+    await page.getByRole('button', { name: 'Account of Ada Lovelace' }).click()
+    await page.getByRole('menuitem', { name: 'Sign out' }).click()
+    await page.goto(`${portal}/requests`)
+    await page.getByLabel('User name').waitFor()
+  })
+
+  test('a page that nobody looks after does not use the session', async () => {
+    const { page } = await visit(browser, portal, 'grace')
+    await heading(page, 'Welcome')
+    await page.clock.install()
+    await page.reload()
+    await heading(page, 'Welcome')
+    let asked: string[] = []
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    await page.clock.runFor(3 * 60_000)
+    expect(asked).toContain('/portal/main/approvals')
+    asked = []
+    await page.clock.runFor(10 * 60_000)
+    expect([...new Set(asked)]).toEqual(['/portal/sessioncheck'])
+  })
+
+  test('offline is told, and passes', async () => {
+    const { page } = await visit(browser, portal, 'ada')
+    await heading(page, 'Welcome')
+    await page.context().setOffline(true)
+    await page.getByText('You are offline').waitFor()
+    await picture(page, 'offline')
+    await page.context().setOffline(false)
+    await page.getByText('You are offline').waitFor({ state: 'detached' })
+  })
+})

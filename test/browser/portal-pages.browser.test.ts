@@ -1,0 +1,155 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasChromium, startChromium } from '#testing/chromium.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { expectAccessible, picture, visit } from '#testing/portal-browser.ts'
+
+const pages = ['', 'request', 'request/cart', 'requests', 'approvals', 'approvals/deputies', 'profile'] as const
+const looks = [
+  { name: 'light', options: { colorScheme: 'light' } },
+  { name: 'dark', options: { colorScheme: 'dark' } },
+  { name: 'phone', options: { colorScheme: 'light', viewport: { width: 390, height: 844 }, hasTouch: true } },
+] as const
+
+describe.skipIf(!hasChromium())('the pages of the portal', () => {
+  let gateway: GatewayProcess
+  let browser: Browser
+  let portal: string
+
+  beforeAll(async () => {
+    gateway = await startGatewayProcess({ config: 'examples/portal' })
+    portal = `${gateway.url}/portal`
+    browser = await startChromium()
+    const { page } = await visit(browser, `${portal}/request`, 'ada')
+    await page.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()
+    await page.getByRole('link', { name: 'Check out' }).click()
+    await page.getByRole('textbox', { name: 'Reason' }).fill('On call')
+    await page.getByRole('button', { name: 'Send the request' }).click()
+    await page.getByText('1 request was sent').waitFor()
+  }, 120_000)
+  afterAll(async () => {
+    await browser?.close()
+    await gateway?.stop()
+  })
+
+  const settled = async (page: Page): Promise<void> => {
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.waitForLoadState('networkidle')
+  }
+
+  test.each(looks)('are accessible and fit the window: $name', async ({ name, options }) => {
+    const { page, complaints } = await visit(browser, portal, 'grace', options)
+    await settled(page)
+    for (const path of pages) {
+      await page.goto(`${portal}/${path}`)
+      await settled(page)
+      await expectAccessible(page, `${name} ${path}`)
+      await picture(page, `${path === '' ? 'home' : path.replaceAll('/', '-')}-${name}`)
+      const wide = await page.evaluate<boolean>('document.documentElement.scrollWidth > window.innerWidth')
+      expect({ path, wide }).toEqual({ path, wide: false })
+    }
+    await page.goto(`${portal}/approvals`)
+    await page.getByRole('link', { name: 'Access to the vault for ada' }).click()
+    await page.getByRole('button', { name: 'Approve' }).waitFor()
+    await expectAccessible(page, `${name} approval`)
+    await picture(page, `approval-${name}`)
+    expect(complaints).toEqual([])
+  })
+
+  test.each(looks)('the timeline of a request: $name', async ({ name, options }) => {
+    const { page, complaints } = await visit(browser, `${portal}/requests`, 'ada', options)
+    await page.getByRole('link', { name: 'Access to the vault' }).click()
+    await page.getByText('Held by:').waitFor()
+    await expectAccessible(page, `${name} request`)
+    await picture(page, `request-details-${name}`)
+    expect(complaints).toEqual([])
+  })
+
+  test('language and theme are chosen, and kept', async () => {
+    const { page, complaints } = await visit(browser, portal, 'ada')
+    await settled(page)
+    const names = { Deutsch: 'Sprache', Español: 'Idioma', Français: 'Langue', 日本語: '言語', English: 'Language' }
+    let label = 'Language'
+    await page.getByRole('button', { name: label }).click()
+    await expectAccessible(page, 'the menu of languages')
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'Account of Ada Lovelace' }).click()
+    await page.getByRole('menuitem', { name: 'Sign out' }).waitFor()
+    await expectAccessible(page, 'the menu of the person')
+    await page.keyboard.press('Escape')
+    for (const [language, next] of Object.entries(names)) {
+      await page.getByRole('button', { name: label, exact: true }).click()
+      await page.getByRole('menuitemradio', { name: language }).click()
+      await page.getByRole('button', { name: next, exact: true }).waitFor()
+      label = next
+      if (language === '日本語') await picture(page, 'home-japanese')
+    }
+    await page.getByRole('button', { name: 'Language' }).click()
+    await page.getByRole('menuitemradio', { name: 'Deutsch' }).click()
+    await page.getByRole('link', { name: 'Meine Anträge' }).waitFor()
+    await page.getByRole('button', { name: 'Farben' }).click()
+    await page.getByRole('menuitemradio', { name: 'Dunkel' }).click()
+    await page.reload()
+    await page.getByRole('link', { name: 'Meine Anträge' }).waitFor()
+    const root = page.locator('html')
+    expect([await root.getAttribute('lang'), await root.getAttribute('data-mantine-color-scheme')]).toEqual([
+      'de',
+      'dark',
+    ])
+    expect(complaints).toEqual([])
+  })
+
+  test('by keyboard alone: a request, and its approval', async () => {
+    const { page: joan, complaints } = await visit(browser, portal, 'joan')
+    await settled(joan)
+    await joan.keyboard.press('Tab')
+    expect(await focused(joan)).toBe('Skip to the content')
+    await tabTo(joan, 'Request access')
+    await joan.keyboard.press('Enter')
+    await joan.getByRole('heading', { level: 1, name: 'Request access' }).waitFor()
+    expect(await focused(joan)).toBe('Request access')
+    await tabTo(joan, 'Add Access to the vault to the cart')
+    await joan.keyboard.press('Space')
+    await tabTo(joan, 'Check out')
+    await joan.keyboard.press('Enter')
+    await joan.getByRole('heading', { level: 1, name: 'Check out' }).waitFor()
+    await tabTo(joan, 'Reason')
+    await joan.keyboard.type('By keyboard')
+    await tabTo(joan, 'Send the request')
+    await joan.keyboard.press('Enter')
+    await joan.getByText('1 request was sent').waitFor()
+
+    const { page: grace } = await visit(browser, `${portal}/approvals?q=keyboard`, 'grace')
+    await settled(grace)
+    await grace.getByText('By keyboard').waitFor()
+    await tabTo(grace, 'Access to the vault for joan')
+    await grace.keyboard.press('Enter')
+    await grace.getByRole('button', { name: 'Approve' }).waitFor()
+    await tabTo(grace, 'Comment')
+    await grace.keyboard.type('Fine')
+    await tabTo(grace, 'Approve')
+    await grace.keyboard.press('Enter')
+    await grace.getByText('Approved: Access to the vault for joan').waitFor()
+    expect(complaints).toEqual([])
+  })
+})
+
+/** The name of what has the focus, as far as a test needs it. */
+const focused = (page: Page): Promise<string> =>
+  page.evaluate<string>(`(() => {
+    const at = document.activeElement
+    const label = at.id === '' ? null : document.querySelector('label[for="' + at.id + '"]')
+    return (at.getAttribute('aria-label') ?? label?.textContent ?? at.textContent ?? '').trim()
+  })()`)
+
+/** Presses Tab until what begins with this name has the focus; a page has no more stops than these. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  const passed: string[] = []
+  for (let stops = 0; stops < 60; stops += 1) {
+    await page.keyboard.press('Tab')
+    const at = await focused(page)
+    if (at.startsWith(name)) return
+    passed.push(at)
+  }
+  throw new Error(`no way to "${name}" by Tab, past ${passed.join(' | ')}`)
+}

@@ -1,0 +1,162 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasChromium, startChromium } from '#testing/chromium.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { type MailServer, mailServer } from '#testing/mail-server.ts'
+import { expectAccessible, open, picture, visit } from '#testing/portal-browser.ts'
+import { type PortalConfig, portalConfig } from '#testing/portal-config.ts'
+
+describe.skipIf(!hasChromium())('registering in a browser', () => {
+  let config: PortalConfig
+  let gateway: GatewayProcess
+  let browser: Browser
+  let mails: MailServer
+
+  beforeAll(async () => {
+    config = portalConfig({
+      'registration.yaml': (text) =>
+        text.replace('honeypotField: website', 'honeypotField: website\n            preSetPassword: "true"'),
+    })
+    mails = await mailServer()
+    const environment = { MAIL_PORT: String(mails.port) }
+    gateway = await startGatewayProcess({ config: config.folder, environment })
+    browser = await startChromium()
+  }, 120_000)
+  afterAll(async () => {
+    await browser?.close()
+    await gateway?.stop()
+    await mails?.close()
+    config?.remove()
+  })
+
+  const submit = (page: Page) => page.getByRole('button', { name: 'Submit Registration' }).click()
+  const password = (page: Page) => page.getByLabel(/^Password\s*\*?$/)
+
+  async function fillIn(page: Page, login: string): Promise<void> {
+    await page.getByLabel('Login').fill(login)
+    await page.getByLabel('Mail address').fill(`${login}@example.com`)
+    await page.getByLabel('Name').fill('Katherine Johnson')
+    await page.getByLabel('Team').selectOption('red')
+    await page.getByRole('textbox', { name: 'Office' }).fill('Tok')
+    await page.getByRole('option', { name: 'Tokyo' }).click()
+    await page.getByRole('textbox', { name: 'Reason' }).fill('New here')
+    await password(page).fill('a train of thought 42')
+    await page.getByLabel('Password once more').fill('a train of thought 42')
+    await page.getByLabel('I accept the terms').check()
+  }
+
+  /** The link of the mail that came last. */
+  async function mailedLink(): Promise<string> {
+    for (let tries = 0; tries < 100; tries += 1) {
+      const text =
+        mails.mails
+          .at(-1)
+          ?.parts.map(({ body }) => body)
+          .join('\n') ?? ''
+      const link = /http:\S+\/verify\?token=[\w-]+/.exec(text)?.[0]
+      if (link !== undefined) return link
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    throw new Error('no mail came')
+  }
+
+  test('from the form by the mail and the owner to the account, by somebody whom nobody knows', async () => {
+    const { page, complaints } = await open(browser, `${gateway.url}/join`)
+    await page.getByLabel('Login').waitFor()
+    await expectAccessible(page, 'the form')
+    await picture(page, 'register-light')
+
+    await submit(page)
+    expect(await page.getByText('This is needed.').count()).toBe(6)
+    expect(await page.evaluate<string>('document.activeElement.labels[0].textContent')).toContain('Login')
+    await page.getByLabel('Login').fill('Not A Login')
+    await page.getByText('A login has small letters, digits and hyphens').waitFor()
+    await page.getByLabel('Mail address').fill('nobody')
+    await page.getByText('This is not a mail address.').waitFor()
+    await password(page).fill('kate')
+    await page.getByText('At least 8 characters.').waitFor()
+    await expectAccessible(page, 'the form with what is wrong')
+
+    await fillIn(page, 'kate')
+    await page.getByText('Very strong').or(page.getByText('Strong')).waitFor()
+    await page.getByLabel('Password once more').fill('something else')
+    await page.getByText('The passwords differ.').waitFor()
+
+    // Loading the page again loses nothing but the passwords.
+    await page.reload()
+    expect(await page.getByLabel('Login').inputValue()).toBe('kate')
+    expect(await page.getByRole('textbox', { name: 'Office' }).inputValue()).toBe('Tokyo')
+    expect(await password(page).inputValue()).toBe('')
+    const stored = await page.evaluate<string>('JSON.stringify({ ...sessionStorage, ...localStorage })')
+    expect(stored).not.toContain('train of thought')
+    await password(page).fill('a train of thought 42')
+    await page.getByLabel('Password once more').fill('a train of thought 42')
+    await submit(page)
+    await page.getByText('We sent a mail to kate@example.com').waitFor()
+    await expectAccessible(page, 'the mail was sent')
+
+    await page.goto(await mailedLink())
+    await page.getByRole('button', { name: 'Confirm' }).click()
+    await page.getByText('An owner looks at your registration').waitFor()
+
+    const { page: grace } = await visit(browser, `${gateway.url}/portal/approvals`, 'grace')
+    await grace.getByRole('link', { name: 'Registration of kate' }).click()
+    await grace.getByLabel('Comment').fill('Welcome')
+    await grace.getByRole('button', { name: 'Approve' }).click()
+    await grace.getByText('Approved: Registration of kate').waitFor()
+    const people = `fetch('/portal/main/search?q=kate&kind=person').then((answer) => answer.json())`
+    await expect
+      .poll(() => grace.evaluate(people), { timeout: 10_000 })
+      .toMatchObject({ people: [{ uid: 'kate', displayName: 'Katherine Johnson' }] })
+    expect(complaints).toEqual([])
+  })
+
+  test('what only the gateway knows stands beside the field, and a robot comes to nothing', async () => {
+    const { page } = await open(browser, `${gateway.url}/join`)
+    await fillIn(page, 'ada')
+    await submit(page)
+    await page.getByRole('alert').filter({ hasText: 'Login is not available' }).waitFor()
+    expect(await page.getByText('Login is not available').count()).toBe(2)
+    expect(await page.getByLabel('Login').getAttribute('aria-invalid')).toBe('true')
+
+    await page.getByLabel('Login').fill('robot')
+    await page.getByLabel('Mail address').fill('robot@example.com')
+    await page.evaluate(`(() => {
+      const field = document.querySelector('input[name=website]')
+      const { set } = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value')
+      set.call(field, 'https://spam.example')
+      field.dispatchEvent(new Event('input', { bubbles: true }))
+    })()`)
+    await submit(page)
+    await page.getByText('Human validation failed').waitFor()
+    expect(mails.mails.some(({ to }) => to.includes('robot@example.com'))).toBe(false)
+  })
+
+  test('whoever is signed in registers one person after another', async () => {
+    const { page, complaints } = await visit(browser, `${gateway.url}/portal/register`, 'grace')
+    await page.getByLabel('Login').waitFor()
+    for (const login of ['dorothy', 'maryw']) {
+      await fillIn(page, login)
+      await submit(page)
+      await page.getByText(`We sent a mail to ${login}@example.com`).waitFor()
+      expect(await page.getByLabel('Login').inputValue()).toBe('')
+    }
+    await expectAccessible(page, 'the form in the portal')
+    expect(complaints).toEqual([])
+  })
+
+  test('in the dark, on a phone, in Japanese', async () => {
+    const { page, complaints } = await open(browser, `${gateway.url}/join`, {
+      colorScheme: 'dark',
+      locale: 'ja-JP',
+      viewport: { width: 390, height: 844 },
+    })
+    await page.locator('form').waitFor()
+    await page.locator('button[type=submit]').click()
+    await page.getByText('必須です。').first().waitFor()
+    await expectAccessible(page, 'the form in the dark')
+    await picture(page, 'register-phone-dark')
+    expect(await page.evaluate('document.documentElement.scrollWidth > window.innerWidth')).toBe(false)
+    expect(complaints).toEqual([])
+  })
+})

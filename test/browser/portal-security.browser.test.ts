@@ -1,0 +1,112 @@
+import { TOTP } from 'otpauth'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { addAuthenticator, hasChromium, startChromium } from '#testing/chromium.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { expectAccessible, password, picture, visit } from '#testing/portal-browser.ts'
+
+describe.skipIf(!hasChromium())('the security page', () => {
+  let gateway: GatewayProcess
+  let browser: Browser
+
+  beforeAll(async () => {
+    gateway = await startGatewayProcess({ config: 'examples/portal' })
+    browser = await startChromium()
+  }, 120_000)
+  afterAll(async () => {
+    await browser?.close()
+    await gateway?.stop()
+  })
+
+  test('an authenticator app is added, named, and removed by somebody who shows it', async () => {
+    const { page, complaints } = await visit(browser, `${gateway.url}/portal/security`, 'joan')
+    await page.getByText('Only your password protects you').waitFor()
+    await expectAccessible(page, 'the security page')
+    await picture(page, 'security')
+    await page.getByRole('button', { name: 'Add an authenticator app' }).click()
+    const dialog = page.getByRole('dialog')
+    const secret = (await dialog.locator('pre').textContent()) ?? ''
+    const code = (later = 0): string => new TOTP({ secret }).generate({ timestamp: Date.now() + later })
+    await expectAccessible(page, 'a new app')
+    await picture(page, 'security-app')
+    await dialog.getByLabel('Code of the app').fill(code() === '000000' ? '111111' : '000000')
+    await dialog.getByRole('button', { name: 'Confirm' }).click()
+    await dialog.getByText('The code is not right.').waitFor()
+    await dialog.getByLabel('Code of the app').fill(code())
+    await dialog.getByLabel('Name').fill('My phone')
+    await dialog.getByRole('button', { name: 'Confirm' }).click()
+    await dialog.getByRole('button', { name: 'I have kept them' }).waitFor()
+    expect(await dialog.locator('code').count()).toBe(10)
+    await expectAccessible(page, 'recovery codes')
+    await page.keyboard.press('Escape')
+    await dialog.getByRole('button', { name: 'I have kept them' }).click()
+    await page.getByText('10 codes are left').waitFor()
+
+    await page.getByRole('button', { name: 'Rename My phone' }).click()
+    await dialog.getByRole('textbox', { name: 'Name' }).fill('Old phone')
+    await dialog.getByRole('button', { name: 'Rename' }).click()
+    await page.getByRole('button', { name: 'Remove Old phone' }).click()
+    await dialog.getByRole('button', { name: 'Remove' }).click()
+
+    // The session has a password only, which is not enough.
+    await page.getByText('Sign in once more').waitFor()
+    await expectAccessible(page, 'signing in again')
+    const opened = page.context().waitForEvent('page')
+    await page.getByRole('link', { name: 'Sign in again' }).click()
+    const tab = await opened
+    await tab.getByLabel('User name').fill('joan')
+    await tab.getByLabel('Password').fill(password)
+    await tab.getByRole('button', { name: 'Sign in' }).click()
+    await tab.getByLabel('Code', { exact: true }).fill(code(30_000))
+    await tab.keyboard.press('Enter')
+    await tab.waitForURL(`${gateway.url}/portal/signed-in`)
+    // The first tab goes on by itself.
+    await page.getByText('Your second factor was removed.').waitFor()
+    await page.getByText('Only your password protects you').waitFor()
+    expect(complaints.filter((line) => !/status of (?:400|403)/.test(line))).toEqual([])
+  })
+
+  test('a passkey is added', async () => {
+    const { page, complaints } = await visit(
+      browser,
+      `${gateway.url.replace('127.0.0.1', 'localhost')}/portal/security`,
+      'mary',
+      { colorScheme: 'dark' },
+    )
+    await page.getByText('Only your password protects you').waitFor()
+    const authenticator = await addAuthenticator(page)
+    await page.getByRole('button', { name: 'Add a passkey' }).click()
+    await page.getByRole('dialog').getByLabel('Name').fill('My key')
+    await page.getByRole('button', { name: 'Make a passkey' }).click()
+    await page.getByRole('button', { name: 'I have kept them' }).click()
+    await page.getByText('My key').waitFor()
+    expect(await authenticator.credentials()).toHaveLength(1)
+    await expectAccessible(page, 'second factors in the dark')
+    await picture(page, 'security-dark')
+    expect(complaints).toEqual([])
+  })
+
+  test('other sessions are ended, and notice it', async () => {
+    const address = `${gateway.url}/portal/security`
+    const { page, complaints } = await visit(browser, address, 'ada')
+    const { page: other } = await visit(browser, address, 'ada')
+    const { page: third } = await visit(browser, address, 'ada')
+    await other.getByText('this one').waitFor()
+    await third.getByText('this one').waitFor()
+    await page.reload()
+    await page.getByText('Chrome, Linux').nth(2).waitFor()
+    await page
+      .getByRole('button', { name: /^Sign out Chrome/ })
+      .first()
+      .click()
+    await page.getByText('The session ended.').waitFor()
+    await page.getByRole('button', { name: 'Sign out everywhere else' }).click()
+    await page.getByText('1 session ended').waitFor()
+    expect(await page.getByText('Chrome, Linux').count()).toBe(1)
+    for (const ended of [other, third]) {
+      await ended.getByRole('button', { name: 'Add an authenticator app' }).click()
+      await ended.getByText('Your session has ended').waitFor()
+    }
+    expect(complaints).toEqual([])
+  })
+})

@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasChromium, startChromium } from '#testing/chromium.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { expectAccessible, picture, visit } from '#testing/portal-browser.ts'
+import { type PortalConfig, portalConfig } from '#testing/portal-config.ts'
+
+/** What somebody may start with the token of the page. */
+const callWorkflow = `
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationMechanism
+metadata: { name: jwt }
+spec: { className: auth.OAuth2JWT, uri: /auth/jwt }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationChain
+metadata: { name: id-token }
+spec:
+  level: 20
+  root: o=Tremolo
+  authMechs:
+    - name: jwt
+      required: required
+      params:
+        issuer: "#[GATEHOUSE_URL]/auth/idp/portal"
+        audience: kubernetes
+        fromWellKnown: "true"
+        linkToDirectory: "true"
+        noMatchOU: api
+        uidAttr: sub
+        lookupFilter: (uid=\${sub})
+        defaultObjectClass: inetOrgPerson
+---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: call-workflow }
+spec:
+  cookieConfig: { cookiesEnabled: false }
+  urls:
+    - hosts: ["127.0.0.1"]
+      uri: /call-workflow
+      authChain: id-token
+      azRules: [{ scope: dn, constraint: "ou=people,o=Tremolo" }]
+      filterChain: [{ className: filters.CallWorkflow, params: { allowedWorkflow: newsletter } }]
+`
+
+describe.skipIf(!hasChromium())('the token page', () => {
+  let config: PortalConfig
+  let gateway: GatewayProcess
+  let browser: Browser
+
+  beforeAll(async () => {
+    config = portalConfig(
+      {
+        'token.yaml': (text) =>
+          text
+            .replace('accessTokenTimeToLive: "120000"', 'accessTokenTimeToLive: "9000"')
+            .replace('warnMinutesLeft: "5"', 'warnMinutesLeft: "5"\n            qrCodeAttribute: refresh_token'),
+      },
+      { 'call-workflow.yaml': callWorkflow },
+    )
+    gateway = await startGatewayProcess({ config: config.folder })
+    browser = await startChromium()
+  }, 120_000)
+  afterAll(async () => {
+    await browser?.close()
+    await gateway?.stop()
+    config?.remove()
+  })
+
+  const value = (page: Page, name: string) => page.getByRole('region', { name, exact: true }).locator('pre')
+
+  test('counts down, ends, and gives another token, which a workflow takes', async () => {
+    const { page, complaints } = await visit(browser, `${gateway.url}/portal/token`, 'ada', {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
+    const timer = page.getByRole('timer')
+    const first = await timer.textContent()
+    await expect.poll(() => timer.textContent(), { timeout: 5_000 }).not.toBe(first)
+    const before = await value(page, 'id_token').textContent()
+    await page.getByText('This token is worth nothing any more').waitFor()
+    expect(await timer.textContent()).toBe('0:00')
+    await expectAccessible(page, 'a token that has ended')
+    await picture(page, 'token-expired')
+
+    await page.getByRole('button', { name: 'Get a new token' }).click()
+    await page.getByText('You have a new token.').waitFor()
+    await expect.poll(() => value(page, 'id_token').textContent()).not.toBe(before)
+    await page.getByRole('button', { name: 'Copy id_token' }).click()
+    await page.getByRole('button', { name: 'Copied: id_token' }).waitFor()
+    const token = await page.evaluate<string>('navigator.clipboard.readText()')
+    expect(token).toBe(await value(page, 'id_token').textContent())
+
+    const call = (bearer: string) =>
+      fetch(`${gateway.url}/call-workflow`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          name: 'newsletter',
+          uidAttributeName: 'uid',
+          user: { uid: 'ada', attributes: [{ name: 'uid', values: ['ada'] }] },
+          reason: 'By the token page',
+        }),
+      })
+    const answer = await call(token)
+    expect([answer.status, await answer.text()]).toMatchObject([200, expect.anything()])
+    expect((await call(`${token}x`)).status).toBe(401)
+
+    const claims = page.getByRole('region', { name: 'What the token says' })
+    await claims.getByText('Ada Lovelace').waitFor()
+    await claims.getByText('kubernetes', { exact: true }).waitFor()
+    await page.getByRole('img', { name: 'QR code' }).waitFor()
+    const saved = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Download kubeconfig' }).click()
+    const file = await saved
+    expect(file.suggestedFilename()).toBe('kubeconfig.yaml')
+    expect(readFileSync(await file.path(), 'utf8')).toContain('server: https://k8s.example.com:6443')
+    expect(complaints).toEqual([])
+  })
+
+  test.each(['light', 'dark'] as const)('is accessible, %s', async (colorScheme) => {
+    const { page, complaints } = await visit(browser, `${gateway.url}/portal/token`, 'ada', {
+      colorScheme,
+      viewport: { width: 390, height: 844 },
+    })
+    await page.getByRole('timer').waitFor()
+    await expectAccessible(page, `the token page, ${colorScheme}`)
+    await picture(page, `token-phone-${colorScheme}`)
+    expect(await page.evaluate('document.documentElement.scrollWidth > window.innerWidth')).toBe(false)
+    expect(complaints).toEqual([])
+  })
+})
