@@ -57,7 +57,7 @@ describe('the image', () => {
   test('has the portal as a stage of its own built it, from its sources and the contract', () => {
     const [, portal] = stages
     expect(texts('COPY', portal?.instructions)).toEqual([
-      'package.json package-lock.json .npmrc ./',
+      'package.json package-lock.json .npmrc tsconfig.json ./',
       'portal ./portal',
       'src/contract ./src/contract',
     ])
