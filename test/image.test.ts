@@ -106,6 +106,7 @@ describe('the image', () => {
       mkdirSync(dirname(join(root, file)), { recursive: true })
       cpSync(file, join(root, file))
     }
+    cpSync('portal/dist', join(root, 'portal/dist'), { recursive: true })
     symlinkSync(resolve('node_modules'), join(root, 'node_modules'))
     const program = join(root, 'bin/gatehouse')
     const told = spawnSync(program, ['--version'], { encoding: 'utf8', timeout: 30_000 })

@@ -22,7 +22,7 @@ test('a rule about names that failed for a name nobody gave says how to give it'
 
 test('an unknown path tells the paths of its host, an unknown host the hosts', async () => {
   expect(await explain('GET', 'http://127.0.0.1:8080/scim')).toContain(
-    'paths that are served on 127.0.0.1: /auth/idp/portal, /call-workflow, /dev-issuer, /main, /register, /scim/crm, /scim/people, ',
+    'paths that are served on 127.0.0.1: /auth/idp/portal, /call-workflow, /dev-issuer, /main, /portal, /register, /scim/crm, /scim/people, ',
   )
   expect(await explain('GET', 'http://elsewhere.test/scim/crm')).toContain(
     'hosts that are served: 127.0.0.1, localhost',

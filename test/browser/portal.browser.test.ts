@@ -53,6 +53,28 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
 
   const bodyOf = async (page: Page) => JSON.parse((await page.textContent('body')) ?? '')
 
+  test('every page of the quickstart opens, and the browser has nothing to complain of', async () => {
+    const { page, said } = await open()
+    await logIn(page, '/portal', 'alan')
+    for (const path of [
+      '',
+      'request',
+      'requests',
+      'approvals',
+      'token',
+      'register',
+      'reports',
+      'dashboard',
+      'profile',
+    ]) {
+      await page.goto(`${gateway.url}/portal/${path}`)
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      await page.waitForLoadState('networkidle')
+      expect({ path, alerts: await page.getByRole('alert').allTextContents() }).toEqual({ path, alerts: [] })
+    }
+    expect(said).toEqual([])
+  })
+
   test('the login form keeps to its policy, tells what went wrong, and leads to the page that was asked for', async () => {
     const { page, said } = await open()
     await page.goto(`${gateway.url}/main/user?from=bookmark`)
