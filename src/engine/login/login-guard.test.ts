@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { accountPolicy, addressPolicy, createGuard, networkOf } from '#engine/login/login-guard.ts'
+import { accountPolicy, addressPolicy, createGuard } from '#engine/login/login-guard.ts'
 import type { LoginLimits } from '#sdk/configuration.ts'
 import { fakeLoginServices } from '#testing/fake-login-services.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
@@ -115,17 +115,4 @@ describe('the guard', () => {
       }
     }
   })
-})
-
-test.each([
-  ['192.0.2.1', '192.0.2.1'],
-  ['::ffff:192.0.2.1', '192.0.2.1'],
-  ['2001:db8:0:1:2:3:4:5', '2001:db8:0:1'],
-  ['2001:DB8::5', '2001:db8:0:0'],
-  ['::1', '0:0:0:0'],
-  ['2001:db8:1:2::', '2001:db8:1:2'],
-  ['fe80::1%eth0', 'fe80:0:0:0'],
-  ['nonsense', 'nonsense'],
-])('the network of %s is %s', (address, network) => {
-  expect(networkOf(address)).toBe(network)
 })

@@ -1,6 +1,6 @@
-import { isIPv6 } from 'node:net'
 import type { LoginAudit } from '#engine/login/login-audit.ts'
 import type { LoginMeter } from '#engine/login/login-meter.ts'
+import { networkOf } from '#kernel/address-network.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { LoginLimits } from '#sdk/configuration.ts'
@@ -88,21 +88,3 @@ const accountOf = (login: string): string =>
     .toLowerCase()
     .replaceAll(/\s+/g, ' ')
     .trim()
-
-/** Of IPv6 the network of 64 bits, since one subscriber has all addresses of it. */
-export function networkOf(address: string): string {
-  if (!isIPv6(address)) return address
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
-  if (mapped !== undefined) return mapped
-  const [head = '', tail] = address.split('%', 1)[0]?.split('::') ?? []
-  const groups = head === '' ? [] : head.split(':')
-  if (tail !== undefined) {
-    const after = tail === '' ? [] : tail.split(':')
-    while (groups.length + after.length < 8) groups.push('0')
-    groups.push(...after)
-  }
-  return groups
-    .slice(0, 4)
-    .map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''))
-    .join(':')
-}

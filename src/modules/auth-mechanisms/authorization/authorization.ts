@@ -1,10 +1,7 @@
-import type { Issues } from '#kernel/issues.ts'
 import { defineAuthMechanism } from '#sdk/auth-mechanism.ts'
 import { list } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
-import { parseRule, type Rule, ruleScopes } from '#sdk/rule.ts'
+import { readRuleParameter } from '#sdk/rule-parameter.ts'
 
 const parameters = {
   rules: list({ about: 'Rules as `scope;constraint`; one must pass.', required: true }),
@@ -17,7 +14,7 @@ export default defineAuthMechanism({
   parameters,
   parse: (params, issues, context) => {
     const { rules } = readParameters(parameters, params, issues, context)
-    return { rules: rules.flatMap((text, i) => readRule(text, i, params, issues, context) ?? []) }
+    return { rules: rules.flatMap((text, i) => readRuleParameter('rules', text, i, params, issues, context) ?? []) }
   },
   create: ({ rules }, host) => ({
     async begin({ subject }) {
@@ -30,20 +27,3 @@ export default defineAuthMechanism({
     },
   }),
 })
-
-function readRule(
-  text: string,
-  index: number,
-  params: Params,
-  issues: Issues,
-  context: ParseContext,
-): Rule | undefined {
-  const path = params.pathOf('rules', index)
-  const end = text.indexOf(';')
-  const scope = ruleScopes.find((word) => word === text.slice(0, end))
-  if (end < 0 || scope === undefined) {
-    issues.error(path, `"rules": must be "scope;constraint" with one of ${ruleScopes.join(', ')}, not "${text}"`)
-    return undefined
-  }
-  return parseRule(scope, text.slice(end + 1), path, issues, context)
-}

@@ -4,7 +4,8 @@ import { type FormAttribute, formAttributeRows, readFormAttributes } from '#sdk/
 import { readParameters } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
-import { parseRule, type Rule, ruleScopes } from '#sdk/rule.ts'
+import type { Rule } from '#sdk/rule.ts'
+import { readRuleParameter } from '#sdk/rule-parameter.ts'
 import { parameters } from './parameter-table.ts'
 import { readUiHelper, type UiHelper } from './ui-helper.ts'
 
@@ -61,7 +62,9 @@ export function parseMain(params: Params, issues: Issues, context: ParseContext)
     approvalAttributes: labelled(given.approvalAttributeNames, given, params, issues),
     approvalParameters: labelled(given.approvalRequestAttributeNames, given, params, issues),
     helper,
-    administrators: given.administrators.flatMap((rule, i) => readRule(rule, i, params, issues, context) ?? []),
+    administrators: given.administrators.flatMap(
+      (rule, i) => readRuleParameter('administrators', rule, i, params, issues, context) ?? [],
+    ),
   }
 }
 
@@ -102,20 +105,4 @@ function labelled(names: readonly string[], given: Given, params: Params, issues
     if (label === undefined) issues.error(params.pathOf(parameter), `parameter "${parameter}" is required`)
     return { name, label: label ?? name }
   })
-}
-
-function readRule(
-  text: string,
-  index: number,
-  params: Params,
-  issues: Issues,
-  context: ParseContext,
-): Rule | undefined {
-  const path = params.pathOf('administrators', index)
-  const end = text.indexOf(';')
-  const scope = ruleScopes.find((word) => word === text.slice(0, end))
-  if (end >= 0 && scope !== undefined) return parseRule(scope, text.slice(end + 1), path, issues, context)
-  const scopes = ruleScopes.join(', ')
-  issues.error(path, `"administrators": must be "scope;constraint" with one of ${scopes}, not "${text}"`)
-  return undefined
 }

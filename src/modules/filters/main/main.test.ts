@@ -99,7 +99,7 @@ test('whoever did not log in sees links at most, and changes nothing', async () 
     '/admin/runs',
     '/reports/org/root',
   ]
-  for (const path of [...personal, '/workflows/org/root', '/urls/org/root/x']) {
+  for (const path of [...personal, '/workflows/org/root', '/urls/org/other/x']) {
     await expect(send('GET', path, undefined, nobody)).rejects.toMatchObject({ code: 'AUTH_REQUIRED' })
   }
   for (const path of ['/user', '/workflows', '/urls']) {

@@ -1,8 +1,8 @@
+import { networkOf } from '#kernel/address-network.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
-import { addressKey } from '#modules/filters/register/address-key.ts'
 import type { UniqueValue } from '#sdk/registrations.ts'
 
 /** 0 stands for any number. */
@@ -30,11 +30,11 @@ export class Limits {
   }
 
   takeSubmit(address: string): void {
-    take(this.#submits, addressKey(address), this.#settings.submitsPerMinute, 1)
+    take(this.#submits, networkOf(address), this.#settings.submitsPerMinute, 1)
   }
 
   takeRead(address: string): void {
-    take(this.#reads, addressKey(address), this.#settings.readsPerMinute, 1)
+    take(this.#reads, networkOf(address), this.#settings.readsPerMinute, 1)
   }
 
   takeValues(values: readonly UniqueValue[]): void {

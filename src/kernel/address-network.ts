@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net'
 
-/** What a limit counts as one caller: an IPv4 address, or the network of 64 bits that one household has of IPv6. */
-export function addressKey(address: string): string {
+/** What a limit counts as one caller: an IPv4 address, or of IPv6 the network of 64 bits, since one subscriber has all of it. */
+export function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped !== undefined || !isIPv6(address)) return mapped ?? address
   const [head = '', tail] = address.split('%', 1)[0]?.toLowerCase().split('::') ?? []
