@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { IssuerKey, IssuerRecord, IssuerStore, StoredIssuerRecord } from '#storage/issuer-store.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
-import { fixed } from '#storage/sql/queries.ts'
+import { fixed, type Place } from '#storage/sql/queries.ts'
 import type { SqlClient } from '#storage/sql/sql-client.ts'
 import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
 
@@ -21,21 +21,23 @@ type Key = Pick<Row, 'issuer' | 'model' | 'id'>
 
 const columns = ['issuer', 'model', 'id', 'grant_id', 'user_code', 'data', 'version', 'consumed', 'expires'] as const
 
+const newRecord = (at: Place<Row>) => ({
+  issuer: at('issuer'),
+  model: at('model'),
+  id: at('id'),
+  grant_id: at('grant_id'),
+  user_code: at('user_code'),
+  data: at('data'),
+  version: 1,
+  consumed: null,
+  expires: at('expires'),
+})
+
 const statements = perDialect((dialect) => ({
   put: fixed<Row, unknown>(dialect, (db, at) =>
     db
       .insertInto('issuer_records')
-      .values({
-        issuer: at('issuer'),
-        model: at('model'),
-        id: at('id'),
-        grant_id: at('grant_id'),
-        user_code: at('user_code'),
-        data: at('data'),
-        version: 1,
-        consumed: null,
-        expires: at('expires'),
-      })
+      .values(newRecord(at))
       .onConflict((conflict) =>
         conflict.columns(['issuer', 'model', 'id']).doUpdateSet(({ ref }) => ({
           grant_id: ref('excluded.grant_id'),
@@ -49,17 +51,7 @@ const statements = perDialect((dialect) => ({
   insert: fixed<Row & { now: number }, unknown>(dialect, (db, at) =>
     db
       .insertInto('issuer_records')
-      .values({
-        issuer: at('issuer'),
-        model: at('model'),
-        id: at('id'),
-        grant_id: at('grant_id'),
-        user_code: at('user_code'),
-        data: at('data'),
-        version: 1,
-        consumed: null,
-        expires: at('expires'),
-      })
+      .values(newRecord(at))
       .onConflict((conflict) =>
         conflict
           .columns(['issuer', 'model', 'id'])
