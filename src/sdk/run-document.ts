@@ -1,37 +1,43 @@
+import type { AdminRun, AdminStep } from '#contract/main-admin.ts'
 import type { RunStepView, RunView } from '#sdk/runs.ts'
 
-/** Member by member, so that nothing is shown of a run that was not meant to be. */
-export const runDocument = (run: RunView) => ({
-  id: run.id,
-  name: run.name,
-  state: run.state,
-  subject: run.subject,
-  requestor: run.requestor,
-  caller: run.caller,
-  reason: run.reason,
-  requestId: run.requestId,
-  attempt: run.attempt,
-  fence: run.fence,
-  worker: run.worker,
-  due: run.due,
-  deadline: run.deadline,
-  incident: run.incident,
-  cancel: run.cancel,
-  touched: run.touched,
-  created: run.created,
-  updated: run.updated,
-  ended: run.ended,
-})
+/** Has the members of the wire, no more and no fewer; times become text when it is written as JSON. */
+type Document<T> = Readonly<Record<keyof T, unknown>>
 
-export const stepDocument = (step: RunStepView) => ({
-  id: step.id,
-  number: step.number,
-  attempt: step.attempt,
-  task: step.task,
-  taskType: step.taskType,
-  label: step.label,
-  started: step.started,
-  ended: step.ended,
-  outcome: step.outcome,
-  error: step.error,
-})
+/** Member by member, so that nothing is shown of a run that was not meant to be. */
+export const runDocument = (run: RunView) =>
+  ({
+    id: run.id,
+    name: run.name,
+    state: run.state,
+    subject: run.subject,
+    requestor: run.requestor,
+    caller: run.caller,
+    reason: run.reason,
+    requestId: run.requestId,
+    attempt: run.attempt,
+    fence: run.fence,
+    worker: run.worker,
+    due: run.due,
+    deadline: run.deadline,
+    incident: run.incident,
+    cancel: run.cancel,
+    touched: run.touched,
+    created: run.created,
+    updated: run.updated,
+    ended: run.ended,
+  }) satisfies Document<AdminRun>
+
+export const stepDocument = (step: RunStepView) =>
+  ({
+    id: step.id,
+    number: step.number,
+    attempt: step.attempt,
+    task: step.task,
+    taskType: step.taskType,
+    label: step.label,
+    started: step.started,
+    ended: step.ended,
+    outcome: step.outcome,
+    error: step.error,
+  }) satisfies Document<AdminStep>
