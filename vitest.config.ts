@@ -20,6 +20,7 @@ export default defineConfig({
           include: ['src/**/*.conformance.test.ts'],
           globalSetup: ['test/support/postgres-setup.ts', 'test/support/slapd-setup.ts'],
           testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {
@@ -28,6 +29,7 @@ export default defineConfig({
           include: ['src/**/*.kube.test.ts', 'test/kube/**/*.kube.test.ts'],
           globalSetup: ['test/support/kube-setup.ts', 'test/support/helm-setup.ts'],
           testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {
@@ -40,7 +42,7 @@ export default defineConfig({
             'test/support/slapd-setup.ts',
           ],
           testTimeout: 120_000,
-          fileParallelism: false,
+          hookTimeout: 120_000,
         },
       },
       {
@@ -49,7 +51,7 @@ export default defineConfig({
           include: ['test/browser/**/*.browser.test.ts'],
           globalSetup: ['test/support/chromium-setup.ts'],
           testTimeout: 120_000,
-          fileParallelism: false,
+          hookTimeout: 120_000,
         },
       },
     ],

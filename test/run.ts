@@ -20,8 +20,8 @@ const tiers: readonly Tier[] = [
   { name: 'unit', command: [...vitest, 'unit', '--maxWorkers', '100%'] },
   { name: 'conformance', command: [...vitest, 'conformance', '--maxWorkers', '100%'] },
   { name: 'kube', command: [...vitest, 'kube', '--maxWorkers', '100%'] },
-  { name: 'stories', command: [...vitest, 'stories'] },
-  { name: 'browser', command: [...vitest, 'browser'] },
+  { name: 'stories', command: [...vitest, 'stories', '--maxWorkers', '150%'] },
+  { name: 'browser', command: [...vitest, 'browser', '--maxWorkers', '100%'] },
   { name: 'chaos', command: ['test/chaos/run.ts', '--short'] },
 ]
 
