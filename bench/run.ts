@@ -1,12 +1,10 @@
-import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
-import { freePort } from '#testing/free-port.ts'
-import { until } from '#testing/gateway-process.ts'
 import { PortalPerson } from '#testing/portal-story.ts'
 import { bareInserts } from './bare-inserts.ts'
+import { startBare } from './bare-process.ts'
 import { peoplePath, tenants, writeConfiguration } from './configuration.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { measureGroups } from './groups.ts'
@@ -46,14 +44,8 @@ interface Paired {
   readonly share: number
 }
 
-/** A bare Fastify route that answers the same bytes, in a process of its own. */
-async function startBare(body: string): Promise<{ readonly port: number; stop(): void }> {
-  const port = await freePort()
-  const script = ['--disable-warning=ExperimentalWarning', 'bench/bare-route.ts', String(port), body]
-  const child = spawn(process.execPath, script)
-  await until(async () => (await fetch(`http://127.0.0.1:${port}/user`).catch(() => undefined))?.ok === true, 10_000)
-  return { port, stop: () => void child.kill() }
-}
+/** A bare Fastify route that answers the same bytes. */
+const bareRoute = (body: string) => startBare('bench/bare-route.ts', body)
 
 const bareRequest = (): string => `GET /user HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`
 
@@ -96,7 +88,7 @@ async function measureRates(gateway: MeasuredGateway, count: number): Promise<vo
   const label = `${number(count)} users`
   const ids = await someIds(gateway, peoplePath, count, 10_000)
   const requests = scimRequests(gateway, peoplePath)
-  const bare = await startBare(JSON.stringify(await readJson(gateway, `${peoplePath}/Users/${ids[0]}`)))
+  const bare = await bareRoute(JSON.stringify(await readJson(gateway, `${peoplePath}/Users/${ids[0]}`)))
   const report = (name: string, { perSecond, share }: Paired, wanted: string, more = ''): void =>
     row(`${name}, ${label}`, rate(perSecond), `${percent(share)} of the bare route${more}`, wanted)
   // The floors are for two cores that do 17,000 bare requests a second.
@@ -165,9 +157,10 @@ async function workflows(quickstart: string): Promise<void> {
 }
 
 async function tokens(): Promise<void> {
-  const { exchanges, bareSigning, steady, burst, residentMegabytes } = await measureSts(folder)
+  const { exchanges, bareSigning, signingRoute, steady, burst, residentMegabytes } = await measureSts(folder)
   const share = `${percent(exchanges.share)} of ${rate(bareSigning)} bare RSA-2048 signatures on all cores`
   row('token exchanges, warm review', rate(exchanges.perSecond), share, '>= 90.0 %')
+  row('a bare route that signs, beside it', percent(signingRoute), 'of those signatures')
   row('bare signature in the CPU of an exchange', percent(exchanges.cpuShare))
   row('token exchange at 167/s', `p50 ${millis(steady.p50)}`, `p99 ${millis(steady.p99)}`)
   const spread = `${rate(burst.pods / burst.seconds)}, p99 ${millis(burst.p99)}, ${number(burst.reviews)} reviews`
@@ -186,7 +179,7 @@ async function portal(): Promise<void> {
   const gateway = await startMeasured('examples/portal-api', join(folder, 'portal'), undefined, 'ada')
   const address = '/portal/main/urls'
   const request = `GET ${address} HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\nAuthorization: Bearer ${gateway.token}\r\n\r\n`
-  const bare = await startBare(JSON.stringify(await readJson(gateway, address)))
+  const bare = await bareRoute(JSON.stringify(await readJson(gateway, address)))
   try {
     const { perSecond, share } = await paired(bare.port, gateway.port, () => request)
     row('GET main/urls', rate(perSecond), `${percent(share)} of the bare route`)
@@ -203,7 +196,7 @@ async function tokenPage(): Promise<void> {
   const person = await PortalPerson.logIn({ url: `http://127.0.0.1:${gateway.port}` }, 'ada')
   const address = '/token/user'
   const request = `GET ${address} HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\nCookie: ${person.cookie}\r\n\r\n`
-  const bare = await startBare((await person.get(address)).text)
+  const bare = await bareRoute((await person.get(address)).text)
   try {
     const { perSecond, share } = await paired(bare.port, gateway.port, () => request)
     row('GET token/user', rate(perSecond), `${percent(share)} of the bare route`)
@@ -218,7 +211,7 @@ async function tokenPage(): Promise<void> {
 async function registrations(quickstart: string): Promise<void> {
   const config = writeRegistration(join(folder, 'registration'), quickstart)
   const gateway = await startMeasured(config, join(folder, 'registered'))
-  const bare = await startBare('{}')
+  const bare = await bareRoute('{}')
   try {
     const { perSecond, share } = await paired(bare.port, gateway.port, registrationRequests(gateway))
     row('POST register/submit', rate(perSecond), `${percent(share)} of the bare route`)

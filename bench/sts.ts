@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
+import { startBare } from './bare-process.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { runLoad } from './load.ts'
 import { type BenchCluster, startBenchCluster } from './sts-cluster.ts'
@@ -14,6 +15,8 @@ export interface StsFigures {
    */
   readonly exchanges: { readonly perSecond: number; readonly share: number; readonly cpuShare: number }
   readonly bareSigning: number
+  /** The share of it that a bare Fastify route reaches which only signs. */
+  readonly signingRoute: number
   /** At 167 a second: 100,000 pods that come every 600 s. */
   readonly steady: { readonly p50: number; readonly p99: number }
   /** Pods that all come at once after a restart, with cold reviews. */
@@ -51,15 +54,18 @@ export async function measureSts(folder: string): Promise<StsFigures> {
 async function measureExchanges(
   gateway: MeasuredGateway,
   cluster: BenchCluster,
-): Promise<Pick<StsFigures, 'exchanges' | 'bareSigning'>> {
+): Promise<Pick<StsFigures, 'exchanges' | 'bareSigning' | 'signingRoute'>> {
   const requests = Array.from({ length: warmPods }, () => exchangeOf(gateway.port, cluster.token()))
   let sent = 0
   const request = (): string => requests[sent++ % warmPods] ?? ''
   const load = { port: gateway.port, connections, request, expectedStatus: 200 }
+  const route = await startBare('bench/signing-route.ts')
   await runLoad({ ...load, seconds: 30, until: () => sent >= warmExchanges })
+  await runLoad({ ...load, port: route.port, seconds: turnSeconds })
   const bare: number[] = []
   const rates: number[] = []
   const shares: number[] = []
+  const routeShares: number[] = []
   const cpuShares: number[] = []
   for (let turn = 0; turn < turns; turn++) {
     const limit = bareSigning()
@@ -69,9 +75,11 @@ async function measureExchanges(
     rates.push(perSecond)
     shares.push(perSecond / limit.perSecond)
     cpuShares.push(limit.cpuMicros / (((gateway.cpuSeconds() - cpu) * 1_000_000) / (sent - before)))
+    routeShares.push((await runLoad({ ...load, port: route.port, seconds: turnSeconds })).perSecond / limit.perSecond)
   }
+  route.stop()
   const exchanges = { perSecond: median(rates), share: median(shares), cpuShare: median(cpuShares) }
-  return { exchanges, bareSigning: median(bare) }
+  return { exchanges, bareSigning: median(bare), signingRoute: median(routeShares) }
 }
 
 const bareSigning = (): { perSecond: number; cpuMicros: number } =>
