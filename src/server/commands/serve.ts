@@ -11,6 +11,7 @@ import type { CommandIo } from '#server/commands/commands.ts'
 import { readWorkflowLimits, workflowLimitOptions, workflowLimitUsage } from '#server/commands/workflow-limits.ts'
 import { ConfigurationRefused } from '#server/configuration-refused.ts'
 import { type Gateway, startGateway, type WorkflowLimits } from '#server/gateway.ts'
+import { LineBuffer } from '#server/line-buffer.ts'
 import { createLogger, type LogLevel, logLevels } from '#server/log.ts'
 import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
@@ -147,20 +148,23 @@ function printWelcome(configFolder: string, values: Readonly<Record<string, stri
 
 /** Log lines are written in batches, at the latest after a second, and at the end. */
 function bufferedLog(level: LogLevel) {
-  const destination = pino.destination({ sync: false, minLength: 16_000 })
-  const timer = setInterval(() => destination.flush(), 1000)
+  const destination = pino.destination({ sync: false })
+  const lines = new LineBuffer(destination)
+  const timer = setInterval(() => lines.passOn(), 1000)
   timer.unref()
   const flush = (): void => {
     clearInterval(timer)
     try {
+      lines.passOn()
       destination.flushSync()
     } catch {
       // Nothing was ever written, or whoever read the log is gone.
     }
   }
+  process.once('exit', flush)
   return {
-    log: createLogger(level, destination),
-    accessLog: createAccessLog(level, (line) => destination.write(line)),
+    log: createLogger(level, lines),
+    accessLog: createAccessLog(level, (line) => lines.write(line)),
     flush,
   }
 }
