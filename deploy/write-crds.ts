@@ -1,18 +1,27 @@
-import { writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { customResourceDefinitions } from '#config/custom-resource-definition.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import { describeFields, readKindPage } from './field-descriptions.ts'
 
-const header = '# Made by npm run crds from the schemas in src/model.\n'
+const header = '# Made by npm run crds from the schemas in src/model and the tables in docs/reference/kinds.\n'
 
 /** The text of each definition, by the name of its file. */
 export const definitionFiles = (): ReadonlyMap<string, string> =>
   new Map(
     Array.from(customResourceDefinitions(), ([file, definition]) => [
       file,
-      `${header}${stringify(definition, { lineWidth: 0, aliasDuplicateObjects: false })}`,
+      `${header}${stringify(described(definition), { lineWidth: 0, aliasDuplicateObjects: false })}`,
     ]),
   )
+
+/** What people keep in a target, a user, has no page. */
+function described(definition: JsonObject): JsonObject {
+  const { names } = definition['spec'] as { names: { kind: string } }
+  const page = join(import.meta.dirname, '..', 'docs', 'reference', 'kinds', `${names.kind}.md`)
+  return existsSync(page) ? describeFields(definition, readKindPage(readFileSync(page, 'utf8'))) : definition
+}
 
 export const crdFolder = join(import.meta.dirname, 'crds')
 

@@ -1,9 +1,11 @@
 import { globSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { customResourceDefinitions } from '#config/custom-resource-definition.ts'
 import { kinds } from '#config/kinds.ts'
 import { isJsonObject } from '#kernel/json.ts'
+import { describeFields, readKindPage } from '../../deploy/field-descriptions.ts'
 import { definitionFiles } from '../../deploy/write-crds.ts'
 
 /** Of objects that are no configuration. */
@@ -62,4 +64,20 @@ test.each([...customResourceDefinitions()])('%s is structural', (_file, { spec }
   for (const { name, schema } of (spec as unknown as Spec).versions) {
     expect(faultsOf(schema.openAPIV3Schema, name)).toEqual([])
   }
+})
+
+test('every field of a kind says what it means, in the words of its page', () => {
+  const text = definitionFiles().get('orgs.yaml') ?? ''
+  const org = parse(text) as { spec: { versions: { schema: { openAPIV3Schema: unknown } }[] } }
+  expect(org.spec.versions[0]?.schema.openAPIV3Schema).toMatchObject({
+    description: 'A branch of the organisation that workflows, badges and reports are sorted by.',
+    properties: { spec: { properties: { parent: { description: 'The `uuid` of the branch above.' } } } },
+  })
+})
+
+test('a page that names a field which is not there is refused', () => {
+  const [definition] = customResourceDefinitions().values()
+  const page = readKindPage('# Application\n\nPurpose.\n\n| `urls[].hots` | yes | A [link](x.md). |\n')
+  expect(page.fields).toEqual(new Map([['urls[].hots', 'A link.']]))
+  expect(() => describeFields(definition ?? {}, page)).toThrow('urls[].hots')
 })
