@@ -87,6 +87,13 @@ describe('the house', () => {
     expect(wrong).toEqual([])
   })
 
+  test('node:http is imported for its types only, since an import of its values costs memory', () => {
+    const wrong = production
+      .filter((file) => file !== 'src/protocols/plugin/http-thread.ts')
+      .filter((file) => /^import (?!type )[^\n]* from 'node:http'/m.test(readFileSync(file, 'utf8')))
+    expect(wrong).toEqual([])
+  })
+
   test('files are at most 300 lines', () => {
     const long = [...production, ...globSync('bench/**/*.ts'), ...globSync('test/support/**/*.ts')]
       .map((file) => ({ file, lines: readFileSync(file, 'utf8').split('\n').length - 1 }))

@@ -1,5 +1,5 @@
-import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
+import { validateHeaderName, validateHeaderValue } from '#kernel/node-http.ts'
 import type { PluginAnswerReader } from '#sdk/plugin-answer.ts'
 
 /** What the server alone decides, since it says where an answer ends. */

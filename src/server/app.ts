@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import http from 'node:http'
+import type http from 'node:http'
 import https from 'node:https'
 import { pipeline, Readable } from 'node:stream'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
@@ -8,6 +8,7 @@ import type { Runtime } from '#engine/runtime.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { createServer as createHttpServer } from '#kernel/node-http.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { AccessLog } from '#server/access-log.ts'
@@ -78,7 +79,7 @@ function createServer(tls: AppParts['tls'], handler: http.RequestListener): http
     // Refused by HttpRequest like any other malformed Host, with an answer that says so.
     requireHostHeader: false,
   }
-  if (tls === undefined) return http.createServer(options, handler)
+  if (tls === undefined) return createHttpServer(options, handler)
   return https.createServer({ ...options, ...certificateOf(tls), minVersion: 'TLSv1.2' }, handler)
 }
 

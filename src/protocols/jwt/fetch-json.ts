@@ -1,5 +1,6 @@
-import { get as httpGet, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { get as httpsGet } from 'node:https'
+import { get as httpGet } from '#kernel/node-http.ts'
 
 export interface FetchLimits {
   /** The most bytes of a body. */

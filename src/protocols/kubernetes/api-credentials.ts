@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import { Agent as HttpAgent } from 'node:http'
 import { type AgentOptions, Agent as HttpsAgent, type RequestOptions } from 'node:https'
 import type { KubeConfig } from '@kubernetes/client-node'
+import { Agent as HttpAgent } from '#kernel/node-http.ts'
 import type { ApiCredentials } from '#protocols/kubernetes/api-transport.ts'
 import { inClusterConnection, type KubernetesConnection } from '#protocols/kubernetes/connection.ts'
 import { TokenFile } from '#protocols/kubernetes/token-file.ts'

@@ -1,6 +1,6 @@
-import type { OutgoingHttpHeaders } from 'node:http'
-import { type Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import type { Agent as HttpAgent, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
+import { request as httpRequest } from '#kernel/node-http.ts'
 
 export interface ApiRequest {
   readonly url: string

@@ -1,6 +1,7 @@
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isJsonObject } from '#kernel/json.ts'
+import { Agent as HttpAgent, request as httpRequest } from '#kernel/node-http.ts'
 import { eventTokenType } from '#protocols/secevent/event-token.ts'
 
 export type PushOutcome =

@@ -1,6 +1,6 @@
-import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { IssuerFile } from '#engine/sts/publish/issuer-files.ts'
+import { request as httpRequest } from '#kernel/node-http.ts'
 import { parseTrustedUrl } from '#protocols/jwt/issuer-url.ts'
 import type { PublishDestination } from '#sdk/token-keys.ts'
 

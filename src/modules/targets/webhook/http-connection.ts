@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
+import { Agent as HttpAgent, request as httpRequest } from '#kernel/node-http.ts'
 import type { Authority } from './webhook-config.ts'
 
 export interface HttpRequest {
