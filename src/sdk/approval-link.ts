@@ -1,5 +1,7 @@
 import type { KeyObject } from 'node:crypto'
-import { errors, jwtVerify, SignJWT } from 'jose'
+import * as errors from 'jose/errors'
+import { SignJWT } from 'jose/jwt/sign'
+import { jwtVerify } from 'jose/jwt/verify'
 import { GatewayError } from '#kernel/errors.ts'
 import type { KeySource } from '#sdk/host.ts'
 

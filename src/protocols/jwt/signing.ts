@@ -1,5 +1,8 @@
 import type { KeyObject } from 'node:crypto'
-import { calculateJwkThumbprint, exportJWK, type JWK, SignJWT } from 'jose'
+import type { JWK } from 'jose'
+import { calculateJwkThumbprint } from 'jose/jwk/thumbprint'
+import { SignJWT } from 'jose/jwt/sign'
+import { exportJWK } from 'jose/key/export'
 import type { Clock } from '#kernel/clock.ts'
 import type { JsonValue } from '#kernel/json.ts'
 

@@ -1,4 +1,6 @@
-import { errors, type JWTPayload, jwtVerify } from 'jose'
+import type { JWTPayload } from 'jose'
+import * as errors from 'jose/errors'
+import { jwtVerify } from 'jose/jwt/verify'
 import type { Clock } from '#kernel/clock.ts'
 import type { KeySet } from '#protocols/jwt/key-set.ts'
 import { signatureAlgorithms } from '#protocols/jwt/signature-algorithms.ts'

@@ -1,4 +1,7 @@
-import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose'
+import type { JWTPayload } from 'jose'
+import { decodeProtectedHeader } from 'jose/decode/protected_header'
+import * as errors from 'jose/errors'
+import { jwtVerify } from 'jose/jwt/verify'
 import type { Clock } from '#kernel/clock.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { signatureAlgorithms } from '#protocols/jwt/signature-algorithms.ts'

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { SignJWT } from 'jose'
+import { SignJWT } from 'jose/jwt/sign'
 import type { JsonObject } from '#kernel/json.ts'
 import { publishedKey } from '#protocols/jwt/signing.ts'
 

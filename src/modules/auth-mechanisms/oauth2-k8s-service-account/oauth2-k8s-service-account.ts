@@ -1,4 +1,4 @@
-import { decodeJwt } from 'jose'
+import { decodeJwt } from 'jose/jwt/decode'
 import { Dn } from '#identity/dn.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { GatewayError } from '#kernel/errors.ts'

@@ -1,5 +1,3 @@
-import { IssuerClient } from '#modules/auth-mechanisms/openid-connect/issuer-client.ts'
-import { OutsideLogin } from '#modules/auth-mechanisms/openid-connect/outside-login.ts'
 import {
   type OpenIdConnectConfig,
   parameters,
@@ -14,6 +12,10 @@ export default defineAuthMechanism<OpenIdConnectConfig>({
   parameters,
   interactive: true,
   parse: parseOpenIdConnect,
-  create: async (config, host) =>
-    new OutsideLogin(config, new IssuerClient(await import('openid-client'), config, host.clock, host.log), host),
+  /** Loaded where there is such a mechanism: a gateway without one is smaller and starts sooner. */
+  create: async (config, host) => {
+    const { IssuerClient } = await import('#modules/auth-mechanisms/openid-connect/issuer-client.ts')
+    const { OutsideLogin } = await import('#modules/auth-mechanisms/openid-connect/outside-login.ts')
+    return new OutsideLogin(config, new IssuerClient(await import('openid-client'), config, host.clock, host.log), host)
+  },
 })

@@ -3,8 +3,6 @@ import { isCluster } from '#sdk/kubernetes-cluster.ts'
 import { flag, text } from '#sdk/parameter-types.ts'
 import { type ParameterTable, readParameters } from '#sdk/parameters.ts'
 import { defineTarget } from '#sdk/target.ts'
-import { people, serviceAccounts } from './binding-subject.ts'
-import { RoleBindingsTarget } from './role-bindings-target.ts'
 
 const parameters = {
   target: text({ about: 'The Kubernetes target whose cluster has the bindings.', required: true, reference: 'target' }),
@@ -25,13 +23,17 @@ export default defineTarget<Config>({
     const { target, forSa } = readParameters(parameters, params, issues, context)
     return { cluster: target, forSa }
   },
-  create: async ({ cluster, forSa }, host) =>
-    new RoleBindingsTarget(
+  /** Loaded where there is such a target: a gateway without one is smaller and starts sooner. */
+  create: async ({ cluster, forSa }, host) => {
+    const { people, serviceAccounts } = await import('./binding-subject.ts')
+    const { RoleBindingsTarget } = await import('./role-bindings-target.ts')
+    return new RoleBindingsTarget(
       () => {
         const target = host.targets.get(cluster)
         if (isCluster(target)) return target.objects
         throw new GatewayError('INTERNAL', `target "${cluster}" is no Kubernetes cluster`)
       },
       forSa ? serviceAccounts : people,
-    ),
+    )
+  },
 })

@@ -3,7 +3,6 @@ import { isCluster } from '#sdk/kubernetes-cluster.ts'
 import { parsed, text } from '#sdk/parameter-types.ts'
 import { type ParameterTable, readParameters } from '#sdk/parameters.ts'
 import { defineTarget } from '#sdk/target.ts'
-import { KubernetesUsersTarget } from './kubernetes-users-target.ts'
 
 const parameters = {
   k8sTarget: text({
@@ -28,12 +27,15 @@ export default defineTarget<Config>({
     const { k8sTarget, nameSpace = '' } = readParameters(parameters, params, issues, context)
     return { cluster: k8sTarget, namespace: nameSpace }
   },
-  create: async ({ cluster, namespace }, host) =>
-    new KubernetesUsersTarget(() => {
+  /** Loaded where there is such a target: a gateway without one is smaller and starts sooner. */
+  create: async ({ cluster, namespace }, host) => {
+    const { KubernetesUsersTarget } = await import('./kubernetes-users-target.ts')
+    return new KubernetesUsersTarget(() => {
       const target = host.targets.get(cluster)
       if (isCluster(target)) return target.objects
       throw new GatewayError('INTERNAL', `target "${cluster}" is no Kubernetes cluster`)
-    }, namespace),
+    }, namespace)
+  },
 })
 
 function readNamespace(value: string): string {

@@ -4,9 +4,6 @@ import {
   parameters,
   parseKubernetes,
 } from '#modules/targets/kubernetes/kubernetes-parameters.ts'
-import { ObjectClient } from '#protocols/kubernetes/object-client.ts'
-import { createServiceAccountVerifier } from '#protocols/kubernetes/service-account-verifier.ts'
-import { createTokenReviewClient } from '#protocols/kubernetes/token-review-client.ts'
 import type { KubernetesCluster } from '#sdk/kubernetes-cluster.ts'
 import { defineTarget } from '#sdk/target.ts'
 import type { AccountTokenVerifier } from '#sdk/token-review.ts'
@@ -20,10 +17,14 @@ export default defineTarget<KubernetesConfig>({
   aliases: ['com.tremolosecurity.unison.openshiftv3.OpenShiftTarget'],
   parameters,
   parse: parseKubernetes,
+  /** Loaded where there is such a target: a gateway without one is smaller and starts sooner. */
   create: async (
     { connection, timeoutMillis },
     { name, clock, log },
   ): Promise<AccountTokenVerifier & KubernetesCluster> => {
+    const { ObjectClient } = await import('#protocols/kubernetes/object-client.ts')
+    const { createServiceAccountVerifier } = await import('#protocols/kubernetes/service-account-verifier.ts')
+    const { createTokenReviewClient } = await import('#protocols/kubernetes/token-review-client.ts')
     const client = await createTokenReviewClient(connection, { timeoutMillis })
     const verifier = await createServiceAccountVerifier(connection, { timeoutMillis, clock, log })
     const objects = await ObjectClient.open(connection, { who: `target "${name}"`, timeoutMillis })
