@@ -32,8 +32,17 @@ test('nothing of the text runs while it is checked', () => {
 })
 
 test('a file is a module even without import and export', () => {
-  expect(checkJavaScriptModule('function f() {}').form).toBe('module')
-  expect(() => checkJavaScriptModule('function f() {')).toThrow()
+  expect(checkJavaScriptModule('function f() {}', 'a.js').form).toBe('module')
+  expect(() => checkJavaScriptModule('function f() {', 'a.js')).toThrow()
+})
+
+test('types are taken out of every file that has them, and only there', () => {
+  const typed = 'export const f = (a: string) => a'
+  expect(checkJavaScriptModule(typed, 'a.js').text).toBe('export const f = (a        ) => a')
+  expect(checkJavaScriptModule(typed, 'a.ts').text).toBe('export const f = (a        ) => a')
+  const ambiguous = 'export default f<a>(b)'
+  expect(checkJavaScriptModule(ambiguous, 'a.js').text).toBe(ambiguous)
+  expect(checkJavaScriptModule(ambiguous, 'a.ts').text).toBe('export default f   (b)')
 })
 
 test('the length is bounded', () => {

@@ -1,5 +1,6 @@
 import { stripTypeScriptTypes } from 'node:module'
 import { Script } from 'node:vm'
+import { parse } from 'acorn'
 
 /**
  * JavaScript from configuration, checked but never run here. A classic script has the loose rules of older
@@ -29,13 +30,26 @@ export function checkJavaScript(source: string): JavaScriptCode {
   return { form: 'module', text }
 }
 
-/** As checkJavaScript, for a file, which is a module whatever it contains. */
-export function checkJavaScriptModule(source: string): JavaScriptCode {
+/**
+ * As checkJavaScript, for the file of that name, which is a module whatever it contains. What takes types out is large, so a file
+ * that is JavaScript already, by its name and as it stands, goes without.
+ */
+export function checkJavaScriptModule(source: string, name: string): JavaScriptCode {
   refuseTooLong(source)
+  if (!/\.[cm]?ts$/.test(name) && isModule(source)) return { form: 'module', text: source }
   try {
     return { form: 'module', text: stripTypeScriptTypes(source) }
   } catch (error) {
     throw described(error)
+  }
+}
+
+function isModule(source: string): boolean {
+  try {
+    parse(source, { ecmaVersion: 'latest', sourceType: 'module', allowHashBang: true })
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -116,7 +116,7 @@ export async function loadPluginCode(
   if (file !== undefined) {
     const real = await realpath(file)
     const source = await readFile(real, 'utf8')
-    const code = named(file, () => checkModule(source))
+    const code = named(file, () => checkModule(source, real))
     const own = dirname(real) === root ? [] : [dirname(real)]
     return { code, url: pathToFileURL(real).href, folders: [...(await readableIn(root)), ...own] }
   }
@@ -153,7 +153,7 @@ export function moduleFile(module: string, place: Path, issues: Issues, context:
     return undefined
   }
   const { readFile: read } = context
-  if (read !== undefined) reportTo(issues, place, 'module', () => checkModule(read(file)))
+  if (read !== undefined) reportTo(issues, place, 'module', () => checkModule(read(file), file))
   return file
 }
 

@@ -71,7 +71,8 @@ const programs = new Map<string, string>()
 function programText(file: string): string {
   const held = programs.get(file)
   if (held !== undefined) return held
-  const text = stripTypeScriptTypes(readFileSync(new URL(file, import.meta.url), 'utf8'))
+  const source = readFileSync(new URL(file, import.meta.url), 'utf8')
+  const text = file.endsWith('.ts') ? stripTypeScriptTypes(source) : source
   programs.set(file, text)
   return text
 }
@@ -277,7 +278,7 @@ function spawnProcess(options: PluginOptions): ChildProcess {
     { env, stdio: ['pipe', 'ignore', 'pipe', 'pipe'], cwd: tmpdir() },
   )
   child.stdin?.on('error', () => {})
-  child.stdin?.end(programText('./plugin-process.ts'))
+  child.stdin?.end(programText('./plugin-process.js'))
   watchMemory(child, options.memoryMegabytes, options.log)
   return child
 }

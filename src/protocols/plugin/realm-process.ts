@@ -1,6 +1,6 @@
 /**
- * The part of a plug-in's process that runs a script in realms of its own. Like plugin-process.ts it is read, stripped
- * of its types and handed to the process as a text, so it imports nothing but Node.js itself.
+ * The part of a plug-in's process that runs a script in realms of its own. As a part of plugin-process.js it is handed to the
+ * process as a text, stripped of its types, so it imports nothing but Node.js itself.
  *
  * There are two kinds of realms. One, for the life of the process, holds the runtime: the objects that scripts work
  * with. Each call gets another one, new, in which the script is run from its beginning. Neither has anything of

@@ -114,8 +114,8 @@ test('modules, and scripts where Java is not served, are refused', () => {
     /^line 2: modules are given no/,
   )
   expect(() => checkScript('\nJava.type("x")', undefined)).toThrow(/^line 2: scripts of this kind are given no/)
-  expect(() => checkModule('\n\nJava.type("x")')).toThrow(/^line 3: modules/)
-  expect(checkModule('const a: string = "Java.type(1)"').form).toBe('module')
+  expect(() => checkModule('\n\nJava.type("x")', 'a.js')).toThrow(/^line 3: modules/)
+  expect(checkModule('const a: string = "Java.type(1)"', 'a.js').form).toBe('module')
 })
 
 test('a long text is no trouble', () => {

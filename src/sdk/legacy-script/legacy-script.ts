@@ -38,9 +38,10 @@ export function checkScript(source: string, signatures: LegacySignatures | undef
   return { code, legacy: true, findings: findingsOf(nodes, infer, code.text) }
 }
 
-/** As checkScript, for a file, which is a module whatever it contains. */
-export function checkModule(source: string): JavaScriptCode {
-  const code = checkJavaScriptModule(source)
+/** As checkScript, for the file of that name, which is a module whatever it contains. */
+export function checkModule(source: string, name: string): JavaScriptCode {
+  const code = checkJavaScriptModule(source, name)
+  if (code.text === source && !source.includes('Java')) return code
   const nodes = scopedNodes(parseScript(code.text, 'module'))
   const use = nodes.find(({ node, scope }) => javaMember(node, scope) !== undefined)
   if (use !== undefined) throw new Error(`line ${lineOf(use.node, code.text)}: modules are given no objects of Java`)

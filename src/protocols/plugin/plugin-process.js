@@ -1,16 +1,20 @@
+// @ts-check
 /**
- * The program of a plug-in's process. It is read, stripped of its types and given to a new Node.js on its standard
- * input, so it imports nothing but Node.js itself. It speaks the messages of plugin-messages.ts on descriptor 3.
+ * The program of a plug-in's process. It is given as it stands to a new Node.js on its standard input, so it imports nothing but
+ * Node.js itself, and is JavaScript, since taking types out costs the gateway 17 MB. It speaks the messages of
+ * plugin-messages.ts on descriptor 3.
  */
 import { registerHooks } from 'node:module'
 import { Socket } from 'node:net'
 import { constants, Script } from 'node:vm'
-import type { HostMessage, LogLevel, PluginMessage, ThrownError } from '#protocols/plugin/plugin-messages.ts'
-import type { RealmOptions } from '#protocols/plugin/realm-process.ts'
 
-type Call = Extract<HostMessage, { kind: 'call' }>
-type Start = Extract<HostMessage, { kind: 'start' }>
-type PluginFunction = (...args: unknown[]) => unknown
+/**
+ * @import { HostMessage, LogLevel, PluginMessage, ThrownError } from '#protocols/plugin/plugin-messages.ts'
+ * @import { RealmOptions } from '#protocols/plugin/realm-process.ts'
+ * @typedef {Extract<HostMessage, { kind: 'call' }>} Call
+ * @typedef {Extract<HostMessage, { kind: 'start' }>} Start
+ * @typedef {(...args: unknown[]) => unknown} PluginFunction
+ */
 
 const maxAnswerLength = 16 * 1024 * 1024
 const maxTextLength = 8192
@@ -18,18 +22,28 @@ const { stringify, parse } = JSON
 const { exit } = process
 
 const socket = new Socket({ fd: 3, readable: true, writable: true })
-const functions = new Map<string, PluginFunction>()
+/** @type {Map<string, PluginFunction>} */
+const functions = new Map()
 
-const send = (message: PluginMessage): void => void socket.write(`${stringify(message)}\n`)
+/** @param {PluginMessage} message */
+const send = (message) => void socket.write(`${stringify(message)}\n`)
 
-/** The map that older plug-ins keep values in between calls. Values may also be set as plain properties. */
-class State extends Map<string, unknown> {
-  put(name: string, value: unknown): void {
+/**
+ * The map that older plug-ins keep values in between calls. Values may also be set as plain properties.
+ * @extends {Map<string, unknown>}
+ */
+class State extends Map {
+  /**
+   * @param {string} name
+   * @param {unknown} value
+   */
+  put(name, value) {
     this.set(name, value)
   }
 }
 
-async function start(message: Start): Promise<void> {
+/** @param {Start} message */
+async function start(message) {
   const { code, url, functions: names, globals, realm } = message
   if (realm !== undefined) {
     for (const [name, value] of await openRealm(message, realm)) functions.set(name, value)
@@ -41,16 +55,19 @@ async function start(message: Start): Promise<void> {
   const found = code.form === 'script' ? runScript(code.text, url, lookUp) : await importModule(code.text, url, lookUp)
   for (const name of names) {
     const value = found[name]
-    if (typeof value === 'function') functions.set(name, value as PluginFunction)
+    if (typeof value === 'function') functions.set(name, /** @type {PluginFunction} */ (value))
   }
   send({ kind: 'ready', functions: [...functions.keys()] })
 }
 
-/** The script sees nothing of this program; its functions answer at once. */
-async function openRealm({ code, url, functions: names, globals }: Start, realm: NonNullable<Start['realm']>) {
-  const program = (await import(`data:text/javascript;base64,${Buffer.from(realm.program).toString('base64')}`)) as {
-    openRealm(options: RealmOptions): Promise<Map<string, PluginFunction>>
-  }
+/**
+ * The script sees nothing of this program; its functions answer at once.
+ * @param {Start} message
+ * @param {NonNullable<Start['realm']>} realm
+ */
+async function openRealm({ code, url, functions: names, globals }, realm) {
+  /** @type {{ openRealm(options: RealmOptions): Promise<Map<string, PluginFunction>> }} */
+  const program = await import(`data:text/javascript;base64,${Buffer.from(realm.program).toString('base64')}`)
   return program.openRealm({
     realm: realm.code,
     httpProgram: realm.httpProgram,
@@ -59,19 +76,31 @@ async function openRealm({ code, url, functions: names, globals }: Start, realm:
     functions: names,
     settings: { name: globals['name'], hasTask: 'task' in globals },
     timeoutMillis: realm.timeoutMillis,
-    log: (level, text) => logger()[level as LogLevel]?.(text),
+    log: (level, text) => logger()[/** @type {LogLevel} */ (level)]?.(text),
   })
 }
 
-/** A second script sees every top-level declaration of the first, so no declaration has to be searched for in its text. */
-function runScript(text: string, url: string, lookUp: string): Record<string, unknown> {
+/**
+ * A second script sees every top-level declaration of the first, so no declaration has to be searched for in its text.
+ * @param {string} text
+ * @param {string} url
+ * @param {string} lookUp
+ * @returns {Record<string, unknown>}
+ */
+function runScript(text, url, lookUp) {
   const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER
   new Script(text, { filename: url, importModuleDynamically }).runInThisContext()
-  return new Script(`({ ${lookUp} })`).runInThisContext() as Record<string, unknown>
+  return new Script(`({ ${lookUp} })`).runInThisContext()
 }
 
-/** What is declared but not exported is found by an export behind the text; what is exported under its name goes first. */
-async function importModule(text: string, url: string, lookUp: string): Promise<Record<string, unknown>> {
+/**
+ * What is declared but not exported is found by an export behind the text; what is exported under its name goes first.
+ * @param {string} text
+ * @param {string} url
+ * @param {string} lookUp
+ * @returns {Promise<Record<string, unknown>>}
+ */
+async function importModule(text, url, lookUp) {
   let found = 'declaredFunctions'
   while (text.includes(found)) found += '_'
   const source = `${text}\n;export const ${found} = { ${lookUp} }`
@@ -80,19 +109,22 @@ async function importModule(text: string, url: string, lookUp: string): Promise<
     load: (loaded, context, next) =>
       loaded === url ? { format: 'module', source, shortCircuit: true } : next(loaded, context),
   })
-  const exported = (await import(url)) as Record<string, unknown>
+  /** @type {Record<string, unknown>} */
+  const exported = await import(url)
   const standard = exported['default']
   return {
-    ...(exported[found] as Record<string, unknown>),
+    ...Object(exported[found]),
     ...(typeof standard === 'object' ? standard : {}),
     ...exported,
   }
 }
 
-async function call({ id, function: name, args, request, returnArguments }: Call): Promise<void> {
+/** @param {Call} message */
+async function call({ id, function: name, args, request, returnArguments }) {
   let open = true
   try {
-    const given: unknown[] = [...args]
+    /** @type {unknown[]} */
+    const given = [...args]
     if (request !== undefined) given[request] = withServices(given[request], id, () => open)
     const value = await functions.get(name)?.(...given)
     answer({ kind: 'answer', id, ...json('value', value), ...(returnArguments ? json('args', given) : {}) })
@@ -103,18 +135,29 @@ async function call({ id, function: name, args, request, returnArguments }: Call
   }
 }
 
-const json = (name: string, value: unknown) => (value === undefined ? {} : { [name]: value })
+/**
+ * @param {string} name
+ * @param {unknown} value
+ */
+const json = (name, value) => (value === undefined ? {} : { [name]: value })
 
-function answer(message: object): void {
+/** @param {object} message */
+function answer(message) {
   const line = stringify(message)
   if (line.length >= maxAnswerLength) throw new Error(`the answer is longer than ${maxAnswerLength} characters`)
   socket.write(`${line}\n`)
 }
 
-function withServices(request: unknown, id: number, isOpen: () => boolean): object {
-  const audit = (entry: unknown): void => {
+/**
+ * @param {unknown} request
+ * @param {number} id
+ * @param {() => boolean} isOpen
+ */
+function withServices(request, id, isOpen) {
+  /** @param {unknown} entry */
+  const audit = (entry) => {
     if (!isOpen()) throw new Error('audit was called after the function had ended')
-    const { subject, action, attribute, value } = Object(entry) as Record<string, unknown>
+    const { subject, action, attribute, value } = Object(entry)
     if (action !== 'add' && action !== 'replace' && action !== 'delete') {
       throw new TypeError('audit: action must be "add", "replace" or "delete"')
     }
@@ -124,9 +167,13 @@ function withServices(request: unknown, id: number, isOpen: () => boolean): obje
   return Object.assign(Object(request), { log: logger(id), audit })
 }
 
-/** `log(message, fields)` and `log.warn(message, fields)`; also what `console` does here. */
-function logger(id?: number) {
-  const at = (level: LogLevel) => (message: unknown, fields?: unknown) =>
+/**
+ * `log(message, fields)` and `log.warn(message, fields)`; also what `console` does here.
+ * @param {number} [id]
+ */
+function logger(id) {
+  /** @type {(level: LogLevel) => (message: unknown, fields?: unknown) => void} */
+  const at = (level) => (message, fields) =>
     send({ kind: 'log', level, message: textOf(message), ...json('id', id), ...fieldsOf(fields) })
   return Object.assign(at('info'), {
     debug: at('debug'),
@@ -137,7 +184,8 @@ function logger(id?: number) {
   })
 }
 
-function fieldsOf(fields: unknown): object {
+/** @param {unknown} fields */
+function fieldsOf(fields) {
   if (fields === undefined) return {}
   try {
     const text = stringify(fields)
@@ -147,9 +195,13 @@ function fieldsOf(fields: unknown): object {
   }
 }
 
-function describe(thrown: unknown): ThrownError {
+/**
+ * @param {unknown} thrown
+ * @returns {ThrownError}
+ */
+function describe(thrown) {
   try {
-    const { code, status, stack } = Object(thrown) as Record<string, unknown>
+    const { code, status, stack } = Object(thrown)
     const word = code ?? status
     return {
       message: thrown instanceof Error ? textOf(thrown.message) : `threw ${textOf(thrown)}`,
@@ -161,7 +213,11 @@ function describe(thrown: unknown): ThrownError {
   }
 }
 
-function textOf(value: unknown): string {
+/**
+ * @param {unknown} value
+ * @returns {string}
+ */
+function textOf(value) {
   try {
     const text = typeof value === 'string' ? value : typeof value === 'object' ? stringify(value) : String(value)
     return text.slice(0, maxTextLength)
@@ -171,14 +227,16 @@ function textOf(value: unknown): string {
 }
 
 let received = ''
-let started: Promise<void> | undefined
+/** @type {Promise<void> | undefined} */
+let started
 socket.setEncoding('utf8')
-socket.on('data', (chunk: string) => {
+socket.on('data', (chunk) => {
   received += chunk
   const lines = received.split('\n')
   received = lines.pop() ?? ''
   for (const line of lines) {
-    const message = parse(line) as HostMessage
+    /** @type {HostMessage} */
+    const message = parse(line)
     if (message.kind === 'call') void started?.then(() => call(message))
     else started = start(message).catch((thrown) => send({ kind: 'refused', error: describe(thrown) }))
   }
