@@ -1,6 +1,7 @@
 import process from 'node:process'
 import { nearestName } from '#kernel/suggest.ts'
 import { type Command, type CommandIo, commands } from '#server/commands/commands.ts'
+import { findFilesByName } from '#server/find-files.ts'
 
 const io: CommandIo = {
   stdout: (line) => process.stdout.write(`${line}\n`),
@@ -47,4 +48,5 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (process.argv[2] !== 'serve') process.exit()
 })
 
+findFilesByName()
 process.exitCode = await main(process.argv.slice(2))
