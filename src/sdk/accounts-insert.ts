@@ -1,4 +1,3 @@
-import type { AttributeSource } from '#identity/attributes.ts'
 import type { DirectoryEntry, DirectoryPage, DirectoryPageSearch } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
@@ -68,12 +67,12 @@ export class AccountsInsert implements DirectoryInsert {
     const login = this.loginOf(search.base)
     if (login !== undefined) {
       const user = search.scope === 'one' ? undefined : await this.#accounts.lookupUserByLogin(login)
-      return single(user && this.#shape.person(user), filter)
+      return this.#single(user && this.#shape.person(user), 'people', filter)
     }
     const name = this.#groupOf(search.base)
     if (name !== undefined) {
       const group = search.scope === 'one' ? undefined : await this.#accounts.lookupGroupByName(name)
-      return single(group && this.#shape.group(group, await this.#logins(group)), filter)
+      return this.#single(group && this.#shape.group(group, await this.#logins(group)), 'groups', filter)
     }
     return search.scope === 'base' ? { entries: [] } : this.#page({ ...search, filter })
   }
@@ -92,6 +91,11 @@ export class AccountsInsert implements DirectoryInsert {
     if (found === undefined) return []
     const logins = await this.#logins({ ...found, members: found.members.slice(0, limit) })
     return logins.map((login) => this.#shape.personName(login))
+  }
+
+  /** By the names that a search of many knows attributes by. */
+  #single(entry: DirectoryEntry | undefined, part: Part, filter: Filter): DirectoryPage {
+    return { entries: entry !== undefined && matches(filter, this.#shape.source(entry, part)) ? [entry] : [] }
   }
 
   async #page(search: DirectoryPageSearch): Promise<DirectoryPage> {
@@ -214,11 +218,6 @@ export class AccountsInsert implements DirectoryInsert {
 }
 
 const query = ({ filter }: Narrowed): { readonly filter?: Filter } => (typeof filter === 'boolean' ? {} : { filter })
-
-function single(entry: DirectoryEntry | undefined, filter: Filter): DirectoryPage {
-  const source: AttributeSource | undefined = entry?.attributes
-  return { entries: entry !== undefined && source !== undefined && matches(filter, source) ? [entry] : [] }
-}
 
 /** A store that gives no positions is asked by offset. */
 function storePage<T>({ items, total, next }: SearchPage<T>, asked: SearchQuery, entry: (item: T) => DirectoryEntry) {

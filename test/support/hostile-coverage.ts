@@ -114,8 +114,8 @@ const again = { values: sample(2000) } as const
 
 /** Target x what it offers x how many values. */
 export const targetCoverage = {
-  'database on SQLite': { ...all, className: 'targets.Database', passwords: false, bounds: bounds(10) },
-  'database on PostgreSQL': { ...all, className: 'targets.Database', passwords: false, bounds: bounds(20, again) },
+  'database on SQLite': { ...all, className: 'targets.Database', bounds: bounds(10, hashed) },
+  'database on PostgreSQL': { ...all, className: 'targets.Database', bounds: bounds(20, { ...hashed, ...again }) },
   'SQL tables on SQLite': { ...all, className: 'targets.Sql', bounds: bounds(20, hashed) },
   'SQL tables on PostgreSQL': { ...all, className: 'targets.Sql', bounds: bounds(20, { ...hashed, ...again }) },
   'SQL statements on SQLite': {

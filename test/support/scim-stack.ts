@@ -5,6 +5,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
 import type { FilterModule } from '#sdk/filter.ts'
+import { Passwords } from '#sdk/passwords.ts'
 import { openStorage } from '#storage/open.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import type { ParamValues } from '#testing/fake-parse.ts'
@@ -37,7 +38,8 @@ export async function openStack(
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-scim-'))
   const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger })
   const directory = storage.userDirectory({ name: 'people' })
-  const people = new DatabaseTarget(directory)
+  const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
+  const people = new DatabaseTarget(directory, passwords)
   const { workflows, audit } = await startWorkflows({
     workflows: { ...tasks, ...options.workflows },
     targets: { people },
@@ -54,7 +56,7 @@ export async function openStack(
     audit,
     async close(): Promise<void> {
       await workflows.close?.()
-      await directory.close()
+      await people.close()
       await storage.close()
       await rm(folder, { recursive: true, force: true })
     },

@@ -6,7 +6,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { AccountLayout } from '#sdk/account-layout.ts'
 import { AccountsInsert } from '#sdk/accounts-insert.ts'
 import type { NewPerson, PeopleInsert, PeoplePage } from '#sdk/directory-insert.ts'
-import type { Passwords } from './passwords.ts'
+import type { Passwords } from '#sdk/passwords.ts'
 
 const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'userPassword' }
 

@@ -3,9 +3,9 @@ import { configuredFile } from '#sdk/configured-file.ts'
 import { defineDirectoryInsert } from '#sdk/directory-insert.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
+import { openPasswords } from '#sdk/passwords.ts'
 import { DatabaseInsert } from './database-insert.ts'
 import { loadDemoPasswords } from './demo-passwords.ts'
-import { Passwords } from './passwords.ts'
 
 const parameters = {
   directory: text({
@@ -37,7 +37,7 @@ export default defineDirectoryInsert({
   create: async ({ directory, layout, demoPasswords }, host) => {
     const name = directory ?? host.name
     const users = await host.openUserDirectory({ name })
-    const passwords = new Passwords(await host.openUserDirectory({ name: `${name}/passwords` }))
+    const passwords = await openPasswords(host, { name })
     const insert = new DatabaseInsert(users, passwords, layout(host.suffix))
     try {
       if (demoPasswords !== undefined) await loadDemoPasswords(demoPasswords, insert, passwords, host.log)

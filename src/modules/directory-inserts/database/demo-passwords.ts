@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { PeopleInsert } from '#sdk/directory-insert.ts'
-import type { Passwords } from './passwords.ts'
+import type { Passwords } from '#sdk/passwords.ts'
 
 const schema = z.record(z.string(), z.string())
 

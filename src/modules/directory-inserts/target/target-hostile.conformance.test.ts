@@ -5,6 +5,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import insertOfTarget from '#modules/directory-inserts/target/target.ts'
 import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { Passwords } from '#sdk/passwords.ts'
 import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -19,7 +20,10 @@ test('each hostile value goes through every look-up as itself, and finds nobody 
 }, async () => {
   const storage = openStorage({ url: `sqlite:${temporaryFolder()}/test.db`, clock: systemClock, log: silentLogger })
   await storage.ready()
-  const people = new DatabaseTarget(storage.userDirectory({ name: 'people' }))
+  const people = new DatabaseTarget(
+    storage.userDirectory({ name: 'people' }),
+    new Passwords(storage.userDirectory({ name: 'people/passwords' })),
+  )
   onTestFinished(async () => {
     await people.close()
     await storage.close()

@@ -4,6 +4,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { Passwords } from '#sdk/passwords.ts'
 import { openStorage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { trialMillis } from '#testing/hostile-coverage.ts'
@@ -13,7 +14,10 @@ onEachDatabase('the database target and hostile values', (freshUrl) => {
   test('a part of a word that ends in sigma is found within the word, and at its end', async () => {
     const storage = openStorage({ url: await freshUrl(), clock: systemClock, log: silentLogger })
     await storage.ready()
-    const target = new DatabaseTarget(storage.userDirectory({ name: 'people' }))
+    const target = new DatabaseTarget(
+      storage.userDirectory({ name: 'people' }),
+      new Passwords(storage.userDirectory({ name: 'people/passwords' })),
+    )
     const { request } = targetFixture(target, { attributes: ['sn', 'b', 'c'], groups: ['a', 'b', 'c'] })
     for (const login of ['ΟΔΥΣΣΕΥΣ', 'Σ', 'other']) {
       await target.createUser(userOf(login, { sn: [login] }), ['sn'], request)
@@ -42,7 +46,10 @@ onEachDatabase('the database target and hostile values', (freshUrl) => {
     const url = await freshUrl()
     const storage = openStorage({ url, clock: systemClock, log: silentLogger })
     await storage.ready()
-    const target = new DatabaseTarget(storage.userDirectory({ name: 'people' }))
+    const target = new DatabaseTarget(
+      storage.userDirectory({ name: 'people' }),
+      new Passwords(storage.userDirectory({ name: 'people/passwords' })),
+    )
     const row = url.startsWith('sqlite:') ? 'database on SQLite' : 'database on PostgreSQL'
     try {
       await hostileTrial(row, target, { attributes: ['mail', 'givenName'] })

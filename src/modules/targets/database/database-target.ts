@@ -3,18 +3,22 @@ import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { UserChange, UserDirectory, UserSync } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { Passwords } from '#sdk/passwords.ts'
 import type {
   GroupChange,
   GroupTarget,
   LookupTarget,
+  PasswordTarget,
   SearchPage,
   SearchQuery,
   SyncOptions,
   TargetRequest,
 } from '#sdk/target.ts'
 
+const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'password' }
+
 /** A UserDirectory as a target. The directory does the work, in one transaction a call, and tells what it changed. */
-export class DatabaseTarget implements LookupTarget, GroupTarget {
+export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget {
   readonly groupMembersAreIds = false
   readonly userIdIsLogin = false
   readonly groupHasOwnId = true
@@ -22,10 +26,12 @@ export class DatabaseTarget implements LookupTarget, GroupTarget {
   readonly keepsVersions = true
   readonly auditsWithin: boolean
   readonly #users: UserDirectory
+  readonly #passwords: Passwords
 
   /** `auditsWithin`: the users are in the database that the audit is in. */
-  constructor(users: UserDirectory, auditsWithin = false) {
+  constructor(users: UserDirectory, passwords: Passwords, auditsWithin = false) {
     this.#users = users
+    this.#passwords = passwords
     this.auditsWithin = auditsWithin
   }
 
@@ -59,7 +65,19 @@ export class DatabaseTarget implements LookupTarget, GroupTarget {
   }
 
   async deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void> {
+    const id = (await this.#users.findByLogin(user.userID))?.id
     report(await this.#users.delete(user.userID, options, request.auditWithin), request)
+    if (id !== undefined) await this.#passwords.remove(id)
+  }
+
+  /** Good for a login wherever an insert shows the same people. BAD_REQUEST for one that is too short or too long. */
+  async setUserPassword(user: User, password: string, request: TargetRequest): Promise<void> {
+    const id = (await this.#users.findByLogin(user.userID))?.id
+    if (id === undefined) throw new GatewayError('NOT_FOUND', `no user "${user.userID}"`)
+    const { auditWithin } = request
+    const record = auditWithin && ((transaction: object) => auditWithin(transaction, [passwordChange]))
+    await this.#passwords.set(id, await this.#passwords.hash(password), record)
+    request.audit(passwordChange)
   }
 
   lookupUserByLogin(login: string): Promise<User | undefined> {
@@ -127,8 +145,9 @@ export class DatabaseTarget implements LookupTarget, GroupTarget {
     }
   }
 
-  close(): Promise<void> {
-    return this.#users.close()
+  async close(): Promise<void> {
+    await this.#users.close()
+    await this.#passwords.close()
   }
 }
 

@@ -4,6 +4,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
+import { Passwords } from '#sdk/passwords.ts'
 import type { TargetChange, TargetRequest } from '#sdk/target.ts'
 import { openStorage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
@@ -12,12 +13,14 @@ onEachDatabase('the database target', (freshUrl) => {
   async function open() {
     const storage = openStorage({ url: await freshUrl(), clock: systemClock, log: silentLogger })
     await storage.ready()
-    const target = new DatabaseTarget(storage.userDirectory({ name: 'people' }))
+    const users = storage.userDirectory({ name: 'people' })
+    const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
+    const target = new DatabaseTarget(users, passwords)
     const close = async (): Promise<void> => {
       await target.close()
       await storage.close()
     }
-    return { target, close }
+    return { target, users, passwords, close }
   }
 
   targetConformance('database', open, { test: (name, run) => test(name, run) })
@@ -36,6 +39,52 @@ onEachDatabase('the database target', (freshUrl) => {
     expect(await target.lookupUserByLogin('ada')).toMatchObject({ groups: [] })
     const entries = changes.filter((change) => change.attribute === 'name')
     expect(entries.map(({ action, value }) => `${action} ${value}`)).toEqual(['add crew', 'delete crew'])
+    await close()
+  })
+
+  test('a password is kept as a hash, by the user’s id, beside the users, audited with its commit and never told', async () => {
+    const { target, users, passwords, close } = await open()
+    const ada = { userID: 'ada', attributes: Attributes.from({ mail: ['ada@x.org'] }), groups: [] }
+    const told: TargetChange[] = []
+    let refuses = false
+    const request = {
+      audit: (change: TargetChange) => told.push(change),
+      auditWithin: async (_transaction: object, changes: readonly TargetChange[]) => {
+        if (refuses) throw new Error('the audit cannot be written')
+        told.push(...changes)
+      },
+    } as unknown as TargetRequest
+    const secret = 'correct horse battery'
+    await expect(target.setUserPassword(ada, secret, request)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await target.createUser(ada, ['mail'], request)
+    const { id, version } = (await target.findUser('ada')) ?? {}
+    for (const bad of ['short', 'x'.repeat(1025), 'with a \0 within']) {
+      await expect(target.setUserPassword(ada, bad, request)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    }
+    told.length = 0
+    refuses = true
+    await expect(target.setUserPassword(ada, secret, request)).rejects.toThrow(/audit/)
+    expect(await passwords.check(id, secret)).toBe(false)
+    refuses = false
+    await target.setUserPassword({ ...ada, userID: 'ADA' }, secret, request)
+    expect(told).toEqual(Array(2).fill({ subject: 'attribute', action: 'replace', attribute: 'password' }))
+    expect([await passwords.check(id, secret), await passwords.check(id, 'another one')]).toEqual([true, false])
+    await target.setUserPassword(ada, 'another one', request)
+    expect([await passwords.check(id, secret), await passwords.check(id, 'another one')]).toEqual([false, true])
+
+    const stored = await target.findUser('ada')
+    expect(stored?.version).toBe(version)
+    expect([...(stored?.attributes.names() ?? [])]).toEqual(['mail'])
+    const any = { kind: 'substring', attribute: 'hash', initial: '$argon2id', any: [] } as const
+    for (const filter of [any, { ...any, attribute: 'password' }, { ...any, attribute: 'userPassword' }]) {
+      expect((await users.searchUsers({ filter, offset: 0, limit: 5 })).total).toBe(0)
+    }
+    expect(JSON.stringify(told)).not.toMatch(/argon2|another one|correct horse/)
+
+    await target.deleteUser(ada, request)
+    expect(await passwords.any()).toBe(false)
+    await target.createUser(ada, ['mail'], request)
+    expect(await passwords.check((await target.findUser('ada'))?.id, 'another one')).toBe(false)
     await close()
   })
 

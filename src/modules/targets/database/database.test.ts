@@ -53,10 +53,15 @@ test('the directory is named by the target or the parameter, and files are found
   const { folder, issues, create, opened } = setUp({ url: 'sqlite:other.db' })
   expect(issues).toEqual([])
   await (await create()).close?.()
-  expect(opened).toEqual([{ name: 'people', url: `sqlite:${join(folder, 'other.db')}` }])
+  const url = `sqlite:${join(folder, 'other.db')}`
+  expect(opened).toEqual([
+    { name: 'people', url },
+    { name: 'people/passwords', url },
+  ])
   const named = setUp({ directory: 'crew', url: 'sqlite:///tmp/x.db' })
   await (await named.create()).close?.()
-  expect(named.opened).toEqual([{ name: 'crew', url: 'sqlite:/tmp/x.db' }])
+  expect(named.opened.map(({ name }) => name)).toEqual(['crew', 'crew/passwords'])
+  expect(named.opened[0]?.url).toBe('sqlite:/tmp/x.db')
 })
 
 test('a target whose database is down is created, and each call says so with a hint to come back', async () => {

@@ -4,6 +4,7 @@ import { loadSeed } from '#modules/targets/database/seed.ts'
 import { configuredFile } from '#sdk/configured-file.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
+import { openPasswords } from '#sdk/passwords.ts'
 import { defineTarget } from '#sdk/target.ts'
 
 const parameters = {
@@ -21,7 +22,7 @@ const parameters = {
   }),
 }
 
-/** Users, groups and memberships in a database: the one Gatehouse runs on, or another. */
+/** Users, groups, memberships and passwords in a database: the one Gatehouse runs on, or another. */
 export default defineTarget({
   className: 'targets.Database',
   parameters,
@@ -38,16 +39,15 @@ export default defineTarget({
     }
   },
   create: async ({ directory, url, seed }, host) => {
-    const users = await host.openUserDirectory({
-      name: directory ?? host.name,
-      ...(url === undefined ? {} : { url }),
-    })
+    const people = { name: directory ?? host.name, ...(url === undefined ? {} : { url }) }
+    const users = await host.openUserDirectory(people)
+    const target = new DatabaseTarget(users, await openPasswords(host, people), url === undefined)
     try {
       if (seed !== undefined) await loadSeed(seed, users, host.log)
     } catch (error) {
-      await users.close()
+      await target.close()
       throw error
     }
-    return new DatabaseTarget(users, url === undefined)
+    return target
   },
 })

@@ -1,15 +1,22 @@
 import { Attributes } from '#identity/attributes.ts'
-import type { UserDirectory } from '#identity/user-directory.ts'
+import type { ChangeRecorder, UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { WorkQueue } from '#kernel/work-queue.ts'
-import { hashPassword, isPassword } from './password-hash.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import { hashPassword, isPassword } from '#sdk/password-hash.ts'
 
-/** Hashing takes memory and a thread of the process each, so that few go on at a time, in all inserts together. */
+/** Hashing takes memory and a thread of the process each, so that few go on at a time, in all inserts and targets together. */
 const hashing = new WorkQueue(2, 200)
 /** RFC 9106 and common sense: the shortest and longest password that is taken. */
 const limits = { characters: 8, bytes: 1024 } as const
 const attribute = 'hash'
 const nobody = 'nobody'
+
+/** The passwords of the people of a directory, which every door to the same people opens alike. */
+export const openPasswords = async (
+  host: Pick<ModuleHost, 'openUserDirectory'>,
+  people: UserDirectoryOptions,
+): Promise<Passwords> => new Passwords(await host.openUserDirectory({ ...people, name: `${people.name}/passwords` }))
 
 /**
  * Hashes by the ids of people, in a name space of their own: whoever reads people, by whatever door, does not come across
@@ -32,13 +39,16 @@ export class Passwords {
     return hashing.run(() => hashPassword(password))
   }
 
-  async set(id: string, hash: string): Promise<void> {
+  /** `record` is part of the same commit, and is not told the hash. */
+  async set(id: string, hash: string, record?: (transaction: object) => Promise<void>): Promise<void> {
     const change = { userID: id, attributes: new Map([[attribute, [hash]]]), groups: undefined, addOnly: false }
+    const within: ChangeRecorder | undefined = record && ((transaction) => record(transaction))
     try {
-      await this.#records.sync(change)
+      await this.#records.sync(change, within)
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error
-      await this.#records.create({ userID: id, attributes: Attributes.from({ [attribute]: [hash] }), groups: [] })
+      const attributes = Attributes.from({ [attribute]: [hash] })
+      await this.#records.create({ userID: id, attributes, groups: [] }, within)
     }
   }
 

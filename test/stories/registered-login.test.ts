@@ -1,0 +1,146 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { PlainBrowser } from '#testing/plain-browser.ts'
+import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+
+const execute = promisify(execFile)
+const password = 'an uncommon tortoise'
+
+/** A form with a password, and a page for those who registered. */
+const configuration = `
+apiVersion: openunison.tremolo.io/v1
+kind: DirectoryInsert
+metadata: { name: people }
+spec: { className: directory.Database, suffix: "ou=people,o=Tremolo" }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: people }
+spec: { className: targets.Database }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: join }
+spec:
+  tasks:
+    - { taskType: provision, target: people, sync: true, setPassword: true, attributes: [uid, mail] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationMechanism
+metadata: { name: login-form }
+spec: { className: auth.FormLogin, uri: /auth/formLogin }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationChain
+metadata: { name: login }
+spec:
+  level: 10
+  authMechs: [{ name: login-form, required: required, params: { uidAttr: uid } }]
+---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: register }
+spec:
+  cookieConfig: { cookiesEnabled: false }
+  urls:
+    - hosts: ["127.0.0.1"]
+      uri: /register
+      azRules: [{ scope: dn, constraint: o=Tremolo }]
+      filterChain:
+        - className: filters.Register
+          params:
+            frontPage.title: Register
+            frontPage.text: Tell us who you are.
+            homeURL: /
+            logoutURL: /logout
+            uidAttributeName: uid
+            workflowName: join
+            preSetPassword: "true"
+            attributeNames: [uid, mail]
+            uid.displayName: Login
+            uid.unique: "true"
+            mail.displayName: Mail address
+---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: pages }
+spec:
+  cookieConfig: { sessionCookieName: pages, domain: "*", timeout: 900, secure: false, cookiesEnabled: true, logoutURI: /check/logout }
+  urls:
+    - hosts: ["127.0.0.1"]
+      uri: /check
+      authChain: login
+      azRules: [{ scope: dn, constraint: "ou=people,o=Tremolo" }]
+      filterChain: [{ className: filters.CheckSession, params: { applicationName: pages } }]
+`
+
+describe('who registers with a password logs in with it, on SQLite', () => story())
+describe.skipIf(postgresUrl() === '')('who registers with a password logs in with it, on PostgreSQL', () =>
+  story(freshSchema),
+)
+
+function story(databaseUrl?: () => Promise<string>): void {
+  let gateway: GatewayProcess
+  let database: string[]
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-registered-'))
+  const dataFolder = join(folder, 'data')
+
+  beforeAll(async () => {
+    const config = join(folder, 'config')
+    await execute('mkdir', [config])
+    writeFileSync(join(config, 'all.yaml'), configuration)
+    const url = await databaseUrl?.()
+    database = ['--data', dataFolder, ...(url === undefined ? [] : ['--database', url])]
+    gateway = await startGatewayProcess({ config, dataFolder, args: [...database.slice(2), '--log-level', 'debug'] })
+  }, 120_000)
+  afterAll(async () => {
+    await gateway?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const submit = async (attributes: Readonly<Record<string, string>>, repeated = password) => {
+    const answer = await fetch(`${gateway.url}/register/submit`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ attributes, password, password2: repeated }),
+    })
+    return answer.status
+  }
+
+  test('the form takes the password, the login knows it, and nothing shows it', async () => {
+    expect(await submit({ uid: 'ada', mail: 'ada@corp.test' }, 'another one')).toBe(500)
+    expect(await submit({ uid: 'ada', mail: 'ada@corp.test' })).toBe(200)
+    const browser = new PlainBrowser(gateway.url)
+    const runs = async () => (await execute('bin/gatehouse', ['workflow', 'list', ...database])).stdout
+    await until(async () => /completed|incident/.test(await runs()), 60_000)
+    expect(await runs()).toContain('completed')
+    expect((await browser.logIn('/check', 'ada', password)).status).toBe(303)
+    expect((await browser.get('/check')).status).toBe(200)
+    expect((await new PlainBrowser(gateway.url).logIn('/check', 'ada', 'a wrong tortoise')).status).toBe(401)
+
+    const audit = (await execute('bin/gatehouse', ['audit', 'tail', ...database])).stdout
+    expect(audit).toMatch(/password/)
+    const files = readdirSync(dataFolder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
+    const stored = files.map((file) => readFileSync(join(file.parentPath, file.name), 'latin1'))
+    for (const text of [audit, gateway.output(), ...stored]) expect(text.includes(password)).toBe(false)
+    expect(`${audit}${gateway.output()}`).not.toContain('argon2')
+  })
+
+  test('the page after a logout leads to the only application there is', async () => {
+    const browser = new PlainBrowser(gateway.url)
+    await browser.logIn('/check', 'ada', password)
+    const out = await browser.get('/check/logout')
+    expect((await browser.get(out.location)).body).toContain('<a href="/check">Sign in again</a>')
+  })
+
+  test('registrations are counted', async () => {
+    const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+    expect(metrics).toContain('gatehouse_registrations_total{form="register join",event="refused"} 1')
+    expect(metrics).toContain('gatehouse_registrations_total{form="register join",event="started"} 1')
+  })
+}
