@@ -3,16 +3,22 @@ import { html, notice, page } from '#sdk/page.ts'
 
 export const signedOutPath = '/auth/signed-out'
 
-const start = html`<p><a href="/">Go to the start</a></p>`
+/** No link where it is not known that one would lead anywhere. */
+const link = (address: string | undefined, text: string) =>
+  address === undefined ? '' : html`<p><a href="${address}">${text}</a></p>`
 
-export const signedOut = (): GatewayResponse =>
-  page(200, 'You are signed out', html`<p>Close the browser window if others use this computer.</p>${start}`)
+export const signedOut = (back: string | undefined): GatewayResponse =>
+  page(
+    200,
+    'You are signed out',
+    html`<p>Close the browser window if others use this computer.</p>${link(back, 'Sign in again')}`,
+  )
 
-export const unknownLogin = (): GatewayResponse =>
+export const unknownLogin = (back: string | undefined): GatewayResponse =>
   page(
     400,
     'This login has ended',
-    html`<p>It took too long, was completed already, or was begun in another browser. Begin again at the page that you wanted to see. Your browser must accept cookies.</p>${start}`,
+    html`<p>It took too long, was completed already, or was begun in another browser. Begin again at the page that you wanted to see. Your browser must accept cookies.</p>${link(back, 'Begin again')}`,
   )
 
 export const takenStep = (address: string): GatewayResponse =>

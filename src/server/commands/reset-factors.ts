@@ -8,7 +8,7 @@ import type { Storage } from '#storage/open.ts'
 
 /**
  * `gatehouse user reset-factors DN`: for somebody who lost their second factors and recovery codes. Also for people whom
- * no embedded directory knows. Throws an Error for a text that is no name.
+ * no embedded directory knows. Throws an Error for a text that is no name, and for a name that has none.
  */
 export async function resetFactors(
   written: string,
@@ -32,5 +32,6 @@ export async function resetFactors(
       value: 'all',
     },
   ])
-  io.stdout(removed === 0 ? 'there were none' : `${removed} removed`)
+  if (removed === 0) throw new Error(`nobody with second factors is called "${dn}"`)
+  io.stdout(`${removed} removed`)
 }
