@@ -18,6 +18,7 @@ import { createReports } from '#engine/reports/create-reports.ts'
 import type { ReportParts } from '#engine/reports/report-endpoint.ts'
 import { type SecondFactorParts, SecondFactors } from '#engine/second-factors/second-factors.ts'
 import { createSessionAccess } from '#engine/session/session-access.ts'
+import { type RenewalTimes, SessionRenewal } from '#engine/session/session-renewal.ts'
 import { createTokenService, type TokenServices } from '#engine/sts/create-token-service.ts'
 import type { TokenIssuing } from '#engine/sts/token-issuing.ts'
 import { workflowParameters } from '#engine/workflow/workflow-parameters.ts'
@@ -41,12 +42,14 @@ export interface RuntimeServices
     Pick<IssuerServices, 'issuer'>,
     Pick<TokenServices, 'tokenKeys' | 'issuing' | 'countExchange'> {
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
+  /** How often the directory is asked about people who are logged in; as usual when absent. */
+  readonly renewalTimes?: RenewalTimes
   readonly journals: Journals
   readonly events: EventStreams
-  readonly registrations: Pick<RegistrationParts, 'store' | 'secrets'>
+  readonly registrations: Pick<RegistrationParts, 'store' | 'secrets' | 'meter'>
   readonly portal: PortalStore
   /** Absent where no reports are served. */
-  readonly reports?: Pick<ReportParts, 'store' | 'secrets'>
+  readonly reports?: Pick<ReportParts, 'store' | 'secrets' | 'meter'>
   readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
 }
 
@@ -96,8 +99,20 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     if (found === undefined) throw new GatewayError('INTERNAL', `there is no target "${wanted}"`)
     return found
   }
-  const issuers = new Issuers({ configuration, services, decide: (subject, wanted) => rules.decide(subject, wanted) })
   const { clock, log } = services
+  const chains = new Map<string, Chain>()
+  const runner = new ChainRunner(chains)
+  const times = services.renewalTimes === undefined ? {} : { times: services.renewalTimes }
+  const renewal = new SessionRenewal({ ...services, ...times, directory, chains: runner })
+  const issuers = new Issuers({
+    configuration,
+    services,
+    decide: (subject, wanted) => rules.decide(subject, wanted),
+    present: async (sessionId, asker) => {
+      const session = await services.sessions.findPublic(sessionId)
+      return session && (await renewal.current(session, asker))?.subject
+    },
+  })
   const reports = services.reports && (await createReports(configuration.reports, { ...services.reports, clock, log }))
   let tokens: TokenIssuing | undefined
   const host = (name: string, className: string, at: string): ModuleHost => ({
@@ -149,7 +164,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   }
   await workflows.start(host, scope)
   await issuers.start(host, scope)
-  const chains = await createChains(configuration, host, scope)
+  await createChains(configuration, host, scope, chains)
   const decide = rules.decide.bind(rules)
   tokens = await createTokenService({ services, endpoints: configuration.stsEndpoints, host, scope, target, decide })
   const applications: Application[] = []
@@ -158,9 +173,8 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   }
   const notifiers = await createNotifiers(configuration, host, scope)
   const routes = new Routes(applications)
-  const runner = new ChainRunner(chains)
   const loginRoutes = new LoginRoutes(applications, runner)
-  const handle = createPipeline({ ...services, routes, loginRoutes, rules, chains: runner })
+  const handle = createPipeline({ ...services, routes, loginRoutes, rules, chains: runner, renewal })
   await workflows.startJobs(host, scope)
   return { handle, routes, loginRoutes, rules, notifiers, target, workflows, tokens }
 }
@@ -186,8 +200,12 @@ async function createTargets(
   }
 }
 
-async function createChains(configuration: Configuration, host: HostFor, scope: Scope): Promise<Map<string, Chain>> {
-  const chains = new Map<string, Chain>()
+async function createChains(
+  configuration: Configuration,
+  host: HostFor,
+  scope: Scope,
+  chains: Map<string, Chain>,
+): Promise<void> {
   for (const [name, config] of configuration.chains) {
     const links = []
     for (const { name: mechanismName, uri, required, at, mechanism } of config.mechanisms) {
@@ -205,7 +223,6 @@ async function createChains(configuration: Configuration, host: HostFor, scope: 
       root: config.root ?? configuration.directoryRoot.toString(),
     })
   }
-  return chains
 }
 
 async function createApplication(

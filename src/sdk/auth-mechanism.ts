@@ -15,7 +15,7 @@ export type AuthOutcome =
   /** The caller is this; level and chain are the chain's. */
   | {
       readonly kind: 'authenticated'
-      readonly subject: Pick<Subject, 'dn' | 'otherNames' | 'uid' | 'attributes'>
+      readonly subject: Pick<Subject, 'dn' | 'otherNames' | 'uid' | 'attributes' | 'link'>
       /** Kept in the session, where the chain leads to one. */
       readonly session?: SessionContribution
     }
@@ -81,6 +81,11 @@ export interface AuthMechanism extends Closable {
    * page's script; undefined when it has no answer.
    */
   serve?(request: GatewayRequest, pathInfo: string): Promise<GatewayResponse | undefined>
+  /**
+   * Asked instead of `begin`, with nobody at hand, about somebody whom it let pass or changed before, when their entry was
+   * read anew. Rejected: their session ends.
+   */
+  renew?(subject: Subject): Promise<AuthOutcome>
   /** Where the browser goes when a session of its chain was ended by its owner; undefined to leave that to others. */
   afterLogout?(session: SessionHandle, request: GatewayRequest): Promise<string | undefined>
   /** Answers CORS preflight requests; undefined for anything else. */

@@ -1,12 +1,15 @@
-import type { Attributes } from '#identity/attributes.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { directoryLink } from '#identity/directory-link.ts'
 import { Dn } from '#identity/dn.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Subject } from '#identity/subject.ts'
+import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { flag, parsed, text } from '#sdk/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
+import { shownAttributes } from '#sdk/shown-attributes.ts'
 
 /** The parameters of every mechanism that turns a token's claims into a subject. */
 export const linkParameters = {
@@ -55,7 +58,7 @@ export function parseSubjectLink(
 /** How long a mechanism may remember what the directory said about a caller, since the entry may change. */
 export const linkedForMillis = 3_000
 
-export type LinkedSubject = Pick<Subject, 'dn' | 'uid' | 'attributes'>
+export type LinkedSubject = Pick<Subject, 'dn' | 'uid' | 'attributes' | 'link'>
 
 export type LinkOutcome =
   | { readonly kind: 'linked'; readonly subject: LinkedSubject; readonly found: boolean }
@@ -64,8 +67,8 @@ export type LinkOutcome =
 
 /**
  * Who the claims speak of: the one directory entry that the look-up finds, with the claims it lacks added; or, when
- * there is none, a mock entry `<uidAttr>=<claim>,ou=<noMatchOU>,<root>`. Refuses when a claim is missing or several
- * entries match. Claims only ever become values, of the name as of the filter.
+ * there is none, a mock entry `<uidAttr>=<claim>,ou=<noMatchOU>,<root>`. Refuses when a claim is missing, several
+ * entries match, or the one is switched off. Claims only ever become values, of the name as of the filter.
  */
 export async function linkSubject(
   claims: Attributes,
@@ -83,12 +86,20 @@ export async function linkSubject(
     const [entry, second] = await host.directory.search({ base, scope: 'sub', filter, limit: 2 })
     if (second !== undefined) return refused('lookupFilter finds several entries')
     if (entry !== undefined) {
-      const attributes = entry.attributes.clone()
-      for (const [name, values] of claims) if (!attributes.has(name)) attributes.set(name, values)
+      if (isSwitchedOff(entry.attributes)) return refused('the person is switched off in the directory')
+      const attributes = shownAttributes(entry)
+      const added = new Attributes()
+      for (const [name, values] of claims) if (!attributes.has(name)) added.set(name, values)
+      for (const [name, values] of added) attributes.set(name, values)
       return {
         kind: 'linked',
         found: true,
-        subject: { dn: entry.dn, uid: attributes.first(link.uidAttr) ?? uid, attributes },
+        subject: {
+          dn: entry.dn,
+          uid: attributes.first(link.uidAttr) ?? uid,
+          attributes,
+          link: directoryLink(entry, { filter, uidAttr: link.uidAttr, added }),
+        },
       }
     }
   }

@@ -59,8 +59,26 @@ export interface RegistrationAccess {
   /** Undefined when the secret is none of the form's, or its time has passed. */
   open(form: string, secret: string): Promise<OpenRegistration | undefined>
   forget(id: string): Promise<void>
+  /** For the metrics. */
+  counted(form: string, event: RegistrationEvent): void
   readonly invitations: InvitationAccess
 }
+
+/**
+ * What became of something that was sent to a form: its workflow started at once, a mail went out first, a mail was
+ * confirmed and the workflow started, a link of a mail was worth nothing; or it was refused for what it said, for not
+ * coming from a person, for coming too often, or failed by no fault of its own. Or somebody was invited.
+ */
+export type RegistrationEvent =
+  | 'started'
+  | 'mailed'
+  | 'confirmed'
+  | 'unknown-link'
+  | 'refused'
+  | 'not-human'
+  | 'limited'
+  | 'failed'
+  | 'invited'
 
 export interface RegistrationStart {
   readonly id: string

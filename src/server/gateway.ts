@@ -5,6 +5,7 @@ import { formatIssue } from '#config/located-issue.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { MailWorker } from '#engine/mail/mail-worker.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
+import type { RenewalTimes } from '#engine/session/session-renewal.ts'
 import { KeeperLoop } from '#engine/sts/publish/keeper-loop.ts'
 import { chaosLease } from '#engine/workflow/crash-point.ts'
 import { defaultRetries } from '#engine/workflow/retry-policy.ts'
@@ -43,6 +44,7 @@ export interface GatewayOptions {
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
   readonly trustedProxies: readonly string[]
   readonly workflowLimits: WorkflowLimits
+  readonly renewalTimes?: RenewalTimes
   readonly log: Logger
   readonly accessLog: AccessLog
 }
@@ -121,7 +123,9 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     workflowMetrics: metrics.workflows,
     countExchange: metrics.exchanged,
     loginMeter: metrics.logins,
+    peopleMetrics: metrics.people,
     leaseMillis: limits.leaseMillis,
+    ...(options.renewalTimes === undefined ? {} : { renewalTimes: options.renewalTimes }),
     environment: options.environment,
   })
   scope.own(services.journals)

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { createPeopleMetrics } from '#server/people-metrics.ts'
 import { createWorkflowMetrics } from '#server/workflow-metrics.ts'
 
 /** The process's numbers, in a registry of their own so that two servers in one process do not mix. */
@@ -67,7 +68,7 @@ export function createMetrics() {
   })
   const logins = new Counter({
     name: 'gatehouse_logins_total',
-    help: 'Logins, by chain and outcome: begun, signed-in, refused, failed or locked tries, signed-out.',
+    help: 'Logins, by chain and outcome: begun, signed-in, refused, failed or locked tries, signed-out, ended.',
     labelNames: ['chain', 'outcome'],
     registers,
   })
@@ -136,6 +137,7 @@ export function createMetrics() {
         readable.set({ endpoint }, ok ? 1 : 0)
       },
     },
+    people: createPeopleMetrics(registry),
     workflows: createWorkflowMetrics(registry),
     reloads: new Counter({
       name: 'gatehouse_configuration_reloads_total',

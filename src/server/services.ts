@@ -18,6 +18,7 @@ import { noStepObserver } from '#engine/workflow/step-observer.ts'
 import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { PeopleMetrics } from '#server/people-metrics.ts'
 import { createTokenKeys } from '#server/token-keys.ts'
 import type { WorkflowMetrics } from '#server/workflow-metrics.ts'
 import type { Storage } from '#storage/open.ts'
@@ -37,8 +38,10 @@ export interface ServiceParts {
   /** Present where this process executes stored runs and jobs. */
   readonly workflowMetrics?: WorkflowMetrics
   readonly loginMeter?: LoginMeter
+  readonly peopleMetrics?: PeopleMetrics
   /** How long what this process executes is held, where that is another time than usual. */
   readonly leaseMillis?: number
+  readonly renewalTimes?: RuntimeServices['renewalTimes']
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
@@ -51,6 +54,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     environment,
     certificate: (name) => (secrets === undefined ? undefined : certificateIn(secrets, name)),
   })
+  const people = parts.peopleMetrics
   const sealingKeys = () => loadSecretKeys({ environment, dataFolder })
   return {
     log,
@@ -72,6 +76,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
       clock,
       new SecretBox(sealingKeys, { what: 'session', damaged: 'INTERNAL' }),
     ),
+    ...(parts.renewalTimes === undefined ? {} : { renewalTimes: parts.renewalTimes }),
     logins: storage.logins,
     loginFailures: storage.loginFailures,
     loginSecrets: new SecretBox(sealingKeys, { what: 'login', damaged: 'INTERNAL' }),
@@ -87,10 +92,15 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     grants: storage.grants,
     sessionStore: storage.sessions,
     portal: storage.portal,
-    reports: { store: storage.reports, secrets: new SecretBox(sealingKeys, { what: 'report', damaged: 'NOT_FOUND' }) },
+    reports: {
+      store: storage.reports,
+      secrets: new SecretBox(sealingKeys, { what: 'report', damaged: 'NOT_FOUND' }),
+      ...(people === undefined ? {} : { meter: people.report }),
+    },
     issuer: {
       store: storage.issuer,
       secrets: new SecretBox(sealingKeys, { what: 'issuer record', damaged: 'INTERNAL' }),
+      ...(people === undefined ? {} : { meter: people.issuer }),
     },
     secondFactors: {
       store: storage.secondFactors,
@@ -100,10 +110,8 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     secrets: new SecretBox(sealingKeys),
     registrations: {
       store: storage.registrations,
-      secrets: new SecretBox(() => loadSecretKeys({ environment, dataFolder }), {
-        what: 'registration',
-        damaged: 'INTERNAL',
-      }),
+      secrets: new SecretBox(sealingKeys, { what: 'registration', damaged: 'INTERNAL' }),
+      ...(people === undefined ? {} : { meter: people.registration }),
     },
     observer: workflowMetrics?.observer ?? noStepObserver,
     crash: crashHook(environment),

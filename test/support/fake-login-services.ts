@@ -1,6 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { LoginAudit } from '#engine/login/login-audit.ts'
 import type { LoginServices } from '#engine/login/login-desk.ts'
+import type { PipelineParts } from '#engine/pipeline/pipeline.ts'
 import { Sessions } from '#engine/session/sessions.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -16,6 +17,8 @@ export interface FakeLoginServices extends LoginServices {
   readonly audited: AuditRow[]
   /** `chain outcome` of each login that was counted. */
   readonly counted: string[]
+  /** Sessions stay as they were at the login. */
+  readonly renewal: PipelineParts['renewal']
 }
 
 export function fakeSecretBox(what = 'session'): SecretBox {
@@ -30,6 +33,7 @@ export function fakeLoginServices(clock: Clock, store: SessionStore = memorySess
   return {
     audited,
     counted,
+    renewal: { current: (session) => session },
     logins: memoryLoginStore(),
     loginFailures: memoryFailureStore(),
     loginSecrets: fakeSecretBox('login'),

@@ -7,6 +7,7 @@ import type {
   InvitationDraft,
   InvitationRecord,
   RegistrationAccess,
+  RegistrationEvent,
   RegistrationOutcome,
   RegistrationStart,
   SecretMail,
@@ -26,6 +27,8 @@ interface Kept {
 export class MemoryRegistrations implements RegistrationAccess {
   readonly calls: WorkflowCall[] = []
   readonly mails: SentMail[] = []
+  /** `form event` of what was counted. */
+  readonly events: string[] = []
   readonly kept = new Map<string, Kept>()
   readonly #reserved = new Map<string, string>()
   readonly #used = new Set<string>()
@@ -46,6 +49,10 @@ export class MemoryRegistrations implements RegistrationAccess {
     for (const value of unique) this.#reserved.set(key(value), id)
     this.calls.push(call)
     return { kind: 'started', result: { id: newId(), status: 'accepted', changes: 0 } }
+  }
+
+  counted(form: string, event: RegistrationEvent): void {
+    this.events.push(`${form}: ${event}`)
   }
 
   async useOnce(token: string): Promise<boolean> {

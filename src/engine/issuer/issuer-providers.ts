@@ -11,7 +11,6 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { KeySource } from '#sdk/host.ts'
 import type { IssuerConfig, IssuerTrust } from '#sdk/issuer.ts'
-import type { SessionAccess } from '#sdk/session.ts'
 import type { TokenKeys } from '#sdk/token-keys.ts'
 
 export interface Mounted {
@@ -23,11 +22,12 @@ export interface ProviderSource extends Pick<RecordParts, 'store' | 'box'> {
   readonly config: IssuerConfig
   readonly tokenKeys: TokenKeys
   readonly keys: Pick<KeySource, 'secretKeys'>
-  readonly sessions: Pick<SessionAccess, 'isLive'>
   readonly clock: Clock
   readonly log: Logger
   level(trust: IssuerTrust): number
 }
+
+export type People = Pick<RecordParts, 'isLive' | 'present'>
 
 /** Hosts that one issuer is known by, each with the keys of the present; what they remember is in storage. */
 const mostProviders = 8
@@ -37,11 +37,13 @@ const pagePolicy = "default-src 'none'; script-src 'none'; base-uri 'none'; fram
 /** The library's objects for one issuer. It is loaded when somebody needs it. */
 export class IssuerProviders {
   readonly #source: ProviderSource
+  readonly #people: People
   readonly #made = new Map<string, Mounted>()
   #records: IssuerRecords | undefined
 
-  constructor(source: ProviderSource) {
+  constructor(source: ProviderSource, people: People) {
     this.#source = source
+    this.#people = people
   }
 
   async inject(): Promise<typeof inject> {
@@ -51,13 +53,13 @@ export class IssuerProviders {
   async records(): Promise<IssuerRecords> {
     if (this.#records === undefined) {
       const { errors } = await import('oidc-provider')
-      const { config, store, box, clock, sessions } = this.#source
+      const { config, store, box, clock } = this.#source
       this.#records = new IssuerRecords({
         issuer: config.name,
         store,
         box,
         clock,
-        isLive: (id) => sessions.isLive(id),
+        ...this.#people,
         alreadyUsed: () => new errors.InvalidGrant('it was used before'),
       })
     }

@@ -13,8 +13,10 @@ export interface RecordParts {
   readonly store: IssuerStore
   readonly box: SecretBox
   readonly clock: Clock
-  /** Whether our session of that id is there. */
+  /** Whether our session of that id is there, and its owner still. */
   isLive(sessionId: string): Promise<boolean>
+  /** The account that was stored with our session of that id, as it is now; undefined when it is to have nothing more. */
+  present(sessionId: string, stored: IssuerAccount): Promise<IssuerAccount | undefined>
   /** What the provider answers an application whose code or token was used before. */
   alreadyUsed(): Error
 }
@@ -42,10 +44,10 @@ export class IssuerRecords {
     return model === 'Session' ? this.#sessions() : this.#others(model)
   }
 
-  /** Whose tokens of that session are; undefined when the session has ended. */
+  /** Whose tokens of that session are; undefined when the session has ended, or the issuer speaks for them no more. */
   async accountOf(uid: string): Promise<IssuerAccount | undefined> {
-    const payload = await this.#liveSession(uid)
-    return payload === undefined ? undefined : readAccount(payload['account'])
+    const stored = readAccount((await this.#read(sessionKey(this.#parts.issuer, uid)))?.payload['account'])
+    return stored === undefined ? undefined : await this.#parts.present(uid, stored)
   }
 
   /** The provider's part of a session, with what it knows of applications already. */

@@ -1,8 +1,11 @@
 import { createSecretKey } from 'node:crypto'
-import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
+import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
 import { describe, expect, test } from 'vitest'
 import { IssuerServer } from '#engine/issuer/issuer-server.ts'
 import { advance, observe } from '#engine/keys/key-ring.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { directoryLink } from '#identity/directory-link.ts'
+import type { Subject } from '#identity/subject.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
@@ -33,9 +36,11 @@ const trust: IssuerTrust = {
   skewSeconds: 0,
   signedUserInfo: false,
 }
+const here = { kind: 'present', attribute: 'uid' } as const
 const ada = subject('uid=ada,o=Tremolo', { uid: ['ada'], mail: ['ada@corp.test'], memberOf: ['one'] })
 
 async function setUp(more: { readonly allowed?: boolean } = {}) {
+  const now: { subject: Subject; allowed: boolean } = { subject: ada, allowed: more.allowed ?? true }
   const clock = new SetClock()
   clock.now = Date.now()
   const keys = {
@@ -65,6 +70,7 @@ async function setUp(more: { readonly allowed?: boolean } = {}) {
   }
   const live = new Set(['session-1'])
   const audited: AuditRow[] = []
+  const counted: string[] = []
   const store = memoryIssuerStore()
   const server = new IssuerServer({
     config,
@@ -73,12 +79,17 @@ async function setUp(more: { readonly allowed?: boolean } = {}) {
     box: fakeSecretBox('issuer record'),
     tokenKeys: rings,
     keys: { secretKeys: async () => [createSecretKey(Buffer.alloc(32, 3))] },
-    sessions: { isLive: async (id) => live.has(id), end: async (_login, id) => live.delete(id) },
+    sessions: { end: async (_login, id) => live.delete(id) },
+    present: async (id) => (live.has(id) ? now.subject : undefined),
     audit: { append: async (rows) => void audited.push(...rows) },
     clock: clock.read,
     log: silentLogger,
-    decide: async () => ({ allowed: more.allowed ?? true, verdicts: [] }),
+    decide: async () => ({ allowed: now.allowed, verdicts: [] }),
     level: () => 20,
+    meter: {
+      tokens: (issuer, how, outcome) => void counted.push(`${issuer} ${how} ${outcome}`),
+      answered: (issuer, endpoint) => void counted.push(`${issuer} ${endpoint}`),
+    },
   })
   const exchange = (path: string, level?: number, form?: Record<string, string>): Exchange => ({
     request: fakeRequest({
@@ -109,7 +120,7 @@ async function setUp(more: { readonly allowed?: boolean } = {}) {
     const form = { grant_type: 'refresh_token', refresh_token: token, client_id: clientId, client_secret: clientSecret }
     return server.handle(exchange('/token', undefined, form))
   }
-  return { server, clock, rings, live, audited, store, exchange, mint, published, refresh }
+  return { server, counted, now, clock, rings, live, audited, store, exchange, mint, published, refresh }
 }
 
 const sessionOf = (level: number, clock: SetClock) => ({
@@ -191,6 +202,57 @@ describe('an issuer', () => {
     expect([ended.status, json(ended)['error']]).toEqual([400, 'invalid_grant'])
     expect(await server.refreshState(next['refresh_token'] ?? '')).toBe('ended')
     expect(await server.refreshState('made-up')).toBe('ended')
+  })
+
+  test('what an application gets by a refresh, and at userinfo, is what the directory says now', async () => {
+    const { mint, refresh, now, exchange, server, audited } = await setUp()
+    const link = directoryLink({ dn: ada.dn, attributes: ada.attributes }, { filter: here, uidAttr: 'uid' })
+    now.subject = { ...ada, link, attributes: Attributes.from({ uid: ['ada'], mail: ['new@corp.test'] }) }
+    const userInfo = async (token = '') => {
+      const asking = exchange('/userinfo')
+      const headers = { ...asking.request.headers, authorization: `Bearer ${token}` }
+      return server.handle({ ...asking, request: { ...asking.request, headers } })
+    }
+    const first = json(await refresh((await mint())?.refreshToken ?? ''))
+    expect(decodeJwt(first['id_token'] ?? '')).toMatchObject({ sub: 'ada', email: 'new@corp.test' })
+    expect(decodeJwt(first['id_token'] ?? '')).not.toHaveProperty('groups')
+    expect(json(await userInfo(first['access_token']))).toMatchObject({ email: 'new@corp.test' })
+
+    now.allowed = false
+    const refused = await refresh(first['refresh_token'] ?? '')
+    expect([refused.status, json(refused)['error']]).toEqual([400, 'invalid_grant'])
+    expect((await userInfo(first['access_token'])).status).toBe(401)
+    expect(audited.at(-1)).toMatchObject({ action: 'refuse', subject: 'ada' })
+
+    now.allowed = true
+    now.subject = { ...now.subject, attributes: new Attributes() }
+    expect((await refresh(first['refresh_token'] ?? '')).status).toBe(400)
+    now.subject = { ...now.subject, attributes: Attributes.from({ uid: ['somebody-else'] }) }
+    expect((await refresh(first['refresh_token'] ?? '')).status).toBe(400)
+    now.subject = { ...now.subject, attributes: ada.attributes }
+    expect((await refresh(first['refresh_token'] ?? '')).status).toBe(200)
+  })
+
+  test('tokens and answers are counted, by what is configured and no other words', async () => {
+    const { mint, refresh, counted, exchange, server, live } = await setUp()
+    const { refreshToken = '' } = (await mint()) ?? {}
+    await refresh(refreshToken)
+    live.clear()
+    await refresh('made-up')
+    await server.handle(exchange('/token', undefined, { grant_type: 'whatever-a-stranger-says' }))
+    await server.handle(exchange('/.well-known/openid-configuration'))
+    await server.handle(exchange('/whatever-a-stranger-says')).catch(() => {})
+    expect(counted).toEqual([
+      'people login issued',
+      'people refresh_token issued',
+      'people token',
+      'people refresh_token refused',
+      'people token',
+      'people other refused',
+      'people token',
+      'people discovery',
+      'people other',
+    ])
   })
 
   test('tokens of several logins to one application go on beside each other', async () => {

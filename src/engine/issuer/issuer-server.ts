@@ -1,7 +1,8 @@
-import { accountOf } from '#engine/issuer/issuer-account.ts'
+import { accountOf, type IssuerAccount } from '#engine/issuer/issuer-account.ts'
 import { IssuerAudit, type IssuerAuditParts } from '#engine/issuer/issuer-audit.ts'
 import { passToProvider } from '#engine/issuer/issuer-bridge.ts'
-import { duringCall, type IssuerCall, type Person } from '#engine/issuer/issuer-call.ts'
+import { duringCall, type IssuerCall, type Person, presentCall } from '#engine/issuer/issuer-call.ts'
+import { endpointOf, grantOf, type IssuerMeter, tokenOutcome } from '#engine/issuer/issuer-meter.ts'
 import { IssuerProviders, type ProviderSource } from '#engine/issuer/issuer-providers.ts'
 import { isStep } from '#engine/issuer/issuer-steps.ts'
 import { mintTokens } from '#engine/issuer/token-minting.ts'
@@ -21,10 +22,17 @@ import type { SessionAccess } from '#sdk/session.ts'
 
 export interface IssuerServerParts extends ProviderSource, IssuerAuditParts {
   readonly claims: Mapping
-  readonly sessions: Pick<SessionAccess, 'isLive' | 'end'>
+  readonly sessions: Pick<SessionAccess, 'end'>
+  readonly meter: IssuerMeter
+  /** Whose session of that id is, as the directory has them now; undefined when it has ended. */
+  present(sessionId: string, asker: Asker): Promise<Subject | undefined>
   decide(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
 }
 
+type Asker = Pick<GatewayRequest, 'id' | 'headers' | 'host' | 'remoteAddress'>
+
+/** Where a token's state is asked for outside of a request to the issuer. */
+const nobody: Asker = { id: '', headers: {}, host: '', remoteAddress: '' }
 const formBytes = 64 * 1024
 /** Codes of devices that somebody types. */
 const typedCodes = { burst: 10, perMinute: 10 }
@@ -42,12 +50,27 @@ export class IssuerServer {
 
   constructor(parts: IssuerServerParts) {
     this.#parts = parts
-    this.#providers = new IssuerProviders(parts)
+    this.#providers = new IssuerProviders(parts, {
+      isLive: async (id) => (await parts.present(id, presentCall()?.exchange.request ?? nobody)) !== undefined,
+      present: (id, stored) => this.#present(id, stored),
+    })
     this.#audit = new IssuerAudit(parts)
     this.#limits = new RateLimit(10_000, parts.clock)
   }
 
   async handle(exchange: Exchange): Promise<GatewayResponse> {
+    const { meter, config } = this.#parts
+    const started = performance.now()
+    try {
+      const answer = await this.#answer(exchange)
+      if (exchange.pathInfo === '/token') await this.#count(exchange.request, answer)
+      return answer
+    } finally {
+      meter.answered(config.name, endpointOf(exchange.pathInfo), performance.now() - started)
+    }
+  }
+
+  async #answer(exchange: Exchange): Promise<GatewayResponse> {
     const { pathInfo: path, request } = exchange
     if (path.startsWith('//')) throw new GatewayError('NOT_FOUND', 'a path with two slashes')
     if (path === '/certs' && request.method === 'GET') return this.#keys()
@@ -79,12 +102,14 @@ export class IssuerServer {
     const event = { issuer: config.name, request, clientId: trust.clientId, how: call.how }
     if (!(await this.#parts.decide(subject, config.rules)).allowed) {
       await this.#audit.refused({ ...event, account: { uid: subject.uid, sub: '' } })
+      this.#parts.meter.tokens(config.name, call.how, 'refused')
       return undefined
     }
     const account = await accountOf(subject, claims)
     const { provider } = await this.#providers.at(call.origin ?? request.origin)
     const { jti, ...tokens } = await mintTokens({ ...call, provider, records, trust, account })
     await this.#audit.issued({ ...event, account, jti })
+    this.#parts.meter.tokens(config.name, call.how, 'issued')
     return tokens
   }
 
@@ -117,11 +142,30 @@ export class IssuerServer {
     return answer
   }
 
+  async #count(request: GatewayRequest, { status, body }: GatewayResponse): Promise<void> {
+    const form = await readForm(request, formBytes).catch(() => undefined)
+    const outcome = tokenOutcome(status, body)
+    this.#parts.meter.tokens(this.#parts.config.name, grantOf(form?.get('grant_type') ?? ''), outcome)
+  }
+
   async #auditTokens(request: GatewayRequest, { issued }: IssuerCall): Promise<void> {
     if (issued === undefined) throw new GatewayError('INTERNAL', 'tokens were made for nobody')
     const form = await readForm(request, formBytes)
     const how = (form.get('grant_type') ?? '').slice(0, 100)
     await this.#audit.issued({ issuer: this.#parts.config.name, request, how, ...issued })
+  }
+
+  /** Somebody who was found in the directory is asked about again, and so are the rules; of others nothing new is known. */
+  async #present(sessionId: string, stored: IssuerAccount): Promise<IssuerAccount | undefined> {
+    const { config, claims, decide, present } = this.#parts
+    const request = presentCall()?.exchange.request
+    const subject = await present(sessionId, request ?? nobody)
+    if (subject?.link === undefined) return subject && stored
+    if ((await decide(subject, config.rules)).allowed) return await accountOf(subject, claims).catch(withoutSub)
+    if (request !== undefined) {
+      await this.#audit.refused({ issuer: config.name, request, account: stored, clientId: '', how: 'renewal' })
+    }
+    return undefined
   }
 
   /** Undefined when nobody is logged in. Throws ACCESS_DENIED for somebody whom no rule lets, who may still log out. */
@@ -198,6 +242,10 @@ export class IssuerServer {
     if (found === undefined) throw new GatewayError('INTERNAL', `the issuer "${issuer}" has no trust "${name}"`)
     return found
   }
+}
+
+function withoutSub(error: unknown): undefined {
+  if (!(error instanceof GatewayError) || error.code !== 'ACCESS_DENIED') throw error
 }
 
 /** Where people are, and not applications. */

@@ -1,3 +1,4 @@
+import { type IssuerMeter, noIssuerMeter } from '#engine/issuer/issuer-meter.ts'
 import { IssuerServer, type IssuerServerParts } from '#engine/issuer/issuer-server.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -11,7 +12,7 @@ import type { IssuerStore } from '#storage/issuer-store.ts'
 
 /** What outlives a configuration, as far as own issuers are concerned. */
 export interface IssuerServices {
-  readonly issuer: { readonly store: IssuerStore; readonly secrets: SecretBox }
+  readonly issuer: { readonly store: IssuerStore; readonly secrets: SecretBox; readonly meter?: IssuerMeter }
   readonly audit: Pick<AuditStore, 'append'>
   readonly tokenKeys?: TokenKeys
 }
@@ -20,6 +21,7 @@ export interface IssuersParts {
   readonly configuration: Configuration
   readonly services: IssuerServices
   readonly decide: IssuerServerParts['decide']
+  readonly present: IssuerServerParts['present']
 }
 
 /** The own issuers of a configuration. Modules may hold on to it before it is started. */
@@ -33,7 +35,7 @@ export class Issuers implements IssuerAccess {
 
   /** Gives mappers and the like to each; the library itself is loaded at the first request. */
   async start(host: (name: string, className: string, at: string) => ModuleHost, scope: Scope): Promise<void> {
-    const { configuration, services, decide } = this.#parts
+    const { configuration, services, decide, present } = this.#parts
     for (const config of configuration.issuers) {
       const { tokenKeys, audit, issuer } = services
       if (tokenKeys === undefined) throw new Error(`${config.at}: an issuer needs keys, and there is no store of them`)
@@ -51,6 +53,8 @@ export class Issuers implements IssuerAccess {
         clock: own.clock,
         log: own.log,
         decide,
+        present,
+        meter: issuer.meter ?? noIssuerMeter,
         level: ({ chain }) => configuration.chains.get(chain)?.level ?? Number.POSITIVE_INFINITY,
       })
       this.#servers.set(config.name, server)

@@ -20,6 +20,8 @@ export interface LoginEvent {
   readonly application: string
   readonly sessionId?: string
   readonly reason?: string
+  /** Who did it, where that is not the login itself. */
+  readonly by?: string
 }
 
 /** Whoever fails is not proven to be anybody, so strangers cannot fill the audit: beyond this they stand in the log only. */
@@ -60,7 +62,7 @@ export class LoginAudit {
     }
   }
 
-  #row({ action, request, login, chain, application, sessionId = '', reason }: LoginEvent): AuditRow {
+  #row({ action, request, login, chain, application, sessionId = '', reason, by }: LoginEvent): AuditRow {
     const who = clean(login)
     const details = {
       address: request.remoteAddress,
@@ -70,7 +72,7 @@ export class LoginAudit {
     return {
       id: newId(),
       time: this.#parts.clock(),
-      requestor: who,
+      requestor: by ?? who,
       subject: who,
       workflow: { id: sessionId, name: chain },
       target: application,

@@ -88,6 +88,7 @@ export class LoginCompletion {
       before,
       id: sessionId,
       contribution: outcome.session,
+      renewals: outcome.renewals,
     })
     loginMeter.counted(chain, 'signed-in')
     passage.subject = subject

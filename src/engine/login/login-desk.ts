@@ -7,6 +7,7 @@ import { foreignPost, signedOut, signedOutPath, takenStep, unknownLogin } from '
 import { type LoginRecord, restoreLogin, storeLogin } from '#engine/login/login-record.ts'
 import { type LoginRoutes, pathBelow } from '#engine/login/login-routes.ts'
 import { addressOf, isNavigation, isOwnPost } from '#engine/login/navigation.ts'
+import { wayBack } from '#engine/login/way-back.ts'
 import type { Chain, ChainCall, ChainLink, ChainOutcome, ChainRunner, ChainStanding } from '#engine/pipeline/chain.ts'
 import { addHeader, type Passage } from '#engine/pipeline/passage.ts'
 import type { Routes } from '#engine/pipeline/routes.ts'
@@ -114,7 +115,7 @@ export class LoginDesk {
   /** Answers requests to the uris of mechanisms; undefined for all others. */
   async serve(passage: Passage): Promise<GatewayResponse | undefined> {
     const { request } = passage
-    if (request.path === signedOutPath) return signedOut()
+    if (request.path === signedOutPath) return signedOut(wayBack(request, this.#parts.routes))
     const place = this.#parts.loginRoutes.find(request.host, request.path)
     if (place === undefined) return undefined
     passage.errors = htmlErrors
@@ -124,7 +125,7 @@ export class LoginDesk {
         const response = await mechanism.serve?.(request, pathBelow(place.uri, request.path) ?? '')
         if (response !== undefined) return response
       }
-      return unknownLogin()
+      return unknownLogin(wayBack(request, this.#parts.routes))
     }
     if (!isOwnPost(request)) {
       this.#parts.log.info('a login from another site refused', { requestId: request.id })
@@ -133,7 +134,7 @@ export class LoginDesk {
     const found = await this.#find(id, passage)
     if (found === undefined) {
       this.#parts.log.info('an unknown login refused', { requestId: request.id, remote: request.remoteAddress })
-      return unknownLogin()
+      return unknownLogin(wayBack(request, this.#parts.routes))
     }
     return this.#proceed(found, passage)
   }

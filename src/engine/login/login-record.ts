@@ -1,4 +1,5 @@
 import type { ChainFrame, ChainStanding, Established } from '#engine/pipeline/chain.ts'
+import { restoreSteps, storeSteps } from '#engine/session/stored-steps.ts'
 import { restoreSubject, storeSubject } from '#engine/session/stored-subject.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { SessionContribution } from '#sdk/session.ts'
@@ -52,10 +53,11 @@ function restoreFrame(stored: JsonValue): ChainFrame | undefined {
   return { chain, link, name, before }
 }
 
-const storeFound = ({ subject, session }: Established): JsonObject => ({
+const storeFound = ({ subject, session, renewals }: Established): JsonObject => ({
   subject: subject === undefined ? null : storeSubject(subject),
   slots: { ...session.slots },
   marks: [...(session.marks ?? [])],
+  renewals: storeSteps(renewals),
 })
 
 function restoreFound(stored: JsonValue | undefined): Established | undefined {
@@ -65,7 +67,9 @@ function restoreFound(stored: JsonValue | undefined): Established | undefined {
     slots: slots !== undefined && isJsonObject(slots) ? slots : {},
     marks: Array.isArray(marks) ? marks.map(String) : [],
   }
-  if (subject === null) return { subject: undefined, session }
+  const renewals = restoreSteps(stored['renewals'])
+  if (renewals === undefined) return undefined
+  if (subject === null) return { subject: undefined, session, renewals }
   const restored = subject !== undefined && isJsonObject(subject) ? restoreSubject(subject) : undefined
-  return restored === undefined ? undefined : { subject: restored, session }
+  return restored === undefined ? undefined : { subject: restored, session, renewals }
 }

@@ -544,6 +544,20 @@ describe('a logout', () => {
       200,
       expect.stringContaining("default-src 'none'"),
     ])
+    expect(body(page)).toContain('<a href="/portal">Sign in again</a>')
+    const linked = async (referer: string) =>
+      /<a href="([^"]*)"/.exec(body(await here.get('/auth/signed-out', { referer })))?.[1]
+    expect(await linked('https://portal.test/high/deep?code=secret#x')).toBe('/high/deep')
+    const unsafe = [
+      'https://evil.test/high',
+      'http://portal.test/high',
+      'https://portal.test//evil.test',
+      'javascript:1',
+    ]
+    const ours = ['https://portal.test/auth/ask?login=x', 'https://portal.test/portal/logout', 'no address', '']
+    for (const referer of [...unsafe, ...ours]) expect([referer, await linked(referer)]).toEqual([referer, '/portal'])
+    expect(await linked('https://portal.test/high/"><script>')).toBe('/high/%22%3E%3Cscript%3E')
+    expect(body(await browser('nowhere.test').get('/auth/signed-out'))).not.toContain('href')
     const code = location(await logIn(here, '/high'))
     await here.get(`${code}&code=123`)
     expect(location(await here.get('/portal/logout'))).toMatch(/^https:\/\/issuer\.test\/logout\?hint=/)

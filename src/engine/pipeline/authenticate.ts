@@ -1,4 +1,4 @@
-import type { LoginDesk } from '#engine/login/login-desk.ts'
+import type { BegunOutcome, LoginDesk } from '#engine/login/login-desk.ts'
 import type { Chain, ChainOutcome } from '#engine/pipeline/chain.ts'
 import { addHeader, type Passage, type Step } from '#engine/pipeline/passage.ts'
 import { applyResults } from '#engine/pipeline/result-actions.ts'
@@ -8,7 +8,6 @@ import { Dn } from '#identity/dn.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
-import type { SessionContribution } from '#sdk/session.ts'
 
 /** Who a caller is where no chain ran. Rules still decide what it may do. */
 export const anonymous: Subject = {
@@ -44,7 +43,7 @@ export const authenticate =
       throw refusal(outcome)
     }
     passage.subject = outcome.subject
-    await keepSession(sessions, passage, outcome.sessionId, outcome.session)
+    await keepSession(sessions, passage, outcome)
     return applyResults(results.auSuccess, passage)
   }
 
@@ -73,14 +72,13 @@ function answerPreflight(chain: Chain, passage: Passage): GatewayResponse | unde
 async function keepSession(
   sessions: Sessions,
   passage: Passage,
-  sessionId: string | undefined,
-  contribution: SessionContribution,
+  { sessionId, session: contribution, renewals }: Extract<BegunOutcome, { kind: 'authenticated' }>,
 ): Promise<void> {
   const { application, subject, request, session: before } = passage
   if (application?.cookies === undefined || subject === undefined || subject.level === 0) return
   const isSame = before?.subject.uid.toLowerCase() === subject.uid.toLowerCase()
   const id = sessionId === undefined || (before !== undefined && !isSame) ? {} : { id: sessionId }
-  const started = await sessions.start(application, { request, subject, before, contribution, ...id })
+  const started = await sessions.start(application, { request, subject, before, contribution, renewals, ...id })
   addHeader(passage, 'set-cookie', started.cookie)
   passage.session = started.session
 }

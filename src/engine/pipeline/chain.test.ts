@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Chain, type ChainCall, ChainRunner } from '#engine/pipeline/chain.ts'
+import { directoryLink } from '#identity/directory-link.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth-mechanism.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { subject } from '#testing/subjects.ts'
@@ -104,6 +105,37 @@ describe('ChainRunner', () => {
       [other, false],
     ]
     expect(await run(chain('c', links))).toMatchObject({ subject: { uid: 'ada' } })
+  })
+
+  test('tells which links are to be asked again, since somebody was found in the directory', async () => {
+    const ada = subject('uid=ada,o=Tremolo')
+    const filter = { kind: 'present', attribute: 'uid' } as const
+    const found = (): AuthOutcome => ({
+      kind: 'authenticated',
+      subject: { ...ada, link: directoryLink(ada, { filter, uidAttr: 'uid' }) },
+    })
+    const gate: AuthMechanism = { begin: async () => ({ kind: 'passed' }), renew: async () => ({ kind: 'passed' }) }
+    const links = (...mechanisms: AuthMechanism[]): Chain => ({
+      ...chain('c', []),
+      links: mechanisms.map((mechanism, i) => ({ name: `m${i}`, required: true, mechanism })),
+    })
+    const steps = async (one: Chain) => {
+      const outcome = await run(one)
+      return outcome.kind === 'authenticated' ? outcome.renewals.map(({ name }) => name) : undefined
+    }
+    expect(await steps(links(says(found()), gate, says({ kind: 'passed' }), gate))).toEqual(['m1', 'm3'])
+    expect(await steps(links(says(found()), gate, says(found()), gate))).toEqual(['m3'])
+    expect(await steps(links(says(authenticated), gate))).toEqual([])
+    const runner = new ChainRunner(new Map([['c', links(says(found()), gate)]]))
+    const step = { chain: 'c', link: 5, name: 'm1' }
+    expect(await runner.renew(ada, [step])).toBe(ada)
+    for (const missing of [
+      { ...step, name: 'm0' },
+      { ...step, name: 'gone' },
+      { ...step, chain: 'gone' },
+    ]) {
+      expect(await runner.renew(ada, [missing])).toMatchObject({ kind: 'rejected' })
+    }
   })
 
   test('one answer of a mechanism stays one subject, so that decisions can be remembered by it', async () => {

@@ -28,17 +28,23 @@ export interface ChainLink {
 
 type Rejection = Extract<AuthOutcome, { kind: 'rejected' }>
 
+/** A link that is asked again about somebody whom the directory was asked about again. */
+export interface ChainStep {
+  readonly chain: string
+  readonly link: number
+  readonly name: string
+}
+
 /** What a chain has established so far. */
 export interface Established {
   readonly subject: Subject | undefined
   readonly session: SessionContribution
+  /** In their order, since the subject was found in the directory; none where it was not. */
+  readonly renewals: readonly ChainStep[]
 }
 
 /** `before` is what was established when the link was reached: an optional link that fails leaves no more than that. */
-export interface ChainFrame {
-  readonly chain: string
-  readonly link: number
-  readonly name: string
+export interface ChainFrame extends ChainStep {
   readonly before: Established
 }
 
@@ -48,7 +54,7 @@ export interface ChainStanding extends Established {
 }
 
 export type ChainOutcome =
-  | { readonly kind: 'authenticated'; readonly subject: Subject; readonly session: SessionContribution }
+  | (Established & { readonly kind: 'authenticated'; readonly subject: Subject })
   | {
       readonly kind: 'challenge'
       readonly response: GatewayResponse
@@ -76,6 +82,7 @@ interface Progress {
   resume: readonly ChainFrame[]
   subject: Subject | undefined
   session: SessionContribution
+  renewals: readonly ChainStep[]
 }
 
 type LinksOutcome =
@@ -100,7 +107,7 @@ export class ChainRunner {
   }
 
   run(chain: Chain, call: ChainCall): Promise<ChainOutcome> {
-    return this.#run(chain, call, { place: [], subject: undefined, session: {} })
+    return this.#run(chain, call, { place: [], subject: undefined, session: {}, renewals: [] })
   }
 
   /** Goes on where the chain stood; the place must be one of this configuration (`linkAt`). */
@@ -123,6 +130,25 @@ export class ChainRunner {
     return [...seen].flatMap(({ links }) => links)
   }
 
+  /**
+   * What becomes of a subject by links that are asked about it again. Rejected also where the configuration has one of them
+   * no more.
+   */
+  async renew(subject: Subject, steps: readonly ChainStep[]): Promise<Subject | Rejection> {
+    let renewed = subject
+    for (const { chain, link: index, name } of steps) {
+      const links = this.#chains.get(chain)?.links
+      const link = links?.[index]?.name === name ? links[index] : links?.find((other) => other.name === name)
+      const outcome = await link?.mechanism.renew?.(renewed)
+      if (outcome?.kind === 'rejected') return outcome
+      if (outcome?.kind === 'authenticated') renewed = { ...subject, ...outcome.subject }
+      else if (outcome?.kind !== 'passed') {
+        return { kind: 'rejected', reason: `"${name}" of the chain "${chain}" cannot be asked again` }
+      }
+    }
+    return renewed
+  }
+
   /** The link that a place names; undefined when the configuration has another one there by now. */
   linkAt(place: readonly ChainFrame[]): ChainLink | undefined {
     let link: ChainLink | undefined
@@ -134,15 +160,14 @@ export class ChainRunner {
   }
 
   async #run(chain: Chain, call: ChainCall, standing: ChainStanding): Promise<ChainOutcome> {
-    const { place, subject, session } = standing
-    const progress: Progress = { outer: chain, call, resume: place, subject, session }
+    const { place, ...established } = standing
+    const progress: Progress = { outer: chain, call, resume: place, ...established }
     const outcome = await this.#runLinks(chain, progress, [])
     if (outcome.kind === 'challenge') return outcome
     if (outcome.rejection !== undefined) return outcome.rejection
-    if (progress.subject === undefined) {
-      return { kind: 'rejected', reason: `chain "${chain.name}" established nobody` }
-    }
-    return { kind: 'authenticated', subject: progress.subject, session: progress.session }
+    const { subject, session, renewals } = progress
+    if (subject === undefined) return { kind: 'rejected', reason: `chain "${chain.name}" established nobody` }
+    return { kind: 'authenticated', subject, session, renewals }
   }
 
   async #runLinks(chain: Chain, progress: Progress, above: readonly ChainFrame[]): Promise<LinksOutcome> {
@@ -155,9 +180,9 @@ export class ChainRunner {
       if (index < first) continue
       const isResumed = at !== undefined && index === first
       progress.resume = isResumed ? deeper : []
-      const before: Established =
-        isResumed && at !== undefined ? at.before : { subject: progress.subject, session: progress.session }
-      const place = [...above, { chain: chain.name, link: index, name: link.name, before }]
+      const before: Established = isResumed && at !== undefined ? at.before : establishedBy(progress)
+      const step: ChainStep = { chain: chain.name, link: index, name: link.name }
+      const place = [...above, { ...step, before }]
       const outcome = await this.#ask(link, chain, progress, isResumed)
       if (outcome.kind === 'challenge') {
         const { response, state } = outcome
@@ -165,7 +190,7 @@ export class ChainRunner {
           kind: 'challenge',
           response,
           state,
-          standing: { place, subject: progress.subject, session: progress.session },
+          standing: { place, ...establishedBy(progress) },
         }
       }
       let rejection: Rejection | undefined
@@ -180,14 +205,19 @@ export class ChainRunner {
       } else if (outcome.kind === 'rejected') {
         rejection = outcome
       } else {
-        if (outcome.kind === 'authenticated') progress.subject = this.#subjectOf(outcome.subject, progress.outer)
+        if (outcome.kind === 'authenticated') {
+          if (outcome.subject.link !== progress.subject?.link) progress.renewals = []
+          progress.subject = this.#subjectOf(outcome.subject, progress.outer)
+        }
+        if (link.mechanism.renew !== undefined && progress.subject?.link !== undefined) {
+          progress.renewals = [...progress.renewals, step]
+        }
         if (outcome.session !== undefined) progress.session = together(progress.session, outcome.session)
       }
       if (rejection !== undefined) {
         if (link.required) return { kind: 'done', rejection }
         softRejection ??= rejection
-        progress.subject = before.subject
-        progress.session = before.session
+        Object.assign(progress, before)
         continue
       }
       if (link.required) missing--
@@ -219,6 +249,8 @@ export class ChainRunner {
     return subject
   }
 }
+
+const establishedBy = ({ subject, session, renewals }: Progress): Established => ({ subject, session, renewals })
 
 const together = (one: SessionContribution, other: SessionContribution): SessionContribution => ({
   slots: { ...one.slots, ...other.slots },

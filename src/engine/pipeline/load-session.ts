@@ -1,12 +1,16 @@
 import type { Logout } from '#engine/login/logout.ts'
 import { isNavigation } from '#engine/login/navigation.ts'
 import type { Step } from '#engine/pipeline/passage.ts'
+import type { SessionRenewal } from '#engine/session/session-renewal.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import { header } from '#sdk/http.ts'
 
-/** Reads the application's session from its cookie; applications without cookies have none. Answers the logout address. */
+/**
+ * Reads the application's session from its cookie, as the directory has its owner now; applications without cookies have
+ * none. Answers the logout address, for which nobody has to be there any more.
+ */
 export const loadSession =
-  (sessions: Sessions, logout: Logout): Step =>
+  (sessions: Sessions, renewal: Pick<SessionRenewal, 'current'>, logout: Logout): Step =>
   (passage) => {
     const { application, request, url } = passage
     const cookies = application?.cookies
@@ -23,7 +27,10 @@ export const loadSession =
         if (!isNavigation(request)) return { status: 204, headers }
         return { status: 303, headers: { ...headers, location } }
       }
-      if (session !== undefined) passage.session = session
+      if (session === undefined) return undefined
+      const found = renewal.current(session, request)
+      const current = found instanceof Promise ? await found : found
+      if (current !== undefined) passage.session = current
       return undefined
     })()
   }

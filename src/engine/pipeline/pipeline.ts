@@ -11,6 +11,7 @@ import type { Routes } from '#engine/pipeline/routes.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { runFilterChain } from '#engine/pipeline/run-filter-chain.ts'
 import { requireSameOrigin } from '#engine/pipeline/same-origin.ts'
+import type { SessionRenewal } from '#engine/session/session-renewal.ts'
 import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
@@ -20,13 +21,14 @@ export interface PipelineParts extends LoginServices {
   readonly loginRoutes: LoginRoutes
   readonly chains: ChainRunner
   readonly rules: RuleEvaluator
+  readonly renewal: Pick<SessionRenewal, 'current'>
 }
 
 /** The order of these steps is what keeps applications closed: changing it is a security review. */
 const requestSteps = (parts: PipelineParts, desk: LoginDesk): readonly Step[] => [
   (passage) => serveLogin(desk, passage), // the mechanisms' own addresses
   matchUrl(parts.routes), //        no match: 404
-  loadSession(parts.sessions, createLogout(parts)), // only where the application keeps cookies; answers its logout address
+  loadSession(parts.sessions, parts.renewal, createLogout(parts)), // only where the application keeps cookies; answers its logout address
   authenticate(desk, parts.sessions), // the URL's chain, when the session is not already at its level
   requireSameOrigin, //             changes that only a cookie speaks for
   authorize(parts.rules, parts.clock), // any rule passes; none: 403

@@ -60,8 +60,10 @@ interface HostRoutes {
  */
 export class Routes {
   readonly #hosts = new Map<string, HostRoutes>()
+  readonly #applications: readonly Application[]
 
   constructor(applications: readonly Application[]) {
+    this.#applications = applications
     for (const application of applications) {
       for (const url of application.urls) {
         for (const host of url.hosts) this.#add(host, application, url)
@@ -71,6 +73,13 @@ export class Routes {
 
   find(host: string, path: string): MatchedUrl | undefined {
     return this.#findIn(this.#hosts.get(host), path) ?? this.#findIn(this.#hosts.get('*'), path)
+  }
+
+  /** The applications with a URL at that host. */
+  at(host: string): readonly Application[] {
+    return this.#applications.filter(({ urls }) =>
+      urls.some(({ hosts }) => hosts.includes(host) || hosts.includes('*')),
+    )
   }
 
   #add(host: string, application: Application, url: Url): void {

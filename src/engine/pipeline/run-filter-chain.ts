@@ -61,10 +61,17 @@ async function requireLogin(
   if (outcome.kind === 'answered') return outcome.response
   if (outcome.kind === 'rejected') throw refusal(outcome)
   if (application === undefined) throw new Error('a login needs a matched request')
-  const { subject, sessionId, session: contribution } = outcome
+  const { subject, sessionId, session: contribution, renewals } = outcome
   const isSame = session?.subject.uid.toLowerCase() === subject.uid.toLowerCase()
   const id = sessionId === undefined || (session !== undefined && !isSame) ? {} : { id: sessionId }
-  const started = await sessions.start(application, { request, subject, before: session, contribution, ...id })
+  const started = await sessions.start(application, {
+    request,
+    subject,
+    before: session,
+    contribution,
+    renewals,
+    ...id,
+  })
   addHeader(passage, 'set-cookie', started.cookie)
   return seeOther(addressOf(request))
 }

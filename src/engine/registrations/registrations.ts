@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Invitations } from '#engine/registrations/invitations.ts'
 import { registrationMail } from '#engine/registrations/registration-mail.ts'
+import type { RegistrationMeter } from '#engine/registrations/registration-meter.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -9,6 +10,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import type {
   OpenRegistration,
   RegistrationAccess,
+  RegistrationEvent,
   RegistrationOutcome,
   RegistrationStart,
   SecretMail,
@@ -23,6 +25,7 @@ export interface RegistrationParts {
   readonly secrets: SecretBox
   readonly runs: Pick<RunAccess, 'start'>
   readonly clock: Clock
+  readonly meter?: RegistrationMeter
 }
 
 /** How long values are held while it is found out whether the run can start. */
@@ -108,6 +111,10 @@ export class Registrations implements RegistrationAccess {
 
   async forget(id: string): Promise<void> {
     await this.#parts.store.removePending(id)
+  }
+
+  counted(form: string, event: RegistrationEvent): void {
+    this.#parts.meter?.counted(form, event)
   }
 }
 

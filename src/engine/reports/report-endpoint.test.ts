@@ -47,12 +47,14 @@ interface Setting extends MemoryReportOptions {
 function setUp({ limits, ...options }: Setting = {}) {
   const store = new MemoryReports({ columns, rows, ...options })
   const time = { now }
+  const counted: string[] = []
   const reports = new Reports({
     reports: [open, changes, nobodys].map(serveReport),
     store,
     secrets: fakeSecretBox('report'),
     clock: () => new Date(time.now),
     log: silentLogger,
+    meter: { ran: (name, format, outcome) => void counted.push(`${name} ${format} ${outcome}`) },
     ...(limits === undefined ? {} : { limits }),
   })
   const ask = (
@@ -71,11 +73,30 @@ function setUp({ limits, ...options }: Setting = {}) {
       orgs: new Set(orgs),
       login,
     })
-  return { ask, store, time }
+  return { ask, store, time, counted }
 }
 
 const bodyOf = async ({ body }: GatewayResponse): Promise<string> =>
   body instanceof Readable ? (await buffer(body)).toString() : String(body)
+
+test('reports are counted when their last byte is out, or they fail', async () => {
+  const { ask, counted } = setUp()
+  const answer = await ask('/Open Approvals')
+  expect(counted).toEqual([])
+  await bodyOf(answer)
+  await ask('/Open Approvals?format=xlsx')
+  expect(counted).toEqual(['Open Approvals json done', 'Open Approvals xlsx done'])
+  const failing = setUp({ failsAfter: 2 })
+  await expect(bodyOf(await failing.ask('/Open Approvals?format=csv'))).rejects.toThrow()
+  await expect(failing.ask('/Open Approvals?format=xlsx')).rejects.toThrow()
+  await expect(failing.ask('/whatever somebody asks for')).rejects.toThrow()
+  expect(failing.counted).toEqual(['Open Approvals csv failed', 'Open Approvals xlsx failed'])
+  const waiting = setUp({ until: new Promise(() => {}) })
+  const held = [await waiting.ask('/Open Approvals'), await waiting.ask('/Open Approvals')]
+  await expect(waiting.ask('/Open Approvals')).rejects.toMatchObject({ status: 429 })
+  expect(waiting.counted).toEqual(['Open Approvals json refused'])
+  for (const { body } of held) if (body instanceof Readable) body.destroy()
+})
 
 describe('GET reports/org/{orgId}', () => {
   test('lists the reports of an org, and what they ask for', async () => {

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import { reportCsv } from '#engine/reports/report-csv.ts'
 import { reportJson } from '#engine/reports/report-json.ts'
+import type { ReportMeter } from '#engine/reports/report-meter.ts'
 import { type ReportFormat, type ReportValues, readReportQuery } from '#engine/reports/report-query.ts'
 import { ReportReferences } from '#engine/reports/report-reference.ts'
 import { ReportTable } from '#engine/reports/report-table.ts'
@@ -22,6 +23,7 @@ export interface ReportParts {
   readonly clock: Clock
   readonly log: Logger
   readonly limits?: ReportLimits
+  readonly meter?: ReportMeter
 }
 
 export interface ReportLimits {
@@ -123,7 +125,9 @@ export class Reports implements ReportEndpoint {
     const { store, log } = this.#parts
     const { rows, timeoutMillis } = this.#limits
     const started = performance.now()
-    const endTurn = this.#turns.take(login)
+    const count = (outcome: string): void =>
+      this.#parts.meter?.ran(report.name, format, outcome, performance.now() - started)
+    const endTurn = this.#takeTurn(login, count)
     let stop = async (): Promise<void> => endTurn()
     try {
       const cursor = await store.run({
@@ -142,12 +146,13 @@ export class Reports implements ReportEndpoint {
       const table = new ReportTable(report, cursor, rows[format])
       const told = (): void => {
         const millis = Math.round(performance.now() - started)
-        const { count, truncated } = table
+        const { count: found, truncated } = table
+        count('done')
         log.info('report', {
           report: report.name,
           login,
           format,
-          rows: count,
+          rows: found,
           truncated,
           millis,
           requestId: request.id,
@@ -160,19 +165,37 @@ export class Reports implements ReportEndpoint {
         return { status: 200, headers, body }
       }
       const pieces = (format === 'csv' ? reportCsv : reportJson)(report, table)
-      return { status: 200, headers, body: streamed(pieces, stop, told) }
+      return { status: 200, headers, body: streamed(pieces, stop, told, () => count('failed')) }
     } catch (error) {
+      count('failed')
       await stop()
+      throw error
+    }
+  }
+
+  #takeTurn(login: string, count: (outcome: string) => void): () => void {
+    try {
+      return this.#turns.take(login)
+    } catch (error) {
+      count('refused')
       throw error
     }
   }
 }
 
 /** Whatever ends the stream ends the report; one that fails half-way leaves an answer that is cut off, not one that looks whole. */
-function streamed(pieces: AsyncGenerator<string>, stop: () => Promise<void>, told: () => void): Readable {
+function streamed(
+  pieces: AsyncGenerator<string>,
+  stop: () => Promise<void>,
+  told: () => void,
+  cutOff: () => void,
+): Readable {
   const body = Readable.from(pieces, { objectMode: false })
   body.once('end', told)
-  body.once('close', () => void stop())
+  body.once('close', () => {
+    if (!body.readableEnded) cutOff()
+    void stop()
+  })
   return body
 }
 

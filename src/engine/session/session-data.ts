@@ -1,3 +1,5 @@
+import type { ChainStep } from '#engine/pipeline/chain.ts'
+import { restoreSteps, storeSteps } from '#engine/session/stored-steps.ts'
 import { restoreSubject, storeSubject } from '#engine/session/stored-subject.ts'
 import type { Subject } from '#identity/subject.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
@@ -6,15 +8,29 @@ import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 export interface SessionData {
   readonly subject: Subject
   readonly authenticated: Date
+  /** When the directory last told of the subject, or the login did. */
+  readonly looked: Date
+  /** What is to be asked again when it is asked again. */
+  readonly renewals: readonly ChainStep[]
   readonly address: string
   readonly agent: string
   /** Sealed texts by slot. */
   readonly slots: Readonly<Record<string, string>>
 }
 
-export const storeSessionData = ({ subject, authenticated, address, agent, slots }: SessionData): JsonObject => ({
+export const storeSessionData = ({
+  subject,
+  authenticated,
+  looked,
+  renewals,
+  address,
+  agent,
+  slots,
+}: SessionData): JsonObject => ({
   subject: storeSubject(subject),
   authenticated: authenticated.getTime(),
+  looked: looked.getTime(),
+  renewals: storeSteps(renewals),
   address,
   agent,
   slots: { ...slots },
@@ -24,15 +40,22 @@ export const storeSessionData = ({ subject, authenticated, address, agent, slots
 export function restoreSessionData(data: JsonObject): SessionData | undefined {
   const { subject: stored, authenticated, address, agent } = data
   const subject = stored !== undefined && isJsonObject(stored) ? restoreSubject(stored) : undefined
-  if (subject === undefined || typeof authenticated !== 'number') return undefined
+  const renewals = restoreSteps(data['renewals'])
+  if (subject === undefined || typeof authenticated !== 'number' || renewals === undefined) return undefined
   return {
     subject,
     authenticated: new Date(authenticated),
+    looked: new Date(lookedOf(data)),
+    renewals,
     address: typeof address === 'string' ? address : '',
     agent: typeof agent === 'string' ? agent : '',
     slots: slotsOf(data),
   }
 }
+
+/** In milliseconds. */
+export const lookedOf = ({ looked, authenticated }: JsonObject): number =>
+  Number(typeof looked === 'number' ? looked : authenticated)
 
 export function slotsOf(data: JsonObject): Record<string, string> {
   const slots: Record<string, string> = Object.create(null)

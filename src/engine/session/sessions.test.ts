@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { LiveSession } from '#engine/session/live-session.ts'
 import { type SessionStart, Sessions } from '#engine/session/sessions.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { directoryLink } from '#identity/directory-link.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+import type { JsonObject } from '#kernel/json.ts'
 import type { CookieConfig } from '#sdk/configuration.ts'
 import { fakeSecretBox } from '#testing/fake-login-services.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
@@ -47,6 +51,39 @@ describe('Sessions', () => {
     expect(first?.subject.dn.equals(ada.dn)).toBe(true)
     expect(first?.subject.attributes.first('mail')).toBe('ada@corp.com')
     expect((await sessions.find(portal, carrying(cookie)))?.subject).toBe(first?.subject)
+  })
+
+  test('where somebody was found is kept, and restored as it was', async () => {
+    const { sessions, store } = setUp()
+    const filter = parseFilter('(&(|(uid=a\\2ada\\29)(mail=*@corp.com))(!(ou:caseExactMatch:=X)))')
+    const added = Attributes.from({ locale: ['en', 'de'] })
+    const link = directoryLink(
+      { dn: ada.dn, attributes: Attributes.from({ entryUUID: ['7'] }) },
+      { filter, uidAttr: 'uid', added },
+    )
+    const renewals = [{ chain: 'c', link: 1, name: 'm' }]
+    const cookie = await begin(sessions, undefined, { subject: { ...ada, link }, renewals })
+    const other = new Sessions(store, () => new Date('2026-01-01T00:00:01Z'), fakeSecretBox())
+    const found = await other.find(portal, carrying(cookie))
+    expect(found?.subject.link).toMatchObject({ filter, id: '7', uidAttr: 'uid' })
+    expect(found?.subject.link?.dn.equals(ada.dn)).toBe(true)
+    expect(found?.subject.link?.added.toObject()).toEqual({ locale: ['en', 'de'] })
+    expect(found?.renewals).toEqual(renewals)
+  })
+
+  test.each([
+    [{ link: 'x' }, {}],
+    [{ link: { dn: 'uid=ada', filter: '(uid=ada)', uidAttr: 'uid' } }, {}],
+    [{}, { renewals: [{ chain: 'c' }] }],
+  ])('a session with %j and %j is none: nobody could be looked for', async (ofSubject, ofData) => {
+    const { sessions, store } = setUp()
+    const cookie = await begin(sessions, undefined)
+    for (const [id, row] of store.rows) {
+      const stored = row.data['subject'] as JsonObject
+      store.rows.set(id, { ...row, data: { ...row.data, ...ofData, subject: { ...stored, ...ofSubject } } })
+    }
+    const other = new Sessions(store, () => new Date('2026-01-01T00:00:01Z'), fakeSecretBox())
+    expect(await other.find(portal, carrying(cookie))).toBeUndefined()
   })
 
   test('the store never sees the secret', async () => {

@@ -1,7 +1,9 @@
-import type { LiveSession } from '#engine/session/live-session.ts'
+import type { ChainStep } from '#engine/pipeline/chain.ts'
+import type { LiveSession, SessionHolder } from '#engine/session/live-session.ts'
 import { readSessionCookie, writeSessionCookie } from '#engine/session/session-cookie.ts'
-import { restoreSessionData, storeSessionData } from '#engine/session/session-data.ts'
+import { lookedOf, restoreSessionData, storeSessionData } from '#engine/session/session-data.ts'
 import { SessionSlots } from '#engine/session/session-slots.ts'
+import { storeSubject } from '#engine/session/stored-subject.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Subject } from '#identity/subject.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
@@ -27,13 +29,19 @@ export interface SessionStart {
   /** The public id that was promised; that of the session before where it is the same person's step-up. */
   readonly id?: string
   readonly contribution?: SessionContribution
+  /** What is asked again when the directory is; nothing when absent. */
+  readonly renewals?: readonly ChainStep[]
 }
+
+export type EndedSession = Pick<SessionView, 'id' | 'application'>
 
 /** However much it is used, a session ends after this long. */
 const absoluteSeconds = 12 * 60 * 60
 /** Where the configuration gives no idle time-out. */
 const defaultIdleSeconds = 15 * 60
 const maxAgentLength = 200
+/** That the directory told nothing new is written down so often, for when this process ends. */
+const noteLookMillis = 5 * 60_000
 
 /**
  * Cookie sessions. The cookie holds a random secret; the store knows only its hash. Applications whose cookies have the
@@ -43,14 +51,13 @@ export class Sessions {
   readonly #store: SessionStore
   readonly #clock: Clock
   readonly #slots: SessionSlots
-  /** A session's subject stays one object, so that what is remembered about it stays remembered. */
-  readonly #subjects: BoundedCache<Subject>
+  readonly #holders: BoundedCache<SessionHolder>
 
   constructor(store: SessionStore, clock: Clock, secrets: SecretBox) {
     this.#store = store
     this.#clock = clock
     this.#slots = new SessionSlots(store, secrets, clock)
-    this.#subjects = new BoundedCache(10_000, clock)
+    this.#holders = new BoundedCache(10_000, clock)
   }
 
   /** Undefined without a valid, unexpired session of the application. Counts as use of it, unless told otherwise. */
@@ -61,14 +68,15 @@ export class Sessions {
   ): Promise<LiveSession | undefined> {
     const session = await this.#read(application, request)
     if (session === undefined) return undefined
-    if (use) await this.#store.touch(session, this.#clock())
-    return this.#live(session)
+    const now = this.#clock()
+    if (use) await this.#store.touch(session, now)
+    return this.#live(session, now)
   }
 
   /** Begins a session, and gives it with its Set-Cookie header. */
   async start(
     application: SessionApplication,
-    { request, subject, before, id, contribution = {} }: SessionStart,
+    { request, subject, before, id, contribution = {}, renewals = [] }: SessionStart,
   ): Promise<{ readonly cookie: string; readonly session: LiveSession }> {
     const config = application.cookies
     if (config === undefined) throw new Error(`application "${application.name}" keeps no sessions`)
@@ -93,6 +101,8 @@ export class Sessions {
       data: storeSessionData({
         subject,
         authenticated: now,
+        looked: now,
+        renewals,
         address: kept?.address ?? request.remoteAddress,
         agent: kept?.agent ?? (header(request, 'user-agent') ?? '').slice(0, maxAgentLength),
         slots,
@@ -103,15 +113,15 @@ export class Sessions {
       ends,
     }
     await this.#store.create(session, before?.hashedId)
-    if (before !== undefined) this.#subjects.delete(before.hashedId)
+    if (before !== undefined) this.#holders.delete(before.hashedId)
     for (const mark of contribution.marks ?? []) await this.#store.mark(publicId, secretHash(mark), ends)
-    const live = this.#live(session)
+    const live = this.#live(session, now)
     if (live === undefined) throw new Error('a session that was just made cannot be read')
     return { cookie: writeSessionCookie(config, secret), session: live }
   }
 
   async end(session: LiveSession): Promise<void> {
-    this.#subjects.delete(session.hashedId)
+    this.#holders.delete(session.hashedId)
     await this.#store.delete(session.hashedId)
   }
 
@@ -148,7 +158,51 @@ export class Sessions {
   }
 
   async isLive(publicId: string): Promise<boolean> {
-    return (await this.#store.findPublic(publicId, this.#clock())) !== undefined
+    return (await this.findPublic(publicId)) !== undefined
+  }
+
+  /** Is no use of it. */
+  async findPublic(publicId: string): Promise<LiveSession | undefined> {
+    const now = this.#clock()
+    const session = await this.#store.findPublic(publicId, now)
+    return session === undefined ? undefined : this.#live(session, now)
+  }
+
+  /** The session with what the directory told of its subject just now; undefined when it has ended meanwhile. */
+  async renewed(session: LiveSession, subject: Subject): Promise<LiveSession | undefined> {
+    const now = this.#clock()
+    const [before, after] = [session.subject, subject].map((one) => JSON.stringify(storeSubject(one)))
+    const stored = await this.#store.find(session.hashedId, now)
+    if (stored === undefined) return undefined
+    if (before !== after || now.getTime() - lookedOf(stored.data) >= noteLookMillis) {
+      const looked = now.getTime()
+      const noted = await this.#store.update(session.hashedId, now, ({ data, idleSeconds }) => ({
+        data: { ...data, subject: storeSubject(subject), looked },
+        idleSeconds,
+      }))
+      if (noted === undefined) return undefined
+    }
+    return this.#held(session, { ...holderOf(session), subject, looked: now.getTime() })
+  }
+
+  /** The session, about which the directory is not asked again before then. */
+  postponed(session: LiveSession, retry: Date): LiveSession {
+    return this.#held(session, { ...holderOf(session), retry: retry.getTime() })
+  }
+
+  /** Ends the session and its owner's others, those that were found by the same name in the directory; which ones. */
+  async endLinked({ hashedId, handle, application, subject }: LiveSession): Promise<readonly EndedSession[]> {
+    const name = subject.link?.dn.key
+    const others = name === undefined ? [] : await this.#store.ofUser(subject.uid, this.#clock())
+    const theirs = others.filter(
+      ({ id, data }) => id !== hashedId && restoreSessionData(data)?.subject.link?.dn.key === name,
+    )
+    const ended: EndedSession[] = []
+    for (const session of [{ id: hashedId, publicId: handle.id, application }, ...theirs]) {
+      this.#holders.delete(session.id)
+      if (await this.#store.delete(session.id)) ended.push({ id: session.publicId, application: session.application })
+    }
+    return ended
   }
 
   async #read(application: SessionApplication, request: CookieRequest): Promise<Session | undefined> {
@@ -161,19 +215,26 @@ export class Sessions {
     return isIdle(session, config, now) ? undefined : session
   }
 
-  #live(session: Session): LiveSession | undefined {
+  #live(session: Session, now: Date): LiveSession | undefined {
     const { id: hashedId, publicId } = session
-    let subject = this.#subjects.get(hashedId)
-    if (subject === undefined) {
-      subject = restoreSessionData(session.data)?.subject
-      if (subject === undefined) return undefined
-      this.#subjects.set(hashedId, subject, sessionExpiry(session))
+    let holder = this.#holders.get(hashedId)
+    // Another process may have asked the directory since.
+    if (holder === undefined || holder.looked < lookedOf(session.data)) {
+      const data = restoreSessionData(session.data)
+      if (data === undefined) return undefined
+      const { subject, renewals, looked } = data
+      holder = { subject, renewals, looked: looked.getTime(), retry: 0 }
+      this.#holders.set(hashedId, holder, sessionExpiry(session))
     }
+    const { subject } = holder
     const slots = this.#slots
     const ends = session.ends ?? sessionExpiry(session)
     return {
+      ...holder,
       hashedId,
-      subject,
+      application: session.application,
+      expires: sessionExpiry(session),
+      foundAt: now.getTime(),
       handle: {
         id: publicId,
         chain: subject.chain,
@@ -187,7 +248,19 @@ export class Sessions {
       },
     }
   }
+
+  #held(session: LiveSession, holder: SessionHolder): LiveSession {
+    this.#holders.set(session.hashedId, holder, session.expires)
+    return { ...session, ...holder }
+  }
 }
+
+const holderOf = ({ subject, renewals, looked, retry }: LiveSession): SessionHolder => ({
+  subject,
+  renewals,
+  looked,
+  retry,
+})
 
 const idleSecondsOf = ({ idleSeconds }: CookieConfig): number => (idleSeconds > 0 ? idleSeconds : defaultIdleSeconds)
 

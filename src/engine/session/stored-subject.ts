@@ -1,7 +1,10 @@
 import { Attributes } from '#identity/attributes.ts'
+import type { DirectoryLink } from '#identity/directory-link.ts'
 import { Dn } from '#identity/dn.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { printFilter } from '#identity/filter/print-filter.ts'
 import type { Subject } from '#identity/subject.ts'
-import type { JsonObject } from '#kernel/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 
 /** A subject as a session keeps it. */
 export function storeSubject(subject: Subject): JsonObject {
@@ -9,9 +12,10 @@ export function storeSubject(subject: Subject): JsonObject {
     dn: subject.dn.toString(),
     otherNames: (subject.otherNames ?? []).map(String),
     uid: subject.uid,
-    attributes: Array.from(subject.attributes, ([name, values]) => [name, [...values]]),
+    attributes: storeAttributes(subject.attributes),
     level: subject.level,
     chain: subject.chain,
+    ...(subject.link === undefined ? {} : { link: storeLink(subject.link) }),
   }
 }
 
@@ -22,12 +26,48 @@ export function restoreSubject(data: JsonObject): Subject | undefined {
     return undefined
   }
   if (!Array.isArray(attributes) || !Array.isArray(otherNames)) return undefined
+  const link = restoreLink(data['link'])
+  if (link === undefined && data['link'] !== undefined) return undefined
   return {
     dn: Dn.parse(dn),
     otherNames: otherNames.map((name) => Dn.parse(String(name))),
     uid,
-    attributes: Attributes.from(attributes.map(([name, values]) => [String(name), values.map(String)] as const)),
+    attributes: restoreAttributes(attributes),
     level,
     chain,
+    ...(link === undefined ? {} : { link }),
+  }
+}
+
+const storeAttributes = (attributes: Attributes): JsonValue[] =>
+  Array.from(attributes, ([name, values]) => [name, [...values]])
+
+const restoreAttributes = (stored: readonly JsonValue[]): Attributes =>
+  Attributes.from(
+    stored.flatMap((pair) => {
+      const [name, values] = Array.isArray(pair) ? pair : []
+      return Array.isArray(values) ? [[String(name), values.map(String)] as const] : []
+    }),
+  )
+
+const storeLink = ({ dn, filter, id, uidAttr, added }: DirectoryLink): JsonObject => ({
+  dn: dn.toString(),
+  filter: printFilter(filter),
+  id: id ?? null,
+  uidAttr,
+  added: storeAttributes(added),
+})
+
+function restoreLink(stored: JsonValue | undefined): DirectoryLink | undefined {
+  if (stored === undefined || !isJsonObject(stored)) return undefined
+  const { dn, filter, id, uidAttr, added } = stored
+  if (typeof dn !== 'string' || typeof filter !== 'string' || typeof uidAttr !== 'string') return undefined
+  if (!Array.isArray(added)) return undefined
+  return {
+    dn: Dn.parse(dn),
+    filter: parseFilter(filter),
+    id: typeof id === 'string' ? id : undefined,
+    uidAttr,
+    added: restoreAttributes(added),
   }
 }

@@ -4,10 +4,12 @@ import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { pino } from 'pino'
 import { catalog } from '#catalog/catalog.ts'
+import type { RenewalTimes } from '#engine/session/session-renewal.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import { createAccessLog } from '#server/access-log.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
+import { readRenewalTimes, renewalTimeOptions, renewalTimeUsage } from '#server/commands/renewal-times.ts'
 import { readWorkflowLimits, workflowLimitOptions, workflowLimitUsage } from '#server/commands/workflow-limits.ts'
 import { ConfigurationRefused } from '#server/configuration-refused.ts'
 import { type Gateway, startGateway, type WorkflowLimits } from '#server/gateway.ts'
@@ -31,7 +33,8 @@ const usage = `Usage: gatehouse serve --config SOURCE [OPTIONS]
   --trusted-proxy CIDR  whose X-Forwarded-* headers are believed; may repeat
   --log-level LEVEL     ${logLevels.join(', ')} (info)
   --drain-seconds N     how long requests under way may take after SIGTERM (20)
-${workflowLimitUsage}`
+${workflowLimitUsage}
+${renewalTimeUsage}`
 
 const options = {
   config: { type: 'string' },
@@ -47,6 +50,7 @@ const options = {
   'log-level': { type: 'string', default: 'info' },
   'drain-seconds': { type: 'string', default: '20' },
   ...workflowLimitOptions,
+  ...renewalTimeOptions,
 } as const
 
 export async function serveCommand(args: string[], io: CommandIo): Promise<number> {
@@ -76,8 +80,10 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
   ])
   if (wrongOption !== undefined) return wrong(wrongOption)
   let workflowLimits: WorkflowLimits
+  let renewalTimes: RenewalTimes
   try {
     workflowLimits = readWorkflowLimits(values)
+    renewalTimes = readRenewalTimes(values)
   } catch (error) {
     return wrong(reasonOf(error))
   }
@@ -106,6 +112,7 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
       tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
       trustedProxies: values['trusted-proxy'] ?? [],
       workflowLimits,
+      renewalTimes,
       log,
       accessLog,
     })

@@ -1,4 +1,5 @@
-import { defineAuthMechanism } from '#sdk/auth-mechanism.ts'
+import type { Subject } from '#identity/subject.ts'
+import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
 import { list } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { readRuleParameter } from '#sdk/rule-parameter.ts'
@@ -16,14 +17,18 @@ export default defineAuthMechanism({
     const { rules } = readParameters(parameters, params, issues, context)
     return { rules: rules.flatMap((text, i) => readRuleParameter('rules', text, i, params, issues, context) ?? []) }
   },
-  create: ({ rules }, host) => ({
-    async begin({ subject }) {
-      if (subject === undefined) {
-        return { kind: 'rejected', reason: 'no earlier mechanism of the chain established a caller' }
-      }
+  create: ({ rules }, host) => {
+    const decide = async (subject: Subject): Promise<AuthOutcome> => {
       const decision = await host.authorize(subject, rules)
       if (decision.allowed) return { kind: 'passed' }
       return { kind: 'rejected', reason: 'no rule of the authorization mechanism passed', status: 403 }
-    },
-  }),
+    }
+    return {
+      begin: async ({ subject }) =>
+        subject === undefined
+          ? { kind: 'rejected', reason: 'no earlier mechanism of the chain established a caller' }
+          : await decide(subject),
+      renew: decide,
+    }
+  },
 })

@@ -1,12 +1,15 @@
 import type { DirectoryEntry } from '#identity/directory.ts'
+import { directoryLink } from '#identity/directory-link.ts'
 import { Dn } from '#identity/dn.ts'
+import type { Filter } from '#identity/filter/ast.ts'
 import type { FilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Subject } from '#identity/subject.ts'
+import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isSecretName } from '#kernel/redaction.ts'
 import type { ModuleHost } from '#sdk/host.ts'
+import { shownAttributes } from '#sdk/shown-attributes.ts'
 
-export type FoundSubject = Pick<Subject, 'dn' | 'uid' | 'attributes'>
+export type FoundSubject = Pick<Subject, 'dn' | 'uid' | 'attributes' | 'link'>
 
 export type PasswordCheck =
   | { readonly ok: true; readonly subject: FoundSubject }
@@ -34,14 +37,15 @@ export class DirectoryLogin {
     const filter = this.#lookup.bind(() => [user])
     const found = filter === undefined ? [] : await directory.search({ base, scope: 'sub', filter, limit: 2 })
     const [entry, second] = found
-    if (entry === undefined || second !== undefined) {
+    if (filter === undefined || entry === undefined || second !== undefined) {
       await this.#checkNobody(base, password)
       return { ok: false, reason: entry === undefined ? 'no such person' : 'several people are found' }
     }
     this.#neighbours.set(base.key, entry.dn)
-    const subject = this.#subjectOf(entry, user)
-    if (await this.#bind(entry.dn, password)) return { ok: true, subject }
-    return { ok: false, reason: 'wrong password', login: subject.uid }
+    const subject = this.#subjectOf(entry, user, filter)
+    const { uid: login } = subject
+    if (!(await this.#bind(entry.dn, password))) return { ok: false, reason: 'wrong password', login }
+    return isSwitchedOff(entry.attributes) ? { ok: false, reason: 'switched off', login } : { ok: true, subject }
   }
 
   async #bind(dn: Dn, password: string): Promise<boolean> {
@@ -68,10 +72,9 @@ export class DirectoryLogin {
     return entry?.dn
   }
 
-  /** Passwords that a system shows stay out of the session. */
-  #subjectOf({ dn, attributes: shown }: DirectoryEntry, user: string): FoundSubject {
-    const attributes = shown.clone()
-    for (const name of [...attributes.names()]) if (isSecretName(name)) attributes.set(name, [])
-    return { dn, uid: attributes.first(this.#uidAttr) ?? user, attributes }
+  #subjectOf(entry: DirectoryEntry, user: string, filter: Filter): FoundSubject {
+    const attributes = shownAttributes(entry)
+    const link = directoryLink(entry, { filter, uidAttr: this.#uidAttr })
+    return { dn: entry.dn, uid: attributes.first(this.#uidAttr) ?? user, attributes, link }
   }
 }

@@ -13,7 +13,12 @@ const person = (uid: string, more: Record<string, string[]> = {}) => ({
   dn: Dn.parse(`uid=${uid},ou=people,o=Tremolo`),
   attributes: Attributes.from({ uid: [uid], mail: [`${uid}@corp.test`], userPassword: ['{SSHA}x'], ...more }),
 })
-const people = [person('ada'), person('grace', { ou: ['navy'] }), person('twin1', { mail: ['twin@corp.test'] })]
+const people = [
+  person('ada'),
+  person('grace', { ou: ['navy'] }),
+  person('twin1', { mail: ['twin@corp.test'] }),
+  person('off', { active: ['false'] }),
+]
 
 async function open(params: ParamValues = {}, failure?: GatewayError) {
   const issues = noIssues()
@@ -31,7 +36,7 @@ async function open(params: ParamValues = {}, failure?: GatewayError) {
   })
   const bind = async (dn: Dn, password: string) => {
     binds.push(dn.toString())
-    return dn.toString() === 'uid=ada,ou=people,o=Tremolo' && password === 'right horse'
+    return /^uid=(?:ada|off),ou=people,o=Tremolo$/.test(dn.toString()) && password === 'right horse'
   }
   const mechanism = await prepared.create({ ...host, directory: { ...directory, bind } })
   return { issues: issueTexts(issues.list), mechanism, binds, prepared }
@@ -90,6 +95,13 @@ describe('auth.FormLogin', () => {
     expect(outcome.subject).toMatchObject({ uid: 'ada' })
     expect(outcome.subject.attributes.has('userPassword')).toBe(false)
     expect(tries).toEqual(['ada succeeded'])
+  })
+
+  test('lets nobody in who is switched off, with the right password, and says nothing of it', async () => {
+    const off = await submit({ user: 'off', pwd: 'right horse' })
+    const wrong = await submit({ user: 'ada', pwd: 'wrong' })
+    expect(answerOf(off.outcome)).toEqual(answerOf(wrong.outcome))
+    expect(off.tries).toEqual(['off failed: switched off (off)'])
   })
 
   test('answers the same to an unknown person, a wrong password, several people and no password', async () => {

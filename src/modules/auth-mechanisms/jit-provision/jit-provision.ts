@@ -1,10 +1,13 @@
+import { directoryLink } from '#identity/directory-link.ts'
 import { Dn } from '#identity/dn.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isSecretName } from '#kernel/redaction.ts'
 import { type AuthAttempt, type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
+import { shownAttributes } from '#sdk/shown-attributes.ts'
 
 const parameters = {
   nameAttr: text({ about: "The caller's attribute that is the login of the person to be made.", required: true }),
@@ -60,8 +63,7 @@ class JitProvision implements AuthMechanism {
     }
     const before = await this.#find(login, root)
     if (!this.#isRecent(before?.attributes.first(this.#config.lastUpdatedAttributeName ?? ''))) {
-      const attributes = subject.attributes.clone()
-      for (const name of [...attributes.names()]) if (isSecretName(name)) attributes.set(name, [])
+      const attributes = shownAttributes(subject)
       try {
         await this.#host.workflows.run({
           name: workflowName,
@@ -80,9 +82,13 @@ class JitProvision implements AuthMechanism {
     }
     const entry = await this.#find(login, root)
     if (entry === undefined) return { kind: 'authenticated', subject }
-    const attributes = entry.attributes.clone()
-    for (const name of [...attributes.names()]) if (isSecretName(name)) attributes.set(name, [])
-    return { kind: 'authenticated', subject: { dn: entry.dn, uid: login, attributes, otherNames: [subject.dn] } }
+    if (isSwitchedOff(entry.attributes)) return rejected('the person is switched off in the directory')
+    const link = directoryLink(entry, { filter: this.#filter(login), uidAttr: this.#config.nameAttr })
+    const { dn } = entry
+    return {
+      kind: 'authenticated',
+      subject: { dn, uid: login, attributes: shownAttributes(entry), otherNames: [subject.dn], link },
+    }
   }
 
   #isRecent(updated: string | undefined): boolean {
@@ -94,11 +100,14 @@ class JitProvision implements AuthMechanism {
 
   /** Undefined when there is nobody, or more than one: whom a look-up does not tell for sure, it does not tell. */
   async #find(login: string, root: string) {
-    const { nameAttr, reloadBaseDN } = this.#config
-    const base = reloadBaseDN ?? Dn.parse(root)
-    const filter = { kind: 'equal', attribute: nameAttr, value: login } as const
-    const [entry, second] = await this.#host.directory.search({ base, scope: 'sub', filter, limit: 2 })
+    const base = this.#config.reloadBaseDN ?? Dn.parse(root)
+    const search = { base, scope: 'sub', filter: this.#filter(login), limit: 2 } as const
+    const [entry, second] = await this.#host.directory.search(search)
     return second === undefined ? entry : undefined
+  }
+
+  #filter(login: string): Filter {
+    return { kind: 'equal', attribute: this.#config.nameAttr, value: login }
   }
 }
 

@@ -40,23 +40,23 @@ export default defineAuthMechanism({
       : { renamings: readRenamings(map, params, issues) }
   },
   create: async (config, host): Promise<AuthMechanism> => {
-    if ('renamings' in config)
-      return { begin: async ({ subject }) => changed(subject, (from) => rename(from, config.renamings)) }
-    const mapping = await config.mapping.create(host)
-    return {
-      begin: ({ subject }) =>
-        changed(subject, async ({ uid, attributes }) => {
-          const source = {
-            userID: uid,
-            groups: [],
-            values: (name: string) => attributes.values(name),
-            names: () => attributes.names(),
-          }
-          const mapped = await mapping.apply(source)
-          return Attributes.from(Array.from(mapped, ([name, value]) => [name, toTexts(value)] as const))
-        }),
-      close: async () => mapping.close?.(),
+    if ('renamings' in config) {
+      const renew = (subject: Subject | undefined) => changed(subject, (from) => rename(from, config.renamings))
+      return { begin: ({ subject }) => renew(subject), renew }
     }
+    const mapping = await config.mapping.create(host)
+    const renew = (subject: Subject | undefined) =>
+      changed(subject, async ({ uid, attributes }) => {
+        const source = {
+          userID: uid,
+          groups: [],
+          values: (name: string) => attributes.values(name),
+          names: () => attributes.names(),
+        }
+        const mapped = await mapping.apply(source)
+        return Attributes.from(Array.from(mapped, ([name, value]) => [name, toTexts(value)] as const))
+      })
+    return { begin: ({ subject }) => renew(subject), renew, close: async () => mapping.close?.() }
   },
 })
 
@@ -65,12 +65,8 @@ async function changed(
   change: (subject: Subject) => Attributes | Promise<Attributes>,
 ): Promise<AuthOutcome> {
   if (subject === undefined) return { kind: 'rejected', reason: 'there is nobody yet whose attributes could be mapped' }
-  const { dn, otherNames, uid } = subject
-  const attributes = await change(subject)
-  return {
-    kind: 'authenticated',
-    subject: { dn, uid, attributes, ...(otherNames === undefined ? {} : { otherNames }) },
-  }
+  const { level: _, chain: __, ...kept } = subject
+  return { kind: 'authenticated', subject: { ...kept, attributes: await change(subject) } }
 }
 
 function rename({ attributes: before }: Subject, renamings: readonly Renaming[]): Attributes {

@@ -1,3 +1,4 @@
+import type { Subject } from '#identity/subject.ts'
 import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
@@ -25,22 +26,20 @@ export default defineAuthMechanism({
   create: ({ cluster }) => {
     /** The same caller gets the same answer, so that decisions about it can be remembered. */
     const answers = new WeakMap<object, AuthOutcome>()
-    return {
-      async begin({ subject }) {
-        const known = subject === undefined ? undefined : answers.get(subject)
-        if (known !== undefined) return known
-        const [username, ...others] = subject?.attributes.values('username') ?? []
-        const [, namespace, account] = accountName.exec(others.length === 0 ? (username ?? '') : '') ?? []
-        if (subject === undefined || namespace === undefined || account === undefined) {
-          return { kind: 'rejected', reason: 'no earlier mechanism of the chain established a service account' }
-        }
-        const attributes = workloadAttributes(cluster, namespace, account, subject.attributes)
-        const { dn, uid, otherNames } = subject
-        const named = otherNames === undefined ? {} : { otherNames }
-        const outcome: AuthOutcome = { kind: 'authenticated', subject: { dn, uid, attributes, ...named } }
-        answers.set(subject, outcome)
-        return outcome
-      },
+    const claim = async (subject: Subject | undefined): Promise<AuthOutcome> => {
+      const known = subject === undefined ? undefined : answers.get(subject)
+      if (known !== undefined) return known
+      const [username, ...others] = subject?.attributes.values('username') ?? []
+      const [, namespace, account] = accountName.exec(others.length === 0 ? (username ?? '') : '') ?? []
+      if (subject === undefined || namespace === undefined || account === undefined) {
+        return { kind: 'rejected', reason: 'no earlier mechanism of the chain established a service account' }
+      }
+      const attributes = workloadAttributes(cluster, namespace, account, subject.attributes)
+      const { level: _, chain: __, ...kept } = subject
+      const outcome: AuthOutcome = { kind: 'authenticated', subject: { ...kept, attributes } }
+      answers.set(subject, outcome)
+      return outcome
     }
+    return { begin: ({ subject }) => claim(subject), renew: claim }
   },
 })

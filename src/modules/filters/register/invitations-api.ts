@@ -91,7 +91,9 @@ export class InvitationsApi {
     if (problems.length > 0) throw new GatewayError('BAD_REQUEST', 'an invitation that is not in order', { problems })
     const draft = { ...mails.invitation(), email, attributes }
     const actor = { by: subject.uid, requestId: request.id }
-    return jsonAnswer(201, view(await host.registrations.invitations.create(form, draft, actor)))
+    const created = await host.registrations.invitations.create(form, draft, actor)
+    host.registrations.counted(form, 'invited')
+    return jsonAnswer(201, view(created))
   }
 }
 

@@ -555,6 +555,27 @@ describe('limits', () => {
     expect(tries).toEqual([500, 500, 429])
   })
 
+  test('what becomes of each is counted, by the form', async () => {
+    const { post, registrations } = await open({ ...basic, submitsPerMinute: '3', honeypotField: 'website' })
+    await post(ada)
+    await post({ attributes: { uid: 'alice' } })
+    await post({ ...ada, website: 'https://bot.example' })
+    await post(ada)
+    const events = registrations.events.map((event) => event.split(': ')[1])
+    expect(events).toEqual(['started', 'refused', 'not-human', 'limited'])
+    expect(new Set(registrations.events.map((event) => event.split(': ')[0])).size).toBe(1)
+    expect(registrations.events[0]).toMatch(/ join: started$/)
+    const mailing = await open(verified)
+    await mailing.post(ada)
+    await mailing.form('verify', { token: mailing.registrations.mails[0]?.secret ?? '' })
+    await mailing.form('verify', { token: 'x' })
+    expect(mailing.registrations.events.map((event) => event.split(': ')[1])).toEqual([
+      'mailed',
+      'confirmed',
+      'unknown-link',
+    ])
+  })
+
   test('D16: searches are limited too', async () => {
     const { send } = await open({ ...basic, readsPerMinute: '2' }, { now: () => 0 })
     expect([(await send('values')).status, (await send('config')).status, (await send('values')).status]).toEqual([

@@ -1,11 +1,12 @@
 import { registerPaths } from '#contract/register.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter.ts'
 import { viewFormAttribute } from '#sdk/form-attribute.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
+import type { RegistrationEvent } from '#sdk/registrations.ts'
 import type { ValueSource } from '#sdk/value-source.ts'
 import { openApi, swagger } from './api-description.ts'
 import { actionOf, configView } from './config-view.ts'
@@ -21,7 +22,7 @@ import { openPasswordRules, type PasswordRules } from './password-rules.ts'
 import { registerParameters } from './register-parameters.ts'
 import { type ReadRequest, readRequest } from './register-schemas.ts'
 import { type RegisterSettings, readRegisterSettings } from './register-settings.ts'
-import { Registrar } from './registrar.ts'
+import { Registrar, type SubmitOutcome } from './registrar.ts'
 import { ValueLists } from './value-lists.ts'
 import { VerificationPage } from './verification.ts'
 
@@ -114,6 +115,7 @@ interface RegisterParts {
 class RegisterFilter implements Filter {
   readonly close: () => Promise<void>
   readonly #settings: RegisterSettings
+  readonly #count: (event: RegistrationEvent) => void
   readonly #humanCheck: HumanCheck | ProofOfWork
   readonly #lists: ValueLists
   readonly #limits: Limits
@@ -127,6 +129,7 @@ class RegisterFilter implements Filter {
     const form = formName(host.name, settings)
     const mails = new Mails(settings)
     this.close = close
+    this.#count = (event) => host.registrations.counted(form, event)
     this.#settings = settings
     this.#humanCheck = humanCheck
     this.#lists = new ValueLists({ attributes, sources, minSearchChars: given.minSearchChars, log: host.log })
@@ -206,14 +209,30 @@ class RegisterFilter implements Filter {
     return jsonAnswer(200, await this.#humanCheck.challenge())
   }
 
-  async #submit({ request, subject }: Exchange): Promise<GatewayResponse> {
+  async #submit(exchange: Exchange): Promise<GatewayResponse> {
+    try {
+      const outcome = await this.#take(exchange)
+      this.#count(eventOf(outcome))
+      return outcome.kind === 'refused' ? refusal(outcome.errors) : jsonAnswer(200, outcome.answer)
+    } catch (thrown) {
+      const { code, isRefusal } = asGatewayError(thrown)
+      this.#count(code === 'TOO_MANY_REQUESTS' ? 'limited' : isRefusal ? 'refused' : 'failed')
+      throw thrown
+    }
+  }
+
+  async #take({ request, subject }: Exchange): Promise<SubmitOutcome> {
     this.#limits.takeSubmit(request.remoteAddress)
     const whole: Readonly<Record<string, unknown>> = await readJsonBody(request, this.#body, maxBodyBytes)
     const { honeypotField } = this.#settings.given
     const isBot = honeypotField !== undefined && (whole[honeypotField] ?? '') !== ''
-    const outcome = await this.#registrar.submit(whole as ReadRequest, isBot, subject, request)
-    return outcome.kind === 'refused' ? refusal(outcome.errors) : jsonAnswer(200, outcome.answer)
+    return await this.#registrar.submit(whole as ReadRequest, isBot, subject, request)
   }
+}
+
+function eventOf(outcome: SubmitOutcome): RegistrationEvent {
+  if (outcome.kind === 'refused') return outcome.notHuman === true ? 'not-human' : 'refused'
+  return outcome.answer.verificationSent === true ? 'mailed' : 'started'
 }
 
 /** Where the paths of the description begin. */

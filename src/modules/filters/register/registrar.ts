@@ -31,7 +31,7 @@ export interface RegistrarParts {
 
 export type SubmitOutcome =
   | { readonly kind: 'taken-in'; readonly answer: SubmittedResponse }
-  | { readonly kind: 'refused'; readonly errors: readonly string[] }
+  | { readonly kind: 'refused'; readonly errors: readonly string[]; readonly notHuman?: true }
 
 const hourMillis = 3600_000
 
@@ -58,7 +58,7 @@ export class Registrar {
     }
     errors.push(...checked.errors)
     // Whether a value is known to others is told to people only, and only when the rest may be in order.
-    if (human.length > 0) return { kind: 'refused', errors }
+    if (human.length > 0) return { kind: 'refused', errors, notHuman: true }
     errors.push(...(await this.#askSources(checked.values, subject)))
     const unique = uniqueValues(settings.attributes, checked.values)
     limits.takeValues(this.#counted(unique, checked.values))
@@ -96,6 +96,13 @@ export class Registrar {
 
   /** Goes on with a registration whose mail was confirmed. Undefined when there is none, or the form has changed since. */
   async confirm(secret: string, requestId: string): Promise<RegistrationOutcome | undefined> {
+    const outcome = await this.#confirm(secret, requestId)
+    const event = outcome === undefined ? 'unknown-link' : outcome.kind === 'started' ? 'confirmed' : 'refused'
+    this.#parts.host.registrations.counted(this.#parts.form, event)
+    return outcome
+  }
+
+  async #confirm(secret: string, requestId: string): Promise<RegistrationOutcome | undefined> {
     const { host, form, settings } = this.#parts
     const open = await host.registrations.open(form, secret)
     if (open === undefined || open.data['refused'] === true) return undefined

@@ -1,0 +1,257 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { type Chain, ChainRunner } from '#engine/pipeline/chain.ts'
+import type { LiveSession } from '#engine/session/live-session.ts'
+import { type RenewalTimes, SessionRenewal } from '#engine/session/session-renewal.ts'
+import { Sessions } from '#engine/session/sessions.ts'
+import { Attributes } from '#identity/attributes.ts'
+import type { DirectoryEntry, DirectorySearch } from '#identity/directory.ts'
+import { directoryLink } from '#identity/directory-link.ts'
+import { Dn } from '#identity/dn.ts'
+import { matches } from '#identity/filter/evaluate.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+import type { Subject } from '#identity/subject.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { AuthMechanism } from '#sdk/auth-mechanism.ts'
+import { fakeLoginServices, fakeSecretBox } from '#testing/fake-login-services.ts'
+import { fakeRequest } from '#testing/fake-request.ts'
+import { memorySessionStore } from '#testing/memory-session-store.ts'
+import { subject } from '#testing/subjects.ts'
+
+const cookies = {
+  name: 'session',
+  domain: undefined,
+  secure: true,
+  httpOnly: true,
+  sameSite: 'Lax',
+  idleSeconds: 36_000,
+  logoutUri: '/logout',
+} as const
+const portal = { name: 'portal', cookies }
+const request = fakeRequest({ url: 'https://portal.test/' })
+const dn = Dn.parse('uid=ada,ou=people,o=Tremolo')
+const filter = parseFilter('(&(uid=ada)(employeeType=staff))')
+const atLogin = {
+  uid: ['ada'],
+  entryUUID: ['id-1'],
+  employeeType: ['staff'],
+  memberOf: ['cn=admins,o=Tremolo'],
+  userPassword: ['{x}y'],
+}
+
+interface Directory {
+  entry: DirectoryEntry | undefined
+  failure: Error | undefined
+  stuck: boolean
+  asked: number
+}
+
+interface Options {
+  readonly linked?: boolean
+  readonly times?: RenewalTimes
+  readonly mechanisms?: readonly AuthMechanism[]
+}
+
+async function setUp({ linked = true, times, mechanisms = [] }: Options = {}) {
+  const at = { now: new Date('2026-01-01T00:00:00Z').getTime() }
+  const clock = () => new Date(at.now)
+  const store = memorySessionStore()
+  const services = fakeLoginServices(clock, store)
+  const { audited, counted, sessions } = services
+  const directory: Directory = {
+    entry: { dn, attributes: Attributes.from(atLogin) },
+    failure: undefined,
+    stuck: false,
+    asked: 0,
+  }
+  const search = async ({ base, scope, filter: wanted }: DirectorySearch): Promise<readonly DirectoryEntry[]> => {
+    directory.asked++
+    expect([base.key, scope]).toEqual([dn.key, 'base'])
+    await new Promise((resolve) => directory.stuck || setImmediate(resolve))
+    if (directory.failure !== undefined) throw directory.failure
+    const { entry } = directory
+    return entry !== undefined && matches(wanted, entry.attributes) ? [entry] : []
+  }
+  const links = mechanisms.map((mechanism, i) => ({ name: `m${i}`, required: true, mechanism }))
+  const chain: Chain = { name: 'test', level: 20, root: 'o=Tremolo', finishOnRequiredSuccess: false, links }
+  const chains = new ChainRunner(new Map([['test', chain]]))
+  const parts = { ...services, directory: { search }, chains, log: silentLogger }
+  const renewal = new SessionRenewal({ ...parts, ...(times === undefined ? {} : { times }) })
+  const ada: Subject = subject(dn.toString(), atLogin)
+  const link = directoryLink(
+    { dn, attributes: ada.attributes },
+    { filter, uidAttr: 'uid', added: Attributes.from({ locale: ['en'] }) },
+  )
+  const renewals = links.map(({ name }, i) => ({ chain: 'test', link: i, name }))
+  const start = async (): Promise<string> => {
+    const owner = linked ? { ...ada, link } : ada
+    return (await sessions.start(portal, { request, subject: owner, before: undefined, renewals })).cookie
+  }
+  const load = async (cookie: string, by: Sessions = sessions): Promise<LiveSession | undefined> => {
+    const found = await by.find(portal, carrying(cookie))
+    return found && (await renewal.current(found, request))
+  }
+  const change = (attributes: Record<string, string[]>) => {
+    directory.entry = { dn, attributes: Attributes.from({ ...atLogin, ...attributes }) }
+  }
+  const pass = (seconds: number) => {
+    at.now += seconds * 1000
+  }
+  return { store, sessions, renewal, directory, audited, counted, start, load, change, pass, clock }
+}
+
+const carrying = (cookie: string) =>
+  fakeRequest({ url: 'https://portal.test/', headers: { cookie: cookie.split(';')[0] ?? '' } })
+
+describe('SessionRenewal', () => {
+  test('what the directory said is believed for a minute, and then asked again, once', async () => {
+    const { start, load, pass, change, directory } = await setUp()
+    const cookie = await start()
+    const first = await load(cookie)
+    change({ memberOf: ['cn=users,o=Tremolo'] })
+    pass(59)
+    expect((await load(cookie))?.subject).toBe(first?.subject)
+    expect(directory.asked).toBe(0)
+    pass(1)
+    const all = await Promise.all(Array.from({ length: 20 }, () => load(cookie)))
+    expect(directory.asked).toBe(1)
+    expect(new Set(all.map((session) => session?.subject)).size).toBe(1)
+    const renewed = all[0]?.subject
+    expect(renewed?.attributes.values('memberOf')).toEqual(['cn=users,o=Tremolo'])
+    expect(renewed).toMatchObject({ uid: 'ada', level: 20, chain: 'test' })
+    expect(renewed?.attributes.values('locale')).toEqual(['en'])
+    expect(renewed?.attributes.has('userPassword')).toBe(false)
+    expect((await load(cookie))?.subject).toBe(renewed)
+  })
+
+  test('decisions are not remembered beyond a look that told nothing new', async () => {
+    const { start, load, pass } = await setUp()
+    const cookie = await start()
+    const before = (await load(cookie))?.subject
+    pass(60)
+    const after = (await load(cookie))?.subject
+    expect(after).toBeDefined()
+    expect(after).not.toBe(before)
+  })
+
+  test('somebody whom the directory never had is not looked for', async () => {
+    const { start, load, pass, directory } = await setUp({ linked: false })
+    const cookie = await start()
+    pass(3600)
+    expect(await load(cookie)).toBeDefined()
+    expect(directory.asked).toBe(0)
+  })
+
+  test.each([
+    ['gone', undefined],
+    ['not found by the filter of the login any more', { employeeType: ['left'] }],
+    ['switched off', { active: ['False'] }],
+    ['another person of the same name', { entryUUID: ['id-2'] }],
+    ['without the identifier', { entryUUID: [] }],
+    ['of another login', { uid: ['ada', 'grace'] }],
+  ] as const)('the sessions of somebody who is %s end, and the audit says so', async (kind, attributes) => {
+    const { start, load, pass, change, directory, audited, counted, store } = await setUp()
+    const [cookie, elsewhere] = [await start(), await start()]
+    if (kind === 'of another login') {
+      directory.entry = { dn, attributes: Attributes.from({ ...atLogin, uid: ['grace', 'ada'] }) }
+    } else if (attributes === undefined) directory.entry = undefined
+    else change(Object.fromEntries(Object.entries(attributes).map(([name, values]) => [name, [...values]])))
+    pass(60)
+    expect(await load(cookie)).toBeUndefined()
+    expect(store.rows.size).toBe(0)
+    expect(await load(elsewhere)).toBeUndefined()
+    expect(counted).toEqual(['test ended', 'test ended'])
+    expect(audited).toHaveLength(2)
+    expect(audited[0]).toMatchObject({ subject: 'ada', requestor: 'gatehouse', kind: 'session', action: 'delete' })
+    expect(JSON.parse(audited[0]?.reason ?? '')).toMatchObject({ reason: expect.stringMatching(/directory|now/) })
+    if (attributes !== undefined) change({})
+    expect(await load(cookie)).toBeUndefined()
+  })
+
+  test('links of the chain are asked again, in their order, and one that rejects ends the session', async () => {
+    let allowed = true
+    const renaming: AuthMechanism = {
+      begin: async () => ({ kind: 'passed' }),
+      renew: async ({ dn: name, uid, attributes }) => {
+        const roles = { roles: attributes.values('memberOf') }
+        return { kind: 'authenticated', subject: { dn: name, uid, attributes: Attributes.from(roles) } }
+      },
+    }
+    const gate: AuthMechanism = {
+      begin: async () => ({ kind: 'passed' }),
+      renew: async ({ attributes }) =>
+        allowed && attributes.has('roles') ? { kind: 'passed' } : { kind: 'rejected', reason: 'no rule passed' },
+    }
+    const { start, load, pass, audited } = await setUp({ mechanisms: [renaming, gate] })
+    const cookie = await start()
+    pass(60)
+    const once = await load(cookie)
+    expect([...(once?.subject.attributes.names() ?? [])]).toEqual(['roles'])
+    expect(once?.subject.link).toBeDefined()
+    pass(60)
+    expect([...((await load(cookie))?.subject.attributes.names() ?? [])]).toEqual(['roles'])
+    allowed = false
+    pass(60)
+    expect(await load(cookie)).toBeUndefined()
+    expect(audited[0]?.reason).toContain('no rule passed')
+  })
+
+  test('a chain without the link that somebody came by lets them log in again', async () => {
+    const { start, load, pass } = await setUp({ mechanisms: [{ begin: async () => ({ kind: 'passed' }) }] })
+    const cookie = await start()
+    pass(60)
+    expect(await load(cookie)).toBeUndefined()
+  })
+
+  test('a directory that does not answer keeps people in for the grace, and no longer', async () => {
+    const { start, load, pass, directory, store, audited } = await setUp()
+    const cookie = await start()
+    directory.failure = new Error('no route to host')
+    pass(60)
+    const kept = await load(cookie)
+    expect(kept?.subject.uid).toBe('ada')
+    for (let i = 0; i < 5; i++) expect((await load(cookie))?.subject).toBe(kept?.subject)
+    expect(directory.asked).toBe(1)
+    pass(5)
+    await load(cookie)
+    expect(directory.asked).toBe(2)
+    pass(834)
+    expect(await load(cookie)).toBeDefined()
+    pass(1)
+    await expect(load(cookie)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', status: 503 })
+    await expect(load(cookie)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    expect([store.rows.size, audited.length]).toEqual([1, 0])
+    directory.failure = undefined
+    pass(5)
+    expect(await load(cookie)).toBeDefined()
+  })
+
+  test('a directory that never answers is not waited for', async () => {
+    const { start, load, pass, directory } = await setUp()
+    const cookie = await start()
+    pass(60)
+    directory.stuck = true
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const kept = load(cookie)
+    await new Promise((resolve) => setImmediate(resolve))
+    vi.advanceTimersByTime(5_000)
+    expect(await kept).toBeDefined()
+    expect(await load(cookie)).toBeDefined()
+    expect(directory.asked).toBe(1)
+  })
+
+  test('another process finds what this one was told, and asks for itself', async () => {
+    const { start, load, pass, change, directory, store, clock } = await setUp()
+    const cookie = await start()
+    change({ memberOf: ['cn=users,o=Tremolo'] })
+    pass(60)
+    await load(cookie)
+    const other = new Sessions(store, clock, fakeSecretBox())
+    const found = await load(cookie, other)
+    expect(found?.subject.attributes.values('memberOf')).toEqual(['cn=users,o=Tremolo'])
+    expect(directory.asked).toBe(1)
+    pass(60)
+    await load(cookie, other)
+    expect(directory.asked).toBe(2)
+  })
+})

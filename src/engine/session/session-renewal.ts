@@ -1,0 +1,159 @@
+import type { LoginAudit, LoginEvent } from '#engine/login/login-audit.ts'
+import type { LoginMeter } from '#engine/login/login-meter.ts'
+import type { ChainRunner } from '#engine/pipeline/chain.ts'
+import type { LiveSession } from '#engine/session/live-session.ts'
+import type { Sessions } from '#engine/session/sessions.ts'
+import type { DirectoryEntry, EntryDirectory } from '#identity/directory.ts'
+import { type DirectoryLink, entryId } from '#identity/directory-link.ts'
+import { printFilter } from '#identity/filter/print-filter.ts'
+import type { Subject } from '#identity/subject.ts'
+import { isSwitchedOff } from '#identity/switched-off.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { shownAttributes } from '#sdk/shown-attributes.ts'
+
+/** How long what the directory said of somebody who is logged in is believed. */
+export interface RenewalTimes {
+  readonly everyMillis: number
+  /** For so long after its latest answer, where it does not answer. */
+  readonly graceMillis: number
+}
+
+export const defaultRenewalTimes: RenewalTimes = { everyMillis: 60_000, graceMillis: 900_000 }
+
+export interface RenewalParts {
+  readonly sessions: Sessions
+  readonly directory: Pick<EntryDirectory, 'search'>
+  readonly chains: Pick<ChainRunner, 'renew'>
+  readonly loginAudit: Pick<LoginAudit, 'note'>
+  readonly loginMeter: LoginMeter
+  readonly clock: Clock
+  readonly log: Logger
+  readonly times?: RenewalTimes
+}
+
+type Asker = LoginEvent['request']
+type Look = { readonly subject: Subject } | { readonly ended: string }
+
+/** No request waits longer for the directory. */
+const waitMillis = 5_000
+/** A directory that did not answer is left alone for so long, per session. */
+const retryMillis = 5_000
+
+/**
+ * Asks the directory again about people who are logged in, so that who is gone, switched off, or has lost a group is so
+ * within `everyMillis` of the next use of a session.
+ */
+export class SessionRenewal {
+  readonly #parts: RenewalParts
+  readonly #times: RenewalTimes
+  /** Under way, by session, and by what is asked of the directory. */
+  readonly #renewals = new Map<string, Promise<LiveSession | undefined>>()
+  readonly #questions = new Map<string, Promise<DirectoryEntry | undefined>>()
+
+  constructor(parts: RenewalParts) {
+    this.#parts = parts
+    this.#times = parts.times ?? defaultRenewalTimes
+  }
+
+  /**
+   * The session with its subject as it is now; undefined when it has ended. Throws TARGET_UNREACHABLE when the directory
+   * has not answered for longer than the grace.
+   */
+  current(session: LiveSession, asker: Asker): LiveSession | Promise<LiveSession | undefined> {
+    const { looked, retry, hashedId, foundAt: now } = session
+    const { link } = session.subject
+    if (link === undefined) return session
+    if (now < looked + this.#times.everyMillis) return session
+    if (now < retry) return this.#withinGrace(session, now)
+    return once(this.#renewals, hashedId, () => this.#renew(session, link, asker))
+  }
+
+  async #renew(session: LiveSession, link: DirectoryLink, asker: Asker): Promise<LiveSession | undefined> {
+    const { sessions, clock, log } = this.#parts
+    let look: Look
+    try {
+      look = await inTime(this.#look(session, link))
+    } catch (err) {
+      const now = clock().getTime()
+      log.warn('the directory cannot be asked about somebody who is logged in', { err, dn: link.dn.toString() })
+      return this.#withinGrace(sessions.postponed(session, new Date(now + retryMillis)), now, err)
+    }
+    if ('subject' in look) return await sessions.renewed(session, look.subject)
+    await this.#end(session, look.ended, asker)
+    return undefined
+  }
+
+  async #look({ subject, renewals }: LiveSession, link: DirectoryLink): Promise<Look> {
+    const key = JSON.stringify([link.dn.key, printFilter(link.filter)])
+    const entry = await once(this.#questions, key, () => inTime(this.#ask(link)))
+    if (entry === undefined) return { ended: 'the directory has nobody of that name whom a login would find' }
+    if (isSwitchedOff(entry.attributes)) return { ended: 'switched off in the directory' }
+    if (link.id !== undefined && entryId(entry.attributes) !== link.id) return { ended: 'the name is another’s now' }
+    const attributes = shownAttributes(entry)
+    for (const [name, values] of link.added) if (!attributes.has(name)) attributes.set(name, values)
+    const login = attributes.first(link.uidAttr) ?? subject.uid
+    if (login.toLowerCase() !== subject.uid.toLowerCase()) return { ended: 'the login is another one now' }
+    const renewed = await this.#parts.chains.renew({ ...subject, attributes }, renewals)
+    return 'reason' in renewed ? { ended: renewed.reason } : { subject: renewed }
+  }
+
+  async #ask({ dn: base, filter }: DirectoryLink): Promise<DirectoryEntry | undefined> {
+    const [entry] = await this.#parts.directory.search({ base, scope: 'base', filter, limit: 1 })
+    return entry
+  }
+
+  /** What an own issuer gave for the sessions ends with them. */
+  async #end(session: LiveSession, reason: string, request: Asker): Promise<void> {
+    const { sessions, loginAudit, loginMeter } = this.#parts
+    const { uid: login, chain } = session.subject
+    for (const { id: sessionId, application } of await sessions.endLinked(session)) {
+      loginMeter.counted(chain, 'ended')
+      await loginAudit.note({
+        action: 'delete',
+        request,
+        login,
+        chain,
+        application,
+        sessionId,
+        reason,
+        by: 'gatehouse',
+      })
+    }
+  }
+
+  #withinGrace(session: LiveSession, now: number, cause?: unknown): LiveSession {
+    const { everyMillis, graceMillis } = this.#times
+    if (now < session.looked + Math.max(everyMillis, graceMillis)) return session
+    throw new GatewayError(
+      'TARGET_UNREACHABLE',
+      `the directory has not told of "${session.subject.uid}" for too long`,
+      {
+        cause,
+      },
+    )
+  }
+}
+
+/** What is under way by that key, or begun now. */
+function once<T>(underWay: Map<string, Promise<T>>, key: string, begin: () => Promise<T>): Promise<T> {
+  let work = underWay.get(key)
+  if (work === undefined) {
+    work = begin().finally(() => underWay.delete(key))
+    underWay.set(key, work)
+  }
+  return work
+}
+
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => {
+    late.reject(new GatewayError('TARGET_TIMEOUT', `the directory took longer than ${waitMillis} ms`))
+  }, waitMillis)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import { isSwitchedOff } from '#identity/switched-off.ts'
+
+test.each([
+  { active: ['false'] },
+  { ACTIVE: ['False '] },
+  { active: ['true', 'false'] },
+  { nsAccountLock: ['TRUE'] },
+  { loginDisabled: ['true'] },
+  { userAccountControl: ['514'] },
+  { userAccountControl: ['66050'] },
+])('%j is switched off', (attributes) => {
+  expect(isSwitchedOff(Attributes.from(attributes as unknown as Record<string, string[]>))).toBe(true)
+})
+
+test.each([
+  {},
+  { active: ['true'] },
+  { active: [] },
+  { active: ['no'] },
+  { inactive: ['false'] },
+  { nsAccountLock: ['false'] },
+  { userAccountControl: ['512'] },
+  { userAccountControl: ['0x2'] },
+  { userAccountControl: ['-2'] },
+  { userAccountControl: ['99999999999999999999'] },
+])('%j is not', (attributes) => {
+  expect(isSwitchedOff(Attributes.from(attributes as unknown as Record<string, string[]>))).toBe(false)
+})
