@@ -12,6 +12,8 @@ export default defineConfig({
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/*.test.ts', 'portal/**/*.test.ts'],
           exclude: ['src/**/*.conformance.test.ts', 'src/**/*.kube.test.ts'],
+          testTimeout: 20_000,
+          hookTimeout: 20_000,
         },
       },
       {
