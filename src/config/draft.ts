@@ -31,6 +31,13 @@ export interface Built<T> {
   readonly document: ConfigDocument
 }
 
+export interface DraftWorkflow extends Built<WorkflowConfig> {
+  /** Where a task first reads the end of access that a requester chose. */
+  readonly readsEndAt: Path | undefined
+  /** It names that end among its parameters, so that callers pass it. */
+  readonly declaresEnd: boolean
+}
+
 export interface Mechanism {
   readonly module: AuthMechanismModule
   readonly init: Params
@@ -62,7 +69,7 @@ export class Draft {
   readonly chains = new Map<string, Built<ChainConfig>>()
   readonly targets = new Map<string, Built<TargetConfig>>()
   readonly inserts: Built<InsertConfig>[] = []
-  readonly workflows = new Map<string, Built<WorkflowConfig>>()
+  readonly workflows = new Map<string, DraftWorkflow>()
   readonly resultGroups = new Map<string, ResultGroupConfig>()
   readonly authorizations = new Map<string, AuthorizationConfig>()
   readonly javaScriptMappings = new Map<string, string>()

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
+import { checkAccessEnds } from '#config/access-ends.ts'
 import { checkInserts } from '#config/build/directory-insert.ts'
 import { trustNames } from '#config/build/issuer.ts'
 import { buildSts } from '#config/build/sts.ts'
@@ -89,6 +90,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const root = readDirectoryRoot(files.values, values, options.environment, issues)
   checkInserts(state.draft, root, issues)
   checkReferences(state.references, knownNames(files, state, sources), issues)
+  checkAccessEnds(state.draft, state.references, issues)
   checkDataFlow(state.draft, state.references, options.catalog, issues)
 
   const told = issues.list.filter(

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { templateKeysIn } from './template-keys.ts'
+import { templateKeyPlace, templateKeysIn } from './template-keys.ts'
 
 test('names are found in every text, however deep, and once', () => {
   const tasks = [
@@ -15,4 +15,15 @@ test('names are found in every text, however deep, and once', () => {
 
 test('attributes, lone dollars and texts that are no templates give no name', () => {
   expect([...templateKeysIn(['${mail}', 'costs $5', `$x$${'y'.repeat(70_000)}`, 7, null, true])]).toEqual([])
+})
+
+test('the first place of a name is told, in the order of the document', () => {
+  const tasks = [
+    { name: '$other$', onSuccess: [{ expiresAt: 'x' }, { expiresAt: 'until $end$' }] },
+    { expiresAt: '$end$' },
+  ]
+  expect(templateKeyPlace(tasks, 'end')).toEqual([0, 'onSuccess', 1, 'expiresAt'])
+  expect(templateKeyPlace(tasks, 'End')).toBeUndefined()
+  expect(templateKeyPlace('$end$', 'end')).toEqual([])
+  expect(templateKeyPlace(null, 'end')).toBeUndefined()
 })

@@ -1,3 +1,4 @@
+import type { Path } from '#kernel/issues.ts'
 import { parseTemplate } from '#kernel/template.ts'
 
 const maxTextLength = 64 * 1024
@@ -15,6 +16,22 @@ export function templateKeysIn(document: unknown): ReadonlySet<string> {
     }
   }
   return names
+}
+
+/** Where a text first has `$name$`; undefined where none has. */
+export function templateKeyPlace(document: unknown, name: string): Path | undefined {
+  const pending: { readonly value: unknown; readonly path: Path }[] = [{ value: document, path: [] }]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const { value, path } = next
+    if (typeof value === 'string' && keysOf(value).includes(name)) return path
+    if (typeof value !== 'object' || value === null) continue
+    const parts = Object.entries(value).map(([key, part]) => ({
+      value: part,
+      path: [...path, Array.isArray(value) ? Number(key) : key],
+    }))
+    pending.push(...parts.reverse())
+  }
+  return undefined
 }
 
 /** A text that is longer than a template can be is none. */

@@ -85,3 +85,54 @@ export interface ScimJournalPage {
   readonly entries: readonly ScimCall[]
   readonly next?: string
 }
+
+export type RequestCounts = Readonly<Record<RequestState, number>>
+
+export interface ApprovalCounts {
+  readonly opened: number
+  /** Of those opened, how many went to others since, because nobody decided. */
+  readonly escalated: number
+  readonly approved: number
+  readonly denied: number
+  /** How long those that were approved or denied had been open: the median. */
+  readonly decisionMillis?: number
+}
+
+export interface TokenCounts {
+  readonly issued: number
+  readonly refused: number
+}
+
+export interface ScimCallCounts {
+  /** With a status below 400. */
+  readonly answered: number
+  /** From 400 to 499. */
+  readonly refused: number
+  /** From 500 on. */
+  readonly failed: number
+}
+
+export interface StatisticsPart {
+  /** When it begins; it ends with the next one. */
+  readonly from: string
+  /** By the time they began, with the state that they are in now. */
+  readonly requests: RequestCounts
+  readonly approvals: ApprovalCounts
+  /** By the token service, and by the gateway's own OpenID Connect issuers. */
+  readonly tokens: { readonly sts: TokenCounts; readonly issuers: TokenCounts }
+  readonly scim: ScimCallCounts
+}
+
+/** GET admin/statistics?from=&to=&by=hour|day. */
+export interface Statistics {
+  readonly from: string
+  readonly to: string
+  readonly by: 'hour' | 'day'
+  /** One for each hour or 24 hours since `from`, oldest first; the last one is cut off by `to`. */
+  readonly parts: readonly StatisticsPart[]
+  /** The median of the whole time; absent where nothing was decided. */
+  readonly decisionMillis?: number
+  /** Those with most first, at most 10. */
+  readonly workflows: readonly { readonly name: string; readonly requests: RequestCounts }[]
+  readonly scimClients: readonly { readonly gateway: string; readonly client: string; readonly calls: ScimCallCounts }[]
+}

@@ -1,4 +1,5 @@
 import type { AttributeValues } from './main.ts'
+import type { ForeseenChanges } from './main-changes.ts'
 
 /** Approvals, requests and deputies of the Main API. */
 
@@ -27,7 +28,7 @@ export interface ApprovalList {
   readonly next?: string
 }
 
-/** GET approvals/{id}. It holds no secrets. */
+/** GET approvals/{id}?changes=. It holds no secrets. */
 export interface ApprovalDetails extends ApprovalSummary {
   readonly userObj: {
     readonly userID: string
@@ -36,6 +37,8 @@ export interface ApprovalDetails extends ApprovalSummary {
     /** By label. */
     readonly attribs: Readonly<Record<string, AttributeValues>>
   }
+  /** When the access is to end, where the requester chose that. */
+  readonly accessEnds?: string
   /** By label. */
   readonly requestAttributes: Readonly<Record<string, string>>
   readonly status: 'open' | 'approved' | 'denied' | 'cancelled'
@@ -45,6 +48,8 @@ export interface ApprovalDetails extends ApprovalSummary {
   readonly mayDecide: boolean
   readonly version: number
   readonly decision?: DecisionView
+  /** What approving it now would do: with `changes=true`, to whoever may decide, where the portal shows it. */
+  readonly changes?: ForeseenChanges
 }
 
 export interface DecisionView {
@@ -103,6 +108,8 @@ export interface RequestList {
 export interface RequestDetails extends RequestSummary {
   /** By the one who asks, as it stands. */
   readonly mayCancel: boolean
+  /** When the access is to end, where the requester chose that. */
+  readonly accessEnds?: string
   readonly failure?: { readonly code: string; readonly text: string }
   readonly timeline: readonly RequestStep[]
   readonly approvals: readonly RequestApproval[]

@@ -32,6 +32,8 @@ export const mainPaths = {
   admin: 'admin',
   /** GET `admin/scim-journal`. */
   scimJournal: 'admin/scim-journal',
+  /** GET `admin/statistics`. */
+  statistics: 'admin/statistics',
 } as const
 
 /** The body of every failure. */
@@ -119,6 +121,12 @@ export interface WorkflowListItem {
   /** Stands for the parameters of this row: opaque, the caller's own, and valid for a short time. */
   readonly encryptedParams?: string
   readonly filterAnnotations: Readonly<Record<string, string>>
+  /** Where whoever asks for it chooses when the access ends. */
+  readonly accessEnds?: {
+    readonly required: boolean
+    /** From the request on; absent where there is no limit. */
+    readonly longestSeconds?: number
+  }
 }
 
 /** GET workflows/candelegate. */
@@ -134,6 +142,11 @@ export interface WorkflowRequest {
   readonly name: string
   readonly reason?: string
   readonly encryptedParams?: string
+  /**
+   * When the access is to end, where that can be chosen: an ISO 8601 time, or a date, which is good until the end of that
+   * day in UTC. Empty or absent: for good.
+   */
+  readonly expires?: string
   /** Logins; for oneself when there is none. */
   readonly subjects?: readonly string[]
   readonly doPreApproval?: boolean
@@ -144,6 +157,18 @@ export interface WorkflowRequest {
 
 /** By uuid: `success`, or what went wrong, for people. */
 export type SubmitResults = Readonly<Record<string, string>>
+
+/** PUT workflows?outcomes=true, by uuid: the same, and what became of the decision that came with it. */
+export interface SubmitOutcome {
+  readonly result: string
+  /**
+   * Only of a line with a decision that was submitted. `taken`: about everybody's first approval that there was; `left`:
+   * at least one was not the requester's to decide, and waits for others; `none`: there was nothing to decide.
+   */
+  readonly decision?: 'taken' | 'left' | 'none'
+}
+
+export type SubmitOutcomes = Readonly<Record<string, SubmitOutcome>>
 
 /** GET urls and urls/org/{orgId}: a list of these. */
 export interface PortalLink {

@@ -18,3 +18,17 @@ export interface PortalSettings {
     readonly account?: string
   }
 }
+
+/** The pages of the portal, as `hidePages` and `startPage` name them. */
+export const portalPages = [
+  'front-page',
+  'request-access',
+  'requests',
+  'approvals',
+  'token',
+  'register',
+  'reports',
+  'dashboard',
+  'user',
+  'security',
+] as const

@@ -19,6 +19,7 @@ import type { ReportParts } from '#engine/reports/report-endpoint.ts'
 import { type SecondFactorParts, SecondFactors } from '#engine/second-factors/second-factors.ts'
 import { createSessionAccess } from '#engine/session/session-access.ts'
 import { type RenewalTimes, SessionRenewal } from '#engine/session/session-renewal.ts'
+import { createStatistics } from '#engine/statistics/create-statistics.ts'
 import { createTokenService, type TokenServices } from '#engine/sts/create-token-service.ts'
 import type { TokenIssuing } from '#engine/sts/token-issuing.ts'
 import { workflowParameters } from '#engine/workflow/workflow-parameters.ts'
@@ -34,6 +35,7 @@ import { jsonErrors } from '#sdk/error-format.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { Target } from '#sdk/target.ts'
 import type { PortalStore } from '#storage/portal-store.ts'
+import type { StatisticsStore } from '#storage/statistics-store.ts'
 
 /** What outlives a configuration: the database, the clock, the log, the keys of the installation. */
 export interface RuntimeServices
@@ -48,6 +50,7 @@ export interface RuntimeServices
   readonly events: EventStreams
   readonly registrations: Pick<RegistrationParts, 'store' | 'secrets' | 'meter'>
   readonly portal: PortalStore
+  readonly statistics: StatisticsStore
   /** Absent where no reports are served. */
   readonly reports?: Pick<ReportParts, 'store' | 'secrets' | 'meter'>
   readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
@@ -132,6 +135,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     openUserDirectory: services.openUserDirectory,
     openJournal: (options) => services.journals.open(options),
     readJournal: (query) => services.journals.list(query),
+    readStatistics: createStatistics(services.statistics, services.journals),
     openEventStream: (options) => services.events.open(options),
     pollEvents: (stream, poll) => services.events.poll(stream, poll),
     portal,
@@ -266,6 +270,7 @@ async function createUrl(
     filters,
     errors: answering?.errors ?? jsonErrors,
     takesForms: answering?.takesForms ?? false,
+    openPaths: config.filters[0]?.openPaths,
     extendsSession: !config.filters.some((filter) => filter.leavesSession === true),
     results: {
       auSuccess: results(config.results.auSuccess),

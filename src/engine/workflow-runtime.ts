@@ -1,6 +1,7 @@
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import { createApprovalDesk } from '#engine/approvals/create-approval-desk.ts'
 import { linksFor } from '#engine/approvals/links/links-for.ts'
+import { ApprovalForesight } from '#engine/foresight/approval-foresight.ts'
 import { revokeDue } from '#engine/grants/grant-revoker.ts'
 import { withRemovalWorkflow } from '#engine/grants/removal-workflow.ts'
 import { createChores } from '#engine/jobs/chores.ts'
@@ -57,7 +58,13 @@ export class WorkflowRuntime {
   constructor(parts: WorkflowRuntimeParts) {
     const { configuration, services } = parts
     this.#parts = parts
-    this.approvals = createApprovalDesk({ ...parts, ...services, linksFor: linksFor(configuration, services) })
+    const foresight = new ApprovalForesight({ ...services, workflows: () => this.workflows })
+    this.approvals = createApprovalDesk({
+      ...parts,
+      ...services,
+      linksFor: linksFor(configuration, services),
+      foresee: (approval, by) => foresight.of(approval, by),
+    })
     this.runs = new RunService(() => this.workflows, services)
   }
 

@@ -14,6 +14,7 @@ export const errorCodes = {
   REQUEST_TIMEOUT: { status: 408, text: 'The request took too long to arrive.' },
   CONFLICT: { status: 409, text: 'The request conflicts with the present state.' },
   VERSION_MISMATCH: { status: 412, text: 'The resource was changed by someone else.' },
+  OTHER_PERSON: { status: 412, text: 'Somebody else has signed in here.' },
   BODY_TOO_LARGE: { status: 413, text: 'The request body is too large.' },
   URI_TOO_LONG: { status: 414, text: 'The address is too long.' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, text: 'This media type is not supported here.' },

@@ -19,6 +19,10 @@ export const workflowSchema = z.strictObject({
     .optional(),
   /** Request parameters that tasks read otherwise than as `$name$`. */
   parameters: z.array(z.string()).optional(),
+  /** Whoever asks for it chooses when the access ends; `longest` is a length of time. */
+  accessEnds: z
+    .strictObject({ choose: z.enum(['optional', 'required']).optional(), longest: z.string().optional() })
+    .optional(),
   /** How long a run may take, from its start; a length of time. */
   deadline: z.string().optional(),
   /** A list, or the YAML text of one. */

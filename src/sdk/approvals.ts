@@ -1,6 +1,7 @@
 import type { Dn } from '#identity/dn.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import type { Foreseen } from '#sdk/foreseen.ts'
 
 /** Who asks: the login, and the directory entry where the caller is known by one. */
 export interface ApprovalUser {
@@ -85,6 +86,8 @@ export interface ApprovalAccess {
   list(user: ApprovalUser, page: { readonly after?: string; readonly limit: number }): Promise<ApprovalItems>
   /** Undefined when there is none or the user may not see it. */
   get(user: ApprovalUser, id: string): Promise<ApprovalView | undefined>
+  /** What would follow if the user approved it now; undefined where the user may not decide it. */
+  foresee(user: ApprovalUser, id: string): Promise<Foreseen | undefined>
   /**
    * Decides, once. Throws NOT_FOUND for one that the user may not see, ACCESS_DENIED to whoever asked for it or is its
    * subject, CONFLICT when somebody was faster, BAD_REQUEST for a comment that is too long.

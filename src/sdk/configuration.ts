@@ -7,6 +7,7 @@ import type { PortalUrlSpec } from '#model/portal-url.ts'
 import type { ReportSpec } from '#model/report.ts'
 import type { StsEndpointSpec } from '#model/sts.ts'
 import type { TrustSpec } from '#model/trust.ts'
+import type { AccessEndOffer } from '#sdk/access-end.ts'
 import type { PreparedMechanism } from '#sdk/auth-mechanism.ts'
 import type { PreparedAuthorization } from '#sdk/authorization.ts'
 import type { PreparedInsert } from '#sdk/directory-insert.ts'
@@ -168,6 +169,8 @@ export interface WorkflowConfig extends Placed {
     readonly source: PreparedDynamicWorkflowSource
     readonly annotations: readonly { readonly name: string; readonly parameter: string }[]
   }
+  /** Present where whoever asks for it chooses when the access ends. */
+  readonly accessEnds?: AccessEndOffer
   /** How long a run may take; for as long as it likes when absent. */
   readonly deadline?: TimeSpan
   /** Of the definition as it was read, so that a run can be pinned to it. */

@@ -36,6 +36,12 @@ export interface PreparedFilter {
   readonly takesForms: boolean
   /** A request to it is no use of the caller's session, which expires as if there had been none. */
   readonly leavesSession?: boolean
+  /**
+   * Beginnings of `pathInfo`, such as `/assets/`, below which there is no secret: everybody may read there, without a login
+   * and without a rule, so that a page can load its files when its session has ended. Only a URL's first filter has them,
+   * since one before it may be there to refuse.
+   */
+  readonly openPaths?: readonly string[]
   /** Chains that it may ask for by `Exchange.requireLogin`. */
   readonly chains?: readonly string[]
   /** Where the links of approval mails are to lead, if this filter answers them. */
@@ -66,6 +72,8 @@ export interface FilterDefinition<C> {
   readonly takesForms?: boolean
   /** See PreparedFilter. */
   readonly leavesSession?: boolean
+  /** See PreparedFilter. */
+  readonly openPaths?: readonly string[]
   /** Pure: no I/O, no clock. Reports every problem into `issues`. */
   parse(params: Params, issues: Issues, context: ParseContext): C
   create(config: C, host: ModuleHost): Filter | Promise<Filter>
@@ -91,6 +99,7 @@ export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
         errors: definition.errors ?? jsonErrors,
         takesForms: definition.takesForms ?? false,
         leavesSession: definition.leavesSession ?? false,
+        openPaths: definition.openPaths ?? [],
         approvalLinks: definition.approvalLinks?.(config),
         chains: definition.chains?.(config) ?? [],
         invitations: definition.invitations?.(config),

@@ -31,7 +31,7 @@ function otherLogin({ userID, newUserID }: WorkflowUser, name: string): string |
 
 /** The user's entry in the directory, by its login or, where that is about to change, the new one. */
 export async function findInDirectory(
-  directory: Directory,
+  directory: Pick<Directory, 'search'>,
   base: Dn,
   nameAttribute: string,
   { userID, newUserID }: WorkflowUser,

@@ -17,6 +17,7 @@ import type { Rule, RuleDecision } from '#sdk/rule.ts'
 import type { RunAccess } from '#sdk/runs.ts'
 import type { SecondFactorAccess } from '#sdk/second-factors.ts'
 import type { SessionAccess } from '#sdk/session.ts'
+import type { ReadStatistics } from '#sdk/statistics.ts'
 import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { Target } from '#sdk/target.ts'
 import type { TokenService } from '#sdk/token-service.ts'
@@ -49,6 +50,7 @@ export interface ModuleHost {
   /** Where an API writes down the calls it answered. Closed by whoever opened it. */
   openJournal(options: JournalOptions): Journal
   readonly readJournal: ReadJournal
+  readonly readStatistics: ReadStatistics
   /** Where events are put that receivers are to get, durably and in order. Closed by whoever opened it. */
   openEventStream(options: EventStreamOptions): EventStream
   readonly pollEvents: PollEvents

@@ -1,4 +1,5 @@
 import type { ReportSpec } from '#model/report.ts'
+import type { AccessEndOffer } from '#sdk/access-end.ts'
 import type { DynamicWorkflows } from '#sdk/dynamic-workflow.ts'
 import type { Rule } from '#sdk/rule.ts'
 
@@ -46,6 +47,8 @@ export interface PortalWorkflow {
   readonly org: string | undefined
   /** Only what is listed may be asked for. */
   readonly inList: boolean
+  /** Where whoever asks for it chooses when the access ends. */
+  readonly accessEnds?: AccessEndOffer | undefined
   /** Where it stands for one row per set of parameters. */
   readonly dynamic: DynamicWorkflows | undefined
 }

@@ -25,6 +25,8 @@ export interface RunView {
   readonly worker?: string
   readonly due: Date
   readonly deadline?: Date
+  /** When the access is to end, as it was asked for; told of a single run, and not in lists. */
+  readonly accessEnds?: Date
   readonly incident?: { readonly task: string; readonly code: string; readonly message: string }
   /** Who asked for its end, and why. */
   readonly cancel?: { readonly by: string; readonly reason?: string }

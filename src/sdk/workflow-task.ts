@@ -6,6 +6,7 @@ import type { Closable } from '#kernel/scope.ts'
 import type { ApprovalDecision, ApprovalRequest } from '#sdk/approval.ts'
 import type { Expiry } from '#sdk/expiry.ts'
 import type { TaskFlow } from '#sdk/flow.ts'
+import type { ForesightContext } from '#sdk/foresight.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { ParameterTable } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
@@ -93,11 +94,18 @@ export const stop: TaskOutcome = { kind: 'stop' }
 
 export interface WorkflowTask extends Closable {
   run(context: TaskContext): Promise<TaskOutcome> | TaskOutcome
+  /**
+   * Does to the context what `run` would do, and nothing beyond it, so that approvers see what would follow. Absent for a
+   * task of which that cannot be said; see `onPaper` and its kin.
+   */
+  foresee?(context: ForesightContext): Promise<TaskOutcome> | TaskOutcome
 }
 
 /** A task of a workflow definition, parsed with its subtasks. */
 export interface PreparedTask {
   readonly taskType: string
+  /** Which one it is, where the task type alone does not say so. */
+  readonly name?: string
   /** Where it stands in its document. */
   readonly path: Path
   readonly flow: TaskFlow
@@ -128,7 +136,7 @@ export interface TaskModule {
     path: Path,
     issues: Issues,
     context: TaskParseContext,
-  ): Pick<PreparedTask, 'flow' | 'calls' | 'create'>
+  ): Pick<PreparedTask, 'name' | 'flow' | 'calls' | 'create'>
 }
 
 export interface CustomTaskModule {

@@ -131,7 +131,8 @@ async function start(url: string) {
   await hire('chief', ['managers'])
   await hire('ann', ['staff'])
   await hire('asker')
-  const ask = (params: Record<string, string>) => run('vault', 'ann', { keepGroups: true, params })
+  const ask = (params: Record<string, string>, more: Parameters<typeof run>[2] = {}) =>
+    run('vault', 'ann', { keepGroups: true, params, ...more })
   return { storage, runtime, timers, directory, ask, desk: runtime.workflows.approvals }
 }
 
@@ -183,6 +184,39 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     const incidents = async () => (await storage.runs.list({ states: ['incident'], limit: 5 })).runs
     await until(async () => (await incidents()).length > 0)
     expect(await incidents()).toMatchObject([{ name: 'vault', incident: { code: 'NO_APPROVERS' } }])
+  })
+
+  test('whoever may decide is told what would follow, and nothing happens by that', async () => {
+    const { storage, directory, ask, desk } = await start(await freshUrl())
+    const { id } = await ask({ for: '8h', what: 'vault' }, { attributes: { userPassword: ['hush'] }, password: 'hush' })
+    const [approval] = (await desk.list(boss, { limit: 5 })).approvals
+    const approvalId = approval?.id ?? ''
+    const before = await directory.findByLogin('ann')
+    const run = await storage.runs.get(id)
+    const told = await desk.foresee(boss, approvalId)
+    expect(told).toMatchObject({
+      steps: [
+        { kind: 'user', action: 'change', target: 'people', name: 'ann', attributes: [], joins: ['vault'], leaves: [] },
+        { kind: 'end', target: 'people', of: 'group', name: 'vault' },
+        { kind: 'user', action: 'change', attributes: [{ name: 'vaultUser', before: [], after: ['true'] }] },
+      ],
+      whole: true,
+    })
+    expect(JSON.stringify(told)).not.toContain('hush')
+    for (const login of ['chief', 'ann', 'asker', 'nobody']) {
+      expect(await desk.foresee({ login }, approvalId)).toBeUndefined()
+    }
+    expect(await desk.foresee(boss, 'none')).toBeUndefined()
+    expect([await directory.findByLogin('ann'), await storage.runs.get(id)]).toEqual([before, run])
+    expect((await storage.mails.claim(10, 60_000)).map(({ recipient }) => recipient)).toEqual(['boss@x.org'])
+    expect((await storage.audit.list({ workflowId: id, limit: 5 })).rows).toEqual([])
+    expect((await storage.runs.getWhole(id))?.secret).toEqual(expect.any(String))
+
+    await desk.decide(boss, { approval: approvalId, approve: true })
+    expect(await desk.foresee(boss, approvalId)).toBeUndefined()
+    await until(async () => (await storage.runs.get(id))?.state === 'completed')
+    const after = await directory.findByLogin('ann')
+    expect([after?.groups.toSorted(), after?.attributes.values('vaultUser')]).toEqual([['staff', 'vault'], ['true']])
   })
 
   test('nobody decides, so others may', async () => {

@@ -38,3 +38,11 @@ test('a chain that asks people says so, and where', async () => {
   const step = await explainIn('examples/login', 'GET', 'http://127.0.0.1:8080/auth/formLogin')
   expect(step).toMatch(/^login +a step of logins, at \/auth\/formLogin: answered before any application/m)
 })
+
+test('what is open to everybody is told as such, and the page beside it is not', async () => {
+  const told = await explain('GET', 'http://127.0.0.1:8080/portal/assets/index.js')
+  expect(told).toMatch(/^open +to everybody/m)
+  expect(told).toMatch(/^filter +filters\.Portal/m)
+  expect(await explain('POST', 'http://127.0.0.1:8080/portal/assets/index.js')).not.toMatch(/^open/m)
+  expect(await explain('GET', 'http://127.0.0.1:8080/portal/requests')).not.toMatch(/^open/m)
+})

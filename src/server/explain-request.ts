@@ -1,3 +1,4 @@
+import { isOpenPath } from '#engine/pipeline/open-path.ts'
 import type { Runtime } from '#engine/runtime.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { UrlConfig } from '#sdk/configuration.ts'
@@ -32,6 +33,10 @@ export async function explainRequest(
   }
   const { application, url: found } = match
   lines.push(`application  ${application.name}`, `url          ${found.uri} (${found.at})`)
+  if (isOpenPath(match, method, path)) {
+    lines.push('open         to everybody: no chain and no rule is asked')
+    return { allowed: true, lines: [...lines, ...describeFilters(runtime, application.name, found.at)] }
+  }
   const { chain } = found
   if (chain === undefined) {
     lines.push('chain        none: the caller is anonymous')

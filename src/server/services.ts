@@ -97,6 +97,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
       secrets: new SecretBox(sealingKeys, { what: 'report', damaged: 'NOT_FOUND' }),
       ...(people === undefined ? {} : { meter: people.report }),
     },
+    statistics: storage.statistics,
     issuer: {
       store: storage.issuer,
       secrets: new SecretBox(sealingKeys, { what: 'issuer record', damaged: 'INTERNAL' }),

@@ -43,9 +43,11 @@ import { SqlReportStore } from '#storage/sql/sql-report-store.ts'
 import { SqlRunStore } from '#storage/sql/sql-run-store.ts'
 import { SqlSecondFactorStore } from '#storage/sql/sql-second-factor-store.ts'
 import { SqlSessionStore } from '#storage/sql/sql-session-store.ts'
+import { SqlStatisticsStore } from '#storage/sql/sql-statistics-store.ts'
 import { SqlTimerStore } from '#storage/sql/sql-timer-store.ts'
 import { SqlUserDirectory } from '#storage/sql/sql-user-directory.ts'
 import type { WakeUp } from '#storage/sql/wake-up.ts'
+import type { StatisticsStore } from '#storage/statistics-store.ts'
 import type { TimerStore } from '#storage/timer-store.ts'
 
 export interface StorageOptions {
@@ -80,6 +82,7 @@ export interface Storage {
   readonly portal: PortalStore
   readonly secondFactors: SecondFactorStore
   readonly reports: ReportStore
+  readonly statistics: StatisticsStore
   /**
    * Does not wait for the database: one that cannot be reached is told by the methods of the directory. Throws an Error
    * for an address that is none. To be closed by whoever opened it.
@@ -125,6 +128,7 @@ export function openStorage({ url, dataFolder, clock, log, wake }: StorageOption
     portal: new SqlPortalStore(client),
     secondFactors: new SqlSecondFactorStore(client),
     reports,
+    statistics: new SqlStatisticsStore(client),
     userDirectory: (options) => {
       const used = databases.use(options.url ?? address)
       return new SqlUserDirectory(used.client, options.name, clock, used.release)

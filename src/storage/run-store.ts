@@ -266,6 +266,8 @@ export interface RunStore {
   cancel(request: CancelRequest): Promise<RunState>
 
   get(id: string): Promise<Run | undefined>
+  /** With all that whoever claims it gets, sealed secrets included; nobody has claimed it by that. */
+  getWhole(id: string): Promise<ClaimedRun | undefined>
   /** Throws BAD_REQUEST for an `after` that no page gave. */
   list(query: RunQuery): Promise<RunPage>
   /** In their order, at most 500 behind the one with that id. */

@@ -15,6 +15,7 @@ import { runClaimConformance } from '#storage/conformance/run-claims.ts'
 import { runStoreConformance } from '#storage/conformance/run-store.ts'
 import { runsWithinCallsConformance } from '#storage/conformance/runs-within-calls.ts'
 import { secondFactorStoreConformance } from '#storage/conformance/second-factor-store.ts'
+import { statisticsStoreConformance } from '#storage/conformance/statistics-store.ts'
 import { timerStoreConformance } from '#storage/conformance/timer-store.ts'
 import { auditRow, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
@@ -66,6 +67,7 @@ const suites: Readonly<Record<string, (open: () => Promise<WorkflowStores>) => v
   'keys of endpoints': keyStoreConformance,
   'what the portal remembers': portalStoreConformance,
   'second factors': secondFactorStoreConformance,
+  statistics: statisticsStoreConformance,
 }
 
 for (const [name, suite] of Object.entries(suites)) {

@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { BuildContext } from '#config/build-context.ts'
 import { parseTasks } from '#config/parse-tasks.ts'
-import { templateKeysIn } from '#config/template-keys.ts'
+import { templateKeyPlace, templateKeysIn } from '#config/template-keys.ts'
 import { workflowSource } from '#config/workflow-source.ts'
+import type { Path } from '#kernel/issues.ts'
 import { isEmptySpan, parseTimeSpan, spanMillis, type TimeSpan } from '#kernel/time-span.ts'
 import type { CustomAuthorizationSpec } from '#model/custom-authorization.ts'
 import type { TargetSpec } from '#model/target.ts'
 import type { WorkflowSpec } from '#model/workflow.ts'
+import { accessEndKey } from '#sdk/access-end.ts'
 import type { WorkflowConfig } from '#sdk/configuration.ts'
 import { isEngineKey } from '#sdk/engine-keys.ts'
 import { prepareMapping } from '#sdk/mapping.ts'
@@ -48,13 +50,17 @@ export function buildWorkflow(spec: WorkflowSpec, context: BuildContext): void {
     inList,
     orgId,
     ...readDynamic(spec, context),
+    ...readAccessEnds(spec, context),
     ...readDeadline(spec, context),
     hash: createHash('sha256').update(JSON.stringify(spec, sortedKeys)).digest('base64url'),
     tasks,
     parameters: readParameterNames(spec, context),
     source: workflowSource(spec, context.document),
   }
-  state.draft.workflows.set(placed.name, { config, document: context.document })
+  const reads = templateKeyPlace(spec.tasks, accessEndKey)
+  const declaresEnd = spec.parameters?.includes(accessEndKey) ?? false
+  const readsEndAt = reads && ['spec', 'tasks', ...reads]
+  state.draft.workflows.set(placed.name, { config, document: context.document, readsEndAt, declaresEnd })
 }
 
 function readDynamic(
@@ -82,12 +88,23 @@ function readDynamic(
   return { dynamic: { source, annotations } }
 }
 
-function readDeadline({ deadline }: WorkflowSpec, { issues }: BuildContext): { readonly deadline?: TimeSpan } {
-  if (deadline === undefined || deadline === '') return {}
-  const span = parseTimeSpan(deadline.trim())
-  if (span !== undefined && !isEmptySpan(span) && spanMillis(new Date(0), span) !== undefined) return { deadline: span }
-  issues.error(['spec', 'deadline'], '"deadline" must be a length of time such as 8h, 30d or P30D')
-  return {}
+function readAccessEnds({ accessEnds }: WorkflowSpec, context: BuildContext): Pick<WorkflowConfig, 'accessEnds'> {
+  if (accessEnds === undefined) return {}
+  const longest = readSpan(accessEnds.longest, ['spec', 'accessEnds', 'longest'], context)
+  return { accessEnds: { required: accessEnds.choose === 'required', ...(longest === undefined ? {} : { longest }) } }
+}
+
+function readDeadline({ deadline }: WorkflowSpec, context: BuildContext): Pick<WorkflowConfig, 'deadline'> {
+  const span = readSpan(deadline, ['spec', 'deadline'], context)
+  return span === undefined ? {} : { deadline: span }
+}
+
+function readSpan(text: string | undefined, path: Path, { issues }: BuildContext): TimeSpan | undefined {
+  if (text === undefined || text === '') return undefined
+  const span = parseTimeSpan(text.trim())
+  if (span !== undefined && !isEmptySpan(span) && spanMillis(new Date(0), span) !== undefined) return span
+  issues.error(path, `"${path.at(-1)}" must be a length of time such as 8h, 30d or P30D`)
+  return undefined
 }
 
 /** What a caller may pass: declared names, and those that templates use, keys of the engine excepted. */

@@ -18,6 +18,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { ApprovalDecision } from '#sdk/approval.ts'
 import type { ApprovalItems, ApprovalUser, ApprovalView, ApprovalVote } from '#sdk/approvals.ts'
 import type { Authorization } from '#sdk/authorization.ts'
+import type { Foreseen } from '#sdk/foreseen.ts'
 import type { Approval, ApprovalStore, ApprovalSummary } from '#storage/approval-store.ts'
 import type { AuditStore } from '#storage/audit-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
@@ -41,6 +42,8 @@ export interface DeskParts {
   readonly clock: Clock
   readonly log: Logger
   readonly linksFor?: LinksFor
+  /** What would follow if it was approved by that login. Without it nothing is foreseen. */
+  readonly foresee?: (approval: Approval, by: string) => Promise<Foreseen | undefined>
 }
 
 export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
@@ -66,6 +69,13 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
     escalate: (timer) => escalate(timer, all),
     remind: (request) => remind(request, all),
     get,
+
+    async foresee(user, id) {
+      const approval = parts.foresee === undefined ? undefined : await approvals.get(id)
+      if (approval?.state !== 'open') return undefined
+      const { kind } = await standingOf(approval, user)
+      return kind === 'may' ? await parts.foresee?.(approval, user.login) : undefined
+    },
 
     async ofRun(run) {
       const found = await approvals.listOfRun(run)

@@ -59,6 +59,7 @@ function setUp({ takesForms = false } = {}) {
     takesForms,
     results: { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined },
   })
+  const everybody: Url = { ...url('/portal/all', 0), chain: undefined }
   const application = (name: string, kept: CookieConfig | undefined, urls: Url[]): Application => ({
     name,
     azTimeoutMillis: 3000,
@@ -69,7 +70,7 @@ function setUp({ takesForms = false } = {}) {
   const clock = () => new Date(now)
   const pipeline = createPipeline({
     routes: new Routes([
-      application('portal', cookies, [url('/portal', 10), url('/portal/high', 20), url('/portal/open', 0)]),
+      application('portal', cookies, [url('/portal', 10), url('/portal/high', 20), url('/portal/open', 0), everybody]),
       application('other', { ...cookies, name: 'o' }, [url('/other', 10)]),
       application('twin', cookies, [url('/twin', 10)]),
       application('api', undefined, [url('/api', 10)]),
@@ -215,5 +216,42 @@ describe('a change by cookie', () => {
   test('a caller with a credential of its own in the request needs no such proof', async () => {
     const { call } = setUp()
     expect((await call('/portal', bearer, 'POST')).status).toBe(200)
+  })
+})
+
+describe('a page that says whose it is', () => {
+  const ada = encodeURIComponent('uid=ada,o=Tremolo')
+
+  test('is served to that person, and to nobody who signed in since', async () => {
+    const { call } = setUp()
+    const { cookie } = await call('/portal', bearer)
+    const change = { cookie, 'x-requested-with': 'portal' }
+    expect((await call('/portal', { cookie, 'x-page-of': ada })).status).toBe(200)
+    expect((await call('/portal', { ...change, 'x-page-of': ada }, 'POST')).status).toBe(200)
+    for (const other of [encodeURIComponent('uid=grace,o=Tremolo'), '', '%', 'uid=ada,o=Tremolo', `${ada},${ada}`]) {
+      const refused = await call('/portal', { cookie, 'x-page-of': other })
+      expect([other, refused.status, String(refused.body)]).toEqual([
+        other,
+        412,
+        expect.stringContaining('OTHER_PERSON'),
+      ])
+      expect((await call('/portal', { ...change, 'x-page-of': other }, 'POST')).status).toBe(412)
+    }
+  })
+
+  test('changes nothing in nobody’s name when the session has ended, but may read', async () => {
+    const { call } = setUp()
+    const { cookie } = await call('/portal', bearer)
+    const change = { 'x-requested-with': 'portal', 'x-page-of': ada }
+    expect(await call('/portal/all', { ...change, cookie }, 'POST')).toMatchObject({ status: 200, body: 'ada 10' })
+    expect((await call('/portal/all', change, 'POST')).status).toBe(401)
+    expect((await call('/portal/all', change)).status).toBe(200)
+    expect(await call('/portal/all', {}, 'POST')).toMatchObject({ status: 200, body: 'Anonymous 0' })
+  })
+
+  test('does not get in by saying so', async () => {
+    const { call } = setUp()
+    expect((await call('/portal', { 'x-page-of': ada })).status).toBe(401)
+    expect((await call('/api', { ...bearer, 'x-page-of': 'nobody' })).status).toBe(200)
   })
 })

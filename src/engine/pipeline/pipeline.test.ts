@@ -30,12 +30,13 @@ interface SetUp {
   readonly rules?: readonly Rule[]
   readonly outcome?: AuthOutcome | Error
   readonly filters?: readonly Filter[]
+  readonly openPaths?: readonly string[]
   readonly results?: Partial<Record<'auSuccess' | 'auFail' | 'azSuccess' | 'azFail', ResultActions>>
 }
 
 const hello: Filter = { handle: async ({ pathInfo }) => ({ status: 200, headers: {}, body: `hello ${pathInfo}` }) }
 
-function setUp({ rules = [everyone], outcome, filters = [hello], results = {} }: SetUp) {
+function setUp({ rules = [everyone], outcome, filters = [hello], results = {}, openPaths }: SetUp) {
   let now = 0
   let decisions = 0
   let handled = 0
@@ -70,6 +71,7 @@ function setUp({ rules = [everyone], outcome, filters = [hello], results = {} }:
     filters: counted,
     errors: upperErrors,
     takesForms: false,
+    openPaths,
     results: { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined, ...results },
   }
   const directory = {
@@ -87,7 +89,7 @@ function setUp({ rules = [everyone], outcome, filters = [hello], results = {} }:
     rules: new RuleEvaluator(directory, new Map(), silentLogger),
   })
   return {
-    get: (path: string) => pipeline(fakeRequest({ url: `http://localhost${path}` })),
+    get: (path: string, method = 'GET') => pipeline(fakeRequest({ method, url: `http://localhost${path}` })),
     pass: (ms: number) => {
       now += ms
     },
@@ -101,6 +103,33 @@ describe('the pipeline', () => {
   test('brings an allowed request to the filter, with the path below its mount', async () => {
     const { response } = await setUp({}).get('/api/Users/1')
     expect(response).toMatchObject({ status: 200, body: 'hello /Users/1' })
+  })
+
+  describe('below an open path', () => {
+    const rejected = { kind: 'rejected', reason: 'nobody' } as const
+    const app = () => setUp({ outcome: rejected, rules: [], openPaths: ['/open/'] })
+
+    test('everybody reads, and nowhere else', async () => {
+      expect((await app().get('/api/open/a.js')).response).toMatchObject({ status: 200, body: 'hello /open/a.js' })
+      expect((await app().get('/api/open/a.js', 'HEAD')).response.status).toBe(200)
+      for (const path of ['/api', '/api/open', '/api/Users', '/api/x/open/a.js', '/api/OPEN/a.js', '/api/opened']) {
+        expect([path, (await app().get(path)).response.status]).toEqual([path, 401])
+      }
+      expect((await app().get('/open/a.js')).response.status).toBe(404)
+    })
+
+    test('the caller is nobody, whoever comes', async () => {
+      const filter: Filter = { handle: async ({ subject: { uid } }) => ({ status: 200, headers: {}, body: uid }) }
+      const known = setUp({ filters: [filter], openPaths: ['/open/'] })
+      expect((await known.get('/api/open/a')).response.body).toBe('Anonymous')
+      expect((await known.get('/api/a')).response.body).toBe('ada')
+    })
+
+    test('nothing is changed', async () => {
+      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+        expect([method, (await app().get('/api/open/a.js', method)).response.status]).toEqual([method, 401])
+      }
+    })
   })
 
   test('an address that no URL claims is 404 in the common format', async () => {

@@ -6,12 +6,14 @@ import { authorize } from '#engine/pipeline/authorize.ts'
 import type { ChainRunner } from '#engine/pipeline/chain.ts'
 import { loadSession } from '#engine/pipeline/load-session.ts'
 import { matchUrl } from '#engine/pipeline/match-url.ts'
+import { serveOpenPath } from '#engine/pipeline/open-path.ts'
 import type { Passage, Step } from '#engine/pipeline/passage.ts'
 import type { Routes } from '#engine/pipeline/routes.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { runFilterChain } from '#engine/pipeline/run-filter-chain.ts'
 import { requireSameOrigin } from '#engine/pipeline/same-origin.ts'
 import type { SessionRenewal } from '#engine/session/session-renewal.ts'
+import { requireSamePerson } from '#engine/pipeline/same-person.ts'
 import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
@@ -28,9 +30,11 @@ export interface PipelineParts extends LoginServices {
 const requestSteps = (parts: PipelineParts, desk: LoginDesk): readonly Step[] => [
   (passage) => serveLogin(desk, passage), // the mechanisms' own addresses
   matchUrl(parts.routes), //        no match: 404
+  serveOpenPath(runFilterChain({ ...parts, desk })), // what a URL's filter declares to be no secret
   loadSession(parts.sessions, parts.renewal, createLogout(parts)), // only where the application keeps cookies; answers its logout address
   authenticate(desk, parts.sessions), // the URL's chain, when the session is not already at its level
   requireSameOrigin, //             changes that only a cookie speaks for
+  requireSamePerson, //             pages that were made for somebody else
   authorize(parts.rules, parts.clock), // any rule passes; none: 403
   runFilterChain({ ...parts, desk }), // the answering filter, or 404
 ]

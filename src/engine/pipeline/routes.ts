@@ -31,6 +31,8 @@ export interface Url {
   readonly takesForms: boolean
   /** False: a request here is no use of the session. */
   readonly extendsSession?: boolean | undefined
+  /** Below the mount: what everybody may read, whatever chain and rules say. Each begins and ends with a slash. */
+  readonly openPaths?: readonly string[] | undefined
   readonly results: {
     readonly auSuccess: ResultActions | undefined
     readonly auFail: ResultActions | undefined

@@ -37,7 +37,7 @@ spec: { name: Open requests, orgId: u1, sql: select 1 }
 apiVersion: openunison.tremolo.io/v1
 kind: Workflow
 metadata: { name: join }
-spec: { label: Join, inList: true, orgId: u1, tasks: [] }
+spec: { label: Join, inList: true, orgId: u1, accessEnds: { longest: P1M }, parameters: [accessEnds], tasks: [] }
 `
 
 function loaded(): Configuration {
@@ -56,7 +56,17 @@ test('the views are what the configuration has, orgs from the top', () => {
     ],
     urls: [{ name: 'wiki', org: 'u2', icon: 'iVBORw0KGgo=', rules: [{ scope: 'dn' }] }],
     reports: [{ name: 'Open requests', org: 'u1', spec: { sql: 'select 1' } }],
-    workflows: [{ name: 'join', label: 'Join', description: '', org: 'u1', inList: true, dynamic: undefined }],
+    workflows: [
+      {
+        name: 'join',
+        label: 'Join',
+        description: '',
+        org: 'u1',
+        inList: true,
+        accessEnds: { required: false, longest: { months: 1, millis: 0 } },
+        dynamic: undefined,
+      },
+    ],
     memory,
   })
 })

@@ -38,13 +38,14 @@ export function createPortal(
       spec,
     })),
     workflows: Array.from(workflows.values(), (workflow): PortalWorkflow => {
-      const { name, label, description, orgId, inList, dynamic } = workflow
+      const { name, label, description, orgId, inList, accessEnds, dynamic } = workflow
       return {
         name,
         label,
         description,
         org: orgId,
         inList,
+        accessEnds,
         dynamic: dynamic && {
           annotations: dynamic.annotations,
           parameterSets: async (subject) => {

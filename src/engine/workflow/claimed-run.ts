@@ -5,10 +5,11 @@ import { startedCall } from '#engine/workflow/run-call.ts'
 import { runEffects } from '#engine/workflow/run-effects.ts'
 import { failureOf, logFailure, messageOf, taskOf } from '#engine/workflow/run-failure.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
-import { restoreRun, type SavedRun } from '#engine/workflow/saved-run.ts'
+import type { SavedRun } from '#engine/workflow/saved-run.ts'
 import type { BatchEnd, StepBatch } from '#engine/workflow/step-batch.ts'
 import type { StepLog } from '#engine/workflow/step-log.ts'
 import { RunSealer, type StoredForm } from '#engine/workflow/stored-form.ts'
+import { restoreStoredRun } from '#engine/workflow/stored-run.ts'
 import { signalFromJson } from '#engine/workflow/task-signal.ts'
 import { isWithinCall, readLostCall, remainingForm } from '#engine/workflow/within-call-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
@@ -134,18 +135,7 @@ export class ClaimedRunExecution {
   }
 
   async #restore(): Promise<RunState> {
-    const { id, name, subject, requestor, caller, reason, requestId, data } = this.#run
-    const secret = await this.#sealer.open(this.#run.secret)
-    const head = {
-      id,
-      workflow: name,
-      subject,
-      requestor,
-      ...(caller === undefined ? {} : { caller }),
-      ...(reason === undefined ? {} : { reason }),
-      ...(requestId === undefined ? {} : { requestId }),
-    }
-    const state = restoreRun(head, secret === undefined ? { data } : { data, secret })
+    const state = await restoreStoredRun(this.#run, this.#sealer)
     const signal = signalFromJson(this.#run.signal)
     if (signal !== undefined) state.signal = signal
     if (signal?.kind === 'approval' && signal.approved) state.approval = signal.approval

@@ -1,6 +1,7 @@
 import { withTimeLimit } from '#engine/workflow/time-limit.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { TimeSpan } from '#kernel/time-span.ts'
+import type { AccessEndOffer } from '#sdk/access-end.ts'
 import type { WorkflowConfig } from '#sdk/configuration.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { PreparedTask, WorkflowTask } from '#sdk/workflow-task.ts'
@@ -8,6 +9,8 @@ import type { PreparedTask, WorkflowTask } from '#sdk/workflow-task.ts'
 /** One task of a definition, created and ready to run. */
 export interface Step {
   readonly taskType: string
+  /** Which one it is, where the task type alone does not say so. */
+  readonly name?: string
   readonly task: WorkflowTask
 }
 
@@ -16,6 +19,8 @@ export interface Definition {
   readonly name: string
   /** A run is pinned to this. */
   readonly hash: string
+  /** Whoever calls chooses when the access ends. */
+  readonly accessEnds?: AccessEndOffer
   /** How long a run may take. */
   readonly deadline?: TimeSpan
   /** By place: `''` is the workflow's own list, `2/onSuccess` the list in the third task's branch, and so on. */
@@ -35,8 +40,9 @@ export async function createDefinition(config: WorkflowConfig, host: ModuleHost,
     const steps: Step[] = []
     for (const [index, prepared] of list.tasks.entries()) {
       const task = scope.own(await prepared.create(host))
-      const { taskType, timeoutMillis } = prepared
-      steps.push({ taskType, task: timeoutMillis === undefined ? task : withTimeLimit(task, timeoutMillis) })
+      const { taskType, name, timeoutMillis } = prepared
+      const limited = timeoutMillis === undefined ? task : withTimeLimit(task, timeoutMillis)
+      steps.push({ taskType, ...(name === undefined ? {} : { name }), task: limited })
       for (const branch of ['onSuccess', 'onFailure'] as const) {
         if (prepared[branch].length === 0) continue
         pending.push({ place: branchPlace(list.place, index, branch), tasks: prepared[branch] })
@@ -44,6 +50,12 @@ export async function createDefinition(config: WorkflowConfig, host: ModuleHost,
     }
     lists.set(list.place, steps)
   }
-  const { name, hash, deadline } = config
-  return { name, hash, lists, ...(deadline === undefined ? {} : { deadline }) }
+  const { name, hash, accessEnds, deadline } = config
+  return {
+    name,
+    hash,
+    lists,
+    ...(accessEnds === undefined ? {} : { accessEnds }),
+    ...(deadline === undefined ? {} : { deadline }),
+  }
 }

@@ -662,6 +662,21 @@ onEachDatabase('durable runs', (freshUrl) => {
     await expect.poll(ended, { timeout: 10_000 }).toBe(3)
   })
 
+  test('the end of access that a run was asked for with is told as long as the run is kept', async () => {
+    const options = {
+      workflows: { w: [provision()] },
+      targets: { store: new MemoryTarget() },
+      accessEnds: { w: { required: true } },
+    }
+    const process = await openDurable(await freshUrl(), options)
+    const { id } = await process.run('w', { ...asynchronous, params: { accessEnds: '2099-01-31' } })
+    const accessEnds = new Date('2099-01-31T23:59:59Z')
+    expect(await process.runs.get(id)).toMatchObject({ state: 'ready', accessEnds })
+    process.worker()
+    await process.settled(id, 'completed')
+    expect(await process.runs.get(id)).toMatchObject({ state: 'completed', accessEnds })
+  })
+
   describe('definitions', () => {
     const tasks = {
       pause: ({ signal }: TaskContext): TaskOutcome =>

@@ -53,7 +53,7 @@ export function stepContext(state: RunState, position: Position, services: RunSe
 }
 
 /** Without a prototype, so that no key can reach JavaScript's own properties. */
-function requestObject(request: RequestMap): Readonly<Record<string, unknown>> {
+export function requestObject(request: RequestMap): Readonly<Record<string, unknown>> {
   const object: Record<string, unknown> = Object.create(null)
   for (const [key, value] of request) object[key] = value
   return object

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { withTimeLimit } from '#engine/workflow/time-limit.ts'
+import type { ForesightContext } from '#sdk/foresight.ts'
 import type { TaskContext, WorkflowTask } from '#sdk/workflow-task.ts'
 
 const context = (signal?: AbortSignal): TaskContext =>
@@ -18,6 +19,12 @@ test('a task that takes too long fails, and its calls are told', async () => {
   }
   await expect(withTimeLimit(stuck, 20).run(context())).rejects.toMatchObject({ code: 'TARGET_TIMEOUT', status: 504 })
   expect(reason).toMatchObject({ code: 'TARGET_TIMEOUT' })
+})
+
+test('what can be foreseen still can', async () => {
+  const task: WorkflowTask = { run: () => ({ kind: 'next' }), foresee: () => ({ kind: 'stop' }) }
+  expect(await withTimeLimit(task, 20).foresee?.({} as ForesightContext)).toEqual({ kind: 'stop' })
+  expect(withTimeLimit({ run: task.run }, 20).foresee).toBeUndefined()
 })
 
 test('whoever executes the task can still end it, and one that is in time is left alone', async () => {

@@ -7,7 +7,9 @@ import type { TaskOutcome, WorkflowTask } from '#sdk/workflow-task.ts'
  * not listen is not waited for.
  */
 export function withTimeLimit(task: WorkflowTask, millis: number): WorkflowTask {
+  const { foresee } = task
   return {
+    ...(foresee && { foresee: (context) => foresee.call(task, context) }),
     async run(context): Promise<TaskOutcome> {
       const limit = new AbortController()
       const late = Promise.withResolvers<never>()

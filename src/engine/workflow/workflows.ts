@@ -1,5 +1,7 @@
+import { foreseeRun } from '#engine/foresight/foresee-run.ts'
 import { createTargetMappings, withMappings } from '#engine/provisioning/target-mappings.ts'
 import { CallExecution, resultToJson } from '#engine/workflow/call-execution.ts'
+import { withChosenEnd } from '#engine/workflow/chosen-end.ts'
 import { createDefinition, type Definition } from '#engine/workflow/definition.ts'
 import { Definitions } from '#engine/workflow/definitions.ts'
 import { type FoundIntents, findIntents } from '#engine/workflow/found-intents.ts'
@@ -10,11 +12,13 @@ import type { RunState } from '#engine/workflow/run-state.ts'
 import { deadlineTimer } from '#engine/workflow/run-timers.ts'
 import { type BatchControl, executeBatch, type StepBatch } from '#engine/workflow/step-batch.ts'
 import { newRunOf } from '#engine/workflow/stored-form.ts'
+import type { DefinitionOf } from '#engine/workflow/walk.ts'
 import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { buildScoped, type Closable, type Scope } from '#kernel/scope.ts'
 import { addSpan } from '#kernel/time-span.ts'
 import type { Configuration } from '#sdk/configuration.ts'
+import type { Foreseen } from '#sdk/foreseen.ts'
 import type { ModuleHost, WorkflowStarter } from '#sdk/host.ts'
 import type { Target } from '#sdk/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
@@ -40,9 +44,7 @@ export async function createWorkflows(
     }
     return scope.own(new Definitions({ configuration, created, hostFor: taskHost, store: services.runs }))
   })
-  const { targets } = hostFor('', '')
-  const target = (name: string): Target => targets.get(name)
-  return new Workflows(definitions, services, approvals, target, scope)
+  return new Workflows(definitions, services, approvals, hostFor('', ''), scope)
 }
 
 /** A call that is to be answered as the first time when it comes again. */
@@ -55,7 +57,7 @@ export class Workflows implements WorkflowStarter, Closable {
   readonly #definitions: Definitions
   readonly #services: WorkflowServices
   readonly #approvals: ApprovalOpener
-  readonly #target: (name: string) => Target
+  readonly #host: Pick<ModuleHost, 'targets' | 'directory'>
   /** Whether a target's changes and their audit are one commit, by its name. */
   readonly #auditing = new Map<string, boolean>()
   readonly #scope: Scope
@@ -67,13 +69,13 @@ export class Workflows implements WorkflowStarter, Closable {
     definitions: Definitions,
     services: WorkflowServices,
     approvals: ApprovalOpener,
-    target: (name: string) => Target,
+    host: Pick<ModuleHost, 'targets' | 'directory'>,
     scope: Scope,
   ) {
     this.#definitions = definitions
     this.#services = services
     this.#approvals = approvals
-    this.#target = target
+    this.#host = host
     this.#scope = scope
   }
 
@@ -86,7 +88,9 @@ export class Workflows implements WorkflowStarter, Closable {
 
   /** The run that is asked for, before its first step. Throws NOT_SUPPORTED and BAD_REQUEST. */
   begin(call: WorkflowCall): RunState {
-    return runOf(call, this.#definitions.get(call.name), this.#definitions.pinsOf(call.name))
+    const definition = this.#definitions.get(call.name)
+    const checked = withChosenEnd(call, definition.accessEnds, this.#services.clock())
+    return runOf(checked, definition, this.#definitions.pinsOf(call.name))
   }
 
   /** Executes the run in its place among those of its subject, until it ended or has to wait. */
@@ -137,6 +141,16 @@ export class Workflows implements WorkflowStarter, Closable {
     return await this.#counted(run.name, () => findIntents(intents, { target: this.#target, workflow: run, log }))
   }
 
+  /** What would follow if the run went on from here; it is used up by that, and nothing else is changed. */
+  foresee(state: RunState): Promise<Foreseen> {
+    const { clock, log } = this.#services
+    const { directory } = this.#host
+    const definitions: DefinitionOf = (name, hash) => this.#definitions.get(name, hash)
+    return this.#counted(state.workflow, () =>
+      foreseeRun(state, { definitions, target: this.#target, directory, clock, log }),
+    )
+  }
+
   /** Executes steps of a stored run up to what is to be committed. */
   step(state: RunState, control: BatchControl): Promise<StepBatch> {
     return this.#counted(state.workflow, () =>
@@ -162,6 +176,8 @@ export class Workflows implements WorkflowStarter, Closable {
     const span = this.#definitions.get(name).deadline
     return deadline ?? (span === undefined ? undefined : addSpan(this.#services.clock(), span))
   }
+
+  readonly #target = (name: string): Target => this.#host.targets.get(name)
 
   /** Tasks may also name what is no target, such as themselves. */
   readonly #auditsWithin = (target: string): boolean => {

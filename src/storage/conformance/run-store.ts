@@ -50,6 +50,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
       fence: 0,
     })
     expect(found).not.toHaveProperty('secret')
+    expect(await two.runs.getWhole('a')).toEqual({ ...found, secret: 'sealed' })
     expect(await claimOne(two.runs)).toMatchObject({
       id: 'a',
       secret: 'sealed',
@@ -59,6 +60,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     })
     expect(await one.runs.get('b')).toBeUndefined()
     expect(await one.runs.get('a\0')).toBeUndefined()
+    expect(await one.runs.getWhole('b')).toBeUndefined()
     await expect(one.runs.start(newRun('a'))).rejects.toMatchObject({ code: 'CONFLICT' })
     await expect(one.runs.start(newRun('c', { subject: 'a\0b' }))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })

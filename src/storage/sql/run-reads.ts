@@ -5,7 +5,14 @@ import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce } from '#storage/sql/prune.ts'
 import { builderFor, dynamic, fixed } from '#storage/sql/queries.ts'
-import { type StepRow, type SummaryRow, stepColumns, summaryColumns, toSummary } from '#storage/sql/run-records.ts'
+import {
+  type ClaimedRow,
+  type StepRow,
+  type SummaryRow,
+  stepColumns,
+  summaryColumns,
+  toSummary,
+} from '#storage/sql/run-records.ts'
 import type { SqlReader } from '#storage/sql/sql-client.ts'
 import { isStorable, lookupKey } from '#storage/sql/text-keys.ts'
 
@@ -27,6 +34,12 @@ export const runReads = perDialect((dialect) => {
       db
         .selectFrom('runs')
         .select([...summaryColumns, 'data'])
+        .where('id', '=', at('id')),
+    ),
+    getWhole: fixed<{ id: string }, ClaimedRow>(dialect, (db, at) =>
+      db
+        .selectFrom('runs')
+        .select([...summaryColumns, 'data', 'signal', 'secret'])
         .where('id', '=', at('id')),
     ),
     steps: fixed<{ run: string; after: number }, StepRow & { seq: number }>(dialect, (db, at) =>

@@ -147,6 +147,12 @@ export class SqlRunStore implements RunStore {
     return row && toRun(row)
   }
 
+  async getWhole(id: string): Promise<ClaimedRun | undefined> {
+    if (!isStorable(id)) return undefined
+    const [row] = await this.#client.query(runReads(this.#client.dialect).getWhole({ id }))
+    return row && toClaimed(row)
+  }
+
   async list(query: RunQuery): Promise<RunPage> {
     return await listRuns(this.#client, query)
   }

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { ApprovalAccess, ApprovalUser, ApprovalView, ApprovalVote } from '#sdk/approvals.ts'
+import type { Foreseen } from '#sdk/foreseen.ts'
 import { ann, openMain, person, someone, workflow } from '#testing/main-fixture.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 
@@ -30,7 +31,11 @@ const view = (more: Partial<ApprovalView> = {}): ApprovalView => ({
   ...more,
 })
 
-async function open(given: Partial<ApprovalAccess> = {}, entries = [person('bob', { mail: ['bob@example.com'] })]) {
+async function open(
+  given: Partial<ApprovalAccess> = {},
+  entries = [person('bob', { mail: ['bob@example.com'] })],
+  params = {},
+) {
   const votes: (ApprovalVote & { readonly user: ApprovalUser })[] = []
   const mine = (user: ApprovalUser) => user.login === 'ann'
   const approvals: ApprovalAccess = {
@@ -44,7 +49,7 @@ async function open(given: Partial<ApprovalAccess> = {}, entries = [person('bob'
     },
     ...given,
   }
-  return { ...(await openMain({ approvals, entries, portal: { workflows: [workflow('join')] } })), votes }
+  return { ...(await openMain({ approvals, entries, params, portal: { workflows: [workflow('join')] } })), votes }
 }
 
 describe('lists', () => {
@@ -128,6 +133,17 @@ describe('details', () => {
     expect(Object.keys(body.requestAttributes)).toEqual(['Group'])
   })
 
+  test('show when the access is to end, where that is a time', async () => {
+    const ends = async (accessEnds: string) => {
+      const data = { attributes: {}, groups: [], parameters: { accessEnds } }
+      const { send } = await open({ get: async () => view({ data }) })
+      return (await send('GET', `/approvals/${id}`)).body.accessEnds
+    }
+    expect(await ends('2030-02-01T00:00:00.000Z')).toBe('2030-02-01T00:00:00.000Z')
+    expect(await ends('')).toBeUndefined()
+    expect(await ends('<b>never</b>')).toBeUndefined()
+  })
+
   test('show of somebody new what the request says', async () => {
     const { send } = await open({}, [])
     const { body } = await send('GET', `/approvals/${id}`)
@@ -146,6 +162,41 @@ describe('details', () => {
   test('D22: parameters of a request are shown only where they are configured to be', async () => {
     const { send } = await open()
     expect((await send('GET', `/approvals/${id}`)).text).not.toContain('not configured')
+  })
+
+  test('tell what approving would change, where that is asked for, shown, and the caller may decide', async () => {
+    const asked: [string, string][] = []
+    const expires = new Date('2030-02-01T00:00:00Z')
+    const steps: Foreseen['steps'] = [
+      { kind: 'end', target: 'people', of: 'group', name: 'admins', expires },
+      { kind: 'wait', until: expires },
+      { kind: 'mail', recipient: 'bob@example.com', subject: 'Hello' },
+    ]
+    const given: Partial<ApprovalAccess> = {
+      foresee: async (user, wanted) => {
+        asked.push([user.login, wanted])
+        return { steps, whole: false }
+      },
+    }
+    const { send } = await open(given)
+    expect((await send('GET', `/approvals/${id}?changes=true`)).body.changes).toEqual({
+      steps: [
+        { kind: 'end', target: 'people', of: 'group', name: 'admins', expires: '2030-02-01T00:00:00.000Z' },
+        { kind: 'wait', until: '2030-02-01T00:00:00.000Z' },
+        { kind: 'mail', recipient: 'bob@example.com', subject: 'Hello' },
+      ],
+      whole: false,
+    })
+    expect(asked).toEqual([['ann', id]])
+    expect((await send('GET', `/approvals/${id}`)).body.changes).toBeUndefined()
+    await expect(send('GET', `/approvals/${id}?changes=true`, undefined, someone('eve'))).rejects.toThrow()
+    const seen = await open({ ...given, get: async () => view({ mayDecide: false }) })
+    expect((await seen.send('GET', `/approvals/${id}?changes=true`)).body.changes).toBeUndefined()
+    const off = await open(given, [], { showChanges: 'false' })
+    expect((await off.send('GET', `/approvals/${id}?changes=true`)).body.changes).toBeUndefined()
+    const gone = await open({ foresee: async () => undefined })
+    expect((await gone.send('GET', `/approvals/${id}?changes=true`)).body).not.toHaveProperty('changes')
+    expect(asked).toHaveLength(1)
   })
 
   test("D14: somebody else's approval, one that is none and a guessed number are all the same: not there", async () => {

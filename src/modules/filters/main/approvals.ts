@@ -5,11 +5,13 @@ import type { DirectoryEntry } from '#identity/directory.ts'
 import { asGatewayError } from '#kernel/errors.ts'
 import { idTime } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
+import { accessEndKey, parseAccessEnd } from '#sdk/access-end.ts'
 import { type ApprovalItem, type ApprovalView, approvalUser } from '#sdk/approvals.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import { answer, emptyAnswer, notFound } from './answer.ts'
+import { changesOf } from './approval-changes.ts'
 import { decisionView } from './decision-view.ts'
 import type { MainParts } from './main-parts.ts'
 import { attributeValues } from './profile.ts'
@@ -72,12 +74,16 @@ function summaryOf(item: ApprovalItem, displayName: string, { host }: MainParts)
 /** Member by member, so that nothing reaches an approver that was not meant to. */
 export const showApproval =
   (parts: MainParts) =>
-  async ({ subject }: Exchange, id = ''): Promise<GatewayResponse> => {
+  async ({ request, subject }: Exchange, id = ''): Promise<GatewayResponse> => {
     const found = approvalId.safeParse(id).success
       ? await parts.host.approvals.get(approvalUser(subject), id)
       : undefined
     if (found === undefined) throw notFound(`no approval "${id}" for "${subject.uid}"`, 'There is no such approval.')
-    return answer(await detailsOf(found, parts))
+    const [details, changes] = await Promise.all([
+      detailsOf(found, parts),
+      request.query.get('changes') === 'true' ? changesOf(found, subject, parts) : undefined,
+    ])
+    return answer(changes === undefined ? details : { ...details, changes })
   }
 
 async function detailsOf(view: ApprovalView, parts: MainParts): Promise<ApprovalDetails> {
@@ -92,6 +98,7 @@ async function detailsOf(view: ApprovalView, parts: MainParts): Promise<Approval
       requestReason: view.reason ?? '',
       attribs: entry === undefined ? requested(view) : labelled(entry, parts),
     },
+    ...endOf(view),
     requestAttributes: parametersOf(view, parts),
     status: view.status,
     approvers: view.approvers,
@@ -128,6 +135,12 @@ function parametersOf({ data }: ApprovalView, { settings }: MainParts): Record<s
     if (typeof value === 'string') shown[label] = value
   }
   return shown
+}
+
+function endOf({ data }: ApprovalView): Pick<ApprovalDetails, 'accessEnds'> {
+  const given = isJsonObject(data['parameters']) ? data['parameters'][accessEndKey] : undefined
+  const ends = typeof given === 'string' ? parseAccessEnd(given) : undefined
+  return ends === undefined ? {} : { accessEnds: ends.toISOString() }
 }
 
 const texts = (value: JsonValue | undefined): string[] =>

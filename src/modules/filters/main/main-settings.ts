@@ -1,5 +1,7 @@
+import { portalPages } from '#contract/portal.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { isSecretName } from '#kernel/redaction.ts'
+import { suggestion } from '#kernel/suggest.ts'
 import { type FormAttribute, formAttributeRows, readFormAttributes } from '#sdk/form-attribute.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
@@ -50,6 +52,7 @@ export function parseMain(params: Params, issues: Issues, context: ParseContext)
   }
   checkApprovals(given, params, issues)
   checkReasons(given, params, issues)
+  checkPages(given, params, issues)
   const helper = readUiHelper(given, params, issues)
   for (const name of ['canDelegate', 'canPreApprove'] as const) {
     if (given[name] === 'CUSTOM' && helper === undefined) {
@@ -95,6 +98,15 @@ function checkReasons({ reasonIsList, reasons }: Given, params: Params, issues: 
   }
   if (!reasonIsList && reasons.length > 0) {
     issues.warning(params.pathOf('reasons'), '"reasons" is not used unless reasonIsList is "true"')
+  }
+}
+
+/** Pages of the predecessor that there are not here do no harm. */
+function checkPages({ hidePages }: Given, params: Params, issues: Issues): void {
+  for (const [i, name] of hidePages.entries()) {
+    if (portalPages.some((page) => page === name)) continue
+    const message = `"hidePages": there is no page "${name}"${suggestion(name, portalPages)}`
+    issues.warning(params.pathOf('hidePages', i), message)
   }
 }
 

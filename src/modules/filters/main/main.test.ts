@@ -239,7 +239,13 @@ describe('administration', () => {
     await expect(closed.send('GET', '/admin/runs')).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
     const { send, runs } = await openMain({ params, readJournal: async () => ({ entries: [] }) })
     const admin = someone('root', ['people', 'admins'])
-    for (const path of ['/admin/runs', '/admin/incidents', '/admin/scim-journal', '/admin/nothing']) {
+    for (const path of [
+      '/admin/runs',
+      '/admin/incidents',
+      '/admin/scim-journal',
+      '/admin/statistics',
+      '/admin/nothing',
+    ]) {
       await expect(send('GET', path)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
     }
     const stuck = runs.add({ state: 'incident', incident: { task: 'w:0', code: 'TARGET_FAILED', message: 'no' } })

@@ -22,6 +22,7 @@ import { changeProfile, showProfile } from './profile.ts'
 import { cancelRequest, listRequests, showRequest } from './requests.ts'
 import { answerRoute, mainPath, type Route } from './routes.ts'
 import { search } from './search.ts'
+import { answerStatistics } from './statistics.ts'
 import { submitCart } from './submit.ts'
 import { Visibility } from './visibility.ts'
 import { listWorkflows, tellRights } from './workflow-list.ts'
@@ -130,15 +131,17 @@ async function answerReports(parts: MainParts, exchange: Exchange, path: string)
 }
 
 async function answerAdmin(
-  { settings, host, visibility }: MainParts,
+  parts: MainParts,
   administration: RunAdministration,
   exchange: Exchange,
   path: string,
 ): Promise<GatewayResponse> {
+  const { settings, host, visibility } = parts
   const { subject, request } = exchange
   if (!(await visibility.allows(subject, settings.administrators))) {
     throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" is no administrator of the portal`)
   }
+  if (path === '/admin/statistics') return await answerStatistics(parts, exchange)
   const response =
     path === '/admin/scim-journal'
       ? await answerJournal(request, settings.given.scimJournals, host)

@@ -67,6 +67,11 @@ export const parameters = {
     about: 'The attributes of a person that approvers see; required where approvals are enabled.',
   }),
   approvalRequestAttributeNames: list({ about: 'The parameters of a request that approvers see.' }),
+  showChanges: flag({
+    about:
+      'Whether approvers see what approving would change: what targets hold now of what is to change, and what after it.',
+    fallback: true,
+  }),
   uiHelperClassName: text({ about: 'What decides who may edit, request for others and pre-approve: `FilterHelper`.' }),
   'uihelper.params': list({
     about:

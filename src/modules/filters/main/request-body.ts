@@ -21,6 +21,7 @@ const line = z.strictObject({
   name: typed(256).min(1),
   reason: typed(maxReason).nullish(),
   encryptedParams: z.string().max(200).nullish(),
+  expires: typed(64).nullish(),
   subjects: z.array(typed(256)).max(maxSubjects).nullish(),
   doPreApproval: yesOrNo.nullish(),
   approved: yesOrNo.nullish(),

@@ -1,6 +1,7 @@
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
+import { chooseAccessEnd } from '#sdk/access-end.ts'
 import type { ParameterSet } from '#sdk/dynamic-workflow.ts'
 import { isEngineKey } from '#sdk/engine-keys.ts'
 import { isLoginName } from '#sdk/login-name.ts'
@@ -20,6 +21,8 @@ export interface ReadyLine {
   readonly workflow: string
   readonly reason: string
   readonly parameters: ParameterSet
+  /** When the access is to end; undefined for good. */
+  readonly ends: Date | undefined
   /** Logins as the directory spells them; at least one. */
   readonly subjects: readonly string[]
   /** Those of them who have to be created first. */
@@ -31,6 +34,7 @@ export interface ReadyLine {
 export async function readLine(line: CartLine, subject: Subject, parts: MainParts): Promise<ReadyLine> {
   const workflow = await findWorkflow(line.name, subject, parts)
   const reason = readReason(line.reason ?? '', parts)
+  const ends = readEnd(line.expires ?? '', workflow, parts)
   const { delegate, preApprove } = rightsOf(parts.settings, subject)
   if (line.doPreApproval === true && !preApprove) throw new Refused('Unauthorized')
   const own = loginOf(parts, subject)
@@ -45,7 +49,7 @@ export async function readLine(line: CartLine, subject: Subject, parts: MainPart
   if (lost.length > 0) throw new Refused(lost.map((login) => `Error, user ${login} does not exist;`).join(''))
   const known = others.map((login, i) => found[i] ?? login)
   const subjects = wanted.length === 0 || others.length < wanted.length ? [own, ...known] : known
-  return { uuid: line.uuid, workflow: workflow.name, reason, parameters, subjects, unknown, preApproval }
+  return { uuid: line.uuid, workflow: workflow.name, reason, parameters, ends, subjects, unknown, preApproval }
 }
 
 async function findWorkflow(name: string, subject: Subject, { host, visibility }: MainParts): Promise<PortalWorkflow> {
@@ -62,6 +66,12 @@ function readReason(given: string, { settings }: MainParts): string {
   if (reason === '' && requireReason) throw new Refused('Reason is required')
   if (reason !== '' && reasonIsList && !reasons.includes(reason)) throw new Refused('Reason is not in the list')
   return reason
+}
+
+function readEnd(text: string, { accessEnds }: PortalWorkflow, { host }: MainParts): Date | undefined {
+  const chosen = chooseAccessEnd(text, accessEnds, host.clock())
+  if ('refusal' in chosen) throw new Refused(chosen.refusal)
+  return chosen.ends
 }
 
 /** One login a line, as people type them; blank ones and repetitions do not count. */

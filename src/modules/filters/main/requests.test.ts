@@ -61,6 +61,13 @@ describe('my requests', () => {
     expect(text).not.toContain('ECONNREFUSED')
   })
 
+  test('tell the end of access that was asked for', async () => {
+    const { send, runs, mine } = await open()
+    const { id } = runs.add({ requestor: 'ann', accessEnds: new Date('2030-02-01T00:00:00Z') })
+    expect((await send('GET', `/requests/${id}`)).body.accessEnds).toBe('2030-02-01T00:00:00.000Z')
+    expect((await send('GET', `/requests/${mine.id}`)).body).not.toHaveProperty('accessEnds')
+  })
+
   test('an incident is told by its code alone', async () => {
     const { send, runs } = await open()
     const stuck = runs.add({

@@ -64,6 +64,7 @@ export const showRequest =
     const details: RequestDetails = {
       ...summaryOf(run, parts),
       mayCancel: isRequester(run, subject) && going.has(run.state) && !run.touched,
+      ...(run.accessEnds === undefined ? {} : { accessEnds: run.accessEnds.toISOString() }),
       ...(run.incident === undefined ? {} : { failure: failureOf(run.incident.code) }),
       timeline: steps.map(stepOf),
       approvals: approvals.map(approvalOf),

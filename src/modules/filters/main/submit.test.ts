@@ -155,6 +155,89 @@ describe('submitting', () => {
   })
 })
 
+describe('the end of access', () => {
+  const day = 86_400_000
+  const portal = {
+    workflows: [
+      workflow('join'),
+      workflow('free', { accessEnds: { required: false } }),
+      workflow('ends', { accessEnds: { required: true, longest: { months: 0, millis: 90 * day } } }),
+    ],
+  }
+  const open = () => openMain({ portal, now: () => Date.parse('2030-01-02T00:00:00Z') })
+
+  test('is offered in the list', async () => {
+    const { send } = await open()
+    const { body } = await send('GET', '/workflows/org/root')
+    expect(body.map(({ name, accessEnds }: Record<string, unknown>) => [name, accessEnds])).toEqual([
+      ['ends', { required: true, longestSeconds: 90 * 86_400 }],
+      ['free', { required: false }],
+      ['join', undefined],
+    ])
+  })
+
+  test('reaches the run as a time, or not at all', async () => {
+    const { send, runs } = await open()
+    const { body } = await send('PUT', '/workflows', [
+      line({ uuid: 'a', name: 'ends', expires: '2030-02-01' }),
+      line({ uuid: 'b', name: 'free', expires: '2099-12-31T12:00:00+01:00' }),
+      line({ uuid: 'c', name: 'free', expires: '' }),
+      line({ uuid: 'd', name: 'free', expires: null }),
+    ])
+    expect(body).toEqual({ a: 'success', b: 'success', c: 'success', d: 'success' })
+    expect(runs.calls.map(({ params }) => params)).toEqual([
+      { accessEnds: '2030-02-01T23:59:59.000Z' },
+      { accessEnds: '2099-12-31T11:00:00.000Z' },
+      {},
+      {},
+    ])
+  })
+
+  test('is refused by its line where it is not within the offer, and nothing starts', async () => {
+    const { send, runs } = await open()
+    const { body } = await send('PUT', '/workflows', [
+      line({ uuid: 'a', name: 'ends' }),
+      line({ uuid: 'b', name: 'ends', expires: '2030-04-03' }),
+      line({ uuid: 'c', name: 'ends', expires: '2030-01-01' }),
+      line({ uuid: 'd', name: 'free', expires: '$until$' }),
+      line({ uuid: 'e', name: 'join', expires: '2030-02-01' }),
+    ])
+    expect(body).toEqual({
+      a: 'End date is required',
+      b: 'End date is later than allowed',
+      c: 'End date is not in the future',
+      d: 'End date is not a date or time',
+      e: 'End date cannot be chosen here',
+    })
+    expect(runs.calls).toEqual([])
+    await expect(send('PUT', '/workflows', [line({ expires: 'x'.repeat(65) })])).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+    })
+  })
+
+  test('belongs to what was asked for: another end is another request', async () => {
+    const { send, runs } = await open()
+    const asked = line({ name: 'ends', expires: '2030-02-01' })
+    await send('PUT', '/workflows', [asked])
+    expect((await send('PUT', '/workflows', [asked])).body.u1).toBe('success')
+    expect((await send('PUT', '/workflows', [{ ...asked, expires: '2030-02-02' }])).body.u1).toMatch(/other content/)
+    expect(runs.calls).toHaveLength(1)
+  })
+
+  test('is chosen by the requester, also where a source has a parameter of that name', async () => {
+    const sets = [{ accessEnds: '2030-12-31T00:00:00.000Z', group: 'x' }]
+    const dynamic = { annotations: [], parameterSets: async () => sets }
+    const { send, runs } = await openMain({
+      portal: { workflows: [workflow('join', { accessEnds: { required: true }, dynamic })] },
+      now: () => Date.parse('2030-01-02T00:00:00Z'),
+    })
+    const [{ encryptedParams, accessEnds }] = (await send('GET', '/workflows/org/root')).body
+    expect(accessEnds).toEqual({ required: true })
+    await send('PUT', '/workflows', [line({ encryptedParams, expires: '2030-02-01T00:00:00Z' })])
+    expect(runs.calls[0]?.params).toEqual({ accessEnds: '2030-02-01T00:00:00.000Z', group: 'x' })
+  })
+})
+
 describe('sent again', () => {
   test('a line starts nothing anew, and is answered as before', async () => {
     const { send, runs } = await openMain()
@@ -281,6 +364,49 @@ describe('D11: pre-approval', () => {
     })
     expect((await send('PUT', '/workflows', [asked])).body).toEqual({ u1: 'success' })
     expect(votes).toHaveLength(1)
+  })
+
+  describe('what became of it is told to whoever asks', () => {
+    const outcomes = '/workflows?outcomes=true'
+    const taken: ApprovalAccess['decide'] = async () => ({ ...record('first'), data: {}, mayDecide: false })
+    const refused: ApprovalAccess['decide'] = async () => {
+      throw new GatewayError('ACCESS_DENIED', 'asked for it')
+    }
+
+    test('taken, left to others, and nothing of lines without a decision or that are refused', async () => {
+      const plain = line({ uuid: 'plain' })
+      const lines = [asked, plain, { ...asked, uuid: 'refused', approvalReason: ' ' }]
+      const rest = { plain: { result: 'success' }, refused: { result: 'Approval reason is required' } }
+      const willing = await open(taken)
+      expect((await willing.send('PUT', outcomes, lines)).body).toEqual({
+        u1: { result: 'success', decision: 'taken' },
+        ...rest,
+      })
+      const strict = await open(refused)
+      const left = { u1: { result: 'success', decision: 'left' }, ...rest }
+      expect((await strict.send('PUT', outcomes, lines)).body).toEqual(left)
+      // Sent again, it is told again, and not decided.
+      expect((await strict.send('PUT', outcomes, lines)).body).toEqual(left)
+      expect(strict.votes).toHaveLength(1)
+    })
+
+    test('one that is left to others among many is not overlooked', async () => {
+      let times = 0
+      const { send } = await open(async (user, vote) => {
+        times += 1
+        return times === 2 ? refused(user, vote) : taken(user, vote)
+      })
+      const { body } = await send('PUT', outcomes, [{ ...asked, subjects: ['bob', 'ann'] }])
+      expect(body).toEqual({ u1: { result: 'success', decision: 'left' } })
+    })
+
+    test('a workflow without an approval has nothing to decide', async () => {
+      const { send } = await openMain({
+        params: { canPreApprove: 'YES' },
+        approvals: { ...noApprovals, ofRun: async () => [] },
+      })
+      expect((await send('PUT', outcomes, [asked])).body).toEqual({ u1: { result: 'success', decision: 'none' } })
+    })
   })
 
   test('needs a decision and a reason', async () => {

@@ -1,18 +1,18 @@
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { SubmitResults } from '#contract/main.ts'
+import type { SubmitOutcome, SubmitOutcomes, SubmitResults } from '#contract/main.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Subject } from '#identity/subject.ts'
-import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import { approvalUser } from '#sdk/approvals.ts'
+import { accessEndKey } from '#sdk/access-end.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import type { CallKey } from '#sdk/runs.ts'
-import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
+import type { WorkflowCall } from '#sdk/workflow.ts'
 import { answer } from './answer.ts'
 import { loginOf, type MainParts } from './main-parts.ts'
+import { type Decision, decideFirst, decisionOf, type StartedRun } from './pre-approval.ts'
 import { type CartLine, cartSchema, maxCartBytes } from './request-body.ts'
 import { type ReadyLine, Refused, readLine } from './request-line.ts'
 
@@ -25,29 +25,36 @@ export const submitCart =
   (parts: MainParts) =>
   async (exchange: Exchange): Promise<GatewayResponse> => {
     const lines = await readJsonBody(exchange.request, cartSchema, maxCartBytes)
-    const results: Record<string, string> = Object.create(null)
-    for (const line of lines) results[line.uuid] = await submitLine(line, exchange, parts)
-    return answer(results satisfies SubmitResults)
+    const outcomes: Record<string, SubmitOutcome> = Object.create(null)
+    for (const line of lines) outcomes[line.uuid] = await submitLine(line, exchange, parts)
+    // The predecessor's clients take every other text than `success`, and every other member, for a failure.
+    return answer(exchange.request.query.get('outcomes') === 'true' ? outcomes : resultsOf(outcomes))
   }
 
-async function submitLine(line: CartLine, exchange: Exchange, parts: MainParts): Promise<string> {
+function resultsOf(outcomes: SubmitOutcomes): SubmitResults {
+  const results: Record<string, string> = Object.create(null)
+  for (const [uuid, { result }] of Object.entries(outcomes)) results[uuid] = result
+  return results
+}
+
+async function submitLine(line: CartLine, exchange: Exchange, parts: MainParts): Promise<SubmitOutcome> {
   const { host } = parts
   const { subject, request } = exchange
   try {
     const ready = await readLine(line, subject, parts)
     for (const login of ready.unknown) await createPerson(login, exchange, parts)
-    await inParallel(ready.subjects, atOnce, (login) => startFor(login, ready, exchange, parts))
+    const decisions = await inParallel(ready.subjects, atOnce, (login) => startFor(login, ready, exchange, parts))
     await noteUse(ready.workflow, subject, parts)
-    return 'success'
+    return { result: 'success', ...(ready.preApproval === undefined ? {} : { decision: decisionOf(decisions) }) }
   } catch (thrown) {
-    if (thrown instanceof Refused) return thrown.message
+    if (thrown instanceof Refused) return { result: thrown.message }
     host.log.error('a request could not be submitted', {
       workflow: line.name,
       by: subject.uid,
       requestId: request.id,
       err: thrown,
     })
-    return 'Unable to submit'
+    return { result: 'Unable to submit' }
   }
 }
 
@@ -74,7 +81,7 @@ async function createPerson(login: string, { subject, request }: Exchange, parts
   })
 }
 
-async function startFor(login: string, line: ReadyLine, exchange: Exchange, parts: MainParts): Promise<void> {
+async function startFor(login: string, line: ReadyLine, exchange: Exchange, parts: MainParts): Promise<Decision> {
   const { subject, request } = exchange
   const call: WorkflowCall = {
     name: line.workflow,
@@ -85,7 +92,7 @@ async function startFor(login: string, line: ReadyLine, exchange: Exchange, part
       groups: [],
     },
     keepGroups: true,
-    params: line.parameters,
+    params: withEnd(line),
     // Whoever decides at once needs the approval to be open when the call is over.
     asynchronous: line.preApproval === undefined,
     kept: true,
@@ -93,25 +100,25 @@ async function startFor(login: string, line: ReadyLine, exchange: Exchange, part
     ...(line.reason === '' ? {} : { reason: line.reason }),
   }
   const started = await startOnce(call, callKey(login, line, exchange), parts)
-  if (started.isNew && line.preApproval !== undefined) await preApprove(started.result, line, exchange, parts)
+  return line.preApproval === undefined ? 'none' : decideFirst(started, line.preApproval, exchange, parts)
 }
+
+/** What the requester chose counts, whatever else there is of that name. */
+const withEnd = ({ parameters, ends }: ReadyLine): WorkflowCall['params'] =>
+  ends === undefined ? parameters : { ...parameters, [accessEndKey]: ends.toISOString() }
 
 function callKey(login: string, line: ReadyLine, { application, mount, subject }: Exchange): CallKey {
   const sha256 = (value: unknown): string => hash('sha256', JSON.stringify(value), 'base64url')
-  const { workflow, reason, parameters, preApproval } = line
+  const { workflow, reason, preApproval } = line
   return {
     scope: sha256(['main', application, mount, subject.uid]),
     key: `${line.uuid} ${sha256(login.toLowerCase())}`,
-    bodyHash: sha256([workflow, reason, Object.entries(parameters).sort(), preApproval ?? null]),
+    bodyHash: sha256([workflow, reason, Object.entries(withEnd(line)).sort(), preApproval ?? null]),
   }
 }
 
 /** A line that is sent again starts nothing. */
-async function startOnce(
-  call: WorkflowCall,
-  key: CallKey,
-  { host }: MainParts,
-): Promise<{ readonly result: WorkflowResult; readonly isNew: boolean }> {
+async function startOnce(call: WorkflowCall, key: CallKey, { host }: MainParts): Promise<StartedRun> {
   const deadline = performance.now() + waitMillis
   for (let pause = 20; ; pause = Math.min(pause * 2, 500)) {
     const start = await host.runs.start(call, key)
@@ -119,30 +126,5 @@ async function startOnce(
     if (start.kind === 'other-body') throw new Refused('Error, this was submitted before with other content')
     if (performance.now() > deadline) throw new Refused('Error, the same request is being submitted')
     await delay(pause)
-  }
-}
-
-/**
- * The requester's own decision about the first approval of the run, by the rules of that approval: where it does not let
- * requesters decide, it stays open for others. Later approvals are not touched.
- */
-async function preApprove(
-  { id, status }: WorkflowResult,
-  { preApproval }: ReadyLine,
-  { subject, request }: Exchange,
-  { host }: MainParts,
-): Promise<void> {
-  if (status !== 'waiting' || preApproval === undefined) return
-  const [first] = await host.approvals.ofRun(id)
-  if (first?.status !== 'open') return
-  const vote = { approval: first.id, approve: preApproval.approve, comment: preApproval.comment, requestId: request.id }
-  try {
-    await host.approvals.decide(approvalUser(subject), vote)
-  } catch (error) {
-    if (!(error instanceof GatewayError) || !error.isRefusal) throw error
-    host.log.info('a pre-approval was not taken; the approval stays open', {
-      approval: first.id,
-      reason: error.message,
-    })
   }
 }

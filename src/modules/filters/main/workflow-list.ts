@@ -1,6 +1,7 @@
 import type { DelegationRights, WorkflowListItem } from '#contract/main.ts'
 import { asGatewayError } from '#kernel/errors.ts'
 import { parseTemplate } from '#kernel/template.ts'
+import { spanMillis } from '#kernel/time-span.ts'
 import type { ParameterSet } from '#sdk/dynamic-workflow.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
@@ -31,7 +32,8 @@ export const listWorkflows =
 /** A source that fails hides its own workflow and no other. */
 async function rowsOf(workflow: PortalWorkflow, { host }: MainParts, { subject }: Exchange): Promise<Row[]> {
   const { name, label, description, dynamic } = workflow
-  if (dynamic === undefined) return [{ name, label, description, filterAnnotations: {} }]
+  const offer = endOffer(workflow, host.clock())
+  if (dynamic === undefined) return [{ name, label, description, filterAnnotations: {}, ...offer }]
   try {
     return (await dynamic.parameterSets(subject)).map((parameters) => ({
       name,
@@ -40,12 +42,20 @@ async function rowsOf(workflow: PortalWorkflow, { host }: MainParts, { subject }
       filterAnnotations: Object.fromEntries(
         dynamic.annotations.map((annotation) => [annotation.name, parameterIn(parameters, annotation.parameter)]),
       ),
+      ...offer,
       parameters,
     }))
   } catch (thrown) {
     host.log.error('the source of a dynamic workflow failed', { workflow: name, err: asGatewayError(thrown) })
     return []
   }
+}
+
+function endOffer({ accessEnds }: PortalWorkflow, now: Date): Pick<WorkflowListItem, 'accessEnds'> {
+  if (accessEnds === undefined) return {}
+  const { required, longest } = accessEnds
+  const millis = longest && spanMillis(now, longest)
+  return { accessEnds: { required, ...(millis === undefined ? {} : { longestSeconds: Math.floor(millis / 1000) }) } }
 }
 
 const parameterIn = (parameters: ParameterSet, name: string): string =>

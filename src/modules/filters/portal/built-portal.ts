@@ -28,7 +28,10 @@ const types: Readonly<Record<string, string>> = {
 
 const built = fileURLToPath(new URL('../../../../portal/dist/', import.meta.url))
 
-/** Reads it into memory, all of it, since it is small. Throws when it is not there. */
+/**
+ * Reads it into memory, all of it, since it is small. The page comes first: a build that is placed meanwhile leaves its
+ * assets. Throws when there is none.
+ */
 export async function readBuiltPortal(folder = built): Promise<BuiltPortal> {
   try {
     const page = await readFile(`${folder}index.html`, 'utf8')
@@ -37,15 +40,25 @@ export async function readBuiltPortal(folder = built): Promise<BuiltPortal> {
     for (const name of names) {
       const type = types[name.split('.').at(-1) ?? '']
       if (type === undefined) continue
-      const copy = async (ending: string) =>
-        names.includes(name + ending) ? await readFile(`${folder}assets/${name}${ending}`) : undefined
-      const [plain, br, gzip] = [await readFile(`${folder}assets/${name}`), await copy('.br'), await copy('.gz')]
-      assets.set(name, { type, plain, ...(br && { br }), ...(gzip && { gzip }) })
+      const [plain, br, gzip] = await Promise.all(
+        ['', '.br', '.gz'].map((end) => ifThere(`${folder}assets/${name}${end}`)),
+      )
+      if (plain !== undefined) assets.set(name, { type, plain, ...(br && { br }), ...(gzip && { gzip }) })
     }
     return { page, assets }
   } catch (cause) {
     throw new GatewayError('INTERNAL', 'the portal was not built: run "npm ci" with development dependencies', {
       cause,
     })
+  }
+}
+
+/** An asset of a build that nobody needs any more may go while the others are read. */
+async function ifThere(path: string): Promise<Buffer | undefined> {
+  try {
+    return await readFile(path)
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
+    throw cause
   }
 }

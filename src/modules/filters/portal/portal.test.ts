@@ -108,6 +108,12 @@ describe('assets', () => {
     expect(gunzipSync(gzip.body as Buffer).equals(plain.body as Buffer)).toBe(true)
   })
 
+  test('are for everybody, and nothing else is', async () => {
+    const { openPaths = [] } = portal.prepare(fakeParams(params), noIssues(), fakeParseContext())
+    expect(openPaths).toEqual(['/assets/'])
+    expect((await nameOf()).startsWith('/assets/')).toBe(true)
+  })
+
   test('that are not there are no page, not even for a navigation, and no file is reached', async () => {
     for (const pathInfo of ['/assets/none.js', '/assets/', '/assets/../index.html', '/assets/..%2findex.html']) {
       await expect(ask({ pathInfo, headers: page })).rejects.toMatchObject({ status: 404 })

@@ -1,5 +1,4 @@
 import { GatewayError } from '#kernel/errors.ts'
-import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter } from '#sdk/filter.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
 import { htmlErrors } from '#sdk/page.ts'
@@ -41,6 +40,8 @@ export default defineFilter({
   parameters,
   answers: true,
   errors: htmlErrors,
+  // A page whose session has ended still has to load its parts.
+  openPaths: ['/assets/'],
   parse: (params, issues, context) => {
     const given = readParameters(parameters, params, issues, context)
     if (given.main === undefined && given.register === undefined) {
@@ -59,27 +60,37 @@ export default defineFilter({
       ...(account === undefined ? {} : { account }),
     }
     return {
-      handle: async (exchange) =>
-        assetOf(portal, exchange) ?? portalPage(portal.page, { base: exchange.mount, title, apis }, captcha),
+      handle: async ({ request, mount, pathInfo }) => {
+        requireReading(request)
+        const asset = assetOf(portal, request, pathInfo)
+        if (asset !== undefined) return asset
+        requireNavigation(request, pathInfo)
+        return portalPage(portal.page, { base: mount, title, apis }, captcha)
+      },
     }
   },
 })
 
-/** Undefined where the page is the answer. */
-function assetOf(portal: BuiltPortal, { request, pathInfo }: Exchange): GatewayResponse | undefined {
-  if (request.method !== 'GET' && request.method !== 'HEAD') {
-    throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
+function requireReading({ method }: GatewayRequest): void {
+  if (method !== 'GET' && method !== 'HEAD') {
+    throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: 'GET, HEAD' } })
   }
-  const name = /^\/assets\/(.*)$/.exec(pathInfo)?.[1]
-  if (name === undefined) {
-    if (pathInfo === '' || pathInfo === '/' || isNavigation(request)) return undefined
-    throw new GatewayError('NOT_FOUND', `no page is asked for at "${pathInfo}"`)
-  }
+}
+
+/** A browser on its way to a page, as opposed to a script or an image that is missing. */
+function requireNavigation(request: GatewayRequest, pathInfo: string): void {
+  if (pathInfo === '' || pathInfo === '/' || header(request, 'sec-fetch-mode') === 'navigate') return
+  if (header(request, 'accept')?.includes('text/html') === true) return
+  throw new GatewayError('NOT_FOUND', `no page is asked for at "${pathInfo}"`)
+}
+
+const assetPath = /^\/assets\/(.*)$/
+
+/** Undefined where it is not an asset that is asked for. */
+function assetOf(portal: BuiltPortal, request: GatewayRequest, pathInfo: string): GatewayResponse | undefined {
+  const name = assetPath.exec(pathInfo)?.[1]
+  if (name === undefined) return undefined
   const asset = portal.assets.get(name)
   if (asset === undefined) throw new GatewayError('NOT_FOUND', `no asset "${name}"`)
   return assetAnswer(asset, header(request, 'accept-encoding') ?? '')
 }
-
-/** A browser on its way to a page, as opposed to a script or an image that is missing. */
-const isNavigation = (request: GatewayRequest): boolean =>
-  header(request, 'sec-fetch-mode') === 'navigate' || (header(request, 'accept') ?? '').includes('text/html')

@@ -1,6 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { isEngineKey } from '#sdk/engine-keys.ts'
+import { onPaper } from '#sdk/foresight.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { renderTask, templateReads } from '#sdk/task-template.ts'
 import { next, type RequestMap, type TaskModule, type WorkflowUser } from '#sdk/workflow-task.ts'
@@ -42,8 +43,8 @@ const addAttribute: TaskModule = {
         dropsOthers: false,
         opaque: producesUserAttribute && !isFixed,
       },
-      create: async () => ({
-        run(context) {
+      create: async () =>
+        onPaper((context) => {
           const key = renderTask(name, context)
           const text = renderTask(value, context)
           if (key === '' || isForbiddenKey(key) || (addToRequest && isEngineKey(key))) {
@@ -52,8 +53,7 @@ const addAttribute: TaskModule = {
           if (addToRequest) changeRequest(context.request, key, text, remove)
           else changeUser(context.user, key, text, remove)
           return next
-        },
-      }),
+        }),
     }
   },
 }

@@ -1,5 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onPaper } from '#sdk/foresight.ts'
 import { expiryFields, readTaskExpiry } from '#sdk/task-expiry.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { renderTask, templateReads } from '#sdk/task-template.ts'
@@ -38,8 +39,8 @@ const addGroup: TaskModule = {
           ...expiry.reads,
         ],
       },
-      create: async () => ({
-        run(context) {
+      create: async () =>
+        onPaper((context) => {
           const group = renderTask(name, context)
           if (group.trim() === '')
             throw new GatewayError('WORKFLOW_FAILED', `addGroup: "${name.text}" gave no group name`)
@@ -52,8 +53,7 @@ const addGroup: TaskModule = {
           changeGroups(context.user, removed ? [] : [group], removed ? [group] : [])
           if (until !== undefined || context.user.timedGroups !== undefined) timeGroup(context.user, group, until)
           return next
-        },
-      }),
+        }),
     }
   },
 }

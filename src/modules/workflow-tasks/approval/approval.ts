@@ -3,6 +3,7 @@ import { Dn } from '#identity/dn.ts'
 import { findTemplateKey, type Template } from '#kernel/template.ts'
 import type { ApprovalDecision, ApprovalRequest } from '#sdk/approval.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onDirectory } from '#sdk/foresight.ts'
 import { isMailAddress, type MailText } from '#sdk/mail.ts'
 import { referNotifier } from '#sdk/notifier.ts'
 import type { Rule } from '#sdk/rule.ts'
@@ -89,12 +90,12 @@ const approval: TaskModule = {
     return {
       calls: [],
       flow: { ...noFlow, reads, produces: [{ attribute: reasonAttribute, path: read.pathOf('failureEmailMsg') }] },
-      create: async ({ directory }) => ({
-        run: (task) =>
+      create: async ({ directory }) =>
+        onDirectory(directory, (people, task) =>
           task.signal?.kind === 'approval'
-            ? decided(config, task.signal, task, directory)
+            ? decided(config, task.signal, task, people)
             : { kind: 'wait', approval: request(config, task) },
-      }),
+        ),
     }
   },
 }
@@ -149,7 +150,7 @@ async function decided(
   config: Config,
   { approval: id, approved, comment }: ApprovalDecision,
   context: TaskContext,
-  directory: Directory,
+  directory: Pick<Directory, 'search'>,
 ): Promise<TaskOutcome> {
   const { user, request: map, effects, log } = context
   map.set('APPROVAL_ID', id)
@@ -171,7 +172,7 @@ const maxAddresses = 3
 async function requesterAddresses(
   attribute: string,
   { user, requestor }: TaskContext,
-  directory: Directory,
+  directory: Pick<Directory, 'search'>,
 ): Promise<readonly string[]> {
   const own = sameLogin(user.userID, requestor) ? user.attributes.values(attribute).filter(isMailAddress) : []
   if (own.length > 0) return own.slice(0, maxAddresses)

@@ -3,6 +3,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { isEngineKey } from '#sdk/engine-keys.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onPaper } from '#sdk/foresight.ts'
 import { parsed, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { renderTask } from '#sdk/task-template.ts'
@@ -39,8 +40,8 @@ export default defineCustomTask({
   },
   flow: ({ uidAttributeName, at }) =>
     uidAttributeName === userIdName ? noFlow : { ...noFlow, reads: [{ attribute: uidAttributeName, path: at }] },
-  create: ({ workflowName = constant, uidAttributeName, workflowReason }) => ({
-    run(task) {
+  create: ({ workflowName = constant, uidAttributeName, workflowReason }) =>
+    onPaper((task) => {
       const { user, request, requestor, effects } = task
       const name = renderTask(workflowName, task)
       const [userID] = userValues(user, uidAttributeName)
@@ -60,8 +61,7 @@ export default defineCustomTask({
         ...(user.password === undefined ? {} : { password: user.password }),
       })
       return next
-    },
-  }),
+    }),
 })
 
 /** What the request says, without what steers this run. */

@@ -1,4 +1,5 @@
 import { noFlow } from '#sdk/flow.ts'
+import { onPaper } from '#sdk/foresight.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
@@ -20,11 +21,10 @@ export default defineCustomTask({
     path: params.pathOf('attributeName'),
   }),
   flow: ({ attributeName, path }) => ({ ...noFlow, reads: [{ attribute: attributeName, path }] }),
-  create: ({ attributeName }) => ({
-    run({ user }) {
+  create: ({ attributeName }) =>
+    onPaper(({ user }) => {
       changeGroups(user, user.attributes.values(attributeName), [])
       user.attributes.delete(attributeName)
       return next
-    },
-  }),
+    }),
 })

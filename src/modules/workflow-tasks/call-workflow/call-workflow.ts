@@ -1,4 +1,5 @@
 import { noFlow } from '#sdk/flow.ts'
+import { onPaper } from '#sdk/foresight.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import type { TaskModule } from '#sdk/workflow-task.ts'
 
@@ -17,7 +18,7 @@ const callWorkflow: TaskModule = {
     return {
       calls: workflow === '' ? [] : [workflow],
       flow: noFlow,
-      create: async () => ({ run: () => ({ kind: 'call', workflow }) }),
+      create: async () => onPaper(() => ({ kind: 'call', workflow })),
     }
   },
 }

@@ -1,4 +1,5 @@
 import { noFlow } from '#sdk/flow.ts'
+import { onPaper } from '#sdk/foresight.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 import { setGroups } from '#sdk/workflow-user.ts'
@@ -12,10 +13,9 @@ export default defineCustomTask({
   parameters: {},
   parse: (params, issues, context) => readParameters({}, params, issues, context),
   flow: () => noFlow,
-  create: () => ({
-    run({ user }) {
+  create: () =>
+    onPaper(({ user }) => {
       setGroups(user, [])
       return next
-    },
-  }),
+    }),
 })

@@ -1,5 +1,6 @@
 import { isEngineKey } from '#sdk/engine-keys.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onPaper } from '#sdk/foresight.ts'
 import { flag, list } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
@@ -27,8 +28,8 @@ export default defineCustomTask({
     }
   },
   flow: ({ places }) => ({ ...noFlow, reads: places }),
-  create: ({ attribute, keepInUser }) => ({
-    run({ user, request }) {
+  create: ({ attribute, keepInUser }) =>
+    onPaper(({ user, request }) => {
       for (const name of attribute) {
         const value = user.attributes.first(name)
         if (value === undefined) continue
@@ -36,6 +37,5 @@ export default defineCustomTask({
         if (!keepInUser) user.attributes.delete(name)
       }
       return next
-    },
-  }),
+    }),
 })

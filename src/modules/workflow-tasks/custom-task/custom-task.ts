@@ -20,7 +20,7 @@ const customTask: TaskModule = {
     }
     const params = context.params(given['params'] ?? {}, read.pathOf('params'), issues)
     const module = context.customTasks.find(className)
-    if (module !== undefined) return { calls: [], ...module.prepare(params, issues, context) }
+    if (module !== undefined) return { calls: [], name: module.className, ...module.prepare(params, issues, context) }
     if (className !== '') issues.error(read.pathOf('className'), context.customTasks.unknown(className))
     return {
       calls: [],

@@ -1,5 +1,6 @@
 import { auditedCall } from '#sdk/audited-call.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onTarget } from '#sdk/foresight.ts'
 import type { TargetChange } from '#sdk/target.ts'
 import { checkVersion, targetUser } from '#sdk/target-user.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
@@ -22,30 +23,27 @@ const deleteUser: TaskModule = {
       calls: [],
       flow: noFlow,
       create: async ({ targets }) => {
-        const target = targets.get(name)
         const mapping = targets.mapping?.(name)
-        return {
-          async run({ user, forTarget }) {
-            const request = forTarget(name)
-            const { userID, attributes, groups } = await targetUser(user, mapping)
-            const found = await target.findUser(userID, [], request)
-            if (found === undefined) return next
-            const expectedVersion = takeVersion(user, name, [userID])?.version
-            checkVersion(found, expectedVersion)
-            const change: TargetChange = { subject: 'entry', action: 'delete', attribute: 'userID', value: userID }
-            await auditedCall(
-              request,
-              () => [change],
-              (audited) =>
-                target.deleteUser(
-                  { userID, attributes, groups },
-                  audited,
-                  expectedVersion === undefined ? {} : { expectedVersion },
-                ),
-            )
-            return next
-          },
-        }
+        return onTarget(name, targets.get(name), async (target, { user, forTarget }) => {
+          const request = forTarget(name)
+          const { userID, attributes, groups } = await targetUser(user, mapping)
+          const found = await target.findUser(userID, [], request)
+          if (found === undefined) return next
+          const expectedVersion = takeVersion(user, name, [userID])?.version
+          checkVersion(found, expectedVersion)
+          const change: TargetChange = { subject: 'entry', action: 'delete', attribute: 'userID', value: userID }
+          await auditedCall(
+            request,
+            () => [change],
+            (audited) =>
+              target.deleteUser(
+                { userID, attributes, groups },
+                audited,
+                expectedVersion === undefined ? {} : { expectedVersion },
+              ),
+          )
+          return next
+        })
       },
     }
   },

@@ -2,11 +2,12 @@ import { GatewayError } from '#kernel/errors.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { expiryTime, parseExpiresAfter, parseExpiresAt } from '#sdk/expiry.ts'
 import { noFlow } from '#sdk/flow.ts'
+import type { TimedGrant } from '#sdk/grants.ts'
 import { parsed, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { targetUser } from '#sdk/target-user.ts'
 import { renderTask, templateReads } from '#sdk/task-template.ts'
-import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { defineCustomTask, next, type TaskContext } from '#sdk/workflow-task.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
 
 const template = (value: string) => parseTemplate(value, { keys: true, attributes: true })
@@ -44,11 +45,12 @@ export default defineCustomTask({
       return own === undefined ? [] : templateReads(own, path(name))
     }),
   }),
-  create: ({ target, group, expiresAfter, expiresAt }, { grants, clock, targets }) => ({
-    async run(context) {
+  create: ({ target, group, expiresAfter, expiresAt }, { grants, clock, targets }) => {
+    /** What the user has by now, and until when it is to be. Throws CONFLICT and BAD_REQUEST. */
+    const read = async (context: TaskContext) => {
       const { userID } = await targetUser(context.user, targets.mapping?.(target))
       const name = group === undefined ? userID : renderTask(group, context).trim()
-      const kind = group === undefined ? 'user' : 'group'
+      const kind: TimedGrant['kind'] = group === undefined ? 'user' : 'group'
       const said = renderTask(expiresAfter ?? expiresAt ?? template(''), context)
       const expiry = expiresAfter === undefined ? parseExpiresAt(said) : parseExpiresAfter(said)
       const until = expiry && expiryTime(expiry, clock())
@@ -60,17 +62,31 @@ export default defineCustomTask({
       const held = (await grants.ofSubject(userID)).find(
         (grant) => grant.target === target && grant.kind === kind && sameLogin(grant.name, name),
       )
-      const extended = held && (await grants.extend(held.id, until))
-      if (extended === undefined) {
-        throw new GatewayError('CONFLICT', `ExtendAccess: "${userID}" has no access to ${kind} "${name}" that ends`, {
-          publicText: 'There is no access with an end that could be extended.',
-        })
-      }
-      const value = `${name} until ${extended.expires.toISOString()}`
-      context
-        .forTarget(target)
-        .audit({ subject: kind === 'user' ? 'entry' : 'group', action: 'replace', attribute: 'expires', value })
-      return next
-    },
-  }),
+      if (held === undefined) throw nothingToExtend(userID, kind, name)
+      return { userID, name, kind, until, held }
+    }
+    return {
+      async run(context) {
+        const { userID, name, kind, until, held } = await read(context)
+        const extended = await grants.extend(held.id, until)
+        if (extended === undefined) throw nothingToExtend(userID, kind, name)
+        const value = `${name} until ${extended.expires.toISOString()}`
+        context
+          .forTarget(target)
+          .audit({ subject: kind === 'user' ? 'entry' : 'group', action: 'replace', attribute: 'expires', value })
+        return next
+      },
+      async foresee(context) {
+        const { userID: subject, name, kind, until, held } = await read(context)
+        const at = 'at' in until ? until.at : new Date(clock().getTime() + until.inMillis)
+        if (at > held.expires) context.effects.grant({ target, subject, kind, name, expires: { at } })
+        return next
+      },
+    }
+  },
 })
+
+const nothingToExtend = (userID: string, kind: string, name: string): GatewayError =>
+  new GatewayError('CONFLICT', `ExtendAccess: "${userID}" has no access to ${kind} "${name}" that ends`, {
+    publicText: 'There is no access with an end that could be extended.',
+  })

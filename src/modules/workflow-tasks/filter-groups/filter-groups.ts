@@ -1,4 +1,5 @@
 import { noFlow } from '#sdk/flow.ts'
+import { onPaper } from '#sdk/foresight.ts'
 import { list } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
@@ -14,10 +15,9 @@ export default defineCustomTask({
   parameters,
   parse: (params, issues, context) => new Set(readParameters(parameters, params, issues, context).name),
   flow: () => noFlow,
-  create: (passing) => ({
-    run({ user }) {
+  create: (passing) =>
+    onPaper(({ user }) => {
       rewriteGroups(user, (groups) => groups.filter((name) => passing.has(name)))
       return next
-    },
-  }),
+    }),
 })

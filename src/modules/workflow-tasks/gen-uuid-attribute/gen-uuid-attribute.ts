@@ -29,5 +29,10 @@ export default defineCustomTask({
       user.attributes.set(attributeName, [randomUUID()])
       return next
     },
+    /** Which one it will be nobody knows. */
+    foresee({ user }) {
+      user.attributes.set(attributeName, ['…'])
+      return next
+    },
   }),
 })

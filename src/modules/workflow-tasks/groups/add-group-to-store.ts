@@ -1,4 +1,5 @@
 import { noFlow } from '#sdk/flow.ts'
+import { onTarget } from '#sdk/foresight.ts'
 import { list } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
@@ -30,17 +31,14 @@ export default defineCustomTask({
   },
   flow: () => noFlow,
   create: ({ target: targetName, names, attributes }, { targets }) => {
-    const target = targets.get(targetName)
-    return {
-      async run(context) {
-        const groups = groupTarget(target, targetName)
-        const values = Object.entries(groupAttributes(attributes, context)).filter(([, held]) => held.length > 0)
-        for (const name of names.map((template) => renderName(template, context))) {
-          if ((await groups.findGroup(name)) !== undefined) continue
-          await createGroup(groups, name, Object.fromEntries(values), context.forTarget(targetName))
-        }
-        return next
-      },
-    }
+    return onTarget(targetName, targets.get(targetName), async (target, context) => {
+      const groups = groupTarget(target, targetName)
+      const values = Object.entries(groupAttributes(attributes, context)).filter(([, held]) => held.length > 0)
+      for (const name of names.map((template) => renderName(template, context))) {
+        if ((await groups.findGroup(name)) !== undefined) continue
+        await createGroup(groups, name, Object.fromEntries(values), context.forTarget(targetName))
+      }
+      return next
+    })
   },
 })

@@ -1,4 +1,5 @@
 import { noFlow } from '#sdk/flow.ts'
+import { onTarget } from '#sdk/foresight.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 import { createGroup } from './change-group.ts'
@@ -18,16 +19,13 @@ export default defineCustomTask({
   }),
   flow: () => noFlow,
   create: ({ target: targetName, names, attributes }, { targets }) => {
-    const target = targets.get(targetName)
-    return {
-      async run(context) {
-        const groups = groupTarget(target, targetName)
-        const values = Object.entries(groupAttributes(attributes, context)).filter(([, list]) => list.length > 0)
-        for (const name of names.map((template) => renderName(template, context))) {
-          await createGroup(groups, name, Object.fromEntries(values), context.forTarget(targetName))
-        }
-        return next
-      },
-    }
+    return onTarget(targetName, targets.get(targetName), async (target, context) => {
+      const groups = groupTarget(target, targetName)
+      const values = Object.entries(groupAttributes(attributes, context)).filter(([, list]) => list.length > 0)
+      for (const name of names.map((template) => renderName(template, context))) {
+        await createGroup(groups, name, Object.fromEntries(values), context.forTarget(targetName))
+      }
+      return next
+    })
   },
 })

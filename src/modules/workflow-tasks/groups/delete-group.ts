@@ -1,4 +1,5 @@
 import { noFlow } from '#sdk/flow.ts'
+import { onTarget } from '#sdk/foresight.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 import { deleteGroup } from './change-group.ts'
@@ -25,18 +26,15 @@ export default defineCustomTask({
   },
   flow: () => noFlow,
   create: ({ target: targetName, names, checkVersion }, { targets }) => {
-    const target = targets.get(targetName)
     // A version is one group's; of several nobody could say whose.
     const isChecked = checkVersion && names.length === 1
-    return {
-      async run(context) {
-        const groups = groupTarget(target, targetName)
-        const options = isChecked ? takeGroupVersion(context) : {}
-        for (const name of names.map((template) => renderName(template, context))) {
-          await deleteGroup(groups, name, options, context.forTarget(targetName))
-        }
-        return next
-      },
-    }
+    return onTarget(targetName, targets.get(targetName), async (target, context) => {
+      const groups = groupTarget(target, targetName)
+      const options = isChecked ? takeGroupVersion(context) : {}
+      for (const name of names.map((template) => renderName(template, context))) {
+        await deleteGroup(groups, name, options, context.forTarget(targetName))
+      }
+      return next
+    })
   },
 })

@@ -1,5 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onTarget } from '#sdk/foresight.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import type { GroupChange, GroupTarget, TargetRequest } from '#sdk/target.ts'
@@ -43,22 +44,19 @@ export default defineCustomTask({
   },
   flow: () => noFlow,
   create: ({ target: targetName, names, newNames, attributes, checkVersion }, { targets }) => {
-    const target = targets.get(targetName)
-    return {
-      async run(context) {
-        const groups = groupTarget(target, targetName)
-        const [name] = names.map((template) => renderName(template, context))
-        if (name === undefined) return next
-        const newName = newNames.map((template) => renderTask(template, context))[0] ?? ''
-        const change = {
-          attributes: groupAttributes(attributes, context),
-          ...(newName.trim() === '' || newName === name ? {} : { newName }),
-          ...(checkVersion ? takeGroupVersion(context) : {}),
-        }
-        await update(groups, name, change, context.forTarget(targetName))
-        return next
-      },
-    }
+    return onTarget(targetName, targets.get(targetName), async (target, context) => {
+      const groups = groupTarget(target, targetName)
+      const [name] = names.map((template) => renderName(template, context))
+      if (name === undefined) return next
+      const newName = newNames.map((template) => renderTask(template, context))[0] ?? ''
+      const change = {
+        attributes: groupAttributes(attributes, context),
+        ...(newName.trim() === '' || newName === name ? {} : { newName }),
+        ...(checkVersion ? takeGroupVersion(context) : {}),
+      }
+      await update(groups, name, change, context.forTarget(targetName))
+      return next
+    })
   },
 })
 

@@ -1,4 +1,5 @@
 import { noFlow } from '#sdk/flow.ts'
+import { onPaper } from '#sdk/foresight.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { renderTask } from '#sdk/task-template.ts'
 import type { TaskModule } from '#sdk/workflow-task.ts'
@@ -18,12 +19,11 @@ const ifAttrExists: TaskModule = {
     return {
       calls: [],
       flow: noFlow,
-      create: async () => ({
-        run: (context) => {
+      create: async () =>
+        onPaper((context) => {
           const exists = userValues(context.user, renderTask(name, context)).length > 0
           return { kind: 'branch', branch: exists ? 'onSuccess' : 'onFailure' }
-        },
-      }),
+        }),
     }
   },
 }

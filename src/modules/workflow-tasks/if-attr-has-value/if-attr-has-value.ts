@@ -1,5 +1,6 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onPaper } from '#sdk/foresight.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { renderTask, templateReads } from '#sdk/task-template.ts'
 import type { TaskModule } from '#sdk/workflow-task.ts'
@@ -23,12 +24,11 @@ const ifAttrHasValue: TaskModule = {
     return {
       calls: [],
       flow: { ...noFlow, reads: [...reads, ...templateReads(value, read.pathOf('value'))] },
-      create: async () => ({
-        run: (context) => {
+      create: async () =>
+        onPaper((context) => {
           const holds = userValues(context.user, renderTask(name, context)).includes(renderTask(value, context))
           return { kind: 'branch', branch: holds ? 'onSuccess' : 'onFailure' }
-        },
-      }),
+        }),
     }
   },
 }

@@ -1,6 +1,7 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { findInTarget } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onTarget } from '#sdk/foresight.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import type { TaskModule } from '#sdk/workflow-task.ts'
 
@@ -25,15 +26,11 @@ const ifNotUserExists: TaskModule = {
     return {
       calls: [],
       flow: { ...noFlow, reads: isRead ? [{ attribute: uidAttribute, path: read.pathOf('uidAttribute') }] : [] },
-      create: async ({ targets }) => {
-        const target = targets.get(name)
-        return {
-          async run({ user, forTarget }) {
-            const found = await findInTarget(target, user, uidAttribute, [], forTarget(name))
-            return { kind: 'branch', branch: found === undefined ? 'onSuccess' : 'onFailure' }
-          },
-        }
-      },
+      create: async ({ targets }) =>
+        onTarget(name, targets.get(name), async (target, { user, forTarget }) => {
+          const found = await findInTarget(target, user, uidAttribute, [], forTarget(name))
+          return { kind: 'branch', branch: found === undefined ? 'onSuccess' : 'onFailure' }
+        }),
     }
   },
 }

@@ -1,6 +1,7 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { findInTarget } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onTarget } from '#sdk/foresight.ts'
 import { list, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
@@ -34,19 +35,16 @@ export default defineCustomTask({
     produces: places,
   }),
   create: ({ target: targetName, nameAttr, places }, { targets }) => {
-    const target = targets.get(targetName)
     const names = places.map(({ attribute }) => attribute)
-    return {
-      async run({ user, log, forTarget }) {
-        const found = await findInTarget(target, user, nameAttr, names, forTarget(targetName))
-        noteVersion(user, targetName, found)
-        if (found === undefined) log.warn('user is not in the target', { userID: user.userID, target: targetName })
-        for (const name of names) {
-          const values = found?.attributes.values(name) ?? []
-          if (values.length > 0) user.attributes.set(name, values)
-        }
-        return next
-      },
-    }
+    return onTarget(targetName, targets.get(targetName), async (target, { user, log, forTarget }) => {
+      const found = await findInTarget(target, user, nameAttr, names, forTarget(targetName))
+      noteVersion(user, targetName, found)
+      if (found === undefined) log.warn('user is not in the target', { userID: user.userID, target: targetName })
+      for (const name of names) {
+        const values = found?.attributes.values(name) ?? []
+        if (values.length > 0) user.attributes.set(name, values)
+      }
+      return next
+    })
   },
 })

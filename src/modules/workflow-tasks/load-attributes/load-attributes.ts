@@ -1,6 +1,7 @@
 import { Dn } from '#identity/dn.ts'
 import { findInDirectory } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onDirectory } from '#sdk/foresight.ts'
 import { list, parsed, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
@@ -22,15 +23,14 @@ export default defineCustomTask({
     return { ...config, places: config.name.map((attribute, i) => ({ attribute, path: params.pathOf('name', i) })) }
   },
   flow: ({ places }) => ({ ...noFlow, produces: places }),
-  create: ({ name: names, nameAttr, base = new Dn([]) }, { directory }) => ({
-    async run({ user, log }) {
-      const entry = await findInDirectory(directory, base, nameAttr, user, 'LoadAttributes')
+  create: ({ name: names, nameAttr, base = new Dn([]) }, { directory }) =>
+    onDirectory(directory, async (people, { user, log }) => {
+      const entry = await findInDirectory(people, base, nameAttr, user, 'LoadAttributes')
       if (entry === undefined) log.warn('user is not in the directory', { userID: user.userID })
       for (const name of names) {
         const values = entry?.attributes.values(name) ?? []
         if (values.length > 0) user.attributes.set(name, values)
       }
       return next
-    },
-  }),
+    }),
 })

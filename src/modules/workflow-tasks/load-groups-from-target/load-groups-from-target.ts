@@ -1,6 +1,7 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { findInTarget } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onTarget } from '#sdk/foresight.ts'
 import { flag, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
@@ -27,15 +28,11 @@ export default defineCustomTask({
     ...noFlow,
     reads: nameAttr === userIdName ? [] : [{ attribute: nameAttr, path }],
   }),
-  create: ({ target: name, nameAttr, inverse }, { targets }) => {
-    const target = targets.get(name)
-    return {
-      async run({ user, forTarget }) {
-        const found = await findInTarget(target, user, nameAttr, [], forTarget(name))
-        noteVersion(user, name, found)
-        takeLoadedGroups(user, found?.groups ?? [], inverse)
-        return next
-      },
-    }
-  },
+  create: ({ target: name, nameAttr, inverse }, { targets }) =>
+    onTarget(name, targets.get(name), async (target, { user, forTarget }) => {
+      const found = await findInTarget(target, user, nameAttr, [], forTarget(name))
+      noteVersion(user, name, found)
+      takeLoadedGroups(user, found?.groups ?? [], inverse)
+      return next
+    }),
 })

@@ -1,6 +1,7 @@
 import { Dn } from '#identity/dn.ts'
 import { findInDirectory } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onDirectory } from '#sdk/foresight.ts'
 import { flag, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
@@ -17,13 +18,12 @@ export default defineCustomTask({
   parameters,
   parse: (params, issues, context) => readParameters(parameters, params, issues, context),
   flow: () => noFlow,
-  create: ({ nameAttr, inverse }, { directory }) => ({
-    async run({ user }) {
-      const entry = await findInDirectory(directory, new Dn([]), nameAttr, user, 'LoadGroups')
+  create: ({ nameAttr, inverse }, { directory }) =>
+    onDirectory(directory, async (people, { user }) => {
+      const entry = await findInDirectory(people, new Dn([]), nameAttr, user, 'LoadGroups')
       takeLoadedGroups(user, entry?.attributes.values('memberOf').map(groupName) ?? [], inverse)
       return next
-    },
-  }),
+    }),
 })
 
 /** A group's name is the first part of its DN. */

@@ -1,4 +1,5 @@
 import { noFlow } from '#sdk/flow.ts'
+import { onPaper } from '#sdk/foresight.ts'
 import { list } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
@@ -22,8 +23,8 @@ export default defineCustomTask({
     return names
   },
   flow: () => noFlow,
-  create: (names) => ({
-    run({ user }) {
+  create: (names) =>
+    onPaper(({ user }) => {
       rewriteGroups(user, (groups) =>
         unionOfGroups(
           groups.map((name) => names.get(name) ?? name),
@@ -31,6 +32,5 @@ export default defineCustomTask({
         ),
       )
       return next
-    },
-  }),
+    }),
 })

@@ -3,6 +3,7 @@ import { userIdName, userSource } from '#identity/mapping/mapped-value.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
+import { onPaper } from '#sdk/foresight.ts'
 import { type MappingRule, prepareMapping, sourceTypes } from '#sdk/mapping.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import type { TaskModule } from '#sdk/workflow-task.ts'
@@ -45,18 +46,16 @@ const mapping: TaskModule = {
       },
       create: async (host) => {
         const live = await prepared.create(host)
-        return {
-          async run({ user }) {
-            const mapped = await live.apply(userSource(user))
-            const copy = strict ? { ...copyUser(user), attributes: new Attributes() } : copyUser(user)
-            assignMapped(copy, mapped)
-            if (user.cleared !== undefined) {
-              copy.cleared = [...(strict ? [] : user.cleared), ...live.dependents(user.cleared)]
-            }
-            return { kind: 'branch', branch: 'onSuccess', user: copy }
-          },
-          close: () => live.close?.(),
-        }
+        const task = onPaper(async ({ user }) => {
+          const mapped = await live.apply(userSource(user))
+          const copy = strict ? { ...copyUser(user), attributes: new Attributes() } : copyUser(user)
+          assignMapped(copy, mapped)
+          if (user.cleared !== undefined) {
+            copy.cleared = [...(strict ? [] : user.cleared), ...live.dependents(user.cleared)]
+          }
+          return { kind: 'branch', branch: 'onSuccess', user: copy }
+        })
+        return { ...task, close: () => live.close?.() }
       },
     }
   },

@@ -1,8 +1,9 @@
+import type { Directory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { noFlow } from '#sdk/flow.ts'
-import type { ModuleHost } from '#sdk/host.ts'
+import { onDirectory } from '#sdk/foresight.ts'
 import { checkMail, isMailAddress, type MailText } from '#sdk/mail.ts'
 import { readMailTemplate } from '#sdk/mail-template.ts'
 import { referNotifier } from '#sdk/notifier.ts'
@@ -41,8 +42,8 @@ const notifyUser: TaskModule = {
         ...noFlow,
         reads: mailAttribute === '' || mailAttribute === userIdName ? template.reads : [address, ...template.reads],
       },
-      create: async ({ directory }) => ({
-        async run(task) {
+      create: async ({ directory }) =>
+        onDirectory(directory, async (people, task) => {
           const said = template.render(task)
           const mail: MailText = notifier === '' ? said : { ...said, notifier }
           const [own] = userValues(task.user, mailAttribute)
@@ -50,11 +51,10 @@ const notifyUser: TaskModule = {
             throw new GatewayError('WORKFLOW_FAILED', `"${task.user.userID}" has no "${mailAttribute}" to be mailed at`)
           }
           send(own, mail, task)
-          const other = await requesterAddress(task, mailAttribute, directory)
+          const other = await requesterAddress(task, mailAttribute, people)
           if (other !== undefined && other.toLowerCase() !== own.toLowerCase()) send(other, mail, task)
           return next
-        },
-      }),
+        }),
     }
   },
 }
@@ -69,7 +69,7 @@ function send(recipient: string, mail: MailText, { effects }: TaskContext): void
 async function requesterAddress(
   { user, request, requestor, log }: TaskContext,
   mailAttribute: string,
-  directory: ModuleHost['directory'],
+  directory: Pick<Directory, 'search'>,
 ): Promise<string | undefined> {
   const only = request.get(sendToSubject)
   if (sameLogin(requestor, user.userID) || (only !== undefined && String(only).toLowerCase() !== 'false')) {

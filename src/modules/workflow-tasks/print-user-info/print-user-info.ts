@@ -29,6 +29,7 @@ export default defineCustomTask({
       })
       return next
     },
+    foresee: () => next,
   }),
 })
 

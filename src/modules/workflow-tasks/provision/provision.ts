@@ -3,6 +3,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { auditedCall } from '#sdk/audited-call.ts'
 import { type Expiry, type ExpiryTime, expiryTime } from '#sdk/expiry.ts'
+import { onTarget } from '#sdk/foresight.ts'
 import type { Mapping } from '#sdk/mapping.ts'
 import type { StepEffects, TimedAccess } from '#sdk/step-effects.ts'
 import { hasPasswords, type Target, type TargetRequest } from '#sdk/target.ts'
@@ -78,36 +79,34 @@ const provision: TaskModule = {
 
 export default provision
 
-function provisionTask(config: Config, target: Target, mapping: Mapping | undefined, clock: Clock): WorkflowTask {
-  return {
-    async run(context) {
-      const { user, forTarget } = context
-      // Before the target is called: what cannot end must not begin.
-      const ends = accessEnds(config.expiry.of(context), user, clock())
-      const request = forTarget(config.target)
-      const mapped = await targetUser(user, mapping)
-      const listed = config.attributes.length === 0 ? ownNames(mapped) : config.attributes
-      const attributes = config.onlyPassedInAttributes ? listed.filter((name) => mapped.attributes.has(name)) : listed
-      const newUserID = await newLogin(user, mapped, mapping)
-      const logins = newUserID === undefined ? [mapped.userID] : [mapped.userID, newUserID]
-      const read = takeVersion(user, config.target, logins)
-      const login = await applyUser(
-        target,
-        mapped,
-        {
-          attributes,
-          addOnly: !config.sync,
-          expectedVersion: read?.version,
-          expectedGroup: read?.group,
-          newUserID,
-        },
-        request,
-      )
-      grantForTime(ends, config.target, login, context.effects)
-      if (config.setPassword) await setPassword(target, config.target, user, login, request)
-      return next
-    },
-  }
+function provisionTask(config: Config, own: Target, mapping: Mapping | undefined, clock: Clock): WorkflowTask {
+  return onTarget(config.target, own, async (target, context) => {
+    const { user, forTarget } = context
+    // Before the target is called: what cannot end must not begin.
+    const ends = accessEnds(config.expiry.of(context), user, clock())
+    const request = forTarget(config.target)
+    const mapped = await targetUser(user, mapping)
+    const listed = config.attributes.length === 0 ? ownNames(mapped) : config.attributes
+    const attributes = config.onlyPassedInAttributes ? listed.filter((name) => mapped.attributes.has(name)) : listed
+    const newUserID = await newLogin(user, mapped, mapping)
+    const logins = newUserID === undefined ? [mapped.userID] : [mapped.userID, newUserID]
+    const read = takeVersion(user, config.target, logins)
+    const login = await applyUser(
+      target,
+      mapped,
+      {
+        attributes,
+        addOnly: !config.sync,
+        expectedVersion: read?.version,
+        expectedGroup: read?.group,
+        newUserID,
+      },
+      request,
+    )
+    grantForTime(ends, config.target, login, context.effects)
+    if (config.setPassword) await setPassword(target, config.target, user, login, request)
+    return next
+  })
 }
 
 interface AccessEnd extends Pick<TimedAccess, 'kind' | 'expires'> {

@@ -3,6 +3,7 @@ import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { findInDirectory } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { onDirectory } from '#sdk/foresight.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { next, type TaskModule } from '#sdk/workflow-task.ts'
 import { setGroups } from '#sdk/workflow-user.ts'
@@ -42,9 +43,9 @@ const resync: TaskModule = {
       calls: [],
       // Which attributes the directory has cannot be told beforehand.
       flow: { ...noFlow, opaque: true },
-      create: async ({ directory }) => ({
-        async run({ user }) {
-          const entry = await findInDirectory(directory, base, 'uid', user, 'resync')
+      create: async ({ directory }) =>
+        onDirectory(directory, async (people, { user }) => {
+          const entry = await findInDirectory(people, base, 'uid', user, 'resync')
           if (entry === undefined) {
             throw new GatewayError('WORKFLOW_FAILED', `resync: "${user.userID}" is not in the directory`)
           }
@@ -55,8 +56,7 @@ const resync: TaskModule = {
           user.attributes = loaded
           setGroups(user, groups.map(groupName))
           return next
-        },
-      }),
+        }),
     }
   },
 }

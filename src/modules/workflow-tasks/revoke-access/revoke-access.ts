@@ -8,7 +8,7 @@ import { parsed } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import type { Target, TargetRequest } from '#sdk/target.ts'
 import { renderTask, templateReads } from '#sdk/task-template.ts'
-import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { defineCustomTask, next, type TaskContext, type TaskOutcome } from '#sdk/workflow-task.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
 
 const template = (text: string) => parseTemplate(text, { keys: true, attributes: true })
@@ -48,8 +48,8 @@ export default defineCustomTask({
       return own === undefined ? [] : templateReads(own, path(name))
     }),
   }),
-  create: ({ path: _, ...templates }, { targets }) => ({
-    async run(context) {
+  create: ({ path: _, ...templates }, { targets }) => {
+    const revoke = async (targetOf: (name: string) => Target, context: TaskContext): Promise<TaskOutcome> => {
       const [targetName, kind, name] = names.map((field) => {
         const own = templates[field]
         const value = own === undefined ? '' : renderTask(own, context).trim()
@@ -57,14 +57,18 @@ export default defineCustomTask({
         return value
       }) as [string, string, string]
       const { userID } = context.user
-      const target = targets.get(targetName)
+      const target = targetOf(targetName)
       const request = context.forTarget(targetName)
       if (kind === 'group') await leaveGroup(target, userID, name, request)
       else if (kind === 'user' && sameLogin(name, userID)) await deleteUser(target, userID, request)
       else throw new GatewayError('WORKFLOW_FAILED', `RevokeAccess: "${kind}" of "${name}" cannot be taken back`)
       return next
-    },
-  }),
+    }
+    return {
+      run: (context) => revoke((name) => targets.get(name), context),
+      foresee: (context) => revoke((name) => context.target(name), context),
+    }
+  },
 })
 
 async function leaveGroup(target: Target, userID: string, group: string, request: TargetRequest): Promise<void> {

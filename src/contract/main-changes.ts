@@ -1,0 +1,50 @@
+/**
+ * What approving would do, in its order, as far as it can be told without doing it. What stands behind a step of the kind
+ * `unforeseen` may come differently, and what stands behind an `approval` happens only if that is given as well.
+ */
+export interface ForeseenChanges {
+  readonly steps: readonly ForeseenStep[]
+  /** False where more follows than is told. */
+  readonly whole: boolean
+}
+
+export type ForeseenStep =
+  | ForeseenEntry
+  /** Access that ends by itself: a membership, or the user as a whole. */
+  | {
+      readonly kind: 'end'
+      readonly target: string
+      readonly of: 'user' | 'group'
+      readonly name: string
+      readonly expires: string
+    }
+  | { readonly kind: 'mail'; readonly recipient: string; readonly subject: string }
+  | { readonly kind: 'approval'; readonly label: string }
+  | { readonly kind: 'wait'; readonly until: string }
+  /** `apart`: it is started as a request of its own, and what it does is not told. */
+  | { readonly kind: 'workflow'; readonly name: string; readonly apart: boolean }
+  /** `reason`, for people, where it should have been possible. */
+  | { readonly kind: 'unforeseen'; readonly task: string; readonly reason?: string }
+
+/** A user or a group that comes, changes or goes at a target. */
+export interface ForeseenEntry {
+  readonly kind: 'user' | 'group'
+  readonly action: 'create' | 'change' | 'delete'
+  readonly target: string
+  readonly name: string
+  readonly newName?: string
+  readonly attributes: readonly ForeseenAttribute[]
+  /** Groups of a user. */
+  readonly joins: readonly string[]
+  readonly leaves: readonly string[]
+  /** There is more than is told. */
+  readonly cut: boolean
+}
+
+/** Values are left out where they are secret. */
+export interface ForeseenAttribute {
+  readonly name: string
+  readonly secret: boolean
+  readonly before: readonly string[]
+  readonly after: readonly string[]
+}

@@ -1,0 +1,201 @@
+import { ForesightEnds, ForesightNotes } from '#engine/foresight/foresight-notes.ts'
+import { maskHeld, maskRun } from '#engine/foresight/masked-secrets.ts'
+import { paperTarget } from '#engine/foresight/paper-target.ts'
+import { branchPlace } from '#engine/workflow/definition.ts'
+import { currentUser, type RunState } from '#engine/workflow/run-state.ts'
+import { requestObject } from '#engine/workflow/step-context.ts'
+import {
+  beginStep,
+  type DefinitionOf,
+  endStep,
+  nextPosition,
+  type Position,
+  positionText,
+} from '#engine/workflow/walk.ts'
+import type { Directory } from '#identity/directory.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { asGatewayError } from '#kernel/errors.ts'
+import { type Logger, silentLogger } from '#kernel/logger.ts'
+import type { Foreseen } from '#sdk/foreseen.ts'
+import type { ForesightContext } from '#sdk/foresight.ts'
+import { checkMail } from '#sdk/mail.ts'
+import type { StepEffects } from '#sdk/step-effects.ts'
+import type { Target, TargetRequest } from '#sdk/target.ts'
+import { next, type TaskOutcome } from '#sdk/workflow-task.ts'
+
+export interface ForesightLimits {
+  readonly millis: number
+  readonly steps: number
+  /** Questions to targets and the directory. */
+  readonly questions: number
+}
+
+export const foresightLimits: ForesightLimits = { millis: 3_000, steps: 200, questions: 20 }
+
+export interface ForesightParts {
+  readonly definitions: DefinitionOf
+  readonly target: (name: string) => Target
+  readonly directory: Pick<Directory, 'search'>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/**
+ * What would follow if the run went on from here, further approvals granted. The state is used up; nothing else is
+ * changed anywhere. Secrets are taken out before the first step, so that none can be told. Ends in time, whatever
+ * targets do, and tells then what was found so far.
+ */
+export async function foreseeRun(
+  state: RunState,
+  parts: ForesightParts,
+  limits: ForesightLimits = foresightLimits,
+): Promise<Foreseen> {
+  maskRun(state)
+  const notes = new ForesightNotes()
+  const late = Promise.withResolvers<never>()
+  const abort = new AbortController()
+  const timer = setTimeout(() => {
+    const error = new ForesightEnds('it took too long')
+    abort.abort(error)
+    late.reject(error)
+  }, limits.millis)
+  try {
+    await Promise.race([new PaperRun(state, parts, notes, limits, abort.signal).walk(), late.promise])
+  } catch (error) {
+    if (!(error instanceof ForesightEnds)) throw error
+    notes.end()
+  } finally {
+    clearTimeout(timer)
+  }
+  return notes.foreseen
+}
+
+/** One run on paper. */
+class PaperRun {
+  readonly #state: RunState
+  readonly #parts: ForesightParts
+  readonly #notes: ForesightNotes
+  readonly #limits: ForesightLimits
+  readonly #abort: AbortSignal
+  readonly #targets = new Map<string, Target>()
+  #questions = 0
+
+  constructor(
+    state: RunState,
+    parts: ForesightParts,
+    notes: ForesightNotes,
+    limits: ForesightLimits,
+    abort: AbortSignal,
+  ) {
+    this.#state = state
+    this.#parts = parts
+    this.#notes = notes
+    this.#limits = limits
+    this.#abort = abort
+  }
+
+  async walk(): Promise<void> {
+    const { definitions } = this.#parts
+    let left = this.#limits.steps
+    for (let at = nextPosition(this.#state, definitions); at; at = nextPosition(this.#state, definitions)) {
+      if (left-- <= 0) throw new ForesightEnds('there are too many steps')
+      beginStep(this.#state)
+      const outcome = await this.#step(at)
+      this.#abort.throwIfAborted()
+      if (outcome.kind === 'call') this.#notes.add({ kind: 'workflow', name: outcome.workflow, apart: false })
+      const wait = endStep(this.#state, at, outcome, definitions)
+      if (wait === undefined) continue
+      if ('until' in wait) {
+        this.#notes.add({ kind: 'wait', until: wait.until })
+        this.#state.signal = { kind: 'time' }
+      } else {
+        this.#notes.add({ kind: 'approval', label: wait.approval.label })
+        this.#state.signal = { kind: 'approval', approval: '', approved: true }
+      }
+    }
+  }
+
+  /** Where a task cannot be foreseen, those behind it still are, unless nobody knows which of its subtasks would run. */
+  async #step(at: Position): Promise<TaskOutcome> {
+    const { task, name, taskType } = at.step
+    try {
+      if (task.foresee !== undefined) return await task.foresee(this.#context())
+      this.#notes.add({ kind: 'unforeseen', task: name ?? taskType })
+    } catch (thrown) {
+      if (thrown instanceof ForesightEnds) throw thrown
+      const error = asGatewayError(thrown)
+      const { id, workflow } = this.#state
+      const where = { workflowId: id, workflow, task: positionText(at) }
+      this.#parts.log.info('a step could not be foreseen', { ...where, code: error.code, reason: error.message })
+      this.#notes.add({ kind: 'unforeseen', task: name ?? taskType, reason: error.publicText })
+    }
+    if (this.#hasSubtasks(at)) throw new ForesightEnds('nobody knows which subtasks would run')
+    return next
+  }
+
+  #hasSubtasks({ frame, index }: Position): boolean {
+    const { lists } = this.#parts.definitions(frame.workflow, frame.hash)
+    return (['onSuccess', 'onFailure'] as const).some((branch) => lists.has(branchPlace(frame.place, index, branch)))
+  }
+
+  #context(): ForesightContext {
+    const { id, workflow: name, requestor, request, signal } = this.#state
+    const workflow = { id, name }
+    const forTarget = (): TargetRequest => ({
+      workflow,
+      idempotencyKey: `${id}/foresight`,
+      requestor,
+      params: requestObject(request),
+      log: silentLogger,
+      audit: () => {},
+      signal: this.#abort,
+    })
+    return {
+      user: currentUser(this.#state),
+      request,
+      workflow,
+      requestor,
+      log: silentLogger,
+      effects: this.#effects,
+      forTarget,
+      target: (target) => this.#target(target),
+      directory: this.#directory,
+      ...(signal === undefined ? {} : { signal }),
+    }
+  }
+
+  #target(name: string): Target {
+    const known = this.#targets.get(name)
+    if (known !== undefined) return known
+    const paper = paperTarget(this.#parts.target(name), { name, notes: this.#notes, ask: () => this.#ask() })
+    this.#targets.set(name, paper)
+    return paper
+  }
+
+  /** What is read there is masked as well. */
+  readonly #directory: Pick<Directory, 'search'> = {
+    search: async (search) => {
+      this.#ask()
+      const found = await this.#parts.directory.search(search)
+      return found.map((entry) => ({ ...entry, attributes: maskHeld(entry.attributes) }))
+    },
+  }
+
+  readonly #effects: StepEffects = {
+    mail: (mail) => {
+      checkMail(mail)
+      this.#notes.add({ kind: 'mail', recipient: mail.recipient, subject: mail.subject })
+    },
+    grant: ({ target, kind, name, expires }) => {
+      const now = this.#parts.clock().getTime()
+      const end = 'at' in expires ? expires.at : new Date(now + expires.inMillis)
+      this.#notes.add({ kind: 'end', target, of: kind, name, expires: end })
+    },
+    start: ({ name }) => this.#notes.add({ kind: 'workflow', name, apart: true }),
+  }
+
+  #ask(): void {
+    this.#abort.throwIfAborted()
+    if (++this.#questions > this.#limits.questions) throw new ForesightEnds('there are too many questions')
+  }
+}

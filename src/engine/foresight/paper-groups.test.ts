@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import type { Foreseen } from '#sdk/foreseen.ts'
+import type { TimedGrant } from '#sdk/grants.ts'
+import { MemoryGroups } from '#testing/memory-groups.ts'
+import { MemoryTarget } from '#testing/memory-target.ts'
+import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
+
+async function foresee(
+  tasks: readonly TaskSpec[],
+  options: Omit<FixtureOptions, 'workflows'>,
+  attributes: Record<string, string[]> = {},
+): Promise<Foreseen> {
+  const { workflows } = await startWorkflows({ ...options, workflows: { w: tasks } })
+  const user = { userID: 'ann', attributes: Attributes.from(attributes), groups: [] }
+  return await workflows.foresee(workflows.begin({ name: 'w', requestor: 'caller', params: {}, user }))
+}
+
+const group = (className: string, params: Record<string, string | string[]>): TaskSpec =>
+  customTask(`tasks.${className}`, { target: 'store', ...params })
+
+describe('groups', () => {
+  test('come, change, get another name and go, on paper alone', async () => {
+    const store = new MemoryGroups()
+    store.addGroup('staff', { description: ['Old'], mail: ['s@x.org'] })
+    const before = store.listed()
+    const { steps, whole } = await foresee(
+      [
+        group('CreateGroup', { name: 'crew', attributes: ['description=New', 'apiToken=hush'] }),
+        group('CreateGroup', { name: 'crew', attributes: ['description=New', 'apiToken=hush'] }),
+        group('AddGroupToStore', { name: 'staff', attributes: ['description=Else'] }),
+        group('UpdateGroup', { name: 'staff', newName: 'people', attributes: ['description=New', 'mail=s@x.org'] }),
+        group('UpdateGroup', { name: 'people', newName: 'people', attributes: ['description=Newer'] }),
+        group('DeleteGroup', { name: ['people', 'none', 'staff'] }),
+      ],
+      { targets: { store } },
+    )
+    const told = { kind: 'group', target: 'store', joins: [], leaves: [], cut: false }
+    const description = (from: string[], to: string) => ({
+      name: 'description',
+      secret: false,
+      before: from,
+      after: [to],
+    })
+    expect(steps).toEqual([
+      {
+        ...told,
+        action: 'create',
+        name: 'crew',
+        attributes: [description([], 'New'), { name: 'apiToken', secret: true, before: [], after: [] }],
+      },
+      { ...told, action: 'change', name: 'staff', newName: 'people', attributes: [description(['Old'], 'New')] },
+      { ...told, action: 'change', name: 'people', attributes: [description(['New'], 'Newer')] },
+      { ...told, action: 'delete', name: 'people', attributes: [] },
+    ])
+    expect(whole).toBe(true)
+    expect(store.listed()).toEqual(before)
+    expect(store.calls).toEqual([])
+  })
+
+  test('what the target would refuse is told as what cannot be foreseen', async () => {
+    const store = new MemoryGroups()
+    store.addGroup('staff', { description: ['Old'] })
+    const tasks = [
+      group('CreateGroup', { name: 'staff', attributes: ['description=Other'] }),
+      group('UpdateGroup', { name: 'none', attributes: ['description=Other'] }),
+    ]
+    const told = await foresee(tasks, { targets: { store } })
+    expect(told.steps).toEqual([
+      { kind: 'unforeseen', task: 'tasks.CreateGroup', reason: 'The request conflicts with the present state.' },
+      { kind: 'unforeseen', task: 'tasks.UpdateGroup', reason: expect.any(String) },
+    ])
+    const bare = await foresee(tasks.slice(0, 1), { targets: { store: new MemoryTarget() } })
+    expect(bare.steps).toMatchObject([{ kind: 'unforeseen', reason: 'This operation is not supported here.' }])
+  })
+})
+
+test('access that is given more time is told with its new end, and not given any', async () => {
+  const at = (text: string): Date => new Date(text)
+  const held = (name: string, expires: string): TimedGrant => ({
+    id: name,
+    target: 'store',
+    subject: 'ann',
+    kind: 'group',
+    name,
+    granted: at('2026-01-01T00:00:00Z'),
+    expires: at(expires),
+  })
+  const grants = {
+    ofSubject: async () => [held('vault', '2026-02-01T00:00:00Z'), held('safe', '2099-01-01T00:00:00Z')],
+    extend: async (): Promise<never> => {
+      throw new Error('nothing may be extended')
+    },
+  }
+  const extend = (name: string) => group('ExtendAccess', { group: name, expiresAt: '2027-01-01T00:00:00Z' })
+  const told = await foresee([extend('vault'), extend('safe'), extend('none')], {
+    targets: { store: new MemoryTarget() },
+    grants,
+  })
+  expect(told.steps).toEqual([
+    { kind: 'end', target: 'store', of: 'group', name: 'vault', expires: at('2027-01-01T00:00:00Z') },
+    {
+      kind: 'unforeseen',
+      task: 'tasks.ExtendAccess',
+      reason: 'There is no access with an end that could be extended.',
+    },
+  ])
+})

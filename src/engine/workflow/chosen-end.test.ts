@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest'
+import { chosenEndIn } from '#engine/workflow/chosen-end.ts'
+import { runOf } from '#engine/workflow/run-call.ts'
+import { saveRun } from '#engine/workflow/saved-run.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { next, type TaskContext } from '#sdk/workflow-task.ts'
+import { MemoryTarget } from '#testing/memory-target.ts'
+import { startWorkflows } from '#testing/workflow-fixture.ts'
+
+const tasks = [
+  { taskType: 'addGroup', name: 'vault', expiresAt: '$accessEnds$' },
+  { taskType: 'watch' },
+  { taskType: 'provision', target: 'store', sync: true },
+]
+const day = 86_400_000
+
+/** The clock of the fixture stands at 2026-01-02T03:04:05Z. */
+async function start(required = false) {
+  const seen: { end: unknown; timed: unknown }[] = []
+  const watch = ({ request, user }: TaskContext) => {
+    seen.push({ end: request.get('accessEnds'), timed: user.timedGroups })
+    return next
+  }
+  const { run } = await startWorkflows({
+    workflows: { offers: tasks, plain: [{ taskType: 'watch' }] },
+    accessEnds: { offers: { required, longest: { months: 0, millis: 30 * day } } },
+    targets: { store: new MemoryTarget() },
+    tasks: { watch },
+  })
+  return {
+    seen,
+    ask: (accessEnds?: string) => run('offers', { params: accessEnds === undefined ? {} : { accessEnds } }),
+    run,
+  }
+}
+
+describe('a run', () => {
+  test('gets the end as a time, which tasks give access until', async () => {
+    const { seen, ask } = await start()
+    await ask('2026-01-10')
+    const at = new Date('2026-01-10T23:59:59Z')
+    expect(seen).toEqual([{ end: at.toISOString(), timed: [{ name: 'vault', expiry: { at } }] }])
+  })
+
+  test('without one gives access for good', async () => {
+    const { seen, ask } = await start()
+    await ask()
+    await ask(' ')
+    expect(seen.map(({ timed }) => timed)).toEqual([undefined, undefined])
+    expect(seen.map(({ end }) => end)).toEqual([undefined, ''])
+  })
+
+  test.each([
+    ['2026-03-10', 'End date is later than allowed.'],
+    ['2026-01-01', 'End date is not in the future.'],
+    ['never', 'End date is not a date or time.'],
+    [undefined, 'End date is required.'],
+    ['', 'End date is required.'],
+  ])('with %j does not begin, whoever calls', async (end, publicText) => {
+    const { seen, ask } = await start(true)
+    await expect(async () => await ask(end)).rejects.toMatchObject({ code: 'BAD_REQUEST', publicText })
+    expect(seen).toEqual([])
+  })
+
+  test('of a workflow that offers no end takes the parameter as it is', async () => {
+    const { seen, run } = await start()
+    await run('plain', { params: { accessEnds: 'never' } })
+    expect(seen.map(({ end }) => end)).toEqual(['never'])
+  })
+})
+
+describe('a stored run', () => {
+  const stored = (params: Record<string, string>) => {
+    const user = { userID: 'u', attributes: new Attributes(), groups: [] }
+    const definition = { name: 'w', hash: 'h', lists: new Map() }
+    return saveRun(runOf({ name: 'w', requestor: 'c', params, user }, definition, new Map())).data
+  }
+
+  test('tells the end that it was asked for with', () => {
+    expect(chosenEndIn(stored({ a: 'b', accessEnds: '2026-01-10T23:59:59.000Z' }))).toEqual(
+      new Date('2026-01-10T23:59:59Z'),
+    )
+  })
+
+  test.each([
+    [stored({})],
+    [stored({ accessEnds: '' })],
+    [stored({ accessEnds: 'never' })],
+    [{ withinCall: true }],
+    [{ request: 'accessEnds' }],
+    [{ request: [null, ['accessEnds'], ['accessEnds', 7]] }],
+  ])('tells none where there is none: %j', (data) => {
+    expect(chosenEndIn(data)).toBeUndefined()
+  })
+})

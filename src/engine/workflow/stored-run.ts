@@ -1,0 +1,20 @@
+import type { RunState } from '#engine/workflow/run-state.ts'
+import { restoreRun } from '#engine/workflow/saved-run.ts'
+import type { RunSealer } from '#engine/workflow/stored-form.ts'
+import type { ClaimedRun } from '#storage/run-store.ts'
+
+/** A run as it was put down, without what it waited for. Throws WORKFLOW_FAILED for one that cannot be read. */
+export async function restoreStoredRun(run: ClaimedRun, sealer: RunSealer): Promise<RunState> {
+  const { id, name, subject, requestor, caller, reason, requestId, data } = run
+  const secret = await sealer.open(run.secret)
+  const head = {
+    id,
+    workflow: name,
+    subject,
+    requestor,
+    ...(caller === undefined ? {} : { caller }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(requestId === undefined ? {} : { requestId }),
+  }
+  return restoreRun(head, secret === undefined ? { data } : { data, secret })
+}

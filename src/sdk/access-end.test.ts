@@ -1,0 +1,87 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type AccessEndOffer, chooseAccessEnd, parseAccessEnd } from './access-end.ts'
+
+const now = new Date('2026-01-31T12:00:00Z')
+const day = 86_400_000
+const offer: AccessEndOffer = { required: false, longest: { months: 0, millis: 30 * day } }
+
+describe('an end', () => {
+  test.each([
+    ['2026-02-01', '2026-02-01T23:59:59.000Z'],
+    ['2026-02-01T10:00', '2026-02-01T10:00:00.000Z'],
+    ['2026-02-01T10:00:00.5+02:00', '2026-02-01T08:00:00.500Z'],
+    ['2028-02-29', '2028-02-29T23:59:59.000Z'],
+  ])('%s is a time', (text, at) => {
+    expect(parseAccessEnd(text)).toEqual(new Date(at))
+  })
+
+  test.each([
+    '',
+    '8h',
+    'tomorrow',
+    '2026-13-01',
+    '2026-02-31',
+    '2026-02-30T10:00:00Z',
+    '01.02.2026',
+    '2026-02-01T25:00Z',
+    '2026-02-01 ',
+    '+002026-02-01',
+  ])('"%s" is none', (text) => {
+    expect(parseAccessEnd(text)).toBeUndefined()
+  })
+})
+
+describe('choosing', () => {
+  const refusal = (text: string, offered: AccessEndOffer | undefined = offer) => {
+    const chosen = chooseAccessEnd(text, offered, now)
+    return 'refusal' in chosen ? chosen.refusal : chosen.ends?.toISOString()
+  }
+
+  test('takes what lies within the offer, to its last moment', () => {
+    expect(refusal(' 2026-02-01 ')).toBe('2026-02-01T23:59:59.000Z')
+    expect(refusal('2026-03-02T12:00:00Z')).toBe('2026-03-02T12:00:00.000Z')
+    expect(refusal('2026-03-02T12:00:01Z')).toBe('End date is later than allowed')
+  })
+
+  test('months are those of the calendar', () => {
+    const month = { required: false, longest: { months: 1, millis: 0 } }
+    expect(refusal('2026-02-28T12:00:00Z', month)).toBe('2026-02-28T12:00:00.000Z')
+    expect(refusal('2026-02-28T12:00:01Z', month)).toBe('End date is later than allowed')
+  })
+
+  test('without a limit 100 years are enough', () => {
+    expect(refusal('2125-01-01', { required: false })).toBe('2125-01-01T23:59:59.000Z')
+    expect(refusal('2127-01-01', { required: false })).toBe('End date is later than allowed')
+  })
+
+  test('an empty one is for good, unless an end is required', () => {
+    expect(refusal('  ')).toBeUndefined()
+    expect(refusal('', { required: true })).toBe('End date is required')
+    expect(chooseAccessEnd('', undefined, now)).toEqual({ ends: undefined })
+  })
+
+  test('what is past, no time, or not on offer is refused', () => {
+    expect(refusal('2026-01-31T12:00:00Z')).toBe('End date is not in the future')
+    expect(refusal('2026-01-30')).toBe('End date is not in the future')
+    expect(refusal('soon')).toBe('End date is not a date or time')
+    expect(chooseAccessEnd('2026-02-01', undefined, now)).toEqual({ refusal: 'End date cannot be chosen here' })
+  })
+
+  test('nothing beyond the offer is ever taken', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.date({ noInvalidDate: true }).map((at) => at.toISOString()),
+        ),
+        (text) => {
+          const chosen = chooseAccessEnd(text, { ...offer, required: true }, now)
+          if ('refusal' in chosen) return true
+          const millis = (chosen.ends?.getTime() ?? Number.POSITIVE_INFINITY) - now.getTime()
+          return millis > 0 && millis <= 30 * day
+        },
+      ),
+    )
+  })
+})
