@@ -8,8 +8,6 @@ export default defineConfig({
   resolve: { alias: { '#contract': fileURLToPath(new URL('../src/contract', import.meta.url)) } },
   build: {
     target: 'es2023',
-    outDir: 'dist',
-    emptyOutDir: true,
     // No inline data: the policy of the pages allows none but icons.
     assetsInlineLimit: 0,
     // Its polyfill is a script for browsers that are not supported.

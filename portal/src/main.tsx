@@ -15,12 +15,20 @@ const element = document.getElementById('portal')
 if (element === null) throw new Error('the page has no place for the portal')
 
 const language = chooseLanguage(rememberedLanguage(), navigator.languages)
-const catalogue = await loadCatalogue(language)
+const catalogue = await loadCatalogue(language).catch(() => undefined)
 
-createRoot(element).render(
-  <StrictMode>
-    <TranslationProvider first={{ language, catalogue }}>
-      <App />
-    </TranslationProvider>
-  </StrictMode>,
-)
+if (catalogue === undefined) {
+  // There are no texts to tell it in the language of the person.
+  const again = document.createElement('a')
+  again.href = ''
+  again.textContent = 'The portal could not be loaded. Load the page again.'
+  element.append(again)
+} else {
+  createRoot(element).render(
+    <StrictMode>
+      <TranslationProvider first={{ language, catalogue }}>
+        <App />
+      </TranslationProvider>
+    </StrictMode>,
+  )
+}

@@ -52,3 +52,20 @@ test('a message that depends on a number has both forms', () => {
   const lonely = keys.filter((key) => key.endsWith('.one') && !keys.includes(key.replace(/one$/, 'other')))
   expect(lonely).toEqual([])
 })
+
+/** What stands on a button, and what tells it apart for screen readers. */
+const named = [
+  ['request.add', 'request.addNamed'],
+  ['copy.copy', 'copy.what'],
+  ['copy.done', 'copy.doneWhat'],
+  ['token.download', 'token.downloadWhat'],
+  ['security.end', 'security.endWhich'],
+  ['security.remove', 'security.removeWhich'],
+  ['security.rename', 'security.renameWhich'],
+] as const
+
+test.each(Object.keys(languages))('%s: who speaks to the browser finds a button by what stands on it', (language) => {
+  const catalogue = read(language)
+  const lower = (key: string): string => (catalogue[key] ?? '').toLocaleLowerCase(language)
+  expect(named.filter(([shown, name]) => !lower(name).includes(lower(shown)))).toEqual([])
+})

@@ -108,6 +108,11 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await expect
       .poll(() => grace.evaluate(people), { timeout: 10_000 })
       .toMatchObject({ people: [{ uid: 'kate', displayName: 'Katherine Johnson' }] })
+    await expect
+      .poll(() => mails.mails.find(({ to, raw }) => to.includes('kate@example.com') && raw.includes('Your account')), {
+        timeout: 10_000,
+      })
+      .toBeDefined()
     expect(complaints).toEqual([])
   })
 

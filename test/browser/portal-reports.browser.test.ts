@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { ScimCall } from '#contract/main-admin.ts'
+import type { AdminRun, ScimCall, Statistics, StatisticsPart } from '#contract/main-admin.ts'
 import type { ReportResult } from '#contract/reports.ts'
 import { hasChromium, startChromium } from '#testing/chromium.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
@@ -11,6 +11,20 @@ import { type PortalConfig, portalConfig } from '#testing/portal-config.ts'
 /** What a page may have, however much there is to show. */
 const maxElements = 2_500
 const manyRows = 50_000
+
+const phone = { colorScheme: 'dark', viewport: { width: 390, height: 844 }, hasTouch: true } as const
+
+/** Of every picture: how many bars are to be seen, and how far its legend reaches into it. */
+const drawn = `[...document.querySelectorAll('.bars')].map((figure) => {
+  const boxes = (selector) => [...figure.querySelectorAll(selector)].map((found) => found.getBoundingClientRect())
+  const plot = boxes('svg.recharts-surface')[0]
+  const legend = boxes('.bars-legend li, .recharts-legend-wrapper')
+  return {
+    name: figure.getAttribute('aria-label'),
+    bars: boxes('.recharts-bar-rectangle path').filter(({ width, height }) => width > 0.5 && height > 0.5).length,
+    overlap: Math.max(0, ...legend.map(({ bottom }) => bottom - plot.top)),
+  }
+})`
 
 describe.skipIf(!hasChromium())('reports and the dashboard', () => {
   let config: PortalConfig
@@ -122,6 +136,9 @@ describe.skipIf(!hasChromium())('reports and the dashboard', () => {
     await page.getByRole('searchbox', { name: 'Search in the rows' }).fill('')
     await page.getByLabel('Chart').selectOption({ label: 'Rows by “Team”' })
     await page.locator('.recharts-bar-rectangle').first().waitFor()
+    await page.locator('.recharts-bar-rectangle').nth(1).hover()
+    await page.locator('.recharts-tooltip-wrapper').getByText('blue').waitFor()
+    await page.locator('.recharts-tooltip-wrapper').getByText('16,667').waitFor()
     await expectAccessible(page, 'a report with a picture')
     await picture(page, 'report-chart')
     await page.getByLabel('Chart').selectOption({ label: 'Rows by “At”' })
@@ -133,7 +150,15 @@ describe.skipIf(!hasChromium())('reports and the dashboard', () => {
   test('an administrator sees incidents, and skips, retries or ends them', async () => {
     const { page, complaints } = await visit(browser, `${portal}/dashboard`, 'linus')
     await page.getByRole('heading', { name: 'Incidents (2)' }).waitFor()
-    await page.locator('.recharts-bar-rectangle').first().waitFor()
+    const requests = page.getByRole('region', { name: 'Requests over time' })
+    await requests.getByText('Completed 0 · Under way 0 · Failed or stopped 2').waitFor()
+    await requests.locator('.recharts-bar-rectangle').first().waitFor()
+    await page.getByRole('region', { name: 'Requests by workflow' }).getByRole('row', { name: 'join 0 0 2' }).waitFor()
+    const approvals = page.getByRole('region', { name: 'Approvals over time' })
+    await approvals.getByText('Nothing happened in this time.').waitFor()
+    // Who logs in at this portal gets a token of its issuer.
+    const tokens = page.getByRole('region', { name: 'Tokens for people over time' })
+    await tokens.getByText(/^Issued [1-9]\d* · Refused 0$/).waitFor()
     await expectAccessible(page, 'the dashboard')
     await picture(page, 'dashboard')
     const kate = page.getByRole('article', { name: 'join for kate' })
@@ -164,6 +189,103 @@ describe.skipIf(!hasChromium())('reports and the dashboard', () => {
     expect(complaints.filter((line) => !/status of (?:409|412)/.test(line))).toEqual([])
   })
 
+  test('a request that is decided is seen in the pictures, for every period', async () => {
+    const ada = await visit(browser, portal, 'ada')
+    const grace = await visit(browser, portal, 'grace')
+    expect(
+      await ada.page.evaluate(`(async () => {
+      const headers = { 'content-type': 'application/json', 'x-requested-with': 'test' }
+      const body = JSON.stringify([{ uuid: crypto.randomUUID(), name: 'vault-access', reason: 'On call' }])
+      return (await fetch('/portal/main/workflows', { method: 'PUT', headers, body })).status
+    })()`),
+    ).toBe(200)
+    const decide = `(async () => {
+      const headers = { 'content-type': 'application/json', 'x-requested-with': 'test' }
+      const [open] = (await (await fetch('/portal/main/approvals')).json()).approvals
+      if (open === undefined) return 0
+      const body = JSON.stringify({ approved: true, reason: 'Yes' })
+      return (await fetch('/portal/main/approvals/' + open.approval, { method: 'PUT', headers, body })).status
+    })()`
+    await expect.poll(() => grace.page.evaluate<number>(decide), { timeout: 20_000 }).toBe(200)
+
+    const { page, complaints } = await visit(browser, `${portal}/dashboard`, 'linus')
+    const approvals = page.getByRole('region', { name: 'Approvals over time' })
+    const times = page.getByRole('region', { name: 'Time to decide' })
+    for (const [period, parts] of [
+      ['24 hours', 24],
+      ['7 days', 7],
+      ['30 days', 30],
+    ] as const) {
+      await page.getByRole('radiogroup', { name: 'Period' }).getByText(period).click()
+      await approvals.getByText('Opened 1 · Approved 1 · Denied 0 · Escalated 0').waitFor()
+      await times.getByText(/^Half of all decisions took at most [\d.]+ seconds?\.$/).waitFor()
+      await expect.poll(() => approvals.locator('tbody tr').count()).toBe(parts)
+      await times.locator('.recharts-bar-rectangle').first().waitFor()
+    }
+    expect(complaints).toEqual([])
+  })
+
+  test('a time in which nothing happened is told apart from one with much of everything', async () => {
+    const { page, complaints } = await visit(browser, portal, 'linus', {
+      colorScheme: 'dark',
+      reducedMotion: 'reduce',
+    })
+    let scale = 0
+    await page.route('**/main/admin/statistics?*', (route) => {
+      const query = new URL(route.request().url()).searchParams
+      return route.fulfill({ contentType: 'application/json', body: JSON.stringify(statistics(query, scale)) })
+    })
+    await page.getByRole('link', { name: 'Dashboard' }).click()
+    await expect.poll(() => page.getByText('Nothing happened in this time.').count(), { timeout: 15_000 }).toBe(8)
+    await picture(page, 'dashboard-empty')
+    scale = 1_000
+    await page.getByText('30 days').click()
+    const regions = ['Requests over time', 'Time to decide', 'SCIM calls over time', 'SCIM calls by client']
+    for (const name of regions) {
+      await page.getByRole('region', { name }).locator('.recharts-bar-rectangle').first().waitFor()
+    }
+    const tokens = page.getByRole('region', { name: 'Tokens for workloads over time' })
+    await tokens.getByText('Issued 870,000 · Refused 30,000').waitFor()
+    await page.getByText('Half of all decisions took at most 2.5 hours.').waitFor()
+    expect(await page.evaluate<number>(`document.querySelectorAll('*').length`)).toBeLessThan(maxElements * 2)
+    await expectAccessible(page, 'a full dashboard in the dark')
+    await page.setViewportSize({ width: 1280, height: 2_400 })
+    await picture(page, 'dashboard-full-dark')
+    expect(complaints).toEqual([])
+  })
+
+  test('on a phone every picture has its bars, below its legend', async () => {
+    const { page, complaints } = await visit(browser, portal, 'linus', phone)
+    await page.route('**/main/admin/statistics?*', (route) => {
+      const query = new URL(route.request().url()).searchParams
+      return route.fulfill({ contentType: 'application/json', body: JSON.stringify(statistics(query, 1_000)) })
+    })
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.goto(`${portal}/dashboard?period=30d`)
+    await expect.poll(() => page.locator('.bars').count(), { timeout: 15_000 }).toBe(8)
+    const whole = (name: string, bars: number) => ({ name, bars, overlap: 0 })
+    // A phone is turned; what was drawn is drawn anew, and at no time without bars.
+    for (const size of [phone.viewport, { width: 844, height: 390 }, phone.viewport]) {
+      await page.setViewportSize(size)
+      await page.waitForFunction(`document.querySelector('.bars svg').clientWidth < ${size.width}`)
+      expect(await page.evaluate(drawn)).toEqual([
+        whole('Requests over time', 90),
+        whole('Requests by workflow', 9),
+        whole('Approvals over time', 120),
+        whole('Time to decide', 30),
+        // No token was issued in the first part.
+        whole('Tokens for workloads over time', 59),
+        whole('Tokens for people over time', 60),
+        whole('SCIM calls over time', 90),
+        whole('SCIM calls by client', 6),
+      ])
+    }
+    await expectAccessible(page, 'a full dashboard on a phone')
+    await page.setViewportSize({ width: 390, height: 3_600 })
+    await picture(page, 'dashboard-full-phone')
+    expect(complaints).toEqual([])
+  })
+
   test('the journal of SCIM calls is long, and says why a call failed', async () => {
     const { page, complaints } = await visit(browser, portal, 'linus', { colorScheme: 'dark' })
     await page.route('**/main/admin/scim-journal?*', (route) => {
@@ -175,11 +297,6 @@ describe.skipIf(!hasChromium())('reports and the dashboard', () => {
     await page.getByRole('link', { name: 'Dashboard' }).click()
     const journal = page.getByRole('table', { name: 'SCIM journal' })
     await journal.getByText('/scim/Users/0').waitFor()
-    await page
-      .getByRole('region', { name: 'SCIM calls by client' })
-      .locator('.recharts-bar-rectangle')
-      .first()
-      .waitFor()
     await expectAccessible(page, 'the dashboard in the dark')
     await picture(page, 'dashboard-dark')
     const atEnd = async (): Promise<string> => {
@@ -193,6 +310,46 @@ describe.skipIf(!hasChromium())('reports and the dashboard', () => {
     await page.getByRole('dialog').getByText('uniqueness: It is taken.').waitFor()
     await expectAccessible(page, 'a call')
     expect(complaints).toEqual([])
+  })
+
+  test('a further page of the journal or of incidents that cannot be had is told, and asked for by people alone', async () => {
+    const { page } = await visit(browser, portal, 'linus')
+    let isDown = true
+    const asked = { incidents: 0, journal: 0 }
+    const incident = { ...incidentRun, id: 'run-1', subject: 'first' }
+    const answers = {
+      incidents: [{ runs: [incident], next: '1' }, { runs: [{ ...incident, id: 'run-2', subject: 'second' }] }],
+      journal: [{ entries: Array.from({ length: 20 }, (_, i) => scimCall(i)), next: '1' }, { entries: [scimCall(20)] }],
+    }
+    for (const [list, pattern] of [
+      ['incidents', '**/main/admin/incidents?*'],
+      ['journal', '**/main/admin/scim-journal?*'],
+    ] as const) {
+      await page.route(pattern, (route) => {
+        const isFurther = new URL(route.request().url()).searchParams.has('after')
+        if (isFurther) asked[list] += 1
+        return isFurther && isDown
+          ? route.fulfill({ status: 400, json: { errors: [`No more of the ${list}.`] } })
+          : route.fulfill({ json: answers[list][isFurther ? 1 : 0] })
+      })
+    }
+    await page.getByRole('link', { name: 'Dashboard' }).click()
+    const incidents = page.getByRole('region', { name: 'Incidents' })
+    const journal = page.getByRole('region', { name: 'SCIM journal' }).first()
+    await incidents.getByRole('button', { name: 'Show more' }).click()
+    await incidents.getByText('No more of the incidents.').waitFor()
+    await journal.getByText('No more of the journal.').waitFor()
+    await journal.locator('.table-scroll').evaluate((table) => table.scrollTo(0, 1e9))
+    await journal.locator('.table-scroll').evaluate((table) => table.scrollTo(0, 0))
+    await expectAccessible(page, 'lists that do not go on')
+    expect(asked).toEqual({ incidents: 1, journal: 1 })
+    isDown = false
+    await incidents.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('article', { name: 'join for second' }).waitFor()
+    await journal.getByRole('button', { name: 'Try again' }).click()
+    await journal.getByText('No more of the journal.').waitFor({ state: 'detached' })
+    await journal.locator('.table-scroll').evaluate((table) => table.scrollTo(0, 1e9))
+    await journal.getByText('/scim/Users/20').waitFor()
   })
 
   test('the dashboard is for administrators', async () => {
@@ -217,6 +374,52 @@ function largeReport(): ReportResult {
     grouping: [{ header: {}, data }],
     truncated: true,
   }
+}
+
+/** As the gateway would answer, with so much of everything in each part. */
+function statistics(query: URLSearchParams, scale: number): Statistics {
+  const [from, to] = [query.get('from') ?? '', query.get('to') ?? '']
+  const by = query.get('by') === 'hour' ? 'hour' : 'day'
+  const width = by === 'hour' ? 3_600_000 : 86_400_000
+  const requests = { ready: 0, running: 0, waiting: scale, incident: 0, completed: scale, failed: scale, cancelled: 0 }
+  const calls = { answered: 5 * scale, refused: scale, failed: scale }
+  const partAt = (i: number): StatisticsPart => ({
+    from: new Date(Date.parse(from) + i * width).toISOString(),
+    requests,
+    approvals: {
+      opened: 2 * scale,
+      escalated: scale,
+      approved: scale,
+      denied: scale,
+      ...(scale === 0 ? {} : { decisionMillis: (i + 1) * 3_600_000 }),
+    },
+    tokens: { sts: { issued: i * 2 * scale, refused: scale }, issuers: { issued: scale, refused: scale } },
+    scim: calls,
+  })
+  return {
+    from,
+    to,
+    by,
+    parts: Array.from({ length: Math.round((Date.parse(to) - Date.parse(from)) / width) }, (_, i) => partAt(i)),
+    ...(scale === 0 ? {} : { decisionMillis: 2.5 * 3_600_000 }),
+    workflows: scale === 0 ? [] : ['join', 'leave', 'vault-access'].map((name) => ({ name, requests })),
+    scimClients: scale === 0 ? [] : ['okta', 'hr'].map((client) => ({ gateway: 'scim', client, calls })),
+  }
+}
+
+const incidentRun: AdminRun = {
+  id: '',
+  name: 'join',
+  state: 'incident',
+  attempt: 1,
+  due: new Date().toISOString(),
+  subject: '',
+  requestor: 'ada',
+  created: new Date().toISOString(),
+  updated: new Date().toISOString(),
+  incident: { task: 'join:0', code: 'TARGET_REFUSED', message: 'It failed.' },
+  fence: 1,
+  touched: false,
 }
 
 const scimCall = (i: number): ScimCall => ({

@@ -96,7 +96,7 @@ describe.skipIf(!hasChromium())('the security page', () => {
     await page.reload()
     await page.getByText('Chrome, Linux').nth(2).waitFor()
     await page
-      .getByRole('button', { name: /^Sign out Chrome/ })
+      .getByRole('button', { name: /^Sign out there: Chrome/ })
       .first()
       .click()
     await page.getByText('The session ended.').waitFor()

@@ -72,7 +72,14 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
       await page.waitForLoadState('networkidle')
       expect({ path, alerts: await page.getByRole('alert').allTextContents() }).toEqual({ path, alerts: [] })
     }
+    // The quickstart names no `account`, so there is no such page either.
+    await page.goto(`${gateway.url}/portal/security`)
+    await page.getByRole('heading', { level: 1, name: 'There is no such page' }).waitFor()
+    await page.waitForLoadState('networkidle')
     expect(said).toEqual([])
+    await page.goto(`${gateway.url}/portal/requests/none`)
+    await page.getByText('It is not there, or not for you.').waitFor()
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('My requests')
   })
 
   test('the login form keeps to its policy, tells what went wrong, and leads to the page that was asked for', async () => {

@@ -1,20 +1,12 @@
-import process from 'node:process'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { inject } from 'vitest'
+import { launchChromium } from '#testing/chromium-program.ts'
 
 /** Whether there is a browser to test with. */
 export const hasChromium = (): boolean => inject('chromium') !== ''
 
 /** Debian's Chromium, without a window. Closed by whoever started it. */
-export function startChromium(): Promise<Browser> {
-  // Chromium's sandbox does not run as root, nor its shared memory in a container.
-  const asRoot = process.getuid?.() === 0 ? ['--no-sandbox'] : []
-  return chromium.launch({
-    executablePath: inject('chromium'),
-    args: [...asRoot, '--disable-dev-shm-usage'],
-    timeout: 60_000,
-  })
-}
+export const startChromium = (): Promise<Browser> => launchChromium(inject('chromium'))
 
 export interface VirtualAuthenticator {
   /** How many passkeys it holds, and how often they signed. */

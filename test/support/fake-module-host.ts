@@ -15,6 +15,7 @@ import type { Rule, RuleDecision } from '#sdk/rule.ts'
 import type { RunAccess } from '#sdk/runs.ts'
 import type { SecondFactorAccess } from '#sdk/second-factors.ts'
 import type { SessionAccess } from '#sdk/session.ts'
+import type { ReadStatistics } from '#sdk/statistics.ts'
 import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { Target } from '#sdk/target.ts'
 import { fakeDirectory } from '#testing/fake-directory.ts'
@@ -36,6 +37,7 @@ export interface FakeHostOptions {
   readonly secretKeys?: readonly KeyObject[]
   readonly authorize?: (subject: Subject, rules: readonly Rule[]) => RuleDecision
   readonly readJournal?: ReadJournal
+  readonly readStatistics?: ReadStatistics
   readonly runs?: RunAccess
   readonly sessions?: SessionAccess
   readonly secondFactors?: SecondFactorAccess
@@ -112,6 +114,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
       return { add: (entry) => void entries.push(entry), close: async () => {} }
     },
     readJournal: options.readJournal ?? (async () => missing('journal to read')),
+    readStatistics: options.readStatistics ?? (async () => missing('statistics')),
     openEventStream: (stream) => ({
       append: async (appended) => {
         if (host.eventFailure !== undefined) throw host.eventFailure

@@ -9,6 +9,7 @@ export const noApprovals: ApprovalAccess = {
   ofRun: absent,
   list: absent,
   get: absent,
+  foresee: absent,
   decide: absent,
   delegate: absent,
   delegations: absent,

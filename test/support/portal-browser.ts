@@ -46,10 +46,12 @@ export async function open(browser: Browser, address: string, options: BrowserCo
   return { page, complaints }
 }
 
+/** Over when the next page is there: in one that is on its way nothing is intercepted that is to be from now on. */
 export async function signIn(page: Page, login: string): Promise<void> {
   await page.getByLabel('User name').fill(login)
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByLabel('User name').waitFor({ state: 'detached' })
 }
 
 interface Finding {

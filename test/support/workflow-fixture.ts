@@ -13,6 +13,7 @@ import { secretHash } from '#kernel/ids.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
 import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
 import type { TimeSpan } from '#kernel/time-span.ts'
+import type { AccessEndOffer } from '#sdk/access-end.ts'
 import type { Configuration, TargetConfig, WorkflowConfig } from '#sdk/configuration.ts'
 import { noFlow } from '#sdk/flow.ts'
 import type { GrantAccess } from '#sdk/grants.ts'
@@ -85,11 +86,11 @@ function parseList(
   })
 }
 
-const ownTask = (taskType: string, run: WorkflowTask['run']): TaskModule => ({
+const ownTask = (taskType: string, own: OwnTasks[string]): TaskModule => ({
   taskType,
   fields: {},
   branches: true,
-  prepare: () => ({ calls: [], flow: noFlow, create: async () => ({ run }) }),
+  prepare: () => ({ calls: [], flow: noFlow, create: async () => (typeof own === 'function' ? { run: own } : own) }),
 })
 
 function paramsOf(value: unknown, path: Path): Params {
@@ -102,14 +103,15 @@ function paramsOf(value: unknown, path: Path): Params {
   }
 }
 
-/** Task types of the test's own. */
-export type OwnTasks = Readonly<Record<string, WorkflowTask['run']>>
+/** Task types of the test's own; a function is one that cannot be foreseen. */
+export type OwnTasks = Readonly<Record<string, WorkflowTask['run'] | WorkflowTask>>
 
 export interface FixtureOptions {
   readonly tasks?: OwnTasks
   readonly workflows: Readonly<Record<string, readonly TaskSpec[]>>
   /** Of workflows that have one. */
   readonly deadlines?: Readonly<Record<string, TimeSpan>>
+  readonly accessEnds?: Readonly<Record<string, AccessEndOffer>>
   readonly targets?: Readonly<Record<string, Target>>
   readonly mappings?: Readonly<Record<string, PreparedMapping>>
   readonly directory?: EntryDirectory
@@ -136,15 +138,18 @@ export interface Fixture {
 export function workflowSet(
   workflows: FixtureOptions['workflows'],
   own?: OwnTasks,
-  deadlines: FixtureOptions['deadlines'] = {},
+  { deadlines = {}, accessEnds = {} }: Pick<FixtureOptions, 'deadlines' | 'accessEnds'> = {},
 ): Pick<Configuration, 'workflows' | 'restoreWorkflow'> {
   const config = (name: string, source: string): WorkflowConfig => {
     const { tasks, issues } = parseTasks(JSON.parse(source) as TaskSpec[], own)
     if (!issues.ok) throw new Error(issues.list.map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n'))
     const described = { label: name, description: '', inList: false, orgId: undefined, parameters: [] }
     const hash = secretHash(source)
-    const deadline = deadlines[name]
-    const ends = deadline === undefined ? {} : { deadline }
+    const [deadline, offer] = [deadlines[name], accessEnds[name]]
+    const ends = {
+      ...(deadline === undefined ? {} : { deadline }),
+      ...(offer === undefined ? {} : { accessEnds: offer }),
+    }
     return { name, namespace: undefined, at: `${name}.yaml:1:1`, ...described, ...ends, hash, source, tasks }
   }
   return {
@@ -196,7 +201,7 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
     ...options.services,
   }
   const configuration = {
-    ...workflowSet(options.workflows, options.tasks, options.deadlines),
+    ...workflowSet(options.workflows, options.tasks, options),
     targets: new Map(targets),
   }
   const workflows = await createWorkflows(configuration, () => host, services, options.approvals ?? noApprovalDesk)

@@ -33,6 +33,17 @@ export const approvalQuery = (id: string) =>
     queryFn: ({ signal }) => call<ApprovalDetails>(mainAddress([mainPaths.approvals, id]), { signal }),
   })
 
+/** What approving would do; null where that is not shown. Another version may do something else. */
+export const changesQuery = (id: string, version: number) =>
+  queryOptions({
+    queryKey: ['approval-changes', id, version],
+    queryFn: async ({ signal }) => {
+      const address = mainAddress([mainPaths.approvals, id], { changes: 'true' })
+      return (await call<ApprovalDetails>(address, { signal })).changes ?? null
+    },
+    staleTime: 60_000,
+  })
+
 export const decide = (id: string, vote: ApprovalVote): Promise<void> =>
   call<void>(mainAddress([mainPaths.approvals, id]), { method: 'PUT', body: vote })
 

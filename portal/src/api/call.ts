@@ -1,5 +1,7 @@
 import type { AccountErrors } from '#contract/account.ts'
 import type { MainErrors } from '#contract/main.ts'
+import { noteDate } from './gateway-clock.ts'
+import { ownerHeader, startAnew } from './page-owner.ts'
 import { signedInAgain } from './session-state.ts'
 
 type ErrorBody = Partial<MainErrors & Pick<AccountErrors, 'stepUp'>>
@@ -45,7 +47,9 @@ export async function callForResponse(address: string, options: CallOptions = {}
     const response = await send(address, options)
     if (response.ok) return response
     if (response.status !== 401 || options.now === true) {
-      throw new ApiError(response.status, readErrors(await response.text()))
+      const body = readErrors(await response.text())
+      if (body.code === 'OTHER_PERSON') return await startAnew()
+      throw new ApiError(response.status, body)
     }
     await signedInAgain()
   }
@@ -53,16 +57,20 @@ export async function callForResponse(address: string, options: CallOptions = {}
 
 async function send(address: string, { method = 'GET', body, signal }: CallOptions): Promise<Response> {
   try {
-    return await fetch(address, {
+    const sent = Date.now()
+    const response = await fetch(address, {
       method,
       headers: {
         accept: 'application/json',
         'x-requested-with': 'portal',
+        ...ownerHeader(),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(signal === undefined ? {} : { signal }),
     })
+    noteDate(response.headers.get('date'), sent)
+    return response
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error
     throw new NoConnection('the gateway does not answer', { cause: error })

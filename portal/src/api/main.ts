@@ -11,6 +11,7 @@ import {
 } from '#contract/main.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'
+import { noteOwner } from './page-owner.ts'
 
 /** An address of the Main API. */
 export const mainAddress = (
@@ -29,7 +30,11 @@ export const configQuery = queryOptions({
 
 export const userQuery = queryOptions({
   queryKey: ['user'],
-  queryFn: ({ signal }) => call<UserData>(mainAddress([mainPaths.user]), { signal }),
+  queryFn: async ({ signal }) => {
+    const user = await call<UserData>(mainAddress([mainPaths.user]), { signal })
+    noteOwner(user.dn)
+    return user
+  },
   staleTime: staleMillis,
 })
 

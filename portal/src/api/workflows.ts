@@ -2,7 +2,7 @@ import { queryOptions } from '@tanstack/react-query'
 import {
   type DelegationRights,
   mainPaths,
-  type SubmitResults,
+  type SubmitOutcomes,
   type WorkflowListItem,
   type WorkflowRequest,
 } from '#contract/main.ts'
@@ -28,5 +28,5 @@ export const rightsQuery = (workflowName: string) =>
     staleTime: staleMillis,
   })
 
-export const submitCart = (lines: readonly WorkflowRequest[]): Promise<SubmitResults> =>
-  call<SubmitResults>(mainAddress([mainPaths.workflows]), { method: 'PUT', body: lines })
+export const submitCart = (lines: readonly WorkflowRequest[]): Promise<SubmitOutcomes> =>
+  call<SubmitOutcomes>(mainAddress([mainPaths.workflows], { outcomes: 'true' }), { method: 'PUT', body: lines })

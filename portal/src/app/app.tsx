@@ -1,11 +1,12 @@
 import { Container } from '@mantine/core'
 import { QueryClientProvider, useQuery } from '@tanstack/react-query'
-import { RouterProvider } from '@tanstack/react-router'
+import { CatchBoundary, type ErrorComponentProps, RouterProvider } from '@tanstack/react-router'
 import { lazy, Suspense } from 'react'
 import { configQuery, userQuery } from '../api/main.ts'
 import { NoticeProvider } from '../components/notices.tsx'
 import { Failure, Loading } from '../components/states.tsx'
 import { ConfigProvider, personOf } from './config.tsx'
+import { part } from './part.ts'
 import { queryClient } from './query-client.ts'
 import { router } from './router.tsx'
 import { SessionGuard } from './session-guard.tsx'
@@ -13,17 +14,19 @@ import { settings } from './settings.ts'
 import { defaultColours } from './theme.ts'
 import { Themed } from './themed.tsx'
 
-const PublicRegistration = lazy(async () => ({
-  default: (await import('../pages/register/public-registration.tsx')).PublicRegistration,
-}))
+const PublicRegistration = lazy(
+  part(async () => ({ default: (await import('../pages/register/public-registration.tsx')).PublicRegistration })),
+)
 
 export function App() {
   return (
     <QueryClientProvider client={queryClient}>
       {settings.apis.main === undefined ? (
-        <Suspense>
-          <PublicRegistration />
-        </Suspense>
+        <CatchBoundary getResetKey={() => ''} errorComponent={RegistrationFailure}>
+          <Suspense>
+            <PublicRegistration />
+          </Suspense>
+        </CatchBoundary>
       ) : (
         <Portal />
       )}
@@ -35,12 +38,13 @@ export function App() {
 function Portal() {
   const config = useQuery(configQuery)
   const user = useQuery(userQuery)
+  const person = config.data && user.data && personOf(user.data, config.data)
   return (
     <Themed colours={config.data ?? defaultColours}>
       <NoticeProvider>
-        <SessionGuard warnMinutes={config.data?.warnMinutesLeft ?? 0} login={user.data?.uid ?? user.data?.dn} />
-        {config.data !== undefined && user.data !== undefined ? (
-          <ConfigProvider config={config.data} person={personOf(user.data, config.data)}>
+        <SessionGuard warnMinutes={config.data?.warnMinutesLeft ?? 0} login={person?.login} />
+        {config.data !== undefined && person !== undefined ? (
+          <ConfigProvider config={config.data} person={person}>
             <RouterProvider router={router} />
           </ConfigProvider>
         ) : (
@@ -56,5 +60,14 @@ function Waiting({ error, onRetry }: { readonly error: Error | null; readonly on
     <Container component="main" size="sm" py="xl">
       {error === null ? <Loading rows={6} /> : <Failure error={error} onRetry={onRetry} />}
     </Container>
+  )
+}
+
+/** Around it there is nothing that has colours. */
+function RegistrationFailure({ error, reset }: ErrorComponentProps) {
+  return (
+    <Themed colours={defaultColours}>
+      <Waiting error={error instanceof Error ? error : new Error(String(error))} onRetry={reset} />
+    </Themed>
   )
 }

@@ -1,7 +1,9 @@
 import { createContext, type ReactNode, use, useCallback, useEffect, useMemo, useState } from 'react'
+import { gatewayNow } from '../api/gateway-clock.ts'
 import { type Language, localeOf } from './language.ts'
 import { type Catalogue, type CountedKey, counted, fill, type MessageKey, type Values } from './messages.ts'
 import { relativeTime } from './moments.ts'
+import { part } from './part.ts'
 
 export interface Translation {
   readonly language: Language
@@ -13,7 +15,8 @@ export interface Translation {
   day(at: string | number): string
   relative(at: string | number): string
   number(value: number): string
-  setLanguage(language: Language): void
+  /** Rejects when its texts cannot be had; then it stays as it was. */
+  setLanguage(language: Language): Promise<void>
 }
 
 const storageKey = 'gatehouse.language'
@@ -28,7 +31,8 @@ const catalogues: Readonly<Record<Language, () => Promise<{ readonly default: Ca
 
 export const rememberedLanguage = (): string | null => localStorage.getItem(storageKey)
 
-export const loadCatalogue = async (language: Language): Promise<Catalogue> => (await catalogues[language]()).default
+export const loadCatalogue = async (language: Language): Promise<Catalogue> =>
+  (await part(catalogues[language])()).default
 
 const Context = createContext<Translation | undefined>(undefined)
 
@@ -49,9 +53,10 @@ export function TranslationProvider({ first, children }: ProviderProps) {
     document.documentElement.lang = language
   }, [language])
 
-  const setLanguage = useCallback((next: Language) => {
+  const setLanguage = useCallback(async (next: Language) => {
+    const loaded = await loadCatalogue(next)
     localStorage.setItem(storageKey, next)
-    void loadCatalogue(next).then((loaded) => setCurrent({ language: next, catalogue: loaded }))
+    setCurrent({ language: next, catalogue: loaded })
   }, [])
 
   const translation = useMemo((): Translation => {
@@ -68,7 +73,7 @@ export function TranslationProvider({ first, children }: ProviderProps) {
         fill(counted(catalogue, rules, key, count), { ...values, count: numbers.format(count) }),
       moment: (at) => moments.format(new Date(at)),
       day: (at) => days.format(new Date(at)),
-      relative: (at) => relativeTime(distances, new Date(at).getTime(), Date.now()),
+      relative: (at) => relativeTime(distances, new Date(at).getTime(), gatewayNow()),
       number: (value) => numbers.format(value),
       setLanguage,
     }

@@ -1,11 +1,18 @@
 import { ActionIcon, Menu } from '@mantine/core'
 import { Icon } from '../components/icon.tsx'
 import { MenuChoice } from '../components/menu-choice.tsx'
+import { useSay } from '../components/notices.tsx'
+import { useFailureText } from '../components/states.tsx'
 import { useTranslation } from './i18n.tsx'
 import { isLanguage, languages } from './language.ts'
 
 export function LanguageMenu() {
   const { t, language, setLanguage } = useTranslation()
+  const say = useSay()
+  const failureText = useFailureText()
+  const choose = (tag: string): void => {
+    if (isLanguage(tag)) setLanguage(tag).catch((error: Error) => say(failureText(error), 'bad'))
+  }
   return (
     <Menu position="bottom-end" withinPortal={false} withInitialFocusPlaceholder={false}>
       <Menu.Target>
@@ -15,13 +22,7 @@ export function LanguageMenu() {
       </Menu.Target>
       <Menu.Dropdown>
         {Object.entries(languages).map(([tag, name]) => (
-          <MenuChoice
-            key={tag}
-            lang={tag}
-            label={name}
-            isChosen={tag === language}
-            onChoose={() => isLanguage(tag) && setLanguage(tag)}
-          />
+          <MenuChoice key={tag} lang={tag} label={name} isChosen={tag === language} onChoose={() => choose(tag)} />
         ))}
       </Menu.Dropdown>
     </Menu>

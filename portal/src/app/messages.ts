@@ -1,4 +1,5 @@
 import type en from '../i18n/en.json'
+import { isolated } from './isolated.ts'
 
 export type MessageKey = keyof typeof en
 export type Catalogue = Readonly<Record<MessageKey, string>>
@@ -8,9 +9,11 @@ export type CountedKey = MessageKey extends infer K ? (K extends `${infer Base}.
 
 export type Values = Readonly<Record<string, string | number>>
 
-/** The text with `{name}` replaced; a name without a value stays, so that the mistake is seen. */
+/** The text with `{name}` replaced, none of which turns it around; a name without a value stays, so that the mistake is seen. */
 export const fill = (text: string, values: Values = {}): string =>
-  text.replace(/\{(\w+)\}/g, (written, name: string) => (Object.hasOwn(values, name) ? String(values[name]) : written))
+  text.replace(/\{(\w+)\}/g, (written, name: string) =>
+    Object.hasOwn(values, name) ? isolated(String(values[name])) : written,
+  )
 
 /** The message for so many: `.one` or `.other`, as the language has it. */
 export function counted(catalogue: Catalogue, rules: Intl.PluralRules, key: CountedKey, count: number): string {

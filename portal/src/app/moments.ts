@@ -8,9 +8,10 @@ const units = [
   ['minute', minute],
 ] as const
 
-/** "in 3 hours", "yesterday", in the largest unit that fits. */
+/** "in 3 hours", "yesterday", in the largest unit that fits. Hours are rounded: a second less than eight is eight. */
 export function relativeTime(format: Intl.RelativeTimeFormat, at: number, now: number): string {
   const distance = at - now
   const [unit, millis] = units.find(([, size]) => Math.abs(distance) >= size) ?? ['minute', minute]
-  return format.format(Math.trunc(distance / millis), unit)
+  const whole = unit === 'hour' ? Math.round : Math.trunc
+  return format.format(whole(distance / millis), unit)
 }

@@ -1,11 +1,10 @@
 import type { MainConfig } from '#contract/main.ts'
-import type { PortalSettings } from '#contract/portal.ts'
+import type { PortalSettings, portalPages } from '#contract/portal.ts'
 import type { IconName } from '../components/icon.tsx'
 import type { MessageKey } from './messages.ts'
 
 export interface PageEntry {
-  /** As `hidePages` and `startPage` of the configuration name it. */
-  readonly id: string
+  readonly id: (typeof portalPages)[number]
   readonly to:
     | '/'
     | '/request'

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { Icon } from '../components/icon.tsx'
 import { useConfig, usePerson } from './config.tsx'
 import { useTranslation } from './i18n.tsx'
+import { isolated } from './isolated.ts'
 import { shownPages } from './pages.ts'
 import { settings } from './settings.ts'
 
@@ -23,9 +24,9 @@ export function PersonMenu() {
       <Menu.Dropdown>
         <Menu.Label>
           <Text size="sm" fw={600} c="var(--mantine-color-text)">
-            {displayName}
+            {isolated(displayName)}
           </Text>
-          <Text size="xs">{login}</Text>
+          <Text size="xs">{isolated(login)}</Text>
         </Menu.Label>
         {hasProfile && (
           <Menu.Item

@@ -1,7 +1,10 @@
-import { QueryClient } from '@tanstack/react-query'
+import { notifyManager, QueryClient } from '@tanstack/react-query'
 import { ApiError } from '../api/call.ts'
 
 const retries = 2
+
+// A button that sends something is off before the browser tells of the next click, which may be waiting already.
+notifyManager.setScheduler(queueMicrotask)
 
 /** What was refused is refused again; only what may pass is tried again. */
 const mayPass = (error: Error): boolean => !(error instanceof ApiError) || error.status >= 500

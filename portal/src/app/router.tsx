@@ -1,5 +1,6 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router'
 import { NotFound, PageFailure, PagePending } from './fallbacks.tsx'
+import { part } from './part.ts'
 import { settings } from './settings.ts'
 import { Shell } from './shell.tsx'
 
@@ -21,110 +22,170 @@ const words =
     return read
   }
 
+/** A page that is there only where its API is. */
+const where = <P,>(api: string | undefined, page: P): P | typeof NotFound => (api === undefined ? NotFound : page)
+
 const root = createRootRoute({ component: Shell })
 
 const home = createRoute({
   getParentRoute: () => root,
   path: '/',
   validateSearch: words('q', 'org'),
-  component: lazyRouteComponent(() => import('../pages/home/home-page.tsx'), 'HomePage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/home/home-page.tsx')),
+    'HomePage',
+  ),
 })
 
 const request = createRoute({
   getParentRoute: () => root,
   path: '/request',
   validateSearch: words('q', 'org'),
-  component: lazyRouteComponent(() => import('../pages/request-access/request-page.tsx'), 'RequestPage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/request-access/request-page.tsx')),
+    'RequestPage',
+  ),
 })
 
 const cart = createRoute({
   getParentRoute: () => root,
   path: '/request/cart',
-  component: lazyRouteComponent(() => import('../pages/request-access/cart-page.tsx'), 'CartPage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/request-access/cart-page.tsx')),
+    'CartPage',
+  ),
 })
 
 const requests = createRoute({
   getParentRoute: () => root,
   path: '/requests',
   validateSearch: words('about', 'state', 'q'),
-  component: lazyRouteComponent(() => import('../pages/requests/requests-page.tsx'), 'RequestsPage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/requests/requests-page.tsx')),
+    'RequestsPage',
+  ),
 })
 
 const oneRequest = createRoute({
   getParentRoute: () => root,
   path: '/requests/$id',
-  component: lazyRouteComponent(() => import('../pages/requests/request-details-page.tsx'), 'RequestDetailsPage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/requests/request-details-page.tsx')),
+    'RequestDetailsPage',
+  ),
 })
 
 const approvals = createRoute({
   getParentRoute: () => root,
   path: '/approvals',
   validateSearch: words('q', 'workflow'),
-  component: lazyRouteComponent(() => import('../pages/approvals/approvals-page.tsx'), 'ApprovalsPage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/approvals/approvals-page.tsx')),
+    'ApprovalsPage',
+  ),
 })
 
 const deputies = createRoute({
   getParentRoute: () => root,
   path: '/approvals/deputies',
-  component: lazyRouteComponent(() => import('../pages/approvals/deputies-page.tsx'), 'DeputiesPage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/approvals/deputies-page.tsx')),
+    'DeputiesPage',
+  ),
 })
 
 const oneApproval = createRoute({
   getParentRoute: () => root,
   path: '/approvals/$id',
-  component: lazyRouteComponent(() => import('../pages/approvals/approval-page.tsx'), 'ApprovalPage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/approvals/approval-page.tsx')),
+    'ApprovalPage',
+  ),
 })
 
 const profile = createRoute({
   getParentRoute: () => root,
   path: '/profile',
-  component: lazyRouteComponent(() => import('../pages/profile/profile-page.tsx'), 'ProfilePage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/profile/profile-page.tsx')),
+    'ProfilePage',
+  ),
 })
 
 const token = createRoute({
   getParentRoute: () => root,
   path: '/token',
-  component: lazyRouteComponent(() => import('../pages/token/token-page.tsx'), 'TokenPage'),
+  component: where(
+    settings.apis.token,
+    lazyRouteComponent(
+      part(() => import('../pages/token/token-page.tsx')),
+      'TokenPage',
+    ),
+  ),
 })
 
 const register = createRoute({
   getParentRoute: () => root,
   path: '/register',
   validateSearch: words('invitation'),
-  component: lazyRouteComponent(() => import('../pages/register/register-page.tsx'), 'RegisterPage'),
+  component: where(
+    settings.apis.register,
+    lazyRouteComponent(
+      part(() => import('../pages/register/register-page.tsx')),
+      'RegisterPage',
+    ),
+  ),
 })
 
 const reports = createRoute({
   getParentRoute: () => root,
   path: '/reports',
   validateSearch: words('q'),
-  component: lazyRouteComponent(() => import('../pages/reports/reports-page.tsx'), 'ReportsPage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/reports/reports-page.tsx')),
+    'ReportsPage',
+  ),
 })
 
 const oneReport = createRoute({
   getParentRoute: () => root,
   path: '/reports/$name',
   validateSearch: words('beginDate', 'endDate', 'userKey'),
-  component: lazyRouteComponent(() => import('../pages/reports/report-page.tsx'), 'ReportPage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/reports/report-page.tsx')),
+    'ReportPage',
+  ),
 })
 
 const dashboard = createRoute({
   getParentRoute: () => root,
   path: '/dashboard',
   validateSearch: words('period'),
-  component: lazyRouteComponent(() => import('../pages/dashboard/dashboard-page.tsx'), 'DashboardPage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/dashboard/dashboard-page.tsx')),
+    'DashboardPage',
+  ),
 })
 
 const security = createRoute({
   getParentRoute: () => root,
   path: '/security',
-  component: lazyRouteComponent(() => import('../pages/security/security-page.tsx'), 'SecurityPage'),
+  component: where(
+    settings.apis.account,
+    lazyRouteComponent(
+      part(() => import('../pages/security/security-page.tsx')),
+      'SecurityPage',
+    ),
+  ),
 })
 
 const signedIn = createRoute({
   getParentRoute: () => root,
   path: '/signed-in',
-  component: lazyRouteComponent(() => import('../pages/signed-in/signed-in-page.tsx'), 'SignedInPage'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/signed-in/signed-in-page.tsx')),
+    'SignedInPage',
+  ),
 })
 
 export const router = createRouter({

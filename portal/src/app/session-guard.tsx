@@ -1,15 +1,17 @@
 import { Button, Group, Modal, Text } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useState } from 'react'
-import { mainPaths, type UserData } from '#contract/main.ts'
-import { call } from '../api/call.ts'
+import { mainPaths } from '#contract/main.ts'
+import { ApiError, call } from '../api/call.ts'
 import { extendSession, mainAddress } from '../api/main.ts'
+import { startAnew } from '../api/page-owner.ts'
 import { minutesLeft } from '../api/session.ts'
 import { resumeSession, useSessionState } from '../api/session-state.ts'
+import { forgetOthers } from '../components/draft.ts'
 import { useSay } from '../components/notices.tsx'
 import { useFailureText } from '../components/states.tsx'
 import { useTranslation } from './i18n.tsx'
-import { onSignedIn, signInAddress } from './session-channel.ts'
+import { onOtherPerson, onSignedIn, signInAddress, tellPerson } from './session-channel.ts'
 import { settings } from './settings.ts'
 
 interface SessionGuardProps {
@@ -32,27 +34,40 @@ export function SessionGuard({ warnMinutes, login }: SessionGuardProps) {
     staleTime: 0,
     retry: false,
   })
+  useEffect(() => {
+    if (login === undefined) return undefined
+    forgetOthers(sessionStorage, login)
+    tellPerson(login)
+    return onOtherPerson(login, () => void startAnew())
+  }, [login])
   const minutes = left.data
   const isSoon = minutes !== undefined && minutes >= 0 && minutes <= warnMinutes
   return (
     <>
-      <SessionEnded opened={state === 'ended'} login={login} />
+      <SessionEnded opened={state === 'ended'} />
       {state === 'there' && isSoon && <SessionEnding minutes={minutes} onExtended={() => void left.refetch()} />}
     </>
   )
 }
 
-function SessionEnded({ opened, login }: { readonly opened: boolean; readonly login: string | undefined }) {
+function SessionEnded({ opened }: { readonly opened: boolean }) {
   const { t } = useTranslation()
+  const failureText = useFailureText()
   const client = useQueryClient()
+  const [problem, setProblem] = useState<string>()
   const resume = useCallback(async () => {
-    const user = await call<UserData>(mainAddress([mainPaths.user]), { now: true })
-    // What is on this page belongs to somebody else.
-    if (login !== undefined && (user.uid ?? user.dn) !== login) return window.location.reload()
+    setProblem(undefined)
+    try {
+      // Starts anew where somebody else has signed in.
+      await call(mainAddress([mainPaths.user]), { now: true })
+    } catch (error) {
+      const isEnded = error instanceof ApiError && error.status === 401
+      return setProblem(isEnded || !(error instanceof Error) ? t('session.notYet') : failureText(error))
+    }
     resumeSession()
     await client.invalidateQueries()
-  }, [client, login])
-  useEffect(() => (opened ? onSignedIn(() => void resume().catch(() => undefined)) : undefined), [opened, resume])
+  }, [client, t, failureText])
+  useEffect(() => (opened ? onSignedIn(() => void resume()) : undefined), [opened, resume])
   return (
     <Modal
       opened={opened}
@@ -69,10 +84,15 @@ function SessionEnded({ opened, login }: { readonly opened: boolean; readonly lo
         <Button component="a" href={signInAddress} target="_blank" data-autofocus>
           {t('session.signIn')}
         </Button>
-        <Button variant="default" onClick={() => void resume().catch(() => undefined)}>
+        <Button variant="default" onClick={() => void resume()}>
           {t('session.signedIn')}
         </Button>
       </Group>
+      {problem !== undefined && (
+        <Text mt="sm" c="var(--mantine-color-error)" role="alert">
+          {problem}
+        </Text>
+      )}
     </Modal>
   )
 }

@@ -5,6 +5,7 @@ import { useEffect } from 'react'
 import { Icon } from '../components/icon.tsx'
 import { useConfig } from './config.tsx'
 import { useTranslation } from './i18n.tsx'
+import { useKeptFocus } from './kept-focus.ts'
 import { LanguageMenu } from './language-menu.tsx'
 import { Navigation } from './navigation.tsx'
 import { PersonMenu } from './person-menu.tsx'
@@ -16,6 +17,7 @@ export function Shell() {
   const { headerTitle } = useConfig()
   const [isOpen, { toggle, close }] = useDisclosure(false)
   const { pathname } = useLocation()
+  useKeptFocus()
   // biome-ignore lint/correctness/useExhaustiveDependencies: on phones the menu is in the way of the page it led to
   useEffect(close, [pathname])
   return (
@@ -49,7 +51,7 @@ export function Shell() {
           </Group>
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar p="xs" aria-label={t('shell.navigation')}>
+      <AppShell.Navbar p="xs" aria-label={t('shell.navigation')} mod={{ closed: !isOpen }}>
         <Navigation />
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>

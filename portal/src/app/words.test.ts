@@ -33,6 +33,7 @@ test('distances are told in the largest unit that fits', () => {
   const format = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
   const hour = 3_600_000
   expect(relativeTime(format, 3 * hour + 5, 0)).toBe('in 3 hours')
+  expect(relativeTime(format, 8 * hour - 1000, 0)).toBe('in 8 hours')
   expect(relativeTime(format, 0, 24 * hour)).toBe('yesterday')
   expect(relativeTime(format, 20_000, 0)).toBe('this minute')
 })

@@ -1,7 +1,6 @@
 import '@mantine/charts/styles.css'
 import { BarChart } from '@mantine/charts'
-import { VisuallyHidden } from '@mantine/core'
-import { useReducedMotion } from '@mantine/hooks'
+import { getThemeColor, useMantineTheme, VisuallyHidden } from '@mantine/core'
 import { useTranslation } from '../app/i18n.tsx'
 
 export interface BarSeries {
@@ -16,36 +15,43 @@ export interface BarsProps {
   readonly series: readonly BarSeries[]
   /** Lying bars, for labels that are words. */
   readonly lying?: boolean
+  /** Side by side instead of on top of each other, for what does not add up. */
+  readonly beside?: boolean
+  /** How a value is written, where it is not a whole number. */
+  readonly format?: (value: number) => string
 }
 
-const lyingHeight = (bars: number): number => 120 + bars * 34
+const lyingHeight = (bars: number): number => 60 + bars * 42
 /** A screen reader gets as many as can be listened to. */
 const maxTold = 60
 
 /** A picture of numbers, which are told as a table to those who do not see it. Loaded when there is one to show. */
-export function Bars({ label, data, series, lying = false }: BarsProps) {
+export function Bars({ label, data, series, lying = false, beside = false, format }: BarsProps) {
   const { number } = useTranslation()
-  const isStill = useReducedMotion()
+  const written = format ?? number
+  const steps = format === undefined ? { allowDecimals: false } : { width: 72 }
   return (
     <figure className="bars" aria-label={label}>
       <div aria-hidden="true">
+        {series.length > 1 && <Legend series={series} />}
         <BarChart
-          h={lying ? lyingHeight(data.length) : 280}
+          h={lying ? lyingHeight(data.length) : 240}
           data={data.map((point) => ({ ...point }))}
           dataKey="label"
-          type="stacked"
+          type={beside ? 'default' : 'stacked'}
           orientation={lying ? 'vertical' : 'horizontal'}
           series={series.map((one) => ({ ...one }))}
-          withLegend={series.length > 1}
           withTooltip
           tooltipAnimationDuration={0}
-          valueFormatter={number}
+          // The axis that a pointer moves along: lying bars have another, which is not found by itself.
+          {...(lying ? { tooltipProps: { axisId: 'left' } } : {})}
+          valueFormatter={written}
           gridAxis={lying ? 'y' : 'x'}
-          {...(lying
-            ? { yAxisProps: { width: 140 }, xAxisProps: { allowDecimals: false } }
-            : { yAxisProps: { allowDecimals: false } })}
-          barProps={{ isAnimationActive: isStill !== true, maxBarSize: 48 }}
-          barChartProps={{ accessibilityLayer: false }}
+          {...(lying ? { yAxisProps: { width: 140 }, xAxisProps: steps } : { yAxisProps: steps })}
+          // They would grow from nothing again at every new answer and every turn of a phone.
+          barProps={{ isAnimationActive: false, maxBarSize: 48 }}
+          // A gap of a fixed width leaves nothing for the bars where there are many of them.
+          barChartProps={{ accessibilityLayer: false, barGap: 0 }}
         />
       </div>
       <VisuallyHidden>
@@ -64,7 +70,7 @@ export function Bars({ label, data, series, lying = false }: BarsProps) {
               <tr key={String(point['label'])}>
                 <th>{point['label']}</th>
                 {series.map((one) => (
-                  <td key={one.name}>{number(Number(point[one.name] ?? 0))}</td>
+                  <td key={one.name}>{written(Number(point[one.name] ?? 0))}</td>
                 ))}
               </tr>
             ))}
@@ -72,5 +78,20 @@ export function Bars({ label, data, series, lying = false }: BarsProps) {
         </table>
       </VisuallyHidden>
     </figure>
+  )
+}
+
+/** Above the picture rather than in it: however many lines it takes, it covers nothing. */
+function Legend({ series }: Pick<BarsProps, 'series'>) {
+  const theme = useMantineTheme()
+  return (
+    <ul className="bars-legend">
+      {series.map(({ name, label, color }) => (
+        <li key={name}>
+          <span className="bars-colour" style={{ background: getThemeColor(color, theme) }} />
+          {label}
+        </li>
+      ))}
+    </ul>
   )
 }

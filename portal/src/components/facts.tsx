@@ -1,6 +1,9 @@
 import { Fragment, type ReactNode } from 'react'
+import { isolated } from '../app/isolated.ts'
 
 export interface Fact {
+  /** Where two may have the same name. */
+  readonly key?: string
   readonly name: string
   readonly value: ReactNode
 }
@@ -9,10 +12,10 @@ export interface Fact {
 export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
   return (
     <dl className="facts">
-      {facts.map(({ name, value }) => (
-        <Fragment key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
+      {facts.map(({ key, name, value }) => (
+        <Fragment key={key ?? name}>
+          <dt>{isolated(name)}</dt>
+          <dd>{typeof value === 'string' ? isolated(value) : value}</dd>
         </Fragment>
       ))}
     </dl>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Organization } from '#contract/main.ts'
-import { readDraft } from './draft.ts'
+import { draftKey, forgetOthers, keepDraft, readDraft } from './draft.ts'
 import { columnsFor, rowsOf } from './grid-rows.ts'
 import { matches } from './matching.ts'
 import { flatten } from './orgs.ts'
@@ -63,4 +63,38 @@ test('a draft that cannot be read is none', () => {
   expect(readDraft({ getItem: () => '{"a":1}' }, 'k', {})).toEqual({ a: 1 })
   expect(readDraft({ getItem: () => '{' }, 'k', 'initial')).toBe('initial')
   expect(readDraft({ getItem: () => null }, 'k', 'initial')).toBe('initial')
+})
+
+test('a draft of an older version is filled up, or is none', () => {
+  const kept = (value: unknown) => ({ getItem: () => JSON.stringify(value) })
+  expect(readDraft(kept({ a: 'typed' }), 'k', { a: '', b: 'new' })).toEqual({ a: 'typed', b: 'new' })
+  expect(readDraft(kept({ a: 1 }), 'k', 'text')).toBe('text')
+  expect(readDraft(kept({ length: 1 }), 'k', [])).toEqual([])
+  expect(readDraft(kept([]), 'k', { a: '' })).toEqual({ a: '' })
+  expect(readDraft(kept(null), 'k', { a: '' })).toEqual({ a: '' })
+})
+
+test('what others typed is forgotten, what somebody typed is not, whatever the logins are', () => {
+  const stored = new Map<string, string>([['gatehouse.language', 'de']])
+  const storage = {
+    get length() {
+      return stored.size
+    },
+    key: (i: number) => [...stored.keys()][i] ?? null,
+    setItem: (key: string, value: string) => void stored.set(key, value),
+    removeItem: (key: string) => void stored.delete(key),
+  }
+  for (const login of ['ada', 'ada.b', 'ada/profile', '', 'grace'])
+    keepDraft(storage, draftKey(login, 'profile'), login)
+  forgetOthers(storage, 'ada')
+  expect([...stored.keys()]).toEqual(['gatehouse.language', draftKey('ada', 'profile')])
+})
+
+test('a tab without room for a draft goes on', () => {
+  const full = {
+    setItem: () => {
+      throw new DOMException('full', 'QuotaExceededError')
+    },
+  }
+  expect(() => keepDraft(full, 'k', 'typed')).not.toThrow()
 })

@@ -1,10 +1,11 @@
 import { useEffect, useState } from 'react'
+import { gatewayNow } from '../api/gateway-clock.ts'
 
-/** The time, again and again. */
+/** The gateway's time, again and again. */
 export function useNow(everyMillis: number): number {
-  const [now, setNow] = useState(Date.now)
+  const [now, setNow] = useState(gatewayNow)
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), everyMillis)
+    const timer = setInterval(() => setNow(gatewayNow()), everyMillis)
     return () => clearInterval(timer)
   }, [everyMillis])
   return now

@@ -1,6 +1,7 @@
 import { Group, Stack, Text, Title } from '@mantine/core'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { useConfig } from '../app/config.tsx'
+import { isolated } from '../app/isolated.ts'
 
 /** The first page is where the browser starts to read anyway. */
 let isFirst = true
@@ -18,7 +19,7 @@ export function Page({ title, intro, actions, children }: PageProps) {
   const { headerTitle } = useConfig()
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    document.title = `${title} – ${headerTitle}`
+    document.title = `${isolated(title)} – ${headerTitle}`
   }, [title, headerTitle])
   useEffect(() => {
     if (!isFirst) heading.current?.focus({ preventScroll: true })
@@ -29,7 +30,7 @@ export function Page({ title, intro, actions, children }: PageProps) {
       <Group justify="space-between" align="start" gap="sm">
         <div>
           <Title order={1} size="h2" ref={heading} tabIndex={-1} className="page-title">
-            {title}
+            {isolated(title)}
           </Title>
           {intro !== undefined && intro !== '' && <Text c="dimmed">{intro}</Text>}
         </div>

@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { minSearch, searchQuery } from '../api/main.ts'
 import { useConfig } from '../app/config.tsx'
 import { useTranslation } from '../app/i18n.tsx'
+import { isolated } from '../app/isolated.ts'
 
 interface PersonPickerProps {
   readonly label: string
@@ -47,7 +48,7 @@ export function PersonPicker({ label, value, onChange, single = false, free = fa
                 onRemove={() => remove(login)}
                 removeButtonProps={{ 'aria-label': t('people.remove', { login }), tabIndex: 0, 'aria-hidden': false }}
               >
-                {login}
+                {isolated(login)}
               </Pill>
             ))}
             <Combobox.EventsTarget>
@@ -75,9 +76,9 @@ export function PersonPicker({ label, value, onChange, single = false, free = fa
         <Combobox.Options aria-label={label}>
           {people.map(({ uid, displayName }) => (
             <Combobox.Option key={uid} value={uid}>
-              <Text size="sm">{displayName}</Text>
+              <Text size="sm">{isolated(displayName)}</Text>
               <Text size="xs" c="dimmed">
-                {uid}
+                {isolated(uid)}
               </Text>
             </Combobox.Option>
           ))}

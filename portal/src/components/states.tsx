@@ -2,6 +2,7 @@ import { Alert, Button, Center, Skeleton, Stack, Text, ThemeIcon, Title } from '
 import { type ReactNode, useEffect, useState } from 'react'
 import { ApiError, NoConnection } from '../api/call.ts'
 import { useTranslation } from '../app/i18n.tsx'
+import { MissingPart } from '../app/part.ts'
 import { Icon, type IconName } from './icon.tsx'
 
 /** What is there sooner is shown without a flicker. */
@@ -65,6 +66,7 @@ export function useFailureText(): (error: Error) => string {
   const { t } = useTranslation()
   return (error) => {
     if (error instanceof NoConnection) return t('failure.connection')
+    if (error instanceof MissingPart) return t('failure.part')
     if (!(error instanceof ApiError)) return t('failure.unknown')
     if (error.status === 404) return t('failure.notFound')
     if (error.status === 403 && error.texts.length === 0) return t('failure.notAllowed')
@@ -91,10 +93,16 @@ export function Failure({ error, onRetry }: FailureProps) {
             {t('failure.number', { number: requestId })}
           </Text>
         )}
-        {onRetry !== undefined && (
-          <Button size="xs" variant="default" onClick={onRetry}>
-            {t('action.retry')}
+        {error instanceof MissingPart ? (
+          <Button size="xs" onClick={() => window.location.reload()}>
+            {t('action.reload')}
           </Button>
+        ) : (
+          onRetry !== undefined && (
+            <Button size="xs" variant="default" onClick={onRetry}>
+              {t('action.retry')}
+            </Button>
+          )
         )}
       </Stack>
     </Alert>

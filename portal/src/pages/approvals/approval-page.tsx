@@ -15,6 +15,7 @@ import { Page } from '../../components/page.tsx'
 import { Failure } from '../../components/states.tsx'
 import { Decided } from './decided.tsx'
 import { DecisionForm } from './decision-form.tsx'
+import { Foreseen } from './foreseen-changes.tsx'
 import { useDecision } from './use-decision.ts'
 
 const route = getRouteApi('/approvals/$id')
@@ -52,13 +53,16 @@ export function ApprovalPage() {
 
 function About({ details }: { readonly details: ApprovalDetails }) {
   const { t, moment, relative } = useTranslation()
-  const { displayName, user, requestor, reason, wfLabel, wfStart, approvers, onBehalfOf } = details
+  const { displayName, user, requestor, reason, wfLabel, wfStart, accessEnds, approvers, onBehalfOf } = details
   const facts = [
     { name: t('request.for'), value: displayName === user ? user : `${displayName} (${user})` },
     { name: t('request.by'), value: requestor },
     { name: t('request.created'), value: `${moment(wfStart)} (${relative(wfStart)})` },
     { name: t('approvals.workflow'), value: wfLabel },
     ...(reason === '' ? [] : [{ name: t('cart.reason'), value: <span className="preline">{reason}</span> }]),
+    ...(accessEnds === undefined
+      ? []
+      : [{ name: t('request.accessEnds'), value: `${moment(accessEnds)} (${relative(accessEnds)})` }]),
     ...(approvers.length === 0 ? [] : [{ name: t('approval.approvers'), value: approvers.join(', ') }]),
   ]
   return (
@@ -86,6 +90,7 @@ function Change({ details }: { readonly details: ApprovalDetails }) {
       </Title>
       <Text mb={parameters.length === 0 ? 0 : 'sm'}>{wfDescription === '' ? details.wfLabel : wfDescription}</Text>
       <Facts facts={parameters} />
+      {details.mayDecide && <Foreseen approval={details.approval} version={details.version} />}
       <Title order={3} size="h6" mt="md" mb="xs">
         {t('approval.person')}
       </Title>

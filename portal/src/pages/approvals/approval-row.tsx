@@ -2,6 +2,7 @@ import { Checkbox, Group, Text } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import type { ApprovalSummary } from '#contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
 
 interface ApprovalRowProps {
@@ -23,15 +24,15 @@ export function ApprovalRow({ approval, isChosen, onChoose }: ApprovalRowProps) 
       <Link to="/approvals/$id" params={{ id: approval.approval }} className="card-link">
         <Group justify="space-between" gap="xs" w="100%" wrap="nowrap">
           <div>
-            <Text fw={600}>{label}</Text>
+            <Text fw={600}>{isolated(label)}</Text>
             <Text size="sm" c="dimmed">
-              {wfLabel} · {displayName}
+              {isolated(wfLabel)} · {isolated(displayName)}
               {requestor !== user && ` · ${t('approvals.askedBy', { requestor })}`} ·{' '}
               <time title={moment(approvalStart)}>{relative(approvalStart)}</time>
             </Text>
             {reason !== '' && (
               <Text size="sm" className="clamp">
-                {reason}
+                {isolated(reason)}
               </Text>
             )}
           </div>

@@ -1,14 +1,16 @@
 import { Button, Checkbox, Group, NativeSelect, Text } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { useCallback, useMemo, useState } from 'react'
+import { useId, useMemo, useState } from 'react'
 import type { ApprovalSummary } from '#contract/main-requests.ts'
 import { approvalsQuery, maxAtOnce } from '../../api/approvals.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { matches } from '../../components/matching.ts'
+import { useNextPage } from '../../components/next-page.ts'
 import { Page } from '../../components/page.tsx'
 import { SearchBox } from '../../components/search-box.tsx'
+import { type PagedList, SearchExtent } from '../../components/search-extent.tsx'
 import { Empty, Failure, Loading } from '../../components/states.tsx'
 import { VirtualGrid } from '../../components/virtual-grid.tsx'
 import { ApprovalRow } from './approval-row.tsx'
@@ -36,13 +38,9 @@ export function ApprovalsPage() {
       ) : all.length === 0 ? (
         <Empty icon="check" title={t('approvals.none')} text={t('approvals.noneText')} />
       ) : (
-        <Chooser
-          onDecide={setDeciding}
-          all={all}
-          more={list.hasNextPage ? list.fetchNextPage : undefined}
-          isLoading={list.isFetchingNextPage}
-        />
+        <Chooser onDecide={setDeciding} all={all} list={list} />
       )}
+      {list.isFetchNextPageError && <Failure error={list.error} onRetry={() => void list.fetchNextPage()} />}
     </Page>
   )
 }
@@ -63,12 +61,13 @@ function DeputiesLink() {
 interface ChooserProps {
   readonly onDecide: (approvals: readonly ApprovalSummary[]) => void
   readonly all: readonly ApprovalSummary[]
-  readonly more: (() => unknown) | undefined
-  readonly isLoading: boolean
+  readonly list: PagedList
 }
 
-function Chooser({ all, more, isLoading, onDecide }: ChooserProps) {
+function Chooser({ all, list, onDecide }: ChooserProps) {
   const { t, tn } = useTranslation()
+  const more = useNextPage(list)
+  const hint = useId()
   const { q = '', workflow = '' } = route.useSearch()
   const navigate = route.useNavigate()
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
@@ -82,6 +81,7 @@ function Chooser({ all, more, isLoading, onDecide }: ChooserProps) {
     [all, q, workflow],
   )
   const groups = useMemo(() => [{ key: 'all', items: shown }], [shown])
+  const isSearch = q !== '' || workflow !== ''
   // What is gone, or is not shown, is not decided about.
   const picked = shown.filter(({ approval }) => chosen.has(approval)).slice(0, maxAtOnce)
   const choose = (approval: string, isChosen: boolean): void => {
@@ -90,9 +90,6 @@ function Chooser({ all, more, isLoading, onDecide }: ChooserProps) {
     else next.delete(approval)
     setChosen(next)
   }
-  const onEnd = useCallback(() => {
-    if (more !== undefined && !isLoading) more()
-  }, [more, isLoading])
   const isAll = shown.length > 0 && picked.length === Math.min(shown.length, maxAtOnce)
   return (
     <>
@@ -106,23 +103,29 @@ function Chooser({ all, more, isLoading, onDecide }: ChooserProps) {
         />
         <NativeSelect
           aria-label={t('approvals.workflow')}
+          aria-describedby={list.hasNextPage ? hint : undefined}
           value={workflow}
           onChange={({ currentTarget: { value } }) =>
             void navigate({ search: (old) => ({ ...old, workflow: value === '' ? undefined : value }), replace: true })
           }
           data={[
             { value: '', label: t('approvals.allWorkflows') },
-            ...[...workflowsOf(all)].map(([value, label]) => ({ value, label })),
+            ...[...workflowsOf(all, workflow)].map(([value, label]) => ({ value, label })),
           ]}
         />
       </Group>
+      {list.hasNextPage && (
+        <Text id={hint} size="sm" c="dimmed">
+          {tn('approvals.kindsSoFar', all.length)}
+        </Text>
+      )}
       <Checkbox
         label={t('approvals.chooseAll')}
         checked={isAll}
         indeterminate={!isAll && picked.length > 0}
         onChange={() => setChosen(isAll ? new Set() : new Set(shown.slice(0, maxAtOnce).map((one) => one.approval)))}
       />
-      {shown.length === 0 && <Text c="dimmed">{t('home.nothingFound', { query: q })}</Text>}
+      {shown.length === 0 && !list.hasNextPage && <Text c="dimmed">{t('home.nothingFound', { query: q })}</Text>}
       <VirtualGrid
         groups={groups}
         keyOf={({ approval }) => approval}
@@ -135,8 +138,9 @@ function Chooser({ all, more, isLoading, onDecide }: ChooserProps) {
         )}
         label={t('page.approvals')}
         estimate={84}
-        onEnd={onEnd}
+        {...(isSearch ? {} : { onEnd: more })}
       />
+      {isSearch && <SearchExtent list={list} loaded={all.length} />}
       {picked.length > 0 && (
         <Group className="action-bar" justify="space-between">
           <Text fw={600} role="status">

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { ApprovalSummary } from '#contract/main-requests.ts'
-import { openApprovals, withoutApprovals } from './open-approvals.ts'
-import { fieldValue, periodProblem } from './period.ts'
+import { openApprovals, withoutApprovals, workflowsOf } from './open-approvals.ts'
+import { periodProblem } from './period.ts'
 
 const approval = (id: string): ApprovalSummary => ({
   workflow: 'w',
@@ -25,15 +25,19 @@ test('each approval is listed once, and goes when it is decided', () => {
   expect(openApprovals(undefined)).toEqual([])
 })
 
+test('kinds to choose from are those of the approvals, and the chosen one, so that the choice is never shown as none', () => {
+  expect([...workflowsOf([approval('1'), approval('2')], '')]).toEqual([['vault', 'Vault']])
+  expect([...workflowsOf([approval('1')], 'vault')]).toEqual([['vault', 'Vault']])
+  expect([...workflowsOf([approval('1')], 'join')]).toEqual([
+    ['join', 'join'],
+    ['vault', 'Vault'],
+  ])
+})
+
 test('a period has a deputy, and ends after it starts', () => {
   const period = { deputy: 'grace', starts: '2026-01-01T10:00', ends: '2026-01-02T10:00' }
   expect(periodProblem(period)).toBe(undefined)
   expect(periodProblem({ ...period, deputy: '' })).toBe('deputies.whoRequired')
   expect(periodProblem({ ...period, ends: '' })).toBe('deputies.timeRequired')
   expect(periodProblem({ ...period, ends: period.starts })).toBe('deputies.endsBeforeStart')
-})
-
-test('a moment goes through the field of a browser and back', () => {
-  const at = new Date('2026-03-29T12:34:00Z')
-  expect(new Date(fieldValue(at)).getTime()).toBe(at.getTime())
 })

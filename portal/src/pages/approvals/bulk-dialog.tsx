@@ -2,6 +2,7 @@ import { Alert, Button, Group, Modal, Stack, Text } from '@mantine/core'
 import { useState } from 'react'
 import type { ApprovalSummary } from '#contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { Failure } from '../../components/states.tsx'
@@ -49,7 +50,7 @@ export function BulkDialog({ approvals, onClose }: BulkDialogProps) {
               {approvals.map(({ approval, label, displayName }) => (
                 <li key={approval}>
                   <Text size="sm">
-                    {label} · {displayName}
+                    {isolated(label)} · {isolated(displayName)}
                   </Text>
                 </li>
               ))}
@@ -67,7 +68,7 @@ export function BulkDialog({ approvals, onClose }: BulkDialogProps) {
           >
             {refused.map(({ approval, label, status, text }) => (
               <Text key={approval} size="sm">
-                {label}: {status === 409 ? t('approval.decidedMeanwhile') : text}
+                {isolated(label)}: {status === 409 ? t('approval.decidedMeanwhile') : text}
               </Text>
             ))}
             <Group mt="sm">

@@ -8,12 +8,13 @@ import { usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Answer } from '../../components/answer.tsx'
 import { useDraft } from '../../components/draft.ts'
+import { fieldValue } from '../../components/field-time.ts'
 import { Icon } from '../../components/icon.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { Page } from '../../components/page.tsx'
 import { PersonPicker } from '../../components/person-picker.tsx'
 import { Failure, useFailureText } from '../../components/states.tsx'
-import { fieldValue, type PeriodDraft, periodProblem } from './period.ts'
+import { type PeriodDraft, periodProblem } from './period.ts'
 
 const week = 7 * 24 * 60 * 60_000
 

@@ -19,6 +19,9 @@ export const withoutApprovals = (pages: Pages, decided: ReadonlySet<string>): Pa
   })),
 })
 
-/** The workflows that approvals are about, by name, with their labels. */
-export const workflowsOf = (approvals: readonly ApprovalSummary[]): ReadonlyMap<string, string> =>
-  new Map(approvals.map(({ wfName, wfLabel }) => [wfName, wfLabel]))
+/** The workflows that approvals are about, by name, with their labels; and the chosen one, which may be about none of them. */
+export const workflowsOf = (approvals: readonly ApprovalSummary[], chosen: string): ReadonlyMap<string, string> =>
+  new Map([
+    ...(chosen === '' ? [] : [[chosen, chosen] as const]),
+    ...approvals.map(({ wfName, wfLabel }) => [wfName, wfLabel] as const),
+  ])

@@ -1,47 +1,61 @@
 import { expect, test } from 'vitest'
-import { bucketsOf, countsBy } from './buckets.ts'
-import { callOutcome, runOutcome } from './outcomes.ts'
+import { formatDuration, unitOf } from './durations.ts'
+import { approvalSeries, callOutcome, runOutcomes, runSeries, tokenSeries, totals } from './outcomes.ts'
+import { middleOf, type Period, spanOf } from './periods.ts'
 
-const kinds = ['ok', 'bad'] as const
 const hour = 60 * 60_000
-const now = Date.parse('2026-01-01T12:30:00Z')
-const read = ([at, kind]: readonly [string, 'ok' | 'bad']) => ({ at, kind })
 
-test('what happened is counted in the hour in which it did, and what lies outside is not', () => {
-  const items = [
-    ['2026-01-01T12:29:59Z', 'ok'],
-    ['2026-01-01T12:00:00Z', 'bad'],
-    ['2026-01-01T11:59:59Z', 'ok'],
-    ['2026-01-01T09:00:00Z', 'ok'],
-    ['2027-01-01T00:00:00Z', 'ok'],
-    ['nonsense', 'ok'],
-  ] as const
-  const buckets = bucketsOf(items, kinds, read, { now, millis: 3 * hour, parts: 3 })
-  expect(buckets.map(({ from, counts }) => [new Date(from).toISOString(), counts.ok, counts.bad])).toEqual([
-    ['2026-01-01T10:00:00.000Z', 0, 0],
-    ['2026-01-01T11:00:00.000Z', 1, 0],
-    ['2026-01-01T12:00:00.000Z', 1, 1],
-  ])
+test('a period is made of whole hours or days where the browser is, and includes the present', () => {
+  const now = new Date(2026, 0, 20, 12, 34, 56).getTime()
+  const local = (period: Period) => {
+    const { by, from, to } = spanOf(period, now)
+    return [by, new Date(from).toString().slice(0, 21), (Date.parse(to) - Date.parse(from)) / hour]
+  }
+  expect(local('24h')).toEqual(['hour', 'Mon Jan 19 2026 13:00', 24])
+  expect(local('7d')).toEqual(['day', 'Wed Jan 14 2026 00:00', 7 * 24])
+  expect(local('30d')).toEqual(['day', 'Mon Dec 22 2025 00:00', 30 * 24])
+  expect(Date.parse(spanOf('24h', now).to)).toBeGreaterThan(now)
 })
 
-test('names with most come first, and only so many', () => {
-  const items = ['a', 'b', 'b', '__proto__', '__proto__', '__proto__'] as const
-  const found = countsBy(items, kinds, (name) => ({ name, kind: 'ok' as const }), 2)
-  expect(found).toEqual([
-    { name: '__proto__', counts: { ok: 3, bad: 0 } },
-    { name: 'b', counts: { ok: 2, bad: 0 } },
-  ])
+test('a day that begins an hour before midnight is called by its own date', () => {
+  expect(new Date(middleOf('2026-10-25T23:00:00Z', 'day')).toISOString()).toBe('2026-10-26T11:00:00.000Z')
 })
 
 test('every state and status is something', () => {
-  expect([200, 304, 400, 404, 500, 503].map((status) => callOutcome({ status }))).toEqual([
-    'ok',
-    'ok',
+  expect([200, 304, 400, 499, 500, 503].map((status) => callOutcome({ status }))).toEqual([
+    'answered',
+    'answered',
     'refused',
     'refused',
-    'broken',
-    'broken',
+    'failed',
+    'failed',
   ])
-  expect(runOutcome('waiting')).toBe('open')
-  expect(runOutcome('incident')).toBe('bad')
+  const counts = { ready: 1, running: 10, waiting: 100, incident: 2, completed: 5, failed: 20, cancelled: 200 }
+  expect(runOutcomes(counts)).toEqual({ done: 5, open: 111, bad: 222 })
+})
+
+test('sums are in the order of the series', () => {
+  const tokens = [
+    { refused: 1, issued: 2 },
+    { refused: 3, issued: 4 },
+  ]
+  expect(totals(tokens, tokenSeries)).toEqual([6, 4])
+  expect(totals([{ opened: 1, approved: 2, denied: 3, escalated: 4 }], approvalSeries)).toEqual([1, 2, 3, 4])
+  expect(totals([], runSeries)).toEqual([0, 0, 0])
+})
+
+test('durations are told in the largest unit that there are two of', () => {
+  const told = (millis: number): string => {
+    const unit = unitOf(millis)
+    return formatDuration('en', millis / unit.millis, unit, 'long')
+  }
+  expect([0, 400, 90_000, 2.5 * hour, 24 * hour, 60 * 24 * hour].map(told)).toEqual([
+    '0 seconds',
+    '0.4 seconds',
+    '90 seconds',
+    '2.5 hours',
+    '24 hours',
+    '60 days',
+  ])
+  expect(formatDuration('de', 1.5, unitOf(2 * hour), 'long')).toBe('1,5 Stunden')
 })

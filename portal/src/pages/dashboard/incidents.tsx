@@ -45,10 +45,18 @@ export function Incidents() {
       ) : (
         runs.map((run) => <Incident key={run.id} run={run} onAsk={(action) => setAsked({ run, action })} />)
       )}
-      {incidents.hasNextPage && (
-        <Button variant="default" loading={incidents.isFetchingNextPage} onClick={() => void incidents.fetchNextPage()}>
-          {t('action.more')}
-        </Button>
+      {incidents.isFetchNextPageError ? (
+        <Failure error={incidents.error} onRetry={() => void incidents.fetchNextPage()} />
+      ) : (
+        incidents.hasNextPage && (
+          <Button
+            variant="default"
+            loading={incidents.isFetchingNextPage}
+            onClick={() => void incidents.fetchNextPage()}
+          >
+            {t('action.more')}
+          </Button>
+        )
       )}
       {asked !== undefined && <InterventionDialog {...asked} onClose={() => setAsked(undefined)} />}
     </Stack>

@@ -1,15 +1,16 @@
 import { Group, Modal, Stack, Switch, Text, Title, UnstyledButton } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { type ReactNode, useCallback, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import type { ScimCall } from '#contract/main-admin.ts'
 import { journalQuery } from '../../api/admin.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { useNextPage } from '../../components/next-page.ts'
 import { Failure, Loading } from '../../components/states.tsx'
 import { VirtualTable } from '../../components/virtual-table.tsx'
 import { callOutcome } from './outcomes.ts'
 import type { Period } from './periods.ts'
 
-const tones = { ok: 'status-good', refused: 'status-waiting', broken: 'status-bad' } as const
+const tones = { answered: 'status-good', refused: 'status-waiting', failed: 'status-bad' } as const
 
 /** The latest calls of SCIM clients, and why they failed. */
 export function Journal({ period }: { readonly period: Period }) {
@@ -18,10 +19,7 @@ export function Journal({ period }: { readonly period: Period }) {
   const [opened, setOpened] = useState<ScimCall>()
   const journal = useInfiniteQuery(journalQuery({ failed, since: period }))
   const calls = journal.data?.pages.flatMap(({ entries }) => entries)
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = journal
-  const more = useCallback(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage()
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage])
+  const more = useNextPage(journal)
   const cells: readonly ((call: ScimCall) => ReactNode)[] = [
     (call) => (
       <UnstyledButton className="journal-open" onClick={() => setOpened(call)}>
@@ -75,6 +73,7 @@ export function Journal({ period }: { readonly period: Period }) {
           onEnd={more}
         />
       )}
+      {journal.isFetchNextPageError && <Failure error={journal.error} onRetry={() => void journal.fetchNextPage()} />}
       {opened !== undefined && <CallDetails call={opened} onClose={() => setOpened(undefined)} />}
     </Stack>
   )

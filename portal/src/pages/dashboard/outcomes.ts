@@ -1,38 +1,59 @@
-import type { ScimCall } from '#contract/main-admin.ts'
-import type { RequestState } from '#contract/main-requests.ts'
+import type { ApprovalCounts, RequestCounts, ScimCall, ScimCallCounts, TokenCounts } from '#contract/main-admin.ts'
 import type { MessageKey } from '../../app/messages.ts'
 
 export type RunOutcome = 'done' | 'open' | 'bad'
-export type CallOutcome = 'ok' | 'refused' | 'broken'
-
-export const runOutcomes = ['done', 'open', 'bad'] as const
-export const callOutcomes = ['ok', 'refused', 'broken'] as const
-
-const outcomes: Readonly<Record<RequestState, RunOutcome>> = {
-  completed: 'done',
-  ready: 'open',
-  running: 'open',
-  waiting: 'open',
-  cancelled: 'bad',
-  failed: 'bad',
-  incident: 'bad',
-}
-
-export const runOutcome = (state: RequestState): RunOutcome => outcomes[state]
+export type CallOutcome = keyof ScimCallCounts
+export type ApprovalEvent = Exclude<keyof ApprovalCounts, 'decisionMillis'>
 
 export const callOutcome = ({ status }: Pick<ScimCall, 'status'>): CallOutcome =>
-  status < 400 ? 'ok' : status < 500 ? 'refused' : 'broken'
+  status < 400 ? 'answered' : status < 500 ? 'refused' : 'failed'
 
-/** Names and colours of the parts of a picture. */
-export const runSeries: readonly { readonly name: RunOutcome; readonly label: MessageKey; readonly color: string }[] = [
+export const runOutcomes = (counts: RequestCounts): Readonly<Record<RunOutcome, number>> => ({
+  done: counts.completed,
+  open: counts.ready + counts.running + counts.waiting,
+  bad: counts.cancelled + counts.failed + counts.incident,
+})
+
+export const approvalEvents = ({ opened, approved, denied, escalated }: ApprovalCounts) => ({
+  opened,
+  approved,
+  denied,
+  escalated,
+})
+
+/** A name and a colour for each part of a picture. */
+export interface Series<K extends string> {
+  readonly name: K
+  readonly label: MessageKey
+  readonly color: string
+}
+
+export const runSeries: readonly Series<RunOutcome>[] = [
   { name: 'done', label: 'dashboard.done', color: 'teal.6' },
   { name: 'open', label: 'dashboard.open', color: 'blue.5' },
   { name: 'bad', label: 'dashboard.bad', color: 'red.6' },
 ]
 
-export const callSeries: readonly { readonly name: CallOutcome; readonly label: MessageKey; readonly color: string }[] =
-  [
-    { name: 'ok', label: 'dashboard.ok', color: 'teal.6' },
-    { name: 'refused', label: 'dashboard.refused', color: 'yellow.6' },
-    { name: 'broken', label: 'dashboard.broken', color: 'red.6' },
-  ]
+export const approvalSeries: readonly Series<ApprovalEvent>[] = [
+  { name: 'opened', label: 'dashboard.opened', color: 'blue.5' },
+  { name: 'approved', label: 'dashboard.approved', color: 'teal.6' },
+  { name: 'denied', label: 'dashboard.denied', color: 'red.6' },
+  { name: 'escalated', label: 'dashboard.escalated', color: 'yellow.6' },
+]
+
+export const tokenSeries: readonly Series<keyof TokenCounts>[] = [
+  { name: 'issued', label: 'dashboard.issued', color: 'teal.6' },
+  { name: 'refused', label: 'dashboard.tokensRefused', color: 'red.6' },
+]
+
+export const callSeries: readonly Series<CallOutcome>[] = [
+  { name: 'answered', label: 'dashboard.ok', color: 'teal.6' },
+  { name: 'refused', label: 'dashboard.refused', color: 'yellow.6' },
+  { name: 'failed', label: 'dashboard.broken', color: 'red.6' },
+]
+
+/** How many of each there are together. */
+export const totals = <K extends string>(
+  points: readonly Readonly<Record<K, number>>[],
+  series: readonly Series<K>[],
+): readonly number[] => series.map(({ name }) => points.reduce((sum, point) => sum + point[name], 0))

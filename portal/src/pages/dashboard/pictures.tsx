@@ -1,131 +1,122 @@
-import { Paper, SimpleGrid, Text, Title } from '@mantine/core'
+import { SimpleGrid } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import type { ReactNode } from 'react'
-import type { AdminRun, ScimCall } from '#contract/main-admin.ts'
-import { recentCallsQuery, recentRunsQuery, type Sample } from '../../api/admin.ts'
+import type { Statistics } from '#contract/main-admin.ts'
+import { statisticsQuery } from '../../api/admin.ts'
+import { gatewayNow } from '../../api/gateway-clock.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { localeOf } from '../../app/language.ts'
 import { Answer } from '../../components/answer.tsx'
 import { LazyBars } from '../../components/lazy-bars.tsx'
-import { bucketsOf, countsBy } from './buckets.ts'
-import { callOutcome, callOutcomes, callSeries, runOutcome, runOutcomes, runSeries } from './outcomes.ts'
-import { type Period, periods } from './periods.ts'
+import { useLive } from '../../components/live.ts'
+import { CountedPicture } from './counted-picture.tsx'
+import { formatDuration, unitOf } from './durations.ts'
+import { approvalEvents, approvalSeries, callSeries, runOutcomes, runSeries, tokenSeries } from './outcomes.ts'
+import { middleOf, type Period, spanOf } from './periods.ts'
+import { Picture } from './picture.tsx'
 
-const maxNames = 8
-
-/** What happened lately: requests, and calls of SCIM clients. */
+/** What happened lately: requests, approvals, tokens, and calls of SCIM clients. */
 export function Pictures({ period }: { readonly period: Period }) {
-  const runs = useQuery(recentRunsQuery(period, periods[period].millis))
-  const calls = useQuery(recentCallsQuery(period))
+  const statistics = useQuery({
+    ...statisticsQuery(period, () => spanOf(period, gatewayNow())),
+    refetchInterval: useLive(60_000),
+  })
+  return (
+    <Answer query={statistics} rows={2}>
+      {(counted) => <Drawn statistics={counted} />}
+    </Answer>
+  )
+}
+
+function Drawn({ statistics }: { readonly statistics: Statistics }) {
+  const { t } = useTranslation()
+  const when = usePartLabel(statistics)
+  const { parts, workflows, scimClients } = statistics
+  const overTime = <C,>(counts: (part: (typeof parts)[number]) => C) =>
+    parts.map((part) => ({ label: when(part.from), counts: counts(part) }))
   return (
     <SimpleGrid cols={{ base: 1, lg: 2 }}>
-      <Answer query={runs} rows={1}>
-        {(sample) => <Runs sample={sample} period={period} />}
-      </Answer>
-      <Answer query={calls} rows={1}>
-        {(sample) => <Calls sample={sample} period={period} />}
-      </Answer>
+      <CountedPicture
+        title={t('dashboard.runs')}
+        series={runSeries}
+        points={overTime(({ requests }) => runOutcomes(requests))}
+        form="over-time"
+      />
+      <CountedPicture
+        title={t('dashboard.runsByWorkflow')}
+        series={runSeries}
+        points={workflows.map(({ name, requests }) => ({ label: name, counts: runOutcomes(requests) }))}
+        form="by-name"
+      />
+      <CountedPicture
+        title={t('dashboard.approvals')}
+        series={approvalSeries}
+        points={overTime(({ approvals }) => approvalEvents(approvals))}
+        form="side-by-side"
+      />
+      <DecisionTimes statistics={statistics} />
+      <CountedPicture
+        title={t('dashboard.stsTokens')}
+        series={tokenSeries}
+        points={overTime(({ tokens }) => tokens.sts)}
+        form="over-time"
+      />
+      <CountedPicture
+        title={t('dashboard.issuerTokens')}
+        series={tokenSeries}
+        points={overTime(({ tokens }) => tokens.issuers)}
+        form="over-time"
+      />
+      <CountedPicture
+        title={t('dashboard.calls')}
+        hint={t('dashboard.callsHint')}
+        series={callSeries}
+        points={overTime(({ scim }) => scim)}
+        form="over-time"
+      />
+      <CountedPicture
+        title={t('dashboard.callsByClient')}
+        series={callSeries}
+        points={scimClients.map(({ gateway, client, calls }) => ({ label: `${client} · ${gateway}`, counts: calls }))}
+        form="by-name"
+      />
     </SimpleGrid>
   )
 }
 
-function Runs({ sample, period }: { readonly sample: Sample<AdminRun>; readonly period: Period }) {
-  const { t } = useTranslation()
-  const when = usePartLabel(period)
-  const series = runSeries.map((one) => ({ ...one, label: t(one.label) }))
-  const buckets = bucketsOf(
-    sample.items,
-    runOutcomes,
-    ({ created, state }) => ({ at: created, kind: runOutcome(state) }),
-    { now: Date.now(), ...periods[period] },
-  )
-  const names = countsBy(sample.items, runOutcomes, ({ name, state }) => ({ name, kind: runOutcome(state) }), maxNames)
+/** How long people wait for a decision. */
+function DecisionTimes({ statistics }: { readonly statistics: Statistics }) {
+  const { t, language } = useTranslation()
+  const when = usePartLabel(statistics)
+  const { parts, decisionMillis } = statistics
+  const locale = localeOf(language, navigator.languages)
+  const unit = unitOf(Math.max(0, ...parts.map(({ approvals }) => approvals.decisionMillis ?? 0)))
+  const own = unitOf(decisionMillis ?? 0)
+  const duration = formatDuration(locale, (decisionMillis ?? 0) / own.millis, own, 'long')
   return (
-    <>
-      <Picture title={t('dashboard.runs')} count={sample.items.length} whole={sample.whole}>
-        <LazyBars
-          label={t('dashboard.runs')}
-          series={series}
-          data={buckets.map(({ from, counts }) => ({ label: when(from), ...counts }))}
-        />
-      </Picture>
-      <Picture title={t('dashboard.runsByWorkflow')} count={sample.items.length} whole={sample.whole}>
-        <LazyBars
-          label={t('dashboard.runsByWorkflow')}
-          series={series}
-          data={names.map(({ name, counts }) => ({ label: name, ...counts }))}
-          lying
-        />
-      </Picture>
-    </>
+    <Picture
+      title={t('dashboard.decisionTime')}
+      text={t('dashboard.median', { duration })}
+      isEmpty={decisionMillis === undefined}
+    >
+      <LazyBars
+        label={t('dashboard.decisionTime')}
+        series={[{ name: 'median', label: t('dashboard.decisionTime'), color: 'blue.5' }]}
+        data={parts.map(({ from, approvals }) => ({
+          label: when(from),
+          median: (approvals.decisionMillis ?? 0) / unit.millis,
+        }))}
+        format={(amount) => formatDuration(locale, amount, unit, 'short')}
+      />
+    </Picture>
   )
 }
 
-function Calls({ sample, period }: { readonly sample: Sample<ScimCall>; readonly period: Period }) {
-  const { t } = useTranslation()
-  const when = usePartLabel(period)
-  const series = callSeries.map((one) => ({ ...one, label: t(one.label) }))
-  const buckets = bucketsOf(sample.items, callOutcomes, (call) => ({ at: call.time, kind: callOutcome(call) }), {
-    now: Date.now(),
-    ...periods[period],
-  })
-  const callers = countsBy(
-    sample.items,
-    callOutcomes,
-    (call) => ({ name: call.caller, kind: callOutcome(call) }),
-    maxNames,
-  )
-  return (
-    <>
-      <Picture title={t('dashboard.calls')} count={sample.items.length} whole={sample.whole}>
-        <LazyBars
-          label={t('dashboard.calls')}
-          series={series}
-          data={buckets.map(({ from, counts }) => ({ label: when(from), ...counts }))}
-        />
-      </Picture>
-      <Picture title={t('dashboard.callsByClient')} count={sample.items.length} whole={sample.whole}>
-        <LazyBars
-          label={t('dashboard.callsByClient')}
-          series={series}
-          data={callers.map(({ name, counts }) => ({ label: name, ...counts }))}
-          lying
-        />
-      </Picture>
-    </>
-  )
-}
-
-interface PictureProps {
-  readonly title: string
-  readonly count: number
-  /** Nothing of the time was left out. */
-  readonly whole: boolean
-  readonly children: ReactNode
-}
-
-function Picture({ title, count, whole, children }: PictureProps) {
-  const { t, tn } = useTranslation()
-  return (
-    <Paper withBorder p="md" component="section" aria-label={title}>
-      <Title order={3} size="h5">
-        {title}
-      </Title>
-      <Text size="sm" c="dimmed" mb="sm">
-        {tn('dashboard.count', count)}
-        {!whole && ` ${t('dashboard.latestOnly')}`}
-      </Text>
-      {count === 0 ? <Text c="dimmed">{t('dashboard.nothing')}</Text> : children}
-    </Paper>
-  )
-}
-
-/** When a part of the period begins: by the hour for days, by the day for more. */
-function usePartLabel(period: Period): (from: number) => string {
+/** What a part of the time is called: by the hour, or by the day. */
+function usePartLabel({ by }: Pick<Statistics, 'by'>): (from: string) => string {
   const { language } = useTranslation()
   const format = new Intl.DateTimeFormat(
     localeOf(language, navigator.languages),
-    period === '30d' ? { day: 'numeric', month: 'short' } : { weekday: 'short', hour: '2-digit', minute: '2-digit' },
+    by === 'day' ? { day: 'numeric', month: 'short' } : { weekday: 'short', hour: '2-digit', minute: '2-digit' },
   )
-  return (from) => format.format(from)
+  return (from) => format.format(by === 'day' ? middleOf(from, by) : Date.parse(from))
 }

@@ -3,6 +3,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { approvalsQuery } from '../../api/approvals.ts'
+import { gatewayNow } from '../../api/gateway-clock.ts'
 import { accessQuery } from '../../api/main.ts'
 import { troubledQuery } from '../../api/requests.ts'
 import { useConfig } from '../../app/config.tsx'
@@ -20,7 +21,7 @@ export function Attention() {
   const approvals = useInfiniteQuery({ ...approvalsQuery, enabled: enableApprovals })
   const access = useQuery(accessQuery)
   const trouble = useQuery(troubledQuery)
-  const now = Date.now()
+  const now = gatewayNow()
   const open = approvals.data?.pages.reduce((sum, page) => sum + page.approvals.length, 0) ?? 0
   const ending = endingSoon(access.data?.access ?? [], now).slice(0, maxListed)
   const failed = recentTrouble(trouble.data?.requests ?? [], now)
@@ -66,7 +67,7 @@ function Line({
 }) {
   return (
     <Group gap="xs" wrap="nowrap">
-      <span className={`status-${tone}`}>
+      <span className={`status-icon status-${tone}`}>
         <Icon name={icon} size={18} />
       </span>
       {children}

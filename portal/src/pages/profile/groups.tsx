@@ -1,6 +1,7 @@
 import { Badge, Group, ScrollArea, Table, Text } from '@mantine/core'
 import { useConfig } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 
 /** What the person belongs to. */
 export function Groups({ groups }: { readonly groups: readonly string[] }) {
@@ -14,7 +15,7 @@ export function Groups({ groups }: { readonly groups: readonly string[] }) {
         .sort((one, other) => one.localeCompare(other))
         .map((group) => (
           <Badge key={group} variant="default" size="lg" tt="none">
-            {group}
+            {isolated(group)}
           </Badge>
         ))}
     </Group>
@@ -34,6 +35,12 @@ function readGroups(text: string): readonly Row[] {
   }
 }
 
+/** Whatever it is: it comes from elsewhere. */
+function cellText(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  return typeof value === 'string' ? isolated(value) : JSON.stringify(value)
+}
+
 function GroupTable({ rows, fields }: { readonly rows: readonly Row[]; readonly fields: readonly string[] }) {
   return (
     <ScrollArea>
@@ -46,10 +53,11 @@ function GroupTable({ rows, fields }: { readonly rows: readonly Row[]; readonly 
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {rows.map((row) => (
-            <Table.Tr key={JSON.stringify(row)}>
+          {rows.map((row, i) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: rows may be alike, and keep their order
+            <Table.Tr key={i}>
               {fields.map((field) => (
-                <Table.Td key={field}>{Object.hasOwn(row, field) ? String(row[field]) : ''}</Table.Td>
+                <Table.Td key={field}>{cellText(Object.hasOwn(row, field) ? row[field] : undefined)}</Table.Td>
               ))}
             </Table.Tr>
           ))}

@@ -35,6 +35,7 @@ export function ProfilePage() {
           </Stack>
         )}
       </Answer>
+      {access.isLoadingError && <Failure error={access.error} onRetry={() => void access.refetch()} />}
       {access.data !== undefined && access.data.access.length > 0 && <Timed access={access.data.access} />}
     </Page>
   )

@@ -10,9 +10,13 @@ export function usePatterns(fields: readonly FormAttributeView[]): Matches {
   useEffect(() => {
     if (fields.every(({ regEx }) => regEx === undefined)) return undefined
     let isLeft = false
-    void compilePatterns(fields).then((compiled) => {
-      if (!isLeft) setMatches(() => compiled)
-    })
+    compilePatterns(fields).then(
+      (compiled) => {
+        if (!isLeft) setMatches(() => compiled)
+      },
+      // Without them the gateway's answer tells what does not match.
+      () => undefined,
+    )
     return () => {
       isLeft = true
     }

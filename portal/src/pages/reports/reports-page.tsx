@@ -40,7 +40,7 @@ function Reports({ groups, query }: { readonly groups: readonly OrgReports[]; re
     const wanted = query.trim().toLowerCase()
     return groups.map(({ org, reports }) => ({
       key: org.id,
-      heading: org.path.join(' / '),
+      heading: org.path.join(' › '),
       items: reports.filter(({ name, description }) => `${name} ${description}`.toLowerCase().includes(wanted)),
     }))
   }, [groups, query])

@@ -17,6 +17,7 @@ import { useTranslation } from '../../app/i18n.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { PersonPicker } from '../../components/person-picker.tsx'
 import { maxReason, ReasonField } from '../../components/reason-field.tsx'
+import { AccessEndField } from './access-end-field.tsx'
 import type { CartLine, LineProblem } from './cart.ts'
 
 interface CartLineCardProps {
@@ -81,6 +82,14 @@ export function CartLineCard(props: CartLineCardProps) {
             onChange={(subjects) => onChange({ subjects })}
             free={createsUnknownUsers}
             error={error('cart.subjectsRequired')}
+          />
+        )}
+        {line.accessEnds !== undefined && (
+          <AccessEndField
+            offer={line.accessEnds}
+            value={line.ends ?? ''}
+            onChange={(ends) => onChange({ ends })}
+            error={error('cart.endRequired') ?? error('cart.endNotAhead') ?? error('cart.endTooLate')}
           />
         )}
         {withReason && (

@@ -1,8 +1,9 @@
-import { Alert, Button, Checkbox, Group, Paper, Stack, Text } from '@mantine/core'
+import { Button, Checkbox, Group, Paper, Stack } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import type { SubmitResults } from '#contract/main.ts'
+import type { SubmitOutcomes } from '#contract/main.ts'
+import { gatewayNow } from '../../api/gateway-clock.ts'
 import { submitCart } from '../../api/workflows.ts'
 import { useConfig, usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
@@ -14,6 +15,7 @@ import { Empty, Failure } from '../../components/states.tsx'
 import { type CartLine, problemsOf, refusalOf, requestOf } from './cart.ts'
 import { CartLineCard } from './cart-line-card.tsx'
 import { useCart } from './cart-store.ts'
+import { type SentLine, Submitted } from './submitted.tsx'
 
 /** Where the cart is checked out; every line tells how it went. */
 export function CartPage() {
@@ -24,18 +26,22 @@ export function CartPage() {
   const [isOneReason, setOneReason] = useState(true)
   const [reason, setReason, clearReason] = useDraft(usePerson().login, 'cart-reason', '')
   const [isChecked, setChecked] = useState(false)
-  const [sent, setSent] = useState<readonly CartLine[]>([])
-  const [refusals, setRefusals] = useState<SubmitResults>({})
-  const shared = isOneReason && cart.lines.length > 1
-  const lines = shared ? cart.lines.map((line) => ({ ...line, reason })) : cart.lines
-  const problems = new Map(lines.map((line) => [line.key, problemsOf(line, requireReasons)]))
+  const [sent, setSent] = useState<readonly SentLine[]>([])
+  const [outcomes, setOutcomes] = useState<SubmitOutcomes>({})
+  const isSeveral = cart.lines.length > 1
+  // Also of a single line, so that it is not typed twice when another comes or goes.
+  const lines = isOneReason ? cart.lines.map((line) => ({ ...line, reason })) : cart.lines
+  const problems = new Map(lines.map((line) => [line.key, problemsOf(line, requireReasons, gatewayNow())]))
 
   const submit = useMutation({
     mutationFn: (wanted: readonly CartLine[]) => submitCart(wanted.map(requestOf)),
-    onSuccess: (results, wanted) => {
-      const done = wanted.filter(({ uuid }) => results[uuid] === 'success')
-      setSent((before) => [...before, ...done])
-      setRefusals(results)
+    onSuccess: (answered, wanted) => {
+      const done = wanted.filter(({ uuid }) => answered[uuid]?.result === 'success')
+      setSent((before) => [
+        ...before,
+        ...done.map(({ uuid, label }) => ({ uuid, label, decision: answered[uuid]?.decision })),
+      ])
+      setOutcomes(answered)
       cart.remove(done.map(({ key }) => key))
       if (done.length === wanted.length) clearReason()
       setChecked(false)
@@ -45,16 +51,22 @@ export function CartPage() {
     },
   })
 
-  const onSubmit = (event: FormEvent): void => {
+  const onSubmit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault()
+    // A date that is half typed has no value: it must not pass for none.
+    const unfinished = [...event.currentTarget.querySelectorAll('input')].find(({ validity }) => validity.badInput)
+    if (unfinished !== undefined) {
+      unfinished.reportValidity()
+      return
+    }
     setChecked(true)
     if ([...problems.values()].every((list) => list.length === 0)) submit.mutate(lines)
   }
 
   const refusalText = (line: CartLine): string | undefined => {
-    const text = refusals[line.uuid]
+    const text = outcomes[line.uuid]?.result
     if (text === undefined || text === 'success') return undefined
-    const known = refusalOf(text)
+    const known = refusalOf(text, line)
     return known === undefined ? text : t(known)
   }
 
@@ -66,7 +78,7 @@ export function CartPage() {
       ) : (
         <form onSubmit={onSubmit} noValidate>
           <Stack>
-            {cart.lines.length > 1 && (
+            {isSeveral && (
               <Paper withBorder p="md">
                 <Stack gap="sm">
                   <Checkbox
@@ -84,14 +96,17 @@ export function CartPage() {
                 </Stack>
               </Paper>
             )}
-            {cart.lines.map((line) => (
+            {lines.map((line) => (
               <CartLineCard
                 key={line.key}
                 line={line}
                 problems={isChecked ? (problems.get(line.key) ?? []) : []}
                 refusal={refusalText(line)}
-                withReason={!shared}
-                onChange={(change) => cart.change(line.key, change)}
+                withReason={!(isOneReason && isSeveral)}
+                onChange={(change) => {
+                  if (isOneReason && change.reason !== undefined) setReason(change.reason)
+                  else cart.change(line.key, change)
+                }}
                 onRemove={() => cart.remove([line.key])}
               />
             ))}
@@ -118,28 +133,5 @@ function BackLink() {
     >
       {t('cart.more')}
     </Button>
-  )
-}
-
-function Submitted({ lines }: { readonly lines: readonly CartLine[] }) {
-  const { t, tn } = useTranslation()
-  if (lines.length === 0) return null
-  return (
-    <Alert
-      color="green"
-      variant="outline"
-      icon={<Icon name="check" />}
-      title={tn('cart.submitted', lines.length)}
-      role="status"
-    >
-      {lines.map(({ uuid, label }) => (
-        <Text key={uuid} size="sm">
-          {label}
-        </Text>
-      ))}
-      <Button mt="sm" size="xs" variant="default" renderRoot={(props) => <Link to="/requests" {...props} />}>
-        {t('cart.toRequests')}
-      </Button>
-    </Alert>
   )
 }

@@ -1,6 +1,6 @@
 import { useCallback, useSyncExternalStore } from 'react'
 import { usePerson } from '../../app/config.tsx'
-import { readDraft } from '../../components/draft.ts'
+import { draftKey, keepDraft, readDraft } from '../../components/draft.ts'
 import type { CartLine } from './cart.ts'
 
 /** The cart of one person in this tab; it outlives the page, and ends with the tab. */
@@ -9,14 +9,18 @@ const listeners = new Set<() => void>()
 const none: readonly CartLine[] = []
 let kept: { readonly key: string; readonly lines: readonly CartLine[] } | undefined
 
+/** Not so where it was kept by an older version. */
+const isLine = (line: Partial<CartLine> | null): line is CartLine =>
+  typeof line?.uuid === 'string' && typeof line.reason === 'string' && Array.isArray(line.subjects)
+
 function linesOf(key: string): readonly CartLine[] {
-  if (kept?.key !== key) kept = { key, lines: readDraft(sessionStorage, key, none) }
+  if (kept?.key !== key) kept = { key, lines: readDraft(sessionStorage, key, none).filter(isLine) }
   return kept.lines
 }
 
 function keep(key: string, lines: readonly CartLine[]): void {
   kept = { key, lines }
-  sessionStorage.setItem(key, JSON.stringify(lines))
+  keepDraft(sessionStorage, key, lines)
   for (const listener of listeners) listener()
 }
 
@@ -33,7 +37,7 @@ export interface Cart {
 }
 
 export function useCart(): Cart {
-  const key = `gatehouse.cart.${usePerson().login}`
+  const key = draftKey(usePerson().login, 'cart')
   const lines = useSyncExternalStore(subscribe, () => linesOf(key))
   return {
     lines,

@@ -11,6 +11,7 @@ const row: WorkflowListItem = {
   filterAnnotations: { Group: 'vault' },
 }
 const line = newLine(row, 'mine')
+const now = Date.now()
 
 test('rows of one workflow are told apart', () => {
   expect(rowKey(row)).not.toBe(rowKey({ ...row, filterAnnotations: { Group: 'other' } }))
@@ -18,10 +19,10 @@ test('rows of one workflow are told apart', () => {
 })
 
 test('what is missing is told', () => {
-  expect(problemsOf(line, true)).toEqual(['cart.reasonRequired'])
-  expect(problemsOf({ ...line, reason: ' ' }, true)).toEqual(['cart.reasonRequired'])
-  expect(problemsOf(line, false)).toEqual([])
-  expect(problemsOf({ ...line, forOthers: true, decision: 'deny' }, false)).toEqual([
+  expect(problemsOf(line, true, now)).toEqual(['cart.reasonRequired'])
+  expect(problemsOf({ ...line, reason: ' ' }, true, now)).toEqual(['cart.reasonRequired'])
+  expect(problemsOf(line, false, now)).toEqual([])
+  expect(problemsOf({ ...line, forOthers: true, decision: 'deny' }, false, now)).toEqual([
     'cart.subjectsRequired',
     'cart.decisionReasonRequired',
   ])
@@ -43,13 +44,25 @@ test('only what was chosen is sent', () => {
   })
 })
 
+test('the end is sent as a time, and only where it can be chosen', () => {
+  const ending = newLine({ ...row, accessEnds: { required: true } }, 'mine')
+  expect(problemsOf(ending, false, now)).toEqual(['cart.endRequired'])
+  expect(requestOf(ending)).not.toHaveProperty('expires')
+  expect(problemsOf({ ...ending, ends: '2000-01-01' }, false, now)).toEqual(['cart.endNotAhead'])
+  const expires = new Date(2099, 11, 31, 23, 59, 59).toISOString()
+  expect(requestOf({ ...ending, ends: '2099-12-31' })).toMatchObject({ expires })
+  expect(requestOf({ ...line, ends: '2099-12-31' })).not.toHaveProperty('expires')
+})
+
 test('ids are new each time, and what the API takes', () => {
   expect(newUuid()).toMatch(/^[0-9a-f]{32}$/)
   expect(newUuid()).not.toBe(newUuid())
 })
 
 test('known refusals are messages, others stay as they are', () => {
-  expect(refusalOf('Unauthorized')).toBe('cart.notAllowed')
-  expect(refusalOf('Error, user x does not exist;')).toBe(undefined)
-  expect(refusalOf('constructor')).toBe(undefined)
+  expect(refusalOf('Unauthorized', line)).toBe('cart.notAllowed')
+  expect(refusalOf('Error, user x does not exist;', line)).toBe(undefined)
+  expect(refusalOf('constructor', line)).toBe(undefined)
+  expect(refusalOf('End date is required', { accessEnds: { required: true } })).toBe('cart.endRequired')
+  expect(refusalOf('End date is required', line)).toBe('cart.gone')
 })

@@ -1,4 +1,5 @@
 import type { WorkflowListItem, WorkflowRequest } from '#contract/main.ts'
+import { type EndOffer, type EndProblem, endProblem, endTime } from './end-field.ts'
 
 /** Something that somebody is about to ask for. */
 export interface CartLine {
@@ -9,6 +10,10 @@ export interface CartLine {
   readonly label: string
   readonly description: string
   readonly encryptedParams?: string
+  /** Where the end of the access can be chosen. */
+  readonly accessEnds?: EndOffer
+  /** The chosen end, as its field has it; absent or empty: none. */
+  readonly ends?: string
   readonly forOthers: boolean
   readonly subjects: readonly string[]
   readonly reason: string
@@ -25,7 +30,7 @@ export const rowKey = ({ name, label, filterAnnotations }: WorkflowListItem): st
   JSON.stringify([name, label, filterAnnotations])
 
 export function newLine(row: WorkflowListItem, uuid: string): CartLine {
-  const { name, label, description, encryptedParams } = row
+  const { name, label, description, encryptedParams, accessEnds } = row
   return {
     uuid,
     key: rowKey(row),
@@ -33,6 +38,7 @@ export function newLine(row: WorkflowListItem, uuid: string): CartLine {
     label,
     description,
     ...(encryptedParams === undefined ? {} : { encryptedParams }),
+    ...(accessEnds === undefined ? {} : { accessEnds }),
     forOthers: false,
     subjects: [],
     reason: '',
@@ -45,24 +51,28 @@ export function newLine(row: WorkflowListItem, uuid: string): CartLine {
 export const newUuid = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 
-export type LineProblem = 'cart.reasonRequired' | 'cart.subjectsRequired' | 'cart.decisionReasonRequired'
+export type LineProblem = 'cart.reasonRequired' | 'cart.subjectsRequired' | 'cart.decisionReasonRequired' | EndProblem
 
 /** What is missing before the line can be sent. */
-export function problemsOf(line: CartLine, requireReasons: boolean): readonly LineProblem[] {
+export function problemsOf(line: CartLine, requireReasons: boolean, now: number): readonly LineProblem[] {
+  const end = line.accessEnds && endProblem(line.ends ?? '', line.accessEnds, now)
   return [
     ...(requireReasons && line.reason.trim() === '' ? (['cart.reasonRequired'] as const) : []),
     ...(line.forOthers && line.subjects.length === 0 ? (['cart.subjectsRequired'] as const) : []),
+    ...(end === undefined ? [] : [end]),
     ...(line.decision !== '' && line.decisionReason.trim() === '' ? (['cart.decisionReasonRequired'] as const) : []),
   ]
 }
 
 export function requestOf(line: CartLine): WorkflowRequest {
   const { uuid, name, reason, encryptedParams, forOthers, subjects, decision, decisionReason } = line
+  const expires = line.accessEnds && endTime(line.ends ?? '')
   return {
     uuid,
     name,
     reason: reason.trim(),
     ...(encryptedParams === undefined ? {} : { encryptedParams }),
+    ...(expires === undefined ? {} : { expires: expires.toISOString() }),
     ...(forOthers ? { subjects } : {}),
     ...(decision === ''
       ? {}
@@ -78,9 +88,18 @@ const refusals = {
   Unauthorized: 'cart.notAllowed',
   'Unable to submit': 'cart.unable',
   'Approval reason is required': 'cart.decisionReasonRequired',
+  'End date is required': 'cart.endRequired',
+  'End date is not a date or time': 'cart.endRequired',
+  'End date is not in the future': 'cart.endNotAhead',
+  'End date is later than allowed': 'cart.endTooLate',
+  'End date cannot be chosen here': 'cart.gone',
 } as const
 
 export type Refusal = (typeof refusals)[keyof typeof refusals]
 
-export const refusalOf = (text: string): Refusal | undefined =>
-  Object.hasOwn(refusals, text) ? refusals[text as keyof typeof refusals] : undefined
+/** A line that has no field for the end was put into the cart before there was one to choose. */
+export function refusalOf(text: string, line: Pick<CartLine, 'accessEnds'>): Refusal | undefined {
+  if (!Object.hasOwn(refusals, text)) return undefined
+  const refusal = refusals[text as keyof typeof refusals]
+  return refusal === 'cart.endRequired' && line.accessEnds === undefined ? 'cart.gone' : refusal
+}

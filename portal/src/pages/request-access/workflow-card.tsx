@@ -36,8 +36,11 @@ export function WorkflowCard({ row, isInCart, onToggle }: WorkflowCardProps) {
         <Button
           size="xs"
           variant={isInCart ? 'light' : 'filled'}
-          aria-pressed={isInCart}
-          aria-label={t(isInCart ? 'request.removeNamed' : 'request.addNamed', { label })}
+          aria-label={
+            isInCart
+              ? `${t('request.inCart')} – ${t('request.removeNamed', { label })}`
+              : t('request.addNamed', { label })
+          }
           leftSection={<Icon name={isInCart ? 'check' : 'plus'} size={16} />}
           onClick={onToggle}
         >

@@ -30,7 +30,7 @@ export function RequestDetailsPage() {
   const [isCancelling, { open, close }] = useDisclosure(false)
   return (
     <Page
-      title={query.data?.label ?? t('page.request')}
+      title={query.data?.label ?? t('page.requests')}
       actions={
         <Button
           variant="default"
@@ -66,7 +66,7 @@ export function RequestDetailsPage() {
 
 function Summary({ details }: { readonly details: RequestDetails }) {
   const { t, moment, relative } = useTranslation()
-  const { state, subject, requestor, reason, created, deadline, failure } = details
+  const { state, subject, requestor, reason, created, accessEnds, deadline, failure } = details
   const look = stateLooks[state]
   const facts: readonly Fact[] = [
     { name: t('requests.state'), value: <Status tone={look.tone} icon={look.icon} text={t(look.text)} /> },
@@ -74,6 +74,9 @@ function Summary({ details }: { readonly details: RequestDetails }) {
     { name: t('request.by'), value: requestor },
     { name: t('request.created'), value: moment(created) },
     ...(reason === undefined ? [] : [{ name: t('cart.reason'), value: <span className="preline">{reason}</span> }]),
+    ...(accessEnds === undefined
+      ? []
+      : [{ name: t('request.accessEnds'), value: `${moment(accessEnds)} (${relative(accessEnds)})` }]),
     ...(deadline === undefined
       ? []
       : [{ name: t('request.deadline'), value: `${moment(deadline)} (${relative(deadline)})` }]),

@@ -2,6 +2,7 @@ import { Group, Text } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import type { RequestSummary } from '#contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Status } from '../../components/status.tsx'
 import { stateLooks } from './request-states.ts'
@@ -15,7 +16,7 @@ export function RequestRow({ request }: { readonly request: RequestSummary }) {
       <Link to="/requests/$id" params={{ id }} className="card-link">
         <Group justify="space-between" gap="xs" w="100%" wrap="nowrap">
           <div>
-            <Text fw={600}>{label}</Text>
+            <Text fw={600}>{isolated(label)}</Text>
             <Text size="sm" c="dimmed">
               {t('requests.line', { subject, requestor })} · <time title={moment(created)}>{relative(created)}</time>
               {deadline !== undefined && ` · ${t('requests.deadline', { when: relative(deadline) })}`}

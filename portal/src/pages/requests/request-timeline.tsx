@@ -58,10 +58,15 @@ function keyOf(entry: TimelineEntry): string {
   return 'approval' in entry ? `${entry.kind} ${entry.approval.id}` : entry.kind
 }
 
-function lineOf(entry: TimelineEntry, { t, tn }: Translation): Line {
+function lineOf(entry: TimelineEntry, { t, tn, moment }: Translation): Line {
   switch (entry.kind) {
     case 'submitted':
-      return { icon: 'dot', tone: 'plain', title: t('timeline.submitted', { by: entry.by }) }
+      return {
+        icon: 'dot',
+        tone: 'plain',
+        title: t('timeline.submitted', { by: entry.by }),
+        text: entry.until && t('timeline.until', { when: moment(entry.until) }),
+      }
     case 'step': {
       const { taskType, label, outcome, attempt } = entry.step
       const name = tasks[taskType]

@@ -1,12 +1,14 @@
 import { Button, Group, NativeSelect, SegmentedControl, Text } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { useCallback, useMemo } from 'react'
+import { useMemo } from 'react'
 import { requestsQuery } from '../../api/requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { matches } from '../../components/matching.ts'
+import { useNextPage } from '../../components/next-page.ts'
 import { Page } from '../../components/page.tsx'
 import { SearchBox } from '../../components/search-box.tsx'
+import { SearchExtent } from '../../components/search-extent.tsx'
 import { Empty, Failure, Loading } from '../../components/states.tsx'
 import { VirtualGrid } from '../../components/virtual-grid.tsx'
 import { RequestRow } from './request-row.tsx'
@@ -58,7 +60,8 @@ interface RequestListProps {
 function RequestList({ about, state, query }: RequestListProps) {
   const { t } = useTranslation()
   const list = useInfiniteQuery(requestsQuery(about, stateFilters[state]?.states ?? []))
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = list
+  const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage, error } = list
+  const more = useNextPage(list)
   const all = useMemo(() => list.data?.pages.flatMap(({ requests }) => requests) ?? [], [list.data])
   const groups = useMemo(() => {
     const items = all.filter(({ label, subject, requestor, reason = '' }) =>
@@ -66,12 +69,9 @@ function RequestList({ about, state, query }: RequestListProps) {
     )
     return [{ key: 'all', items }]
   }, [all, query])
-  const more = useCallback(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage()
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage])
 
   if (list.data === undefined) {
-    return list.error === null ? <Loading /> : <Failure error={list.error} onRetry={() => void list.refetch()} />
+    return error === null ? <Loading /> : <Failure error={error} onRetry={() => void list.refetch()} />
   }
   if (all.length === 0) {
     return (
@@ -90,11 +90,13 @@ function RequestList({ about, state, query }: RequestListProps) {
         render={(request) => <RequestRow request={request} />}
         label={t('page.requests')}
         estimate={72}
-        onEnd={more}
+        {...(query === '' ? { onEnd: more } : {})}
       />
-      {hasNextPage && (
+      {isFetchNextPageError && error !== null && <Failure error={error} />}
+      {query !== '' && <SearchExtent list={list} loaded={all.length} />}
+      {query === '' && hasNextPage && (
         <Group justify="center">
-          <Button variant="default" loading={isFetchingNextPage} onClick={more}>
+          <Button variant="default" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
             {t('action.more')}
           </Button>
         </Group>

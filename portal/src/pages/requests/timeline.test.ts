@@ -67,7 +67,11 @@ test('who cancelled stands at the end, once', () => {
     state: 'cancelled',
     ended: at(3),
     cancel: { by: 'ada', reason: 'no longer' },
-    approvals: [approval({ status: 'cancelled' })],
+    approvals: [approval({ status: 'cancelled', decision: { at: at(3) } })],
   })
   expect(kinds(cancelled)).toEqual(['submitted', 'opened', 'cancelled'])
+})
+
+test('what was asked for until a time says so', () => {
+  expect(timelineOf(details({ accessEnds: at(9) }))[0]).toMatchObject({ kind: 'submitted', until: at(9) })
 })

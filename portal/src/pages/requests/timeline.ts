@@ -2,7 +2,7 @@ import type { RequestApproval, RequestDetails, RequestStep } from '#contract/mai
 
 /** One thing that happened to a request, or that it waits for. */
 export type TimelineEntry =
-  | { readonly kind: 'submitted'; readonly at: string; readonly by: string }
+  | { readonly kind: 'submitted'; readonly at: string; readonly by: string; readonly until: string | undefined }
   | { readonly kind: 'step'; readonly at: string; readonly step: RequestStep }
   | { readonly kind: 'opened'; readonly at: string; readonly approval: RequestApproval }
   | { readonly kind: 'decided'; readonly at: string; readonly approval: RequestApproval }
@@ -30,7 +30,8 @@ export function timelineOf(details: RequestDetails): readonly TimelineEntry[] {
     .map((step) => ({ kind: 'step', at: step.ended, step }))
   const awaited: TimelineEntry[] = []
   for (const approval of details.approvals) {
-    if (approval.decision !== undefined) {
+    // One that was cancelled with its request was ended, and decided by nobody.
+    if (approval.decision !== undefined && approval.status !== 'cancelled') {
       happened.push({ kind: 'opened', at: approval.opened, approval })
       happened.push({ kind: 'decided', at: approval.decision.at, approval })
     } else if (approval.status === 'open') {
@@ -47,5 +48,6 @@ export function timelineOf(details: RequestDetails): readonly TimelineEntry[] {
   } else if (details.ended !== undefined) {
     end.push({ kind: 'ended', at: details.ended, state: details.state })
   }
-  return [{ kind: 'submitted', at: details.created, by: details.requestor }, ...happened, ...awaited, ...end]
+  const { created, requestor, accessEnds } = details
+  return [{ kind: 'submitted', at: created, by: requestor, until: accessEnds }, ...happened, ...awaited, ...end]
 }

@@ -2,11 +2,12 @@ import { Button, Group, Paper, Text, Title } from '@mantine/core'
 import { lazy, Suspense } from 'react'
 import { saveFile } from '../../api/download.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { part } from '../../app/part.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { Icon } from '../../components/icon.tsx'
 import type { TokenPart } from './token-parts.ts'
 
-const LazyQrCode = lazy(async () => ({ default: (await import('./lazy-qr-code.tsx')).LazyQrCode }))
+const LazyQrCode = lazy(part(async () => ({ default: (await import('./lazy-qr-code.tsx')).LazyQrCode })))
 
 interface TokenValueProps {
   readonly part: TokenPart

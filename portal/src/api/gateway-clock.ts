@@ -1,0 +1,23 @@
+/**
+ * The gateway's clock, as its answers tell it: what ends there ends by its time, and a browser's own clock may be hours
+ * off.
+ */
+
+/** Headers tell whole seconds, and nobody minds a few. */
+const tolerance = 5_000
+
+/** How far the gateway is ahead of the browser: 0 as long as they agree. `sent` and `received` are the browser's times. */
+export function aheadBy(date: string | null, sent: number, received: number): number | undefined {
+  const told = Date.parse(date ?? '')
+  if (Number.isNaN(told)) return undefined
+  const ahead = Math.round(told + 500 - (sent + received) / 2)
+  return Math.abs(ahead) <= tolerance + (received - sent) / 2 ? 0 : ahead
+}
+
+let ahead = 0
+
+export function noteDate(date: string | null, sent: number): void {
+  ahead = aheadBy(date, sent, Date.now()) ?? ahead
+}
+
+export const gatewayNow = (): number => Date.now() + ahead

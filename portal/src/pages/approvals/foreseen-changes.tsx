@@ -1,0 +1,62 @@
+import { Text, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import type { ForeseenChanges } from '#contract/main-changes.ts'
+import { changesQuery } from '../../api/approvals.ts'
+import { useTranslation } from '../../app/i18n.tsx'
+import type { MessageKey } from '../../app/messages.ts'
+import { Answer } from '../../components/answer.tsx'
+import './foreseen.css'
+import { ForeseenLine } from './foreseen-line.tsx'
+
+interface ForeseenProps {
+  readonly approval: string
+  readonly version: number
+}
+
+/** What approving would do, asked for apart from the rest, since systems have to be asked for it. */
+export function Foreseen({ approval, version }: ForeseenProps) {
+  const { t } = useTranslation()
+  const query = useQuery(changesQuery(approval, version))
+  if (query.data === null) return null
+  return (
+    <section aria-labelledby="foreseen">
+      <Title order={3} size="h6" mt="md" mb="xs" id="foreseen">
+        {t('foreseen.title')}
+      </Title>
+      <Answer query={query} rows={2}>
+        {(changes) => changes && <Steps changes={changes} />}
+      </Answer>
+    </section>
+  )
+}
+
+function Steps({ changes }: { readonly changes: ForeseenChanges }) {
+  const { t } = useTranslation()
+  const { steps, whole } = changes
+  const unknown = steps.findIndex(({ kind }) => kind === 'unforeseen')
+  return (
+    <>
+      {steps.length > 0 && (
+        <ol className="foreseen">
+          {steps.map((step, i) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: they come together and in their order
+            <li key={i}>
+              <ForeseenLine step={step} />
+              {i === unknown && i < steps.length - 1 && (
+                <Text size="sm" c="dimmed">
+                  {t('foreseen.loosely')}
+                </Text>
+              )}
+            </li>
+          ))}
+        </ol>
+      )}
+      {(steps.length === 0 || !whole) && <Text c="dimmed">{t(closing(steps.length, whole))}</Text>}
+    </>
+  )
+}
+
+function closing(steps: number, whole: boolean): MessageKey {
+  if (steps > 0) return 'foreseen.more'
+  return whole ? 'foreseen.none' : 'foreseen.failed'
+}

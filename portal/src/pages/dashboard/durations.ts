@@ -1,0 +1,23 @@
+const second = 1_000
+const units = [
+  { unit: 'day', millis: 24 * 60 * 60 * second },
+  { unit: 'hour', millis: 60 * 60 * second },
+  { unit: 'minute', millis: 60 * second },
+  { unit: 'second', millis: second },
+] as const
+
+export type DurationUnit = (typeof units)[number]
+
+/** The largest unit of which there are at least two, so that all that is shown together is in the same. */
+export const unitOf = (longest: number): DurationUnit =>
+  units.find(({ millis }) => longest >= 2 * millis) ?? { unit: 'second', millis: second }
+
+/** "2.5 hours", as the language has it. `amount` is of the unit. */
+export function formatDuration(
+  locale: string,
+  amount: number,
+  { unit }: DurationUnit,
+  unitDisplay: 'short' | 'long',
+): string {
+  return new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay, maximumFractionDigits: 1 }).format(amount)
+}

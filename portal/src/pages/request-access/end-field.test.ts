@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest'
+import { fieldValue } from '../../components/field-time.ts'
+import { endFieldType, endLimits, endProblem, endTime } from './end-field.ts'
+
+const day = 86_400
+const now = new Date(2026, 2, 1, 12, 34).getTime()
+const offer = { required: false, longestSeconds: 30 * day }
+
+test('a day is chosen, or a time where days are too long', () => {
+  expect(endFieldType({ required: true })).toBe('date')
+  expect(endFieldType({ required: true, longestSeconds: 2 * day })).toBe('date')
+  expect(endFieldType({ required: true, longestSeconds: 8 * 3600 })).toBe('datetime-local')
+})
+
+test('a day is good to its end, where the person is', () => {
+  expect(endTime('2026-03-05')).toEqual(new Date(2026, 2, 5, 23, 59, 59))
+  expect(endTime('2026-03-05T10:00')).toEqual(new Date(2026, 2, 5, 10))
+  expect(endTime('')).toBeUndefined()
+})
+
+describe('limits', () => {
+  test('are from today to the last whole day', () => {
+    expect(endLimits({ required: true }, now)).toEqual({ min: '2026-03-01' })
+    expect(endLimits(offer, now)).toEqual({ min: '2026-03-01', max: '2026-03-30' })
+    const lastSecond = new Date(2026, 2, 1, 23, 59, 59).getTime()
+    expect(endLimits(offer, lastSecond)).toMatchObject({ max: '2026-03-31' })
+  })
+
+  test('are those of the minute where times are chosen', () => {
+    expect(endLimits({ required: true, longestSeconds: 8 * 3600 }, now)).toEqual({
+      min: '2026-03-01T12:34',
+      max: '2026-03-01T20:34',
+    })
+  })
+
+  test.each([2, 3, 30, 90, 366])('of %d days are themselves in order', (days) => {
+    const within = { required: true, longestSeconds: days * day }
+    for (let hour = 0; hour < 48; hour++) {
+      const at = now + hour * 3_600_000
+      const { min, max = '' } = endLimits(within, at)
+      expect([endProblem(min, within, at), endProblem(max, within, at)]).toEqual([undefined, undefined])
+    }
+  })
+})
+
+test('what is wrong is told', () => {
+  expect(endProblem('', offer, now)).toBeUndefined()
+  expect(endProblem('', { required: true }, now)).toBe('cart.endRequired')
+  expect(endProblem('nonsense', offer, now)).toBe('cart.endRequired')
+  expect(endProblem('2026-02-28', offer, now)).toBe('cart.endNotAhead')
+  expect(endProblem('2026-03-01', offer, now)).toBeUndefined()
+  expect(endProblem('2026-04-01', offer, now)).toBe('cart.endTooLate')
+  expect(endProblem('9999-12-31', { required: true }, now)).toBeUndefined()
+})
+
+test('a moment goes through the field of a browser and back', () => {
+  const at = new Date('2026-03-29T12:34:00Z')
+  expect(new Date(fieldValue(at)).getTime()).toBe(at.getTime())
+})

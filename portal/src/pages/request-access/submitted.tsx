@@ -1,0 +1,39 @@
+import { Alert, Button, Text } from '@mantine/core'
+import { Link } from '@tanstack/react-router'
+import type { SubmitOutcome } from '#contract/main.ts'
+import { useTranslation } from '../../app/i18n.tsx'
+import { Icon } from '../../components/icon.tsx'
+import { Status } from '../../components/status.tsx'
+
+export interface SentLine {
+  readonly uuid: string
+  readonly label: string
+  /** What became of the decision that was sent with it. */
+  readonly decision: SubmitOutcome['decision']
+}
+
+/** What was sent. A decision that was not taken is said to be so: the request waits for others. */
+export function Submitted({ lines }: { readonly lines: readonly SentLine[] }) {
+  const { t, tn } = useTranslation()
+  if (lines.length === 0) return null
+  return (
+    <Alert
+      color="green"
+      variant="outline"
+      icon={<Icon name="check" />}
+      title={tn('cart.submitted', lines.length)}
+      role="status"
+    >
+      {lines.map(({ uuid, label, decision }) => (
+        <div key={uuid}>
+          <Text size="sm">{label}</Text>
+          {decision === 'left' && <Status tone="waiting" icon="warning" text={t('cart.decisionLeft')} />}
+          {decision === 'none' && <Status tone="plain" icon="dot" text={t('cart.decisionNone')} />}
+        </div>
+      ))}
+      <Button mt="sm" size="xs" variant="default" renderRoot={(props) => <Link to="/requests" {...props} />}>
+        {t('cart.toRequests')}
+      </Button>
+    </Alert>
+  )
+}

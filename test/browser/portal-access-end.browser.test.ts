@@ -1,0 +1,104 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasChromium, startChromium } from '#testing/chromium.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { expectAccessible, picture, visit } from '#testing/portal-browser.ts'
+
+const day = 86_400_000
+/** As the field has it, for a browser whose zone is UTC. */
+const inDays = (days: number): string => new Date(Date.now() + days * day).toISOString().slice(0, 10)
+
+describe.skipIf(!hasChromium())('the end of access at check-out', () => {
+  let gateway: GatewayProcess
+  let browser: Browser
+  let portal: string
+
+  beforeAll(async () => {
+    gateway = await startGatewayProcess({ config: 'examples/portal' })
+    portal = `${gateway.url}/portal`
+    browser = await startChromium()
+  }, 120_000)
+  afterAll(async () => {
+    await browser?.close()
+    await gateway?.stop()
+  })
+
+  test('is chosen, shown to whoever decides, and kept', async () => {
+    const { page: ada, complaints } = await visit(browser, `${portal}/request`, 'ada', { timezoneId: 'UTC' })
+    await ada.getByRole('searchbox').fill('project')
+    await ada.getByRole('button', { name: 'Add The project share to the cart' }).click()
+    await ada.getByRole('link', { name: 'Check out' }).click()
+    await ada.getByRole('textbox', { name: 'Reason' }).fill('Until the fair')
+    const end = ada.getByLabel('Access ends on')
+    await ada.getByText('At the latest:').waitFor()
+    const send = ada.getByRole('button', { name: 'Send the request' })
+    await send.click()
+    await ada.getByText('Choose when the access ends.').waitFor()
+    await end.fill(inDays(-1))
+    await ada.getByText('Choose a time in the future.').waitFor()
+    await end.fill(inDays(100))
+    await ada.getByText('That is longer than this access may last').waitFor()
+    await expectAccessible(ada, 'a cart with a wrong end')
+    await picture(ada, 'cart-access-end')
+
+    // Half a date is none, and is not taken for access without an end.
+    await end.fill('')
+    await end.press('1')
+    await send.click()
+    expect(await ada.evaluate<string>('document.activeElement.type')).toBe('date')
+    expect(await ada.getByText('was sent').count()).toBe(0)
+
+    await end.fill(inDays(5))
+    await ada.reload()
+    expect(await end.inputValue()).toBe(inDays(5))
+    await send.click()
+    await ada.getByText('1 request was sent').waitFor()
+    await ada.getByRole('link', { name: 'Follow it in My requests' }).click()
+    await ada.getByRole('link', { name: 'The project share' }).click()
+    await ada.getByText('Access until', { exact: true }).waitFor()
+    await ada.getByText(/^Access until .*23:59$/).waitFor()
+    await picture(ada, 'request-access-end')
+
+    const { page: grace, complaints: hers } = await visit(browser, `${portal}/approvals`, 'grace', {
+      timezoneId: 'UTC',
+    })
+    await grace.getByRole('link', { name: 'The project share for ada' }).click()
+    await grace.getByText('Access until', { exact: true }).waitFor()
+    await grace.getByText(/23:59 \(in 5 days\)/).waitFor()
+    await expectAccessible(grace, 'an approval with an end')
+    await picture(grace, 'approval-access-end')
+    await grace.getByRole('textbox', { name: 'Comment' }).fill('Fine')
+    await grace.getByRole('button', { name: 'Approve' }).click()
+    await grace.getByText('Approved: The project share for ada').waitFor()
+
+    await ada.getByText('Done').first().waitFor()
+    await ada.goto(portal)
+    await ada.getByText('Your access to project-share ends in 5 days').waitFor()
+    await ada.getByRole('navigation').getByRole('link', { name: 'Profile' }).click()
+    await ada.getByText(/until .*23:59/).waitFor()
+    expect([complaints, hers]).toEqual([[], []])
+  })
+
+  test('that the gateway refuses is told at its line', async () => {
+    const { page } = await visit(browser, portal, 'joan', { timezoneId: 'UTC' })
+    await page.getByRole('heading', { level: 1, name: 'Welcome' }).waitFor()
+    // The offer is shorter by now than it was when the list was read.
+    await page.route('**/workflows/org/*', async (route) => {
+      const response = await route.fetch()
+      const text = (await response.text()).replace(/("longestSeconds":)\d+/, `$1${(120 * day) / 1000}`)
+      await route.fulfill({ response, body: text })
+    })
+    await page.goto(`${portal}/request`)
+    await page.getByRole('searchbox').fill('project')
+    await page.getByRole('button', { name: 'Add The project share to the cart' }).click()
+    await page.getByRole('link', { name: 'Check out' }).click()
+    await page.getByRole('textbox', { name: 'Reason' }).fill('For longer')
+    await page.getByLabel('Access ends on').fill(inDays(110))
+    await page.getByRole('button', { name: 'Send the request' }).click()
+    const line = page.getByRole('region', { name: 'The project share' })
+    await line.getByRole('alert').getByText('That is longer than this access may last').waitFor()
+    await page.getByLabel('Access ends on').fill(inDays(80))
+    await page.getByRole('button', { name: 'Send the request' }).click()
+    await page.getByText('1 request was sent').waitFor()
+  })
+})

@@ -1,0 +1,166 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { ForeseenChanges } from '#contract/main-changes.ts'
+import { hasChromium, startChromium } from '#testing/chromium.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { expectAccessible, picture, visit } from '#testing/portal-browser.ts'
+
+describe.skipIf(!hasChromium())('what will change', () => {
+  let gateway: GatewayProcess
+  let browser: Browser
+  let portal: string
+
+  beforeAll(async () => {
+    gateway = await startGatewayProcess({ config: 'examples/portal' })
+    portal = `${gateway.url}/portal`
+    browser = await startChromium()
+  }, 120_000)
+  afterAll(async () => {
+    await browser?.close()
+    await gateway?.stop()
+  })
+
+  const section = (page: Page) => page.getByRole('region', { name: 'If you approve' })
+
+  async function ask(login: string, what: string, reason: string): Promise<void> {
+    const { page } = await visit(browser, `${portal}/request`, login)
+    await page.getByRole('searchbox').fill(what)
+    await page.getByRole('button', { name: `Add ${what} to the cart` }).click()
+    await page.getByRole('link', { name: 'Check out' }).click()
+    await page.getByRole('textbox', { name: 'Reason' }).fill(reason)
+    await page.getByRole('button', { name: 'Send the request' }).click()
+    await page.getByText('1 request was sent').waitFor()
+    await page.context().close()
+  }
+
+  async function openAsOwner(login: string, reason: string, options = {}) {
+    const visited = await visit(browser, `${portal}/approvals?q=${reason}`, login, options)
+    await visited.page.getByRole('link', { name: reason }).click()
+    await visited.page.getByRole('textbox', { name: 'Comment' }).waitFor()
+    return visited
+  }
+
+  test('an approver sees what the directory holds and would hold, and it comes so', async () => {
+    await ask('ada', 'A new laptop', 'Broken')
+    const { page, complaints } = await openAsOwner('grace', 'Broken', { colorScheme: 'dark' })
+    const changes = section(page)
+    await changes.getByText('Changes the account ada at people').waitFor()
+    await changes.getByText('laptops', { exact: true }).waitFor()
+    await expectAccessible(page, 'what will change, dark')
+    await picture(page, 'changes-dark')
+    await page.getByRole('textbox', { name: 'Comment' }).fill('Right away')
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await page.getByText('Approved: A laptop for ada').waitFor()
+
+    await ask('ada', 'A new laptop', 'Again')
+    const again = await openAsOwner('grace', 'Again')
+    await section(again.page).getByText('Nothing changes: everything is already as asked for.').waitFor()
+    expect([complaints, again.complaints]).toEqual([[], []])
+  })
+
+  test('every kind of step has its words, secrets none, and what is uncertain says so', async () => {
+    await ask('joan', 'A new laptop', 'Drawn')
+    const { page, complaints } = await visit(browser, `${portal}/approvals?q=Drawn`, 'mary')
+    let answer: (changes: ForeseenChanges | undefined) => void = () => {}
+    const held = new Promise<ForeseenChanges | undefined>((resolve) => {
+      answer = resolve
+    })
+    await page.route('**/approvals/*?changes=true', async (route) => {
+      const response = await route.fetch()
+      const changes = await held
+      await route.fulfill({ response, json: { ...(await response.json()), changes } })
+    })
+    await page.getByRole('link', { name: 'Drawn' }).click()
+    // What is awaited holds nobody up.
+    await page.getByRole('textbox', { name: 'Comment' }).waitFor()
+    await section(page).getByRole('status', { name: 'Loading' }).waitFor()
+    answer(everything)
+    const changes = section(page)
+    await changes.getByText('Creates the account joan at ldap').waitFor()
+    const told = await changes.getByRole('listitem').allInnerTexts()
+    expect(told.map((text) => text.split('\n')[0])).toEqual([
+      'Creates the account joan at ldap',
+      'Changes the account joan at crm',
+      'Deletes the group old at crm',
+      expect.stringMatching(/^Membership of vault at ldap ends by itself: 1 Feb 2030/),
+      'Sends a mail to joan@example.com: Welcome <b>Joan</b>',
+      'Asks for another approval: The second owner',
+      expect.stringMatching(/^Waits until 1 Feb 2030/),
+      'Runs the workflow welcome',
+      'Starts the workflow badge, as a request of its own',
+      'tasks.JavaScriptTask: cannot be foreseen',
+      'provision: cannot be foreseen',
+    ])
+    const changed = changes.getByRole('listitem').nth(1)
+    expect(await changed.locator('del').innerText()).toBe('joan@old.example.com')
+    expect(await changed.locator('ins').innerText()).toBe('joan@example.com')
+    await changed.getByText('not shown').waitFor()
+    await changed.getByText('There is more than is shown here.').waitFor()
+    expect(await changes.getByText('What follows may turn out differently.').count()).toBe(1)
+    await changes.getByText('A downstream system did not answer.').waitFor()
+    await changes.getByText('More will follow that cannot be foreseen.').waitFor()
+    await expectAccessible(page, 'every kind of change')
+    await picture(page, 'changes')
+    await page.setViewportSize({ width: 375, height: 800 })
+    expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBeLessThanOrEqual(375)
+    await changes.scrollIntoViewIfNeeded()
+    await picture(page, 'changes-phone')
+    expect(complaints).toEqual([])
+  })
+
+  test('where it is not shown, or cannot be had, the decision is still to be made', async () => {
+    await ask('joan', 'A new laptop', 'Hidden')
+    const { page } = await visit(browser, `${portal}/approvals?q=Hidden`, 'mary')
+    const answers = [{ steps: [], whole: false }, undefined]
+    await page.route('**/approvals/*?changes=true', async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...(await response.json()), changes: answers.shift() } })
+    })
+    await page.getByRole('link', { name: 'Hidden' }).click()
+    await section(page).getByText('What approving will do cannot be foreseen at present.').waitFor()
+    await page.reload()
+    await page.getByRole('textbox', { name: 'Comment' }).waitFor()
+    await section(page).waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Approve' }).waitFor()
+  })
+})
+
+const values = { joins: [], leaves: [], attributes: [], cut: false }
+
+const everything: ForeseenChanges = {
+  steps: [
+    {
+      ...values,
+      kind: 'user',
+      action: 'create',
+      target: 'ldap',
+      name: 'joan',
+      attributes: [{ name: 'mail', secret: false, before: [], after: ['joan@example.com'] }],
+      joins: ['staff', 'vault'],
+    },
+    {
+      kind: 'user',
+      action: 'change',
+      target: 'crm',
+      name: 'joan',
+      newName: 'joan.clarke',
+      attributes: [
+        { name: 'mail', secret: false, before: ['joan@old.example.com'], after: ['joan@example.com'] },
+        { name: 'apiToken', secret: true, before: [], after: [] },
+      ],
+      joins: [],
+      leaves: ['interns'],
+      cut: true,
+    },
+    { ...values, kind: 'group', action: 'delete', target: 'crm', name: 'old' },
+    { kind: 'end', target: 'ldap', of: 'group', name: 'vault', expires: '2030-02-01T12:00:00.000Z' },
+    { kind: 'mail', recipient: 'joan@example.com', subject: 'Welcome <b>Joan</b>' },
+    { kind: 'approval', label: 'The second owner' },
+    { kind: 'wait', until: '2030-02-01T12:00:00.000Z' },
+    { kind: 'workflow', name: 'welcome', apart: false },
+    { kind: 'workflow', name: 'badge', apart: true },
+    { kind: 'unforeseen', task: 'tasks.JavaScriptTask' },
+    { kind: 'unforeseen', task: 'provision', reason: 'A downstream system did not answer.' },
+  ],
+  whole: false,
+}

@@ -1,0 +1,119 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasChromium, startChromium } from '#testing/chromium.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { expectAccessible, picture, signIn, visit } from '#testing/portal-browser.ts'
+
+/** The portal loads its pages when they are needed, and by then the session may have ended or the portal be another one. */
+describe.skipIf(!hasChromium())('the parts of the portal', () => {
+  let gateway: GatewayProcess
+  let browser: Browser
+  let portal: string
+
+  beforeAll(async () => {
+    gateway = await startGatewayProcess({ config: 'examples/portal' })
+    portal = `${gateway.url}/portal`
+    browser = await startChromium()
+  }, 120_000)
+  afterAll(async () => {
+    await browser?.close()
+    await gateway?.stop()
+  })
+
+  const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
+  const follow = (page: Page, name: string) => page.getByRole('navigation').getByRole('link', { name }).click()
+
+  test('are for everybody; the page is not, and one that is missing starts no login', async () => {
+    const { page } = await visit(browser, portal, 'ada')
+    await heading(page, 'Welcome')
+    const asset = /src="([^"]+\.js)"/.exec(await (await page.request.get(portal)).text())?.[1] ?? ''
+    const ask = async (path: string) => {
+      const answer = await fetch(gateway.url + path, { headers: { accept: 'text/html,*/*' }, redirect: 'manual' })
+      return [answer.status, answer.headers.get('set-cookie')]
+    }
+    expect(await ask(asset)).toEqual([200, null])
+    expect(await ask('/portal/assets/gone-1234.js')).toEqual([404, null])
+    for (const path of ['/portal', '/portal/assets', '/portal/assets/../main/user', '/portal/assets/..%2fmain/user']) {
+      expect([path, (await ask(path))[0]]).not.toEqual([path, 200])
+    }
+  })
+
+  test('come when the session has ended, and the page says what to do', async () => {
+    const { page, complaints } = await visit(browser, portal, 'ada')
+    await heading(page, 'Welcome')
+    await page.waitForLoadState('networkidle')
+    await page.context().clearCookies()
+    await follow(page, 'My requests')
+    await heading(page, 'My requests')
+    const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
+    await dialog.waitFor()
+    const [tab] = await Promise.all([
+      page.waitForEvent('popup'),
+      dialog.getByRole('link', { name: 'Sign in again' }).click(),
+    ])
+    await signIn(tab, 'ada')
+    await dialog.waitFor({ state: 'hidden' })
+    await page.getByText('No requests').waitFor()
+    expect(complaints.filter((text) => !text.includes('401'))).toEqual([])
+  })
+
+  test('a form is still filled in after the page was loaded again without a session, and a login', async () => {
+    const { page } = await visit(browser, `${portal}/profile`, 'ada')
+    await page.getByRole('textbox', { name: 'Name' }).fill('Ada King')
+    await page.context().clearCookies()
+    await page.reload()
+    await signIn(page, 'ada')
+    await heading(page, 'Profile')
+    await expect.poll(() => page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Ada King')
+  })
+
+  test('one that does not come asks to load the page again, which leads to where one wanted', async () => {
+    const { page } = await visit(browser, `${portal}/profile`, 'grace')
+    await page.getByRole('textbox', { name: 'Name' }).fill('Grace B. Hopper')
+    const pattern = /\/assets\/approvals-page-/
+    await page.route(pattern, (route) => route.fulfill({ status: 404, body: 'gone' }))
+    await follow(page, 'Approvals')
+    const failure = page.getByRole('alert')
+    await failure.getByText('there is a new version of it, or no connection').waitFor()
+    await expectAccessible(page, 'a part that is missing')
+    await picture(page, 'missing-part')
+    await page.unroute(pattern)
+    await failure.getByRole('button', { name: 'Load the page again' }).click()
+    await heading(page, 'Approvals')
+    await follow(page, 'Profile')
+    await expect.poll(() => page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Grace B. Hopper')
+  })
+
+  test('without a connection, the page that is there stays usable', async () => {
+    const { page } = await visit(browser, portal, 'ada')
+    await heading(page, 'Welcome')
+    await page.context().setOffline(true)
+    await follow(page, 'Approvals')
+    await page.getByRole('button', { name: 'Load the page again' }).waitFor()
+    await follow(page, 'Home')
+    await heading(page, 'Welcome')
+  })
+
+  test('a language that does not come is told, and the one that is there stays', async () => {
+    const { page } = await visit(browser, portal, 'ada')
+    await heading(page, 'Welcome')
+    await page.route(/\/assets\/de-/, (route) => route.abort())
+    await page.getByRole('button', { name: 'Language' }).click()
+    await page.getByRole('menuitemradio', { name: 'Deutsch' }).click()
+    await page.getByRole('status').getByText('could not be loaded').waitFor()
+    await page.unroute(/\/assets\/de-/)
+    await page.reload()
+    await page.getByRole('button', { name: 'Language' }).waitFor()
+  })
+
+  test('without its texts the portal says so', async () => {
+    const { page } = await visit(browser, portal, 'ada')
+    await heading(page, 'Welcome')
+    await page.route(/\/assets\/en-/, (route) => route.abort())
+    await page.reload()
+    await page.getByRole('link', { name: 'Load the page again' }).waitFor()
+    await page.unroute(/\/assets\/en-/)
+    await page.getByRole('link', { name: 'Load the page again' }).click()
+    await heading(page, 'Welcome')
+  })
+})

@@ -1,0 +1,30 @@
+import { accessSync, constants } from 'node:fs'
+import process from 'node:process'
+import { type Browser, chromium } from 'playwright-core'
+
+const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+
+/** Where Chromium may be: as the environment says, or where distributions put it. */
+export function chromiumPlaces(): readonly string[] {
+  const named = process.env['GATEHOUSE_TEST_CHROMIUM']
+  return named === undefined || named === '' ? places : [named]
+}
+
+/** Undefined when it is not installed. */
+export const findChromium = (): string | undefined => chromiumPlaces().find(isProgram)
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Without a window. Closed by whoever started it. */
+export function launchChromium(executablePath: string): Promise<Browser> {
+  // Chromium's sandbox does not run as root, nor its shared memory in a container.
+  const asRoot = process.getuid?.() === 0 ? ['--no-sandbox'] : []
+  return chromium.launch({ executablePath, args: [...asRoot, '--disable-dev-shm-usage'], timeout: 60_000 })
+}
