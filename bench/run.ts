@@ -11,6 +11,7 @@ import { measureGroups } from './groups.ts'
 import { measureLdap } from './ldap.ts'
 import { measureListing } from './listing.ts'
 import { runLoad } from './load.ts'
+import { measurePortalPage } from './portal-page.ts'
 import { registrationRequests, writeRegistration } from './registration.ts'
 import { type RequestMaker, readJson, scimRequests, someIds } from './requests.ts'
 import { bigGroupMembers, seedPeople } from './seed.ts'
@@ -19,9 +20,11 @@ import { measureSts } from './sts.ts'
 import { measureTenants } from './tenants.ts'
 import { measureWorkflows } from './workflows.ts'
 
-/** `node bench/run.ts [SIZE …]`: directories of these sizes; 5,000, 100,000 and 1,000,000 users by default, 0 for none. */
-const given = process.argv.slice(2).map(Number)
-const sizes = given.length > 0 ? given : [5000, 100_000, 1_000_000]
+/** `node bench/run.ts [PART …] [SIZE …]`: of these parts, or all; directories of these sizes, 0 for none. */
+const given = process.argv.slice(2)
+const wanted = given.filter((word) => !/^\d+$/.test(word))
+const numbers = given.filter((word) => !wanted.includes(word)).map(Number)
+const sizes = numbers.length > 0 ? numbers : [5000, 100_000, 1_000_000]
 const connections = 16
 const warmSeconds = 8
 const turns = 5
@@ -174,6 +177,18 @@ async function sidecars(): Promise<void> {
   }
 }
 
+/** The portal in a browser. */
+async function portalPage(): Promise<void> {
+  const figures = await measurePortalPage(folder)
+  if (figures === undefined) return row('portal, first load', 'not measured: no Chromium')
+  const { interactive, scriptBytes, allBytes, files } = figures
+  const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(1)} KB`
+  const all = `${kilobytes(allBytes)} in ${files} answers with styles and data`
+  row('portal, first load, compressed JavaScript', kilobytes(scriptBytes), all, '<= 200.0 KB')
+  const spread = `${interactive.map(number).join(', ')} ms cold`
+  row('portal, interactive', `${number(median(interactive))} ms`, spread, '<= 1,000 ms')
+}
+
 /** The portal's API, for somebody who is looked up in the directory. */
 async function portal(): Promise<void> {
   const gateway = await startMeasured('examples/portal-api', join(folder, 'portal'), undefined, 'ada')
@@ -235,19 +250,33 @@ async function ldap(): Promise<void> {
   row(`bare ldapts searches beside ${label}`, rate(bare))
 }
 
+const quickstart = readFileSync('examples/quickstart/authentication.yaml', 'utf8')
+
+async function directories(): Promise<void> {
+  const config = writeConfiguration(join(folder, 'config'), quickstart)
+  for (const count of sizes) if (count > 0) await measureSize(config, count)
+}
+
+const parts: Readonly<Record<string, () => Promise<void>>> = {
+  start: startAndSize,
+  tokens,
+  sidecars,
+  workflows: () => workflows(quickstart),
+  portal: portalPage,
+  'portal-api': portal,
+  'token-page': tokenPage,
+  registrations: () => registrations(quickstart),
+  ldap,
+  directories,
+}
+
 say(`${cpus().length} cores, ${connections} connections, ${turns} turns of ${turnSeconds} s, load generator included`)
 try {
-  await startAndSize()
-  const quickstart = readFileSync('examples/quickstart/authentication.yaml', 'utf8')
-  const config = writeConfiguration(join(folder, 'config'), quickstart)
-  await tokens()
-  await sidecars()
-  await workflows(quickstart)
-  await portal()
-  await tokenPage()
-  await registrations(quickstart)
-  await ldap()
-  for (const count of sizes) if (count > 0) await measureSize(config, count)
+  for (const name of wanted.length > 0 ? wanted : Object.keys(parts)) {
+    const measure = Object.hasOwn(parts, name) ? parts[name] : undefined
+    if (measure === undefined) throw new Error(`no part "${name}"; there are ${Object.keys(parts).join(', ')}`)
+    await measure()
+  }
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

@@ -225,8 +225,24 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await get('/favourites', 'grace')).body.favourites).toEqual([])
   })
 
+  test('what happened over time is counted for administrators', async () => {
+    await ask({ subjects: ['ada'], reason: 'to be counted' })
+    const { approval } = await approvalFor('ada')
+    expect((await put(`/approvals/${approval}`, { approved: true, reason: 'yes' }, 'grace')).status).toBe(200)
+    const { status, body } = await get('/admin/statistics?by=hour&from=1h', 'linus')
+    expect(status).toBe(200)
+    expect(body.parts).toHaveLength(1)
+    expect(body.parts[0].approvals).toMatchObject({ decisionMillis: expect.any(Number), denied: expect.any(Number) })
+    expect(body.parts[0].approvals.approved).toBeGreaterThan(0)
+    expect(body.parts[0].approvals.opened).toBeGreaterThan(0)
+    const all = Object.values<number>(body.parts[0].requests).reduce((sum, count) => sum + count, 0)
+    expect(all).toBe((await get('/admin/runs?limit=500', 'linus')).body.runs.length)
+    expect(body.workflows.map(({ name }: { name: string }) => name)).toContain('vault-access')
+    expect((await get('/admin/statistics?by=hour&from=400d', 'linus')).status).toBe(400)
+  })
+
   test('incidents and the SCIM journal are for administrators', async () => {
-    for (const path of ['/admin/incidents', '/admin/runs', '/admin/scim-journal']) {
+    for (const path of ['/admin/incidents', '/admin/runs', '/admin/scim-journal', '/admin/statistics']) {
       expect((await get(path)).status).toBe(403)
       expect((await get(path, 'linus')).status).toBe(200)
     }

@@ -10,7 +10,7 @@ let gateway: GatewayProcess
 
 beforeAll(async () => {
   gateway = await startGatewayProcess({ config: 'examples/quickstart' })
-})
+}, 60_000)
 afterAll(() => gateway.stop())
 
 /** The lines of the welcome text that are meant to be pasted, in their order. */
@@ -35,7 +35,11 @@ test('the printed lines work when pasted one after the other', async () => {
   expect(answers).toHaveLength(20)
 
   expect(part(answers, 2)).toMatchObject({ uid: 'ada', groups: ['engineering', 'everyone'] })
-  expect(part(answers, 3)).toMatchObject([{ name: 'wiki', url: 'https://wiki.example.com/' }])
+  expect(part(answers, 3)).toMatchObject([
+    { name: 'wiki', url: 'https://wiki.example.com/' },
+    { name: 'calendar' },
+    { name: 'mail' },
+  ])
   expect(part(answers, 4)).toEqual({ 'first-request': 'success' })
   expect(part(answers, 6)).toMatchObject({ status: 'completed', workflowId: expect.any(String) })
   expect(part(answers, 7)).toEqual({ addNewUsers: false, workflowId: expect.any(String) })
@@ -64,7 +68,7 @@ test('each printed login gets in, and what was asked for is decided by the manag
   }
   const read = async (login: string, path: string) => JSON.parse((await browsers.get(login)?.get(path))?.body ?? '')
   expect((await read('alan', '/main/config')).administrator).toBe(true)
-  expect(await read('alan', '/main/urls')).toHaveLength(2)
+  expect(await read('alan', '/main/urls')).toHaveLength(4)
   expect((await read('ada', '/sessioncheck')).minsLeft).toBeGreaterThan(10)
 
   let open: ApprovalList = { approvals: [] }
