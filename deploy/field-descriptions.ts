@@ -27,7 +27,10 @@ const plainText = (markdown: string): string =>
 
 /** The definition with a description at every field that the page knows, for `kubectl explain`. */
 export function describeFields(definition: JsonObject, { purpose, fields }: KindPage): JsonObject {
-  const described = structuredClone(definition) as { spec: { versions: { schema: { openAPIV3Schema: JsonObject } }[] } }
+  // By way of text, since schemas share their parts and a structured clone would as well.
+  const described = JSON.parse(JSON.stringify(definition)) as {
+    spec: { versions: { schema: { openAPIV3Schema: JsonObject } }[] }
+  }
   for (const { schema } of described.spec.versions) {
     schema.openAPIV3Schema = { description: purpose, ...schema.openAPIV3Schema }
     const spec = fieldOf(schema.openAPIV3Schema, 'spec')

@@ -73,6 +73,8 @@ test('every field of a kind says what it means, in the words of its page', () =>
     description: 'A branch of the organisation that workflows, badges and reports are sorted by.',
     properties: { spec: { properties: { parent: { description: 'The `uuid` of the branch above.' } } } },
   })
+  const workflow = definitionFiles().get('workflows.yaml') ?? ''
+  expect(workflow).toContain('description: "The tasks: a list, or the YAML text of one (`tasks: |-`).')
 })
 
 test('a page that names a field which is not there is refused', () => {
