@@ -2,15 +2,16 @@ import { timingSafeEqual } from 'node:crypto'
 import { type Argon2Cost, argon2idHash, derive, saltBytes, tagBytes } from '#kernel/argon2id.ts'
 
 /** What one check of a password costs: RFC 9106's second choice in proportion, as OWASP advises for servers. */
-const cost = { memory: 19_456, passes: 2, parallelism: 1 } as const
+export const usualCost: Argon2Cost = { memory: 19_456, passes: 2, parallelism: 1 }
 /** More than any hash that is made here asks for; a stored one that does was not. */
 const most = { memory: 1 << 20, passes: 16, parallelism: 16 } as const
 
 /** The argon2id hash of a password in PHC form. The salt is part of it. */
-export const hashPassword = (password: string): Promise<string> => argon2idHash(asTyped(password), cost)
+export const hashPassword = (password: string, cost = usualCost): Promise<string> =>
+  argon2idHash(asTyped(password), cost)
 
 /** Whether the hash is this password's. Without a hash the same work is done, and it is not. */
-export async function isPassword(password: string, hash: string | undefined): Promise<boolean> {
+export async function isPassword(password: string, hash: string | undefined, cost = usualCost): Promise<boolean> {
   const stored = hash === undefined ? undefined : readHash(hash)
   const { salt, tag, ...asked } = stored ?? { ...cost, salt: noSalt, tag: noTag }
   const made = await derive('argon2id', {

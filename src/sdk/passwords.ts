@@ -1,9 +1,10 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { ChangeRecorder, UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
+import type { Argon2Cost } from '#kernel/argon2id.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { WorkQueue } from '#kernel/work-queue.ts'
 import type { ModuleHost } from '#sdk/host.ts'
-import { hashPassword, isPassword } from '#sdk/password-hash.ts'
+import { hashPassword, isPassword, usualCost } from '#sdk/password-hash.ts'
 
 /** Hashing takes memory and a thread of the process each, so that few go on at a time, in all inserts and targets together. */
 const hashing = new WorkQueue(2, 200)
@@ -24,9 +25,11 @@ export const openPasswords = async (
  */
 export class Passwords {
   readonly #records: UserDirectory
+  readonly #cost: Argon2Cost
 
-  constructor(records: UserDirectory) {
+  constructor(records: UserDirectory, cost = usualCost) {
     this.#records = records
+    this.#cost = cost
   }
 
   /** Throws BAD_REQUEST for a password that is not taken. */
@@ -36,7 +39,7 @@ export class Passwords {
       const text = `A password has from ${limits.characters} characters to ${limits.bytes} bytes.`
       throw new GatewayError('BAD_REQUEST', 'a password that is not taken', { publicText: text })
     }
-    return hashing.run(() => hashPassword(password))
+    return hashing.run(() => hashPassword(password, this.#cost))
   }
 
   /** `record` is part of the same commit, and is not told the hash. */
@@ -56,7 +59,7 @@ export class Passwords {
   async check(id: string | undefined, password: string): Promise<boolean> {
     const record = await this.#records.findByLogin(id ?? nobody)
     const hash = id === undefined ? undefined : record?.attributes.first(attribute)
-    return hashing.run(() => isPassword(password, hash))
+    return hashing.run(() => isPassword(password, hash, this.#cost))
   }
 
   async has(id: string): Promise<boolean> {

@@ -25,12 +25,12 @@ export interface CrmApplication {
   stop(): Promise<void>
 }
 
-export async function startCrmApplication(data = ':memory:'): Promise<CrmApplication> {
+export async function startCrmApplication(data = ':memory:', more: readonly string[] = []): Promise<CrmApplication> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}/api`
   const environment = { CRM_URL: url }
   const start = async () => {
-    const args = [`${folder}/app/server.ts`, '--port', String(port), '--data', data]
+    const args = [`${folder}/app/server.ts`, '--port', String(port), '--data', data, ...more]
     const child = spawn(process.execPath, args, {
       env: { ...process.env, ...environment },
       stdio: ['ignore', 'ignore', 'inherit'],

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import { hasQueries } from '#sdk/query-target.ts'
-import type { Target } from '#sdk/target.ts'
+import type { QueryTarget } from '#sdk/query-target.ts'
 
 /** Whether it was done; what is refused must be what may be. */
 export async function accepted(work: () => Promise<unknown>, mayBeRefused: boolean): Promise<boolean> {
@@ -38,13 +37,11 @@ export function same(found: unknown, expected: unknown): void {
   if (!isDeepStrictEqual(found, expected)) expect(found).toEqual(expected)
 }
 
-/** A value in a statement comes back as itself. False where the target takes no statements. */
-export async function isReadBack(target: Target, value: string): Promise<boolean> {
-  if (!hasQueries(target)) return false
+/** A value in a statement comes back as itself. */
+export async function isReadBack(target: QueryTarget, value: string): Promise<void> {
   const rows = await target.readRows('select :value as value', { value }, 2)
   same(
     rows.map((row) => ({ ...row })),
     [{ value }],
   )
-  return true
 }

@@ -1,67 +1,16 @@
 import { expect } from 'vitest'
 import type { DirectoryInsert } from '#sdk/directory-insert.ts'
 import type { Target } from '#sdk/target.ts'
+import {
+  type InsertOperation,
+  insertOperations,
+  offeredMethods,
+  type Tally,
+  type TargetOperation,
+  targetOperations,
+} from '#testing/hostile-operations.ts'
 
-/** What a value goes through, and the method that is called for it. Every look-up and write of a target is here. */
-export const targetOperations = {
-  'create user': 'createUser',
-  'find by login': 'findUser',
-  'look up by login': 'lookupUserByLogin',
-  'read rows': 'readRows',
-  'look up by id': 'lookupUserById',
-  'users equal': 'searchUsers',
-  'users substring': 'searchUsers',
-  'users and/or/not': 'searchUsers',
-  'users page': 'searchUsers',
-  'users sorted': 'searchUsers',
-  'users position': 'searchUsers',
-  'change attributes': 'syncUser',
-  'change memberships': 'syncUser',
-  'rename user': 'syncUser',
-  'change user of version': 'syncUser',
-  'delete user': 'deleteUser',
-  'delete user of version': 'deleteUser',
-  'set password': 'setUserPassword',
-  'create group': 'createGroup',
-  'find group': 'findGroup',
-  'look up group by name': 'lookupGroupByName',
-  'members of group': 'lookupGroupByName',
-  'look up group by id': 'lookupGroupById',
-  'groups equal': 'searchGroups',
-  'groups substring': 'searchGroups',
-  'groups and/or/not': 'searchGroups',
-  'groups page': 'searchGroups',
-  'groups position': 'searchGroups',
-  'change group': 'updateGroup',
-  'rename group': 'updateGroup',
-  'delete group': 'deleteGroup',
-  'delete group of version': 'deleteGroup',
-} as const
-
-/** The same of a directory insert, and of one that people can be written to. */
-export const insertOperations = {
-  'read person': 'search',
-  'read group': 'search',
-  equal: 'search',
-  substring: 'search',
-  'and/or/not': 'search',
-  'by membership': 'search',
-  page: 'search',
-  position: 'search',
-  'is member': 'isMember',
-  members: 'members',
-  'check password': 'bind',
-  'add person': 'addPerson',
-  'set password': 'setPassword',
-  'remove person': 'removePerson',
-  'list people': 'listPeople',
-  'position in list': 'listPeople',
-} as const
-
-export type TargetOperation = keyof typeof targetOperations
-export type InsertOperation = keyof typeof insertOperations
-
-/** What is offered beyond the least, and how many of all values go where not each one can in bounded time. */
+/** What is offered beyond the least, and how many of all values go where in the short form. */
 interface TargetRow {
   /** Those that the row speaks of; what one class has two forms of has two rows. */
   readonly className: string
@@ -81,70 +30,67 @@ interface InsertRow {
 
 /**
  * Each value stands in an attribute. A login and the name of a group can hold one, so that every `perName` of them has
- * them to itself; with `HOSTILE_EACH=1` in the environment, every single one does, whatever time that takes.
+ * them to itself. In the full form, `npm run hostile`, every single one does, in every place and operation.
  */
 export interface Bounds {
   readonly values: number
   readonly perName: number
-  /** A password costs a hash, made to be slow, wherever the server is not quick at it. */
+  /** Of which each takes a connection of its own to be checked. */
   readonly passwords: number
   /** Made up positions and versions, of which a target reads all it holds, or asks the server, before it refuses them. */
   readonly positions: number
   readonly versions: number
 }
 
-const each = process.env['HOSTILE_EACH'] === '1'
+/** How many of all values there are in the full form; undefined in the short one. */
+const full = process.env['HOSTILE_VALUES'] === undefined ? undefined : Number(process.env['HOSTILE_VALUES'])
 /** How long one trial may take. */
-export const trialMillis = each ? 14_400_000 : 600_000
+export const trialMillis = full === undefined ? 600_000 : 14_400_000
 
-const sample = (values: number): number => (each ? 10_000 : values)
-const bounds = (perName: number, more: Partial<Bounds> = {}): Bounds => ({
-  values: 10_000,
-  perName: each ? 1 : perName,
-  passwords: 10_000,
-  positions: 1000,
-  versions: 1000,
-  ...more,
-})
+/** How long one call may take, in whatever a target is told that by: on a busy machine none is too late. */
+export const callMillis = 60_000
+
+const bounds = (perName: number, more: Partial<Bounds> = {}): Bounds =>
+  full === undefined
+    ? { values: 10_000, perName, passwords: 10_000, positions: 1000, versions: 1000, ...more }
+    : { values: full, perName: 1, passwords: full, positions: full, versions: full }
 
 const all = { groups: true, renames: true, versions: true, passwords: true } as const
-const hashed = { passwords: 20 } as const
 /** Where another row puts all values through the same code. */
-const again = { values: sample(2000) } as const
+const again = { values: 2000 } as const
 
 /** Target x what it offers x how many values. */
 export const targetCoverage = {
-  'database on SQLite': { ...all, className: 'targets.Database', bounds: bounds(10, hashed) },
-  'database on PostgreSQL': { ...all, className: 'targets.Database', bounds: bounds(20, { ...hashed, ...again }) },
-  'SQL tables on SQLite': { ...all, className: 'targets.Sql', bounds: bounds(20, hashed) },
-  'SQL tables on PostgreSQL': { ...all, className: 'targets.Sql', bounds: bounds(20, { ...hashed, ...again }) },
+  'database on SQLite': { ...all, className: 'targets.Database', bounds: bounds(10) },
+  'database on PostgreSQL': { ...all, className: 'targets.Database', bounds: bounds(20, again) },
+  'SQL tables on SQLite': { ...all, className: 'targets.Sql', bounds: bounds(20) },
+  'SQL tables on PostgreSQL': { ...all, className: 'targets.Sql', bounds: bounds(20, again) },
   'SQL statements on SQLite': {
     ...all,
     className: 'targets.Sql',
     groups: false,
     versions: false,
-    bounds: bounds(20, { ...hashed, ...again }),
+    bounds: bounds(20, again),
   },
   'SQL statements on PostgreSQL': {
     ...all,
     className: 'targets.Sql',
     groups: false,
     versions: false,
-    bounds: bounds(20, { ...hashed, ...again }),
+    bounds: bounds(20, again),
   },
   'LDAP on OpenLDAP': { ...all, className: 'targets.Ldap', bounds: bounds(5, { positions: 100 }) },
-  /** The application hashes passwords. */
   'webhook on the example': {
     ...all,
     className: 'targets.Webhook',
-    bounds: bounds(20, { ...hashed, positions: 100, versions: 300 }),
+    bounds: bounds(20, { positions: 100, versions: 300 }),
   },
-  /** Each write is a run of a workflow there: a sample. All 10,000 are in attributes in a test of their own. */
+  /** Each write is a run of a workflow there. All 10,000 are in attributes in a test of their own. */
   'SCIM on a second gateway': {
     ...all,
     className: 'targets.Scim',
     passwords: false,
-    bounds: bounds(5, { values: sample(500) }),
+    bounds: bounds(5, { values: 500 }),
   },
   'plug-in': {
     ...all,
@@ -163,14 +109,14 @@ export const targetCoverage = {
     passwords: false,
     bounds: bounds(1),
   },
-  /** A sample, as each look-up of a group lists all users; the rest is in the requests, above. */
+  /** Each look-up of a group lists all users; the rest is in the requests, above. */
   'Kubernetes users on an API server': {
     ...all,
     className: 'targets.KubernetesUsers',
     groups: false,
     renames: false,
     passwords: false,
-    bounds: bounds(10, { values: sample(1000), positions: 20, versions: 50 }),
+    bounds: bounds(10, { values: 1000, positions: 20, versions: 50 }),
   },
   'Kubernetes role bindings by request': {
     ...all,
@@ -189,7 +135,7 @@ export const targetCoverage = {
     renames: false,
     versions: false,
     passwords: false,
-    bounds: { ...bounds(1), values: sample(200), positions: 20 },
+    bounds: bounds(1, { values: 200, positions: 20 }),
   },
 } as const satisfies Record<string, TargetRow>
 
@@ -198,13 +144,13 @@ export const insertCoverage = {
     className: 'directory.Database',
     people: true,
     passwords: true,
-    bounds: bounds(10, { passwords: 40 }),
+    bounds: bounds(10),
   },
   'database on PostgreSQL': {
     className: 'directory.Database',
     people: true,
     passwords: true,
-    bounds: bounds(20, { passwords: 40, ...again }),
+    bounds: bounds(20, again),
   },
   'LDAP on OpenLDAP': {
     className: 'directory.Ldap',
@@ -222,7 +168,6 @@ export const sameCode: Readonly<Record<string, string>> = { 'targets.ActiveDirec
 
 export type TargetRowName = keyof typeof targetCoverage
 export type InsertRowName = keyof typeof insertCoverage
-export type Tally<O extends string> = Partial<Record<O, number>>
 
 /** Where a value stands in an attribute, of which an entry has many. */
 const byValue = new Set<string>([
@@ -247,27 +192,6 @@ export function promised<O extends string>(
 ): Tally<O> {
   const offered = (Object.keys(operations) as O[]).filter((one) => methods.has(operations[one]) && isOffered(one))
   return Object.fromEntries(offered.map((operation) => [operation, countOf(operation, bounds)])) as Tally<O>
-}
-
-/** They end it, or reckon with names and ask nobody. */
-const noOperations = new Set(['constructor', 'close', 'loginOf', 'personEntry'])
-
-/** The methods of an object that are operations. Throws for one that the table has no operation for. */
-export function offeredMethods(offering: object, operations: Readonly<Record<string, string>>): ReadonlySet<string> {
-  const known = new Set(Object.values(operations))
-  const names = new Set<string>()
-  for (
-    let level: object | null = offering;
-    level !== null && level !== Object.prototype;
-    level = Object.getPrototypeOf(level)
-  ) {
-    for (const name of Object.getOwnPropertyNames(level)) names.add(name)
-  }
-  const methods = [...names].filter((name) => typeof Reflect.get(offering, name) === 'function')
-  const offered = methods.filter((name) => !noOperations.has(name))
-  const unknown = offered.filter((name) => !known.has(name))
-  if (unknown.length > 0) throw new Error(`no hostile value goes through ${unknown.join(', ')}: add it to the table`)
-  return new Set(offered)
 }
 
 /** The trial did with the target what its row says, and the target offers no more than that. */

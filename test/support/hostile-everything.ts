@@ -35,14 +35,11 @@ export function plainGroup(group: Group | undefined, { text }: FilterNames): Pla
   return { name: group.name, text: held.length > 0 || group.description === undefined ? held : [group.description] }
 }
 
-/** Small enough that the entries of a trial are on several pages. */
-const pageSize = 45
-
 /** Users and groups with all that is told of them, page by page, none twice. */
-export async function everythingIn(target: LookupTarget, names: FilterNames, sort?: SortOrder) {
+export async function everythingIn(target: LookupTarget, names: FilterNames, pageSize: number, sort?: SortOrder) {
   const order = sort === undefined ? {} : { sort }
-  const users = await pages((query) => target.searchUsers({ ...query, ...order }))
-  const groups = sort === undefined ? await pages((query) => target.searchGroups(query)) : []
+  const users = await pages(pageSize, (query) => target.searchUsers({ ...query, ...order }))
+  const groups = sort === undefined ? await pages(pageSize, (query) => target.searchGroups(query)) : []
   expect(new Set(users.map(({ userID }) => userID)).size).toBe(users.length)
   expect(new Set(groups.map(({ name }) => name)).size).toBe(groups.length)
   return {
@@ -55,12 +52,12 @@ export async function everythingIn(target: LookupTarget, names: FilterNames, sor
   }
 }
 
-async function pages<T>(search: (query: SearchQuery) => Promise<SearchPage<T>>): Promise<T[]> {
+async function pages<T>(limit: number, search: (query: SearchQuery) => Promise<SearchPage<T>>): Promise<T[]> {
   const found: T[] = []
   for (let page: SearchPage<T> | undefined; ; ) {
     const at: Pick<SearchQuery, 'after' | 'offset'> =
       page?.next === undefined ? { offset: found.length } : { offset: 0, after: page.next }
-    page = await search({ ...at, limit: pageSize })
+    page = await search({ ...at, limit })
     found.push(...page.items)
     if (page.items.length === 0 || found.length >= page.total) {
       expect(found).toHaveLength(page.total)

@@ -1,6 +1,6 @@
 import type { Filter } from '#identity/filter/ast.ts'
-import type { TargetOperation } from '#testing/hostile-coverage.ts'
 import type { Entry } from '#testing/hostile-entry.ts'
+import type { TargetOperation } from '#testing/hostile-operations.ts'
 
 /** The attributes that values stand in; undefined where there are none. */
 export interface FilterNames {

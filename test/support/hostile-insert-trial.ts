@@ -4,16 +4,12 @@ import type { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { DirectoryInsert, PeopleInsert } from '#sdk/directory-insert.ts'
-import { accepted, nobody, same } from '#testing/hostile-checks.ts'
-import {
-  expectInsertCovered,
-  type InsertOperation,
-  type InsertRowName,
-  insertCoverage,
-  type Tally,
-} from '#testing/hostile-coverage.ts'
+import { accepted, fails, nobody, same } from '#testing/hostile-checks.ts'
+import { expectInsertCovered, type InsertRowName, insertCoverage } from '#testing/hostile-coverage.ts'
 import { unstorable } from '#testing/hostile-entry.ts'
 import { combined, equal, substring } from '#testing/hostile-filters.ts'
+import { HostileMeter } from '#testing/hostile-meter.ts'
+import type { InsertOperation } from '#testing/hostile-operations.ts'
 import { harmless, hostileValues } from '#testing/hostile-values.ts'
 
 export interface InsertTrialOptions {
@@ -50,32 +46,38 @@ const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 export async function hostileInsertTrial(row: InsertRowName, options: InsertTrialOptions): Promise<void> {
   const { insert, suffix, person, group, attribute, width = 8 } = options
   const { values: total, perName, passwords, positions } = insertCoverage[row].bounds
-  const tally: Tally<InsertOperation> = {}
-  const count = (operation: InsertOperation, more = 1): void => {
-    tally[operation] = (tally[operation] ?? 0) + more
-  }
+  const meter = new HostileMeter<InsertOperation>(`directory: ${row}`)
+  const did: typeof meter.did = meter.did.bind(meter)
   const keepsPeople = 'addPerson' in insert ? insert : undefined
   const each = (entries: readonly Entry[], work: (entry: Entry, i: number) => Promise<void>) =>
     inParallel(entries, width, work)
 
+  /** Asked while few are there, as some inserts read all they hold to see that it is no position of theirs. */
+  async function areNoPositions(entries: readonly Entry[]): Promise<void> {
+    await each(entries, async ({ value }) => {
+      if (meter.count('position') < positions) {
+        const from = { base: suffix, scope: 'sub', filter: anything, limit: 2, after: value } as const
+        await did('position', () => fails(() => insert.search(from), ['BAD_REQUEST']))
+      }
+      if (keepsPeople !== undefined && meter.count('position in list') < positions) {
+        await did('position in list', () => fails(() => keepsPeople.listPeople(2, value), ['BAD_REQUEST']))
+      }
+    })
+  }
+
   async function come(entries: readonly Entry[]): Promise<void> {
+    const add = async (entry: Entry): Promise<void> => {
+      const adding = () => options.addPerson(entry.login, entry.held, entry.group)
+      const may = entry.values.some((value) => unstorable('login', value))
+      if (!(await refused(adding, may))) return
+      if (unstorable('login', entry.value)) entry.login = harmless(entry.value)
+      entry.held = entry.held.map((value) => (unstorable('value', value) ? harmless(value) : value))
+      await adding()
+    }
     await each(entries, async (entry) => {
       if (unstorable('group', entry.value)) entry.group = harmless(entry.value)
       await options.addGroup(entry.group)
-      const add = () => options.addPerson(entry.login, entry.held, entry.group)
-      if (
-        !(await refused(
-          add,
-          entry.values.some((value) => unstorable('login', value)),
-        ))
-      ) {
-        if (keepsPeople !== undefined) count('add person', entry.values.length)
-        return
-      }
-      if (unstorable('login', entry.value)) entry.login = harmless(entry.value)
-      entry.held = entry.held.map((value) => (unstorable('value', value) ? harmless(value) : value))
-      await add()
-      if (keepsPeople !== undefined) count('add person', entry.values.length)
+      await (keepsPeople === undefined ? add(entry) : did('add person', () => add(entry), entry.values.length))
     })
   }
 
@@ -83,35 +85,32 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
     await each(entries, async (entry, i) => {
       const { login, value } = entry
       const [dn, crew] = [person(login), group(entry.group)]
-      const [found, ...more] = await read(dn)
-      same([found?.attributes.first('uid'), more.length], [login, 0])
-      same([...(found?.attributes.values(attribute) ?? [])].sort(), [...entry.held].sort())
-      same(found?.dn.key, dn.key)
-      count('read person', entry.values.length)
-      const [crewFound] = await read(crew)
-      same(crewFound?.attributes.first('cn'), entry.group)
-      count('read group')
-      if (login !== value) await nothing(() => read(person(value)))
-      if (entry.group !== value) await nothing(() => read(group(value)))
+      const readPerson = async () => {
+        const [found, ...more] = await read(dn)
+        same([found?.attributes.first('uid'), more.length], [login, 0])
+        same([...(found?.attributes.values(attribute) ?? [])].sort(), [...entry.held].sort())
+        same(found?.dn.key, dn.key)
+        if (login !== value) await nothing(() => read(person(value)))
+      }
+      await did('read person', readPerson, entry.values.length)
+      await did('read group', async () => {
+        const [found] = await read(crew)
+        same(found?.attributes.first('cn'), entry.group)
+        if (entry.group !== value) await nothing(() => read(group(value)))
+      })
       const next = entries[(i + 1) % entries.length] ?? entry
-      same(await insert.isMember(crew, dn), true)
-      same(await insert.isMember(crew, person(next.login)), false)
-      same(await insert.isMember(group(next.group), dn), false)
-      count('is member')
-      same(
-        (await insert.members(crew, 5)).filter((one) => one.isWithin(suffix)).map(({ key }) => key),
-        [dn.key],
-      )
-      count('members')
-      if ((tally.position ?? 0) < positions) {
-        count('position')
-        const from = { base: suffix, scope: 'sub', filter: anything, limit: 2, after: value } as const
-        if (!(await refused(() => insert.search(from), true))) expect('a page').toBe('BAD_REQUEST')
-      }
-      if (keepsPeople !== undefined && (tally['position in list'] ?? 0) < positions) {
-        count('position in list')
-        if (!(await refused(() => keepsPeople.listPeople(2, value), true))) expect('a list').toBe('BAD_REQUEST')
-      }
+      await did('is member', async () => {
+        same(await insert.isMember(crew, dn), true)
+        same(await insert.isMember(crew, person(next.login)), false)
+        same(await insert.isMember(group(next.group), dn), false)
+      })
+      await did('members', async () => {
+        const found = await insert.members(crew, 5)
+        same(
+          found.filter((one) => one.isWithin(suffix)).map(({ key }) => key),
+          [dn.key],
+        )
+      })
       await password(entry, next)
     })
   }
@@ -119,12 +118,14 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
   /** Where it is taken, it opens the own entry and no other; where it is not, none. */
   async function password({ login, value }: Entry, next: Entry): Promise<void> {
     const { bind } = insert
-    if (bind === undefined || (tally['check password'] ?? 0) >= passwords) return
-    count('check password')
-    if (keepsPeople !== undefined) count('set password')
-    const isTaken = !(await refused(async () => options.setPassword?.(login, value), true))
-    same(await bind.call(insert, person(login), value), isTaken)
-    same(await bind.call(insert, person(next.login), value), false)
+    if (bind === undefined || meter.count('check password') >= passwords) return
+    const set = () => refused(async () => options.setPassword?.(login, value), true)
+    const check = async (isTaken: boolean) => {
+      same(await bind.call(insert, person(login), value), isTaken)
+      same(await bind.call(insert, person(next.login), value), false)
+    }
+    const isTaken = !(await (keepsPeople === undefined ? set() : did('set password', set)))
+    await did('check password', () => check(isTaken))
   }
 
   async function areSearched(entries: readonly Entry[]): Promise<void> {
@@ -149,9 +150,9 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
     ]
     const search = async (operation: InsertOperation, some: readonly Entry[], leaves: readonly Filter[]) => {
       const filter: Filter = { kind: 'or', filters: leaves }
-      const { entries: found } = await insert.search({ base: suffix, scope: 'sub', filter, limit: some.length + 5 })
+      const query = { base: suffix, scope: 'sub', filter, limit: some.length + 5 } as const
+      const { entries: found } = await did(operation, () => insert.search(query), some.length)
       same(found.map(({ attributes }) => attributes.first('uid')).sort(), some.map(({ login }) => login).sort())
-      count(operation, some.length)
     }
     for (const [operation, filterOf] of filters) {
       await inParallel(turns, width, ({ some, k }) =>
@@ -179,28 +180,25 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
   }
 
   async function arePaged(entries: readonly Entry[], before: readonly PlainEntry[]): Promise<void> {
-    const found = new Map((await everything()).map((entry) => [entry.key, entry]))
+    const inAttributes = entries.reduce((sum, { values }) => sum + values.length, 0)
+    const found = new Map((await did('page', everything, inAttributes)).map((entry) => [entry.key, entry]))
     for (const entry of entries) {
       const { key } = person(entry.login)
       same([...(found.get(key)?.attributes[attribute] ?? [])].sort(), [...entry.held].sort())
       found.delete(key)
       found.delete(group(entry.group).key)
-      count('page', entry.values.length)
     }
     expect([...found.values()]).toEqual(before)
     if (keepsPeople === undefined) return
-    const { people } = await keepsPeople.listPeople(1000)
+    const { people } = await did('list people', () => keepsPeople.listPeople(1000), inAttributes)
     const listed = new Set(people.map(({ login }) => login))
-    for (const { login, values } of entries) {
-      same(listed.has(login), true)
-      count('list people', values.length)
-    }
+    for (const { login } of entries) same(listed.has(login), true)
   }
 
   async function go(entries: readonly Entry[]): Promise<void> {
     await each(entries, async ({ login, group: name }) => {
-      await options.removePerson(login)
-      if (keepsPeople !== undefined) count('remove person')
+      const remove = () => options.removePerson(login)
+      await (keepsPeople === undefined ? remove() : did('remove person', remove))
       await options.removeGroup(name)
     })
   }
@@ -233,14 +231,17 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
     const entries = Array.from({ length: size }, (_, i) =>
       entryOf(values.slice(start + i * perName, start + (i + 1) * perName)),
     )
+    await areNoPositions(entries)
     await come(entries)
     await areRead(entries)
     await areSearched(entries)
     await arePaged(entries, before)
     await go(entries)
     expect(await everything()).toEqual(before)
+    meter.tellProgress(Math.min(start + batch * perName, values.length))
   }
-  expectInsertCovered(row, insert, tally)
+  expectInsertCovered(row, insert, meter.tally())
+  meter.tellEnd(values.length)
 }
 
 interface PlainEntry {

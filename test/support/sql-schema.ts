@@ -1,10 +1,14 @@
 import { DatabaseSync } from 'node:sqlite'
 import { onTestFinished } from 'vitest'
+import { argon2idHash } from '#kernel/argon2id.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { parseSql } from '#modules/targets/sql/parse-sql.ts'
 import sqlTarget from '#modules/targets/sql/sql.ts'
+import { openSqlTarget } from '#modules/targets/sql/sql-target.ts'
 import type { Target } from '#sdk/target.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { leastCost } from '#testing/least-cost.ts'
 import { runSql } from '#testing/postgres.ts'
 
 /** Runs statements of the test's own beside the code under test, and gives the rows of the last one. */
@@ -104,10 +108,19 @@ export async function openTarget(url: string, params: ParamValues): Promise<Targ
   return prepared.create({ ...fakeModuleHost(), name: 'crm', log: silentLogger })
 }
 
+/** The same for thousands of passwords: after the first ones a hash costs as little as it can. */
+export async function openQuickTarget(url: string, params: ParamValues): Promise<Target> {
+  const config = parseSql(fakeParams({ url, ...params }), noIssues(), fakeParseContext('/'))
+  let hashes = 0
+  const hashPassword = (password: string) =>
+    hashes++ < 20 ? config.hashPassword(password) : argon2idHash(password, leastCost)
+  return openSqlTarget({ ...config, hashPassword }, { name: 'crm', log: silentLogger })
+}
+
 /** The target over the application's tables, closed when the test is. */
-export async function openApplication(url: string, params: ParamValues = {}): Promise<Target> {
+export async function openApplication(url: string, params: ParamValues = {}, open = openTarget): Promise<Target> {
   await makeApplication(url)
-  const target = await openTarget(url, { ...applicationParams, ...params })
+  const target = await open(url, { ...applicationParams, ...params })
   onTestFinished(async () => {
     await target.close?.()
   })

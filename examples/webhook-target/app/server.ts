@@ -7,14 +7,19 @@ import { type Page, type Person, Refusal, Store, type Team } from './store.ts'
 
 /** A small CRM with people and teams behind a plain JSON API: what a gateway finds in the wild. */
 const { values: options } = parseArgs({
-  options: { port: { type: 'string', default: '9090' }, data: { type: 'string', default: ':memory:' } },
+  options: {
+    port: { type: 'string', default: '9090' },
+    data: { type: 'string', default: ':memory:' },
+    /** Of scrypt: what a guess at a password costs. */
+    'password-cost': { type: 'string', default: '16384' },
+  },
 })
 const secret = (name: string): string =>
   process.env[`CRM_${name.toUpperCase().replace('-', '_')}`] ??
   readFileSync(join(import.meta.dirname, '../secrets/crm', name), 'utf8').trim()
 const token = secret('token')
 const signingSecret = secret('signing-secret')
-const store = new Store(options.data)
+const store = new Store(options.data, Number(options['password-cost']))
 
 const maxBody = 4 * 1024 * 1024
 const maxText = 64 * 1024

@@ -54,9 +54,11 @@ const keyOf = (text: string): string => JSON.stringify(text.toLowerCase())
 /** People, teams and who is in which, in one SQLite file. Every change gives a new version. */
 export class Store {
   readonly #db: DatabaseSync
+  readonly #passwordCost: number
   readonly #statements = new Map<string, StatementSync>()
 
-  constructor(file: string) {
+  constructor(file: string, passwordCost: number) {
+    this.#passwordCost = passwordCost
     this.#db = new DatabaseSync(file)
     this.#db.exec('PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON')
     this.#db.exec(schema)
@@ -114,7 +116,8 @@ export class Store {
 
   setPassword(id: string, password: string): void {
     this.#require('people', id)
-    this.#run('UPDATE people SET password = ? WHERE id = ?', scryptSync(password, id, 32).toString('hex'), id)
+    const hash = scryptSync(password, id, 32, { N: this.#passwordCost })
+    this.#run('UPDATE people SET password = ? WHERE id = ?', hash.toString('hex'), id)
   }
 
   team(id: string) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Dn } from '#identity/dn.ts'
+import type { Argon2Cost } from '#kernel/argon2id.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { DatabaseInsert } from '#modules/directory-inserts/database/database-insert.ts'
@@ -9,17 +10,18 @@ import { openStorage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { trialMillis } from '#testing/hostile-coverage.ts'
 import { hostileInsertTrial } from '#testing/hostile-insert-trial.ts'
+import { leastCost } from '#testing/least-cost.ts'
 
 const suffix = Dn.parse('ou=people,o=Tremolo')
 const groups = suffix.child('ou', 'groups')
 const password = 'correct horse, battery'
 
 onEachDatabase('the embedded directory', (freshUrl) => {
-  async function open() {
+  async function open(cost?: Argon2Cost) {
     const url = await freshUrl()
     const storage = openStorage({ url, clock: systemClock, log: silentLogger })
     const users = storage.userDirectory({ name: 'people' })
-    const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
+    const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }), cost)
     const insert = new DatabaseInsert(users, passwords, {
       people: suffix,
       groups,
@@ -105,7 +107,7 @@ onEachDatabase('the embedded directory', (freshUrl) => {
   test('each hostile value goes through every look-up and write as itself, and touches nobody else', {
     timeout: trialMillis,
   }, async () => {
-    const { insert, users, person, group, url, close } = await open()
+    const { insert, users, person, group, url, close } = await open(leastCost)
     const row = url.startsWith('sqlite:') ? 'database on SQLite' : 'database on PostgreSQL'
     await hostileInsertTrial(row, {
       insert,

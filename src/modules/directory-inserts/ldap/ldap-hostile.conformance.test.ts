@@ -4,7 +4,7 @@ import ldap from '#modules/directory-inserts/ldap/ldap.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
-import { trialMillis } from '#testing/hostile-coverage.ts'
+import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
 import { hostileInsertTrial } from '#testing/hostile-insert-trial.ts'
 import { newBranch, openLdap, quietRequest as request } from '#testing/ldap-target.ts'
 import { type Slapd, startSlapd } from '#testing/slapd.ts'
@@ -20,9 +20,10 @@ describe.skipIf(inject('slapd') === '')('the LDAP insert and hostile values', ()
 
   test('each goes through every look-up as itself, and finds nobody else', { timeout: trialMillis }, async () => {
     const searchBase = await newBranch(slapd)
-    const behind = await openLdap(slapd, searchBase, { groupObjectClass: ['groupOfNames'] })
+    const timeoutMillis = String(callMillis)
+    const behind = await openLdap(slapd, searchBase, { groupObjectClass: ['groupOfNames'], timeoutMillis })
     const { url, adminDn: adminDN, adminPassword: adminPasswd } = slapd
-    const params = fakeParams({ url, adminDN, adminPasswd, searchBase }, ['adminPasswd'])
+    const params = fakeParams({ url, adminDN, adminPasswd, searchBase, timeoutMillis }, ['adminPasswd'])
     const insert = await ldap
       .prepare(params, noIssues(), fakeParseContext())
       .create({ ...fakeModuleHost(), name: 'staff', suffix })

@@ -9,6 +9,7 @@ import { openStorage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { trialMillis } from '#testing/hostile-coverage.ts'
 import { hostileTrial } from '#testing/hostile-trial.ts'
+import { leastCost } from '#testing/least-cost.ts'
 
 onEachDatabase('the database target and hostile values', (freshUrl) => {
   test('a part of a word that ends in sigma is found within the word, and at its end', async () => {
@@ -48,7 +49,7 @@ onEachDatabase('the database target and hostile values', (freshUrl) => {
     await storage.ready()
     const target = new DatabaseTarget(
       storage.userDirectory({ name: 'people' }),
-      new Passwords(storage.userDirectory({ name: 'people/passwords' })),
+      new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost),
     )
     const row = url.startsWith('sqlite:') ? 'database on SQLite' : 'database on PostgreSQL'
     try {

@@ -6,7 +6,7 @@ import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixt
 import { hasLookups, type LookupTarget, type SearchQuery, type TargetChange, type TargetRequest } from '#sdk/target.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { trialMillis } from '#testing/hostile-coverage.ts'
+import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
 import { hostileTrial } from '#testing/hostile-trial.ts'
 import { onKubernetes } from '#testing/on-kubernetes.ts'
 
@@ -39,7 +39,7 @@ onKubernetes('role bindings as groups', (cluster) => {
       await cluster.must('POST', path, { metadata: { name }, roleRef, subjects: [other] })
     }
     await cluster.must('POST', `${rbac}/clusterrolebindings`, { metadata: { name: `auditors:${namespace}` }, roleRef })
-    const connection = fakeParams({ url, token: adminToken, certificate: ca })
+    const connection = fakeParams({ url, token: adminToken, certificate: ca, timeoutMillis: String(callMillis) })
     const k8s = await kubernetes.prepare(connection, noIssues(), fakeParseContext()).create(fakeModuleHost())
     const prepared = kubernetesRoleBindings.prepare(
       fakeParams({ target: 'k8s', ...params }),
@@ -170,6 +170,8 @@ onKubernetes('role bindings as groups', (cluster) => {
       await hostileTrial('Kubernetes role bindings on an API server', within(target, namespace, [viewers, editors]), {
         attributes: [],
         groups: [viewers, editors],
+        batch: 20,
+        width: 4,
         mayRefuse: (_, value) => !value.isWellFormed(),
       })
       const { subjects } = await cluster.must<{ subjects: { kind: string }[] }>('GET', `${path}/editors`)

@@ -11,6 +11,7 @@ test('each hostile value goes through every look-up and write as itself, by the 
   const cluster = new HostileCluster()
   await hostileTrial('Kubernetes users by request', new KubernetesUsersTarget(() => cluster, 'people'), {
     attributes: ['mail', 'first_name'],
+    batch: 20,
     mayRefuse: (place, value) => unstorable(place, value.replaceAll('\0', '')),
   })
 })

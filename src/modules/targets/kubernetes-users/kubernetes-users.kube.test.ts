@@ -9,7 +9,7 @@ import { hasLookups, type LookupTarget } from '#sdk/target.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { trialMillis } from '#testing/hostile-coverage.ts'
+import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
 import { type TrialOptions, unstorable } from '#testing/hostile-entry.ts'
 import { hostileTrial } from '#testing/hostile-trial.ts'
 import { defineUsers, onKubernetes } from '#testing/on-kubernetes.ts'
@@ -178,9 +178,10 @@ onKubernetes('users kept as User objects', (cluster) => {
   test('each hostile value goes through every look-up and write as itself, and touches nobody else', {
     timeout: trialMillis,
   }, async () => {
-    await withTarget(async ({ target }) => {
-      await hostileTrial('Kubernetes users on an API server', target, { ...hostile, batch: 50 })
-    })
+    await withTarget(
+      ({ target }) => hostileTrial('Kubernetes users on an API server', target, { ...hostile, batch: 20 }),
+      { ...byToken, timeoutMillis: String(callMillis) },
+    )
   })
 
   test('the cluster is reached by kubeconfig, and by a token file that is read again', async () => {

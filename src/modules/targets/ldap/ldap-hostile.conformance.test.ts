@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
-import { trialMillis } from '#testing/hostile-coverage.ts'
+import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
 import { hostileTrial } from '#testing/hostile-trial.ts'
 import { asAdmin, newBranch, openLdap } from '#testing/ldap-target.ts'
 import { type Slapd, startSlapd } from '#testing/slapd.ts'
@@ -15,7 +15,7 @@ describe.skipIf(inject('slapd') === '')('hostile values on OpenLDAP', () => {
     timeout: trialMillis,
   }, async () => {
     const [branch, elsewhere] = [await newBranch(slapd), await newBranch(slapd)]
-    const target = await openLdap(slapd, branch, { versionAttribute: 'entryCSN' })
+    const target = await openLdap(slapd, branch, { versionAttribute: 'entryCSN', timeoutMillis: String(callMillis) })
     onTestFinished(() => void target.close?.())
     const outside = async () => {
       const { searchEntries } = await asAdmin(slapd, (client) =>

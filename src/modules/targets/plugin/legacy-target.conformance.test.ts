@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { onTestFinished, test } from 'vitest'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
-import { trialMillis } from '#testing/hostile-coverage.ts'
+import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
 import { hostileTrial } from '#testing/hostile-trial.ts'
 import { legacyTargetScript } from '#testing/legacy-script.ts'
 import plugin from './plugin.ts'
@@ -12,7 +12,7 @@ const sample = readFileSync(new URL('../../../../examples/plugin-target/target.t
 
 async function open(javaScript: string) {
   const prepared = plugin.prepare(
-    fakeParams({ javaScript, memoryMegabytes: '256' }),
+    fakeParams({ javaScript, memoryMegabytes: '256', timeoutSeconds: String(callMillis / 1000) }),
     noIssues(),
     fakeParseContext(tmpdir()),
   )

@@ -115,7 +115,7 @@ test(`${wanted} hostile values are written, found and taken away as themselves`,
 }, 180_000)
 
 test(
-  'each of a sample goes through every look-up and write as itself, and touches nobody else',
+  'each goes through every look-up and write as itself, and touches nobody else',
   async () => {
     await behind.empty()
     const target = await openTargetOn(behind, { timeoutMillis: 60_000 })

@@ -3,7 +3,7 @@ import type { Issues } from '#kernel/issues.ts'
 import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
-import type { PasswordHash } from './password-hash.ts'
+import { type HashPassword, hasherOf } from './password-hash.ts'
 import { parameters } from './sql-parameters.ts'
 import { readStatements, type StatementsConfig } from './statements-config.ts'
 import type { GroupsConfig, TablesConfig, ValuesConfig } from './tables-config.ts'
@@ -15,7 +15,7 @@ export interface SqlTargetConfig {
   readonly maxConnections: number
   readonly timeoutMillis: number
   readonly searchLimit: number
-  readonly passwordHash: PasswordHash
+  readonly hashPassword: HashPassword
   readonly schema:
     | { readonly kind: 'tables'; readonly tables: TablesConfig }
     | { readonly kind: 'statements'; readonly statements: StatementsConfig }
@@ -31,8 +31,9 @@ export function parseSql(params: Params, issues: Issues, context: ParseContext):
     if (params.values(name).every((value) => value === '')) report(name, message)
   }
   const statements = given['statement.<name>']
-  const { user, password, timeoutMillis, searchLimit, passwordHash } = given
-  const common = { user, password, timeoutMillis, searchLimit, passwordHash, maxConnections: given.maxCons }
+  const { user, password, timeoutMillis, searchLimit, maxCons: maxConnections } = given
+  const hashPassword = hasherOf(given.passwordHash)
+  const common = { user, password, timeoutMillis, searchLimit, hashPassword, maxConnections }
   const url = address(given.url, context.folder)
   if (url === undefined && given.url !== '') report('url', 'must start with postgres:// or sqlite:')
   if (statements.size === 0) {

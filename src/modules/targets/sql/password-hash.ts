@@ -11,7 +11,7 @@ const work = { ln: 15, r: 8, p: 1 }
 
 const scryptAsync = promisify<string, Buffer, number, object, Buffer>(scrypt)
 
-const hashers: Readonly<Record<PasswordHash, (password: string) => Promise<string>>> = {
+const hashers: Readonly<Record<PasswordHash, HashPassword>> = {
   argon2id: (password) => argon2idHash(password, argon),
   async scrypt(password) {
     const salt = randomBytes(saltBytes)
@@ -21,5 +21,7 @@ const hashers: Readonly<Record<PasswordHash, (password: string) => Promise<strin
   },
 }
 
-/** As a PHC string, which says by itself how it was made. */
-export const hashPassword = (password: string, hash: PasswordHash): Promise<string> => hashers[hash](password)
+/** Makes of a password a PHC string, which says by itself how it was made. */
+export type HashPassword = (password: string) => Promise<string>
+
+export const hasherOf = (hash: PasswordHash): HashPassword => hashers[hash]

@@ -6,10 +6,11 @@ import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { type GroupTarget, hasGroups, hasLookups, type LookupTarget, type Target } from '#sdk/target.ts'
 import { userCollection } from '#sdk/target-collections.ts'
 import { onEachDatabase } from '#testing/databases.ts'
-import { trialMillis } from '#testing/hostile-coverage.ts'
+import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
 import { hostileTrial } from '#testing/hostile-trial.ts'
-import { applicationStatements, openApplication, openTarget, runOn } from '#testing/sql-schema.ts'
+import { applicationStatements, openApplication, openQuickTarget, openTarget, runOn } from '#testing/sql-schema.ts'
 
+const patient = { timeoutMillis: String(callMillis) }
 const names = { attributes: ['mail', 'givenName', 'phone'], groups: ['group1', 'group2', 'group3'] } as const
 
 function full(target: Target): LookupTarget & GroupTarget {
@@ -31,7 +32,7 @@ onEachDatabase('the SQL target and hostile values', (freshUrl) => {
     timeout: trialMillis,
   }, async () => {
     const url = await freshUrl()
-    const target = full(await openApplication(url))
+    const target = full(await openApplication(url, patient, openQuickTarget))
     const row = url.startsWith('sqlite:') ? 'SQL tables on SQLite' : 'SQL tables on PostgreSQL'
     await hostileTrial(row, target, { attributes: ['mail', 'givenName'] })
     expect(await rowsOf(url)).toEqual([7, 14, 10, 7])
@@ -41,8 +42,8 @@ onEachDatabase('the SQL target and hostile values', (freshUrl) => {
     timeout: trialMillis,
   }, async () => {
     const url = await freshUrl()
-    const groupMaker = full(await openApplication(url))
-    const target = await openTarget(url, applicationStatements)
+    const groupMaker = full(await openApplication(url, patient))
+    const target = await openQuickTarget(url, { ...applicationStatements, ...patient })
     onTestFinished(async () => {
       await target.close?.()
     })

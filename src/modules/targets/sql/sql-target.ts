@@ -8,7 +8,6 @@ import { refuse } from './bad-value.ts'
 import { readLayout } from './layout.ts'
 import { withNamedFailures } from './named-failures.ts'
 import type { SqlTargetConfig } from './parse-sql.ts'
-import { hashPassword } from './password-hash.ts'
 import { readRows } from './read-rows.ts'
 import { StatementAccounts } from './statement-accounts.ts'
 import { statementLookups } from './statement-lookups.ts'
@@ -71,7 +70,7 @@ async function tablesTarget(database: SqlDatabase, tables: TablesConfig, config:
 async function statementsTarget(
   database: SqlDatabase,
   config: StatementsConfig,
-  { searchLimit, passwordHash }: SqlTargetConfig,
+  { searchLimit, hashPassword }: SqlTargetConfig,
   name: string,
 ): Promise<Target> {
   const accounts = new StatementAccounts(config, name)
@@ -88,7 +87,7 @@ async function statementsTarget(
   const passwords: Pick<PasswordTarget, 'setUserPassword'> = {
     async setUserPassword(user, password, request) {
       checkPassword(password)
-      const hash = await hashPassword(password, passwordHash)
+      const hash = await hashPassword(password)
       await database.transaction(async (tx) => {
         await accounts.lock(tx, user.userID)
         const found = await accounts.find(tx, 'login', user.userID)
@@ -110,7 +109,7 @@ async function statementsTarget(
 function tablePasswords(
   database: SqlDatabase,
   open: () => Promise<OpenTables>,
-  { passwordHash }: SqlTargetConfig,
+  { hashPassword }: SqlTargetConfig,
 ): Pick<PasswordTarget, 'setUserPassword'> {
   return {
     async setUserPassword(user, password, request) {
@@ -118,7 +117,7 @@ function tablePasswords(
       const column = layout.users.password
       if (column === undefined) throw new GatewayError('NOT_SUPPORTED', 'there is no column for passwords')
       checkPassword(password)
-      const hash = await hashPassword(password, passwordHash)
+      const hash = await hashPassword(password)
       if (column.maxLength !== undefined && column.maxLength < hash.length) {
         throw new GatewayError(
           'TARGET_FAILED',

@@ -5,7 +5,7 @@ import { userOf } from '#sdk/conformance/target-fixture.ts'
 import { type GroupTarget, hasGroups, hasLookups, type LookupTarget, type TargetRequest } from '#sdk/target.ts'
 import { asSteps } from '#testing/as-steps.ts'
 import { type CrmApplication, crmParams, openWebhook, startCrmApplication } from '#testing/crm-application.ts'
-import { trialMillis } from '#testing/hostile-coverage.ts'
+import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
 import { hostileTrial } from '#testing/hostile-trial.ts'
 
 const attributes = ['mail', 'displayName', 'phone']
@@ -14,8 +14,8 @@ const request = { idempotencyKey: 'step', audit() {} } as unknown as TargetReque
 let application: CrmApplication
 let target: LookupTarget & GroupTarget
 beforeAll(async () => {
-  application = await startCrmApplication()
-  const opened = asSteps(await openWebhook(crmParams({ url: application.url })))
+  application = await startCrmApplication(':memory:', ['--password-cost', '2'])
+  const opened = asSteps(await openWebhook(crmParams({ url: application.url, timeoutMillis: String(callMillis) })))
   if (!hasLookups(opened) || !hasGroups(opened)) throw new Error('the example has no look-ups or groups')
   target = opened
 })

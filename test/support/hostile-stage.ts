@@ -1,0 +1,73 @@
+import { inParallel } from '#kernel/in-parallel.ts'
+import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { hasGroups, hasLookups, type Target } from '#sdk/target.ts'
+import { type TargetRowName, targetCoverage } from '#testing/hostile-coverage.ts'
+import { type Entry, type Place, type TrialOptions, unstorable } from '#testing/hostile-entry.ts'
+import type { PlainGroup, PlainUser } from '#testing/hostile-everything.ts'
+import type { FilterNames } from '#testing/hostile-filters.ts'
+import { HostileMeter } from '#testing/hostile-meter.ts'
+import type { TargetOperation } from '#testing/hostile-operations.ts'
+
+export type Stage = ReturnType<typeof hostileStage>
+
+/** What all steps of a trial share: the target by what it can, the names of attributes, and how an entry is written. */
+export function hostileStage(row: TargetRowName, target: Target, options: TrialOptions) {
+  if (!hasLookups(target)) throw new Error('a target without look-ups cannot be asked what it holds')
+  const { request } = targetFixture(target, { attributes: ['a', 'b', 'c'], groups: ['a', 'b', 'c'] })
+  const { batch = 100, width = 8, pack = 20, mayRefuse = unstorable, groups: given } = options
+  const groups = hasGroups(target) ? target : undefined
+  const maker = groups ?? options.groupMaker
+  const [many, one] = options.attributes
+  const attributes: readonly string[] = options.attributes
+  const groupAttribute = options.groupAttribute === undefined ? 'description' : (options.groupAttribute ?? undefined)
+  const names: FilterNames = {
+    many,
+    one,
+    text: maker === undefined ? undefined : groupAttribute,
+    longest: options.longestInFilter ?? Infinity,
+  }
+  const { bounds } = targetCoverage[row]
+  const meter = new HostileMeter<TargetOperation>(row)
+  const attributesOf = (entry: Entry) =>
+    many === undefined || one === undefined ? {} : { [many]: entry.many, [one]: [entry.one] }
+
+  return {
+    target,
+    lookups: target,
+    groups,
+    /** Makes the groups, be it the target itself. */
+    maker,
+    given,
+    names,
+    attributes,
+    request,
+    fixedGroups: options.fixedGroups === true,
+    batch,
+    width,
+    pack,
+    /** Small enough that the entries of a round are on several pages. */
+    pageSize: Math.ceil(batch * 0.45),
+    bounds,
+    meter,
+    mayRefuse,
+    did: meter.did.bind(meter) as typeof meter.did,
+    /** Fewer than so many values went through it. */
+    isDue: (operation: TargetOperation, most: number): boolean => meter.count(operation) < most,
+    each: (entries: readonly Entry[], work: (entry: Entry, i: number) => Promise<void>) =>
+      inParallel(entries, width, work),
+    may: (places: readonly Place[], values: readonly string[]): boolean =>
+      places.some((place) => values.some((value) => mayRefuse(place, value))),
+    describe: (text: string) => (groupAttribute === undefined ? {} : { [groupAttribute]: [text] }),
+    asUser: (entry: Entry) => userOf(entry.login, attributesOf(entry), [entry.home.group]),
+    expectedUser: (entry: Entry): PlainUser => ({
+      userID: entry.login,
+      many: many === undefined ? [] : [...entry.many].sort(),
+      one: many === undefined ? [] : [entry.one],
+      groups: [entry.home.group],
+    }),
+    expectedGroup: (entry: Entry): PlainGroup => ({
+      name: entry.group,
+      text: names.text === undefined ? [] : [entry.text],
+    }),
+  }
+}
