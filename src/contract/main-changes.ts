@@ -1,14 +1,15 @@
 /**
  * What approving would do, in its order, as far as it can be told without doing it. What stands behind a step of the kind
- * `unforeseen` may come differently, and what stands behind an `approval` happens only if that is given as well.
+ * `unforeseen` may come differently, and what stands behind an `approval` happens only if that is given as well. It holds no
+ * secrets. Moments are ISO 8601 on the wire.
  */
-export interface ForeseenChanges {
-  readonly steps: readonly ForeseenStep[]
+export interface ForeseenChanges<Moment = string> {
+  readonly steps: readonly ForeseenStep<Moment>[]
   /** False where more follows than is told. */
   readonly whole: boolean
 }
 
-export type ForeseenStep =
+export type ForeseenStep<Moment = string> =
   | ForeseenEntry
   /** Access that ends by itself: a membership, or the user as a whole. */
   | {
@@ -16,11 +17,11 @@ export type ForeseenStep =
       readonly target: string
       readonly of: 'user' | 'group'
       readonly name: string
-      readonly expires: string
+      readonly expires: Moment
     }
   | { readonly kind: 'mail'; readonly recipient: string; readonly subject: string }
   | { readonly kind: 'approval'; readonly label: string }
-  | { readonly kind: 'wait'; readonly until: string }
+  | { readonly kind: 'wait'; readonly until: Moment }
   /** `apart`: it is started as a request of its own, and what it does is not told. */
   | { readonly kind: 'workflow'; readonly name: string; readonly apart: boolean }
   /** `reason`, for people, where it should have been possible. */
@@ -32,6 +33,7 @@ export interface ForeseenEntry {
   readonly action: 'create' | 'change' | 'delete'
   readonly target: string
   readonly name: string
+  /** Where it is to have another name. */
   readonly newName?: string
   readonly attributes: readonly ForeseenAttribute[]
   /** Groups of a user. */
