@@ -47,7 +47,7 @@ export async function change(stage: Stage, entries: readonly Entry[]): Promise<v
     target.keepsVersions === true && stage.isDue(operation, bounds.versions)
   await each(entries, async (entry, i) => {
     const { value, values } = entry
-    if (isBound('delete user of version')) {
+    if (isBound('change user of version')) {
       const bound = syncOptions(attributes, { expectedVersion: value })
       const deleting = () => target.deleteUser(userOf(entry.login), request, { expectedVersion: value })
       const changing = () => target.syncUser(userOf(entry.login), bound, request)
