@@ -100,7 +100,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await follow(ada, 'Profile')
     await ada.getByRole('heading', { name: 'Access for a time' }).waitFor()
     await follow(ada, 'Home')
-    await ada.getByText('Your access to vault ends in 7 hours').waitFor()
+    await ada.getByText('Your access to vault ends in 8 hours').waitFor()
     expect([complaints, hers]).toEqual([[], []])
   })
 

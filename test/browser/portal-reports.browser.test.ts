@@ -33,7 +33,7 @@ describe.skipIf(!hasChromium())('reports and the dashboard', () => {
   let portal: string
 
   beforeAll(async () => {
-    // A form without checks, whose workflow fails: the embedded directory stores no passwords for targets.
+    // A form without checks, whose workflow fails: the last of its targets stores no passwords.
     config = portalConfig({
       'registration.yaml': (text) =>
         text
@@ -42,7 +42,21 @@ describe.skipIf(!hasChromium())('reports and the dashboard', () => {
           .replace(/\n {4}- taskType: approval[\s\S]*onSuccess:\n/, '\n')
           .replace(
             / {8}- taskType: provision[\s\S]*$/,
-            '    - { taskType: provision, target: people, sync: true, setPassword: true, attributes: [uid] }\n',
+            `    - { taskType: provision, target: people, sync: true, attributes: [uid] }
+    - { taskType: provision, target: forgetful, sync: true, setPassword: true, attributes: [uid] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: forgetful }
+spec:
+  className: targets.Plugin
+  params:
+    javaScript: |-
+      function findUser() { return null }
+      function createUser() {}
+      function syncUser() {}
+      function deleteUser() {}
+`,
           ),
     })
     gateway = await startGatewayProcess({ config: config.folder })

@@ -102,7 +102,7 @@ describe.skipIf(!hasChromium())('the security page', () => {
     await page.getByText('The session ended.').waitFor()
     await page.getByRole('button', { name: 'Sign out everywhere else' }).click()
     await page.getByText('1 session ended').waitFor()
-    expect(await page.getByText('Chrome, Linux').count()).toBe(1)
+    await expect.poll(() => page.getByText('Chrome, Linux').count()).toBe(1)
     for (const ended of [other, third]) {
       await ended.getByRole('button', { name: 'Add an authenticator app' }).click()
       await ended.getByText('Your session has ended').waitFor()
