@@ -53,6 +53,8 @@ export default defineConfig({
           include: ['test/browser/**/*.browser.test.ts'],
           globalSetup: ['test/support/chromium-setup.ts'],
           testTimeout: 120_000,
+          // The browser itself fails at times; what it says of a page that works wrongly is not tried again.
+          retry: { count: 1, condition: /Page crashed/ },
           hookTimeout: 120_000,
         },
       },

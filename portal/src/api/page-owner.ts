@@ -9,8 +9,10 @@ export function noteOwner(dn: string): void {
 /** With it, the gateway refuses a call once somebody else has signed in, in another tab. */
 export const ownerHeader = (): Readonly<Record<string, string>> => (owner === undefined ? {} : { 'x-page-of': owner })
 
-/** What is on the page is somebody else's now. Never resolves, since the page goes. */
+let anew: Promise<never> | undefined
+
+/** What is on the page is somebody else's now. Never resolves, since the page goes, once, however many calls find it out. */
 export function startAnew(): Promise<never> {
-  window.location.reload()
-  return new Promise(() => undefined)
+  anew ??= new Promise(() => window.location.reload())
+  return anew
 }
