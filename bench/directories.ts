@@ -1,0 +1,89 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { bareInserts } from './bare-inserts.ts'
+import { startBare } from './bare-process.ts'
+import { peoplePath, tenants } from './configuration.ts'
+import { type MeasuredGateway, startMeasured } from './gateway.ts'
+import { measureGroups } from './groups.ts'
+import { measureListing } from './listing.ts'
+import { bareRoute, connections, median, type Paired, paired } from './paired.ts'
+import { type RequestMaker, readJson, scimRequests, someIds } from './requests.ts'
+import { bigGroupMembers, seedPeople } from './seed.ts'
+import { storedCreations } from './stored-creations.ts'
+import { millis, number, percent, rate, row, say } from './table.ts'
+import { measureTenants } from './tenants.ts'
+
+/** Rates of one size, each as a share of the bare route's measured beside it, creations also of bare inserts. */
+async function measureRates(gateway: MeasuredGateway, folder: string, data: string, count: number): Promise<void> {
+  const label = `${number(count)} users`
+  const ids = await someIds(gateway, peoplePath, count, 10_000)
+  const requests = scimRequests(gateway, peoplePath)
+  const bare = await bareRoute(JSON.stringify(await readJson(gateway, `${peoplePath}/Users/${ids[0]}`)))
+  const reading = await startBare('bench/reading-route.ts', join(data, 'gatehouse.db'), `${peoplePath}/Users`)
+  const bareRates: number[] = []
+  const measure = async (name: string, port: number, request: RequestMaker, wanted: string): Promise<void> =>
+    report(name, await turn(port, request, 200), wanted)
+  const turn = async (port: number, request: RequestMaker, status: number): Promise<Paired> => {
+    const result = await paired(bare.port, port, request, status)
+    bareRates.push(result.bare)
+    return result
+  }
+  const report = (name: string, { perSecond, share }: Paired, wanted: string, more = ''): void =>
+    row(`${name}, ${label}`, rate(perSecond), `${percent(share)} of the bare route${more}`, wanted)
+  // The floors are for two cores that do 17,000 bare requests a second.
+  const floor = (perSecond: number): string => `>= ${rate(perSecond)}; ${percent(perSecond / 17_000)} of 17,000/s`
+  try {
+    await measure('GET by id', gateway.port, requests.byId(ids), floor(3000))
+    await measure('a bare route that reads the row', reading.port, requests.byId(ids), '')
+    await measure('filter userName eq', gateway.port, requests.byLogin(count), floor(3000))
+    await measure('page of 100', gateway.port, requests.page, floor(400))
+    await measure('PATCH active', gateway.port, requests.active(ids), '')
+    const create = await turn(gateway.port, requests.create, 201)
+    const inserts = bareInserts(folder, 3)
+    const ofInserts = (perSecond: number): string =>
+      `${percent(perSecond / inserts)} of ${rate(inserts)} bare durable inserts`
+    report('create', create, floor(1500), `, ${ofInserts(create.perSecond)}`)
+    const stored = await storedCreations(join(folder, `stored-${count}`), connections, 3)
+    row('users and their audit stored, and no more', rate(stored), ofInserts(stored))
+  } finally {
+    bare.stop()
+    reading.stop()
+  }
+  row(`bare Fastify route beside ${label}`, rate(median(bareRates)))
+}
+
+/** What one size is measured by; `largest`: also what depends on it. */
+export async function measureDirectory(folder: string, config: string, count: number, largest: boolean): Promise<void> {
+  const data = join(folder, `people-${count}`)
+  const started = performance.now()
+  await seedPeople(data, count)
+  say(`\nmade ${number(count)} users in ${((performance.now() - started) / 1000).toFixed(1)} s`)
+  const gateway = await startMeasured(config, data)
+  try {
+    await measureRates(gateway, folder, data, count)
+    if (largest) {
+      const listing = await measureListing(gateway, count)
+      row(
+        `listing by cursor, ${number(listing.users)} users`,
+        `${rate(listing.perSecond)} users`,
+        `${number(listing.grownMegabytes)} MB more at the end than after a tenth`,
+        'constant memory',
+      )
+      const groups = await measureGroups(gateway, count)
+      const members = number(Math.min(count, bigGroupMembers))
+      row(
+        `one membership, group of ${members}`,
+        millis(groups.oneLargeMs),
+        `${millis(groups.oneSmallMs)} in an empty group`,
+        '<= 5 ms',
+      )
+      row('1,000 members added by one PATCH', millis(groups.manyMs), '', '<= 1,000 ms')
+      const many = await measureTenants(gateway)
+      const label = `${tenants} gateways, ${rate(many.perSecond)} together`
+      row(label, `p50 ${millis(many.p50)}`, `p99 ${millis(many.p99)}`, 'p99 < 50 ms')
+    }
+  } finally {
+    await gateway.stop()
+    rmSync(data, { recursive: true, force: true })
+  }
+}
