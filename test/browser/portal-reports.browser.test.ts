@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { AdminRun, ScimCall, Statistics, StatisticsPart } from '#contract/main-admin.ts'
 import type { ReportResult } from '#contract/reports.ts'
@@ -68,6 +69,13 @@ spec:
       expect([answer.status, await answer.text()]).toMatchObject([200, expect.anything()])
     }
   })
+
+  /** From now on the page is told of so much of everything. */
+  const countAs = (page: Page, scale: () => number): Promise<unknown> =>
+    page.route('**/main/admin/statistics?*', (route) => {
+      const query = new URL(route.request().url()).searchParams
+      return route.fulfill({ json: statistics(query, scale()) })
+    })
 
   test('a report is chosen, filled in, sorted, drawn and taken along', async () => {
     const { page, complaints } = await visit('/portal/reports', 'linus')
@@ -231,10 +239,7 @@ spec:
       reducedMotion: 'reduce',
     })
     let scale = 0
-    await page.route('**/main/admin/statistics?*', (route) => {
-      const query = new URL(route.request().url()).searchParams
-      return route.fulfill({ contentType: 'application/json', body: JSON.stringify(statistics(query, scale)) })
-    })
+    await countAs(page, () => scale)
     await page.getByRole('link', { name: 'Dashboard' }).click()
     await expect.poll(() => page.getByText('Nothing happened in this time.').count(), { timeout: 15_000 }).toBe(8)
     await picture(page, 'dashboard-empty')
@@ -256,10 +261,7 @@ spec:
 
   test('on a phone every picture has its bars, below its legend', async () => {
     const { page, complaints } = await visit('/portal', 'linus', phone)
-    await page.route('**/main/admin/statistics?*', (route) => {
-      const query = new URL(route.request().url()).searchParams
-      return route.fulfill({ contentType: 'application/json', body: JSON.stringify(statistics(query, 1_000)) })
-    })
+    await countAs(page, () => 1_000)
     await page.getByRole('heading', { level: 1 }).waitFor()
     await page.goto('/portal/dashboard?period=30d')
     await expect.poll(() => page.locator('.bars').count(), { timeout: 15_000 }).toBe(8)

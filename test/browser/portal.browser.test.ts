@@ -9,7 +9,7 @@ import { settled, useBrowser } from '#testing/portal-browser.ts'
 import { demoPasswords, PortalPerson, unlimitedQuickstart } from '#testing/portal-story.ts'
 
 describe.skipIf(!hasChromium())('the portal in a browser', () => {
-  const config = unlimitedQuickstart()
+  let config = ''
   let gateway: GatewayProcess
   let foreign: Server
   /** Pages of another site, by path. */
@@ -27,6 +27,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
   afterAll(() => void foreign?.close())
   const { open } = useBrowser(
     async () => {
+      config = unlimitedQuickstart()
       gateway = await startGatewayProcess({ config })
       return gateway
     },

@@ -15,11 +15,12 @@ const config = 'examples/second-factors'
 const password = 'correct horse battery'
 
 describe.skipIf(!hasChromium())('in a browser', () => {
-  const dataFolder = mkdtempSync(join(tmpdir(), 'gatehouse-browser-'))
+  let dataFolder = ''
   let here: string
 
   const { open } = useBrowser(
     async () => {
+      dataFolder = mkdtempSync(join(tmpdir(), 'gatehouse-browser-'))
       for (const login of ['ada', 'grace', 'mary', 'joan']) await addPerson(config, dataFolder, login, password)
       const gateway = await startGatewayProcess({ config, dataFolder })
       // Passkeys are for names, not for addresses.
