@@ -1,11 +1,13 @@
 import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import CrashedPages from './test/support/crashed-pages.ts'
+import { LongFirst } from './test/support/long-first.ts'
 
 /** One project per test tier; `test/run.ts` runs them in order and reports each tier's time. */
 export default defineConfig({
   test: {
     reporters: ['default', new CrashedPages()],
+    sequence: { sequencer: LongFirst },
     projects: [
       {
         // The portal is a package of its own, which does not know the names that begin with a #.

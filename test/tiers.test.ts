@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from '#testing/databases.ts'
+import { longFiles } from '#testing/long-first.ts'
 
 /** A run of tests in a file of their own: its exit code, and what it printed. */
 function runTier(settings: string, file: string) {
@@ -34,4 +35,8 @@ test('${name}', () => { if (${name}++ === 0) throw new Error('page.goto: Page cr
   expect(one.stderr).not.toContain(told('b'))
   const two = runTier(settings, crashing('a') + crashing('b'))
   expect(two).toEqual({ status: 1, stderr: expect.stringMatching(/> a\n.*> b\nFAILED: pages of 2 tests/) })
+})
+
+test('the files that begin first are there', () => {
+  expect(longFiles.filter((file) => !existsSync(file))).toEqual([])
 })
