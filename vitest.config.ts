@@ -1,9 +1,13 @@
 import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
+import CrashedPages from './test/support/crashed-pages.ts'
+import { LongFirst } from './test/support/long-first.ts'
 
 /** One project per test tier; `test/run.ts` runs them in order and reports each tier's time. */
 export default defineConfig({
   test: {
+    reporters: ['default', new CrashedPages()],
+    sequence: { sequencer: LongFirst },
     projects: [
       {
         // The portal is a package of its own, which does not know the names that begin with a #.
@@ -53,7 +57,7 @@ export default defineConfig({
           include: ['test/browser/**/*.browser.test.ts'],
           globalSetup: ['test/support/chromium-setup.ts'],
           testTimeout: 120_000,
-          // The browser itself fails at times; what it says of a page that works wrongly is not tried again.
+          // The browser itself fails at times, which `CrashedPages` tells; a page that works wrongly is not tried again.
           retry: { count: 1, condition: /Page crashed/ },
           hookTimeout: 120_000,
         },

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { application, registrationUrl } from '#testing/story-documents.ts'
 import type { MeasuredGateway } from './gateway.ts'
 import type { RequestMaker } from './requests.ts'
 
@@ -41,29 +42,13 @@ spec:
   tasks:
     - {taskType: provision, sync: true, target: people, attributes: [uid, mail]}
 ---
-apiVersion: openunison.tremolo.io/v2
-kind: Application
-metadata: {name: register}
-spec:
-  cookieConfig: {cookiesEnabled: false}
-  urls:
-    - hosts: ["127.0.0.1"]
-      uri: ${path}
-      azRules: [{scope: dn, constraint: o=Tremolo}]
-      filterChain:
-        - className: filters.Register
-          params:
-            frontPage.title: Register
-            frontPage.text: Register
-            homeURL: /
-            logoutURL: /
-            uidAttributeName: uid
-            workflowName: join
-            attributeNames: [uid, mail]
-            uid.displayName: Login
-            uid.unique: "true"
-            mail.displayName: Mail
-            mail.unique: "true"
-            submitsPerMinute: "0"
-            submitsPerValuePerHour: "0"
+${application('register', [
+  registrationUrl(path, {
+    workflowName: 'join',
+    'uid.unique': 'true',
+    'mail.unique': 'true',
+    submitsPerMinute: '0',
+    submitsPerValuePerHour: '0',
+  }),
+])}
 `

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import process from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { directoryInserts } from '#catalog/directory-inserts.ts'
 import { targets } from '#catalog/targets.ts'
 import { temporaryFolder } from '#testing/databases.ts'
@@ -38,10 +37,8 @@ test('every row of the table is a row of `npm run hostile`, whose trial is where
 test('the time that passes is shared by what is under way', async () => {
   const meter = new HostileMeter<'quick' | 'slow' | 'both'>('a row')
   const folder = temporaryFolder()
-  process.env[reportVariable] = join(folder, 'reports')
-  onTestFinished(() => {
-    delete process.env[reportVariable]
-  })
+  vi.stubEnv(reportVariable, join(folder, 'reports'))
+  onTestFinished(() => void vi.unstubAllEnvs())
   await Promise.all([meter.did('quick', () => delay(1)), meter.did(['slow', 'both'], () => delay(200), 3)])
   await expect(meter.did('quick', () => Promise.reject(new Error('no')))).rejects.toThrow('no')
   meter.tellProgress(1)

@@ -1,5 +1,6 @@
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -8,6 +9,8 @@ import { missingPartsFile } from '#testing/missing-part.ts'
 interface Tier {
   readonly name: string
   readonly command: readonly string[]
+  /** In CI it runs together with this tier, where both are wanted, and what it prints comes afterwards. */
+  readonly beside?: string
 }
 
 const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--project'] as const
@@ -19,7 +22,8 @@ const tiers: readonly Tier[] = [
   { name: 'lint', command: ['node_modules/@biomejs/biome/bin/biome', 'check', '.'] },
   { name: 'unit', command: [...vitest, 'unit', '--maxWorkers', '100%'] },
   { name: 'conformance', command: [...vitest, 'conformance', '--maxWorkers', '100%'] },
-  { name: 'kube', command: [...vitest, 'kube', '--maxWorkers', '100%'] },
+  // Most of its time it waits for a rotation of keys.
+  { name: 'kube', command: [...vitest, 'kube', '--maxWorkers', '100%'], beside: 'conformance' },
   { name: 'stories', command: [...vitest, 'stories', '--maxWorkers', '150%'] },
   { name: 'browser', command: [...vitest, 'browser', '--maxWorkers', '100%'] },
   { name: 'chaos', command: ['test/chaos/run.ts', '--short'] },
@@ -37,14 +41,26 @@ const missing = join(folder, 'missing-parts')
 writeFileSync(missing, '')
 const env = { ...process.env, [missingPartsFile]: missing }
 
-const results = tiers
-  .filter((tier) => wanted.length === 0 || wanted.includes(tier.name))
-  .map(({ name, command: [program = '', ...args] }) => {
-    console.log(`\n== ${name} ==`)
-    const started = performance.now()
-    const { status } = spawnSync(process.execPath, [program, ...args], { stdio: 'inherit', env })
-    return { name, passed: status === 0, seconds: (performance.now() - started) / 1000 }
-  })
+const chosen = tiers.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
+const companionsOf = (tier: Tier): readonly Tier[] =>
+  process.env['CI'] === 'true' ? chosen.filter(({ beside }) => beside === tier.name) : []
+
+async function run({ name, command: [program = '', ...args] }: Tier, output: 'inherit' | number) {
+  const started = performance.now()
+  const child = spawn(process.execPath, [program, ...args], { stdio: ['inherit', output, output], env })
+  const [status] = await once(child, 'close')
+  return { name, passed: status === 0, seconds: (performance.now() - started) / 1000 }
+}
+
+const results: Awaited<ReturnType<typeof run>>[] = []
+const companions = new Set(chosen.flatMap(companionsOf))
+for (const tier of chosen.filter((one) => !companions.has(one))) {
+  console.log(`\n== ${tier.name} ==`)
+  const beside = companionsOf(tier).map((one) => ({ one, output: join(folder, one.name) }))
+  const running = [run(tier, 'inherit'), ...beside.map(({ one, output }) => run(one, openSync(output, 'w')))]
+  results.push(...(await Promise.all(running)))
+  for (const { one, output } of beside) console.log(`\n== ${one.name} ==\n${readFileSync(output, 'utf8')}`)
+}
 
 console.log('\n== tiers ==')
 for (const { name, passed, seconds } of results) {

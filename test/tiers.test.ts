@@ -1,21 +1,42 @@
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from '#testing/databases.ts'
+import { longFiles } from '#testing/long-first.ts'
 
-/** The exit code of a run with the set-up of the tiers that need real parts. */
-function runTier(body: string): number | null {
+/** A run of tests in a file of their own: its exit code, and what it printed. */
+function runTier(settings: string, file: string) {
   const folder = temporaryFolder()
-  const globalSetup = resolve('test/support/postgres-setup.ts')
-  const config = { test: { root: folder, globals: true, include: ['*.test.js'], globalSetup: [globalSetup] } }
-  writeFileSync(join(folder, 'vitest.config.mjs'), `export default ${JSON.stringify(config)}`)
-  writeFileSync(join(folder, 'one.test.js'), `test('one', () => { ${body} })`)
-  const args = [resolve('node_modules/vitest/vitest.mjs'), 'run', '--config', join(folder, 'vitest.config.mjs')]
-  return spawnSync(process.execPath, args, { cwd: folder, timeout: 60_000 }).status
+  const config = join(folder, 'vitest.config.mjs')
+  writeFileSync(config, `export default { test: { root: ${JSON.stringify(folder)}, globals: true, ${settings} } }`)
+  writeFileSync(join(folder, 'one.test.js'), file)
+  const args = [resolve('node_modules/vitest/vitest.mjs'), 'run', '--config', config]
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, timeout: 60_000, encoding: 'utf8' })
+  return { status, stderr }
 }
 
 test('a tier whose test fails fails, also where PostgreSQL was started for it', { timeout: 120_000 }, () => {
-  expect([runTier('expect(1).toBe(2)'), runTier('expect(1).toBe(1)')]).toEqual([1, 0])
+  const settings = `globalSetup: [${JSON.stringify(resolve('test/support/postgres-setup.ts'))}]`
+  const statuses = [2, 1].map((value) => runTier(settings, `test('one', () => expect(1).toBe(${value}))`).status)
+  expect(statuses).toEqual([1, 0])
+})
+
+test('a page that crashed once is told, and two of them fail the run', { timeout: 120_000 }, () => {
+  const reporter = JSON.stringify(resolve('test/support/crashed-pages.ts'))
+  const settings = `reporters: [${reporter}], retry: { count: 1, condition: /Page crashed/ }`
+  const crashing = (name: string) => `let ${name} = 0
+test('${name}', () => { if (${name}++ === 0) throw new Error('page.goto: Page crashed') })
+`
+  const told = (name: string) => `tried again: one.test.js > ${name}`
+  const one = runTier(settings, `${crashing('a')}test('b', () => {})`)
+  expect(one).toEqual({ status: 0, stderr: expect.stringContaining(told('a')) })
+  expect(one.stderr).not.toContain(told('b'))
+  const two = runTier(settings, crashing('a') + crashing('b'))
+  expect(two).toEqual({ status: 1, stderr: expect.stringMatching(/> a\n.*> b\nFAILED: pages of 2 tests/) })
+})
+
+test('the files that begin first are there', () => {
+  expect(longFiles.filter((file) => !existsSync(file))).toEqual([])
 })

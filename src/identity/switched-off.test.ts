@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 
-test.each([
+test.each<Record<string, string[]>>([
   { active: ['false'] },
   { ACTIVE: ['False '] },
   { active: ['true', 'false'] },
@@ -11,10 +11,10 @@ test.each([
   { userAccountControl: ['514'] },
   { userAccountControl: ['66050'] },
 ])('%j is switched off', (attributes) => {
-  expect(isSwitchedOff(Attributes.from(attributes as unknown as Record<string, string[]>))).toBe(true)
+  expect(isSwitchedOff(Attributes.from(attributes))).toBe(true)
 })
 
-test.each([
+test.each<Record<string, string[]>>([
   {},
   { active: ['true'] },
   { active: [] },
@@ -26,5 +26,5 @@ test.each([
   { userAccountControl: ['-2'] },
   { userAccountControl: ['99999999999999999999'] },
 ])('%j is not', (attributes) => {
-  expect(isSwitchedOff(Attributes.from(attributes as unknown as Record<string, string[]>))).toBe(false)
+  expect(isSwitchedOff(Attributes.from(attributes))).toBe(false)
 })

@@ -33,38 +33,38 @@ describe('an end', () => {
 })
 
 describe('choosing', () => {
-  const refusal = (text: string, offered: AccessEndOffer | undefined = offer) => {
+  const outcome = (text: string, offered: AccessEndOffer | undefined = offer) => {
     const chosen = chooseAccessEnd(text, offered, now)
     return 'refusal' in chosen ? chosen.refusal : chosen.ends?.toISOString()
   }
 
   test('takes what lies within the offer, to its last moment', () => {
-    expect(refusal(' 2026-02-01 ')).toBe('2026-02-01T23:59:59.000Z')
-    expect(refusal('2026-03-02T12:00:00Z')).toBe('2026-03-02T12:00:00.000Z')
-    expect(refusal('2026-03-02T12:00:01Z')).toBe('End date is later than allowed')
+    expect(outcome(' 2026-02-01 ')).toBe('2026-02-01T23:59:59.000Z')
+    expect(outcome('2026-03-02T12:00:00Z')).toBe('2026-03-02T12:00:00.000Z')
+    expect(outcome('2026-03-02T12:00:01Z')).toBe('End date is later than allowed')
   })
 
   test('months are those of the calendar', () => {
     const month = { required: false, longest: { months: 1, millis: 0 } }
-    expect(refusal('2026-02-28T12:00:00Z', month)).toBe('2026-02-28T12:00:00.000Z')
-    expect(refusal('2026-02-28T12:00:01Z', month)).toBe('End date is later than allowed')
+    expect(outcome('2026-02-28T12:00:00Z', month)).toBe('2026-02-28T12:00:00.000Z')
+    expect(outcome('2026-02-28T12:00:01Z', month)).toBe('End date is later than allowed')
   })
 
   test('without a limit 100 years are enough', () => {
-    expect(refusal('2125-01-01', { required: false })).toBe('2125-01-01T23:59:59.000Z')
-    expect(refusal('2127-01-01', { required: false })).toBe('End date is later than allowed')
+    expect(outcome('2125-01-01', { required: false })).toBe('2125-01-01T23:59:59.000Z')
+    expect(outcome('2127-01-01', { required: false })).toBe('End date is later than allowed')
   })
 
   test('an empty one is for good, unless an end is required', () => {
-    expect(refusal('  ')).toBeUndefined()
-    expect(refusal('', { required: true })).toBe('End date is required')
+    expect(outcome('  ')).toBeUndefined()
+    expect(outcome('', { required: true })).toBe('End date is required')
     expect(chooseAccessEnd('', undefined, now)).toEqual({ ends: undefined })
   })
 
   test('what is past, no time, or not on offer is refused', () => {
-    expect(refusal('2026-01-31T12:00:00Z')).toBe('End date is not in the future')
-    expect(refusal('2026-01-30')).toBe('End date is not in the future')
-    expect(refusal('soon')).toBe('End date is not a date or time')
+    expect(outcome('2026-01-31T12:00:00Z')).toBe('End date is not in the future')
+    expect(outcome('2026-01-30')).toBe('End date is not in the future')
+    expect(outcome('soon')).toBe('End date is not a date or time')
     expect(chooseAccessEnd('2026-02-01', undefined, now)).toEqual({ refusal: 'End date cannot be chosen here' })
   })
 
@@ -74,6 +74,7 @@ describe('choosing', () => {
         fc.oneof(
           fc.string(),
           fc.date({ noInvalidDate: true }).map((at) => at.toISOString()),
+          fc.integer({ min: -60 * day, max: 60 * day }).map((off) => new Date(now.getTime() + off).toISOString()),
         ),
         (text) => {
           const chosen = chooseAccessEnd(text, { ...offer, required: true }, now)

@@ -1,6 +1,6 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { createRequire, findPackageJSON } from 'node:module'
-import { resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { fileNamed } from '#server/find-files.ts'
@@ -17,10 +17,12 @@ test('each file of the gateway is found where Node.js finds it', () => {
   for (const file of globSync('src/**/*.ts').filter((name) => !name.endsWith('.test.ts'))) {
     const parent = pathToFileURL(resolve(file)).href
     for (const specifier of namedIn(file).filter((name) => /^[#.].*\.ts$/.test(name))) {
-      const url = fileNamed(specifier, parent)?.url ?? ''
-      if (seen.has(url)) continue
-      seen.add(url)
-      if (fileURLToPath(url) !== createRequire(parent).resolve(specifier)) wrong.push(`${file}: ${specifier}`)
+      const asked = specifier.startsWith('#') ? specifier : join(dirname(file), specifier)
+      if (seen.has(asked)) continue
+      seen.add(asked)
+      const found = fileNamed(specifier, parent)?.url
+      const expected = pathToFileURL(createRequire(parent).resolve(specifier)).href
+      if (found !== expected) wrong.push(`${file}: ${specifier}`)
     }
   }
   expect(wrong).toEqual([])

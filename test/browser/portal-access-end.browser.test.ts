@@ -1,34 +1,18 @@
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium, startChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { expectAccessible, picture, visit } from '#testing/portal-browser.ts'
+import { describe, expect, test } from 'vitest'
+import { hasChromium } from '#testing/chromium.ts'
+import { expectAccessible, fillCart, heading, picture, usePortal } from '#testing/portal-browser.ts'
 
 const day = 86_400_000
 /** As the field has it, for a browser whose zone is UTC. */
 const inDays = (days: number): string => new Date(Date.now() + days * day).toISOString().slice(0, 10)
 
 describe.skipIf(!hasChromium())('the end of access at check-out', () => {
-  let gateway: GatewayProcess
-  let browser: Browser
-  let portal: string
-
-  beforeAll(async () => {
-    gateway = await startGatewayProcess({ config: 'examples/portal' })
-    portal = `${gateway.url}/portal`
-    browser = await startChromium()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await gateway?.stop()
-  })
+  const { visit } = usePortal()
 
   test('is chosen, shown to whoever decides, and kept', async () => {
-    const { page: ada, complaints } = await visit(browser, `${portal}/request`, 'ada', { timezoneId: 'UTC' })
+    const { page: ada, complaints } = await visit('/portal/request', 'ada', { timezoneId: 'UTC' })
     await ada.getByRole('searchbox').fill('project')
-    await ada.getByRole('button', { name: 'Add The project share to the cart' }).click()
-    await ada.getByRole('link', { name: 'Check out' }).click()
-    await ada.getByRole('textbox', { name: 'Reason' }).fill('Until the fair')
+    await fillCart(ada, 'The project share', 'Until the fair')
     const end = ada.getByLabel('Access ends on')
     await ada.getByText('At the latest:').waitFor()
     const send = ada.getByRole('button', { name: 'Send the request' })
@@ -59,7 +43,7 @@ describe.skipIf(!hasChromium())('the end of access at check-out', () => {
     await ada.getByText(/^Access until .*23:59$/).waitFor()
     await picture(ada, 'request-access-end')
 
-    const { page: grace, complaints: hers } = await visit(browser, `${portal}/approvals`, 'grace', {
+    const { page: grace, complaints: hers } = await visit('/portal/approvals', 'grace', {
       timezoneId: 'UTC',
     })
     await grace.getByRole('link', { name: 'The project share for ada' }).click()
@@ -72,7 +56,7 @@ describe.skipIf(!hasChromium())('the end of access at check-out', () => {
     await grace.getByText('Approved: The project share for ada').waitFor()
 
     await ada.getByText('Done').first().waitFor()
-    await ada.goto(portal)
+    await ada.goto('/portal')
     await ada.getByText('Your access to project-share ends in 5 days').waitFor()
     await ada.getByRole('navigation').getByRole('link', { name: 'Profile' }).click()
     await ada.getByText(/until .*23:59/).waitFor()
@@ -80,19 +64,17 @@ describe.skipIf(!hasChromium())('the end of access at check-out', () => {
   })
 
   test('that the gateway refuses is told at its line', async () => {
-    const { page } = await visit(browser, portal, 'joan', { timezoneId: 'UTC' })
-    await page.getByRole('heading', { level: 1, name: 'Welcome' }).waitFor()
+    const { page } = await visit('/portal', 'joan', { timezoneId: 'UTC' })
+    await heading(page, 'Welcome')
     // The offer is shorter by now than it was when the list was read.
     await page.route('**/workflows/org/*', async (route) => {
       const response = await route.fetch()
       const text = (await response.text()).replace(/("longestSeconds":)\d+/, `$1${(120 * day) / 1000}`)
       await route.fulfill({ response, body: text })
     })
-    await page.goto(`${portal}/request`)
+    await page.goto('/portal/request')
     await page.getByRole('searchbox').fill('project')
-    await page.getByRole('button', { name: 'Add The project share to the cart' }).click()
-    await page.getByRole('link', { name: 'Check out' }).click()
-    await page.getByRole('textbox', { name: 'Reason' }).fill('For longer')
+    await fillCart(page, 'The project share', 'For longer')
     await page.getByLabel('Access ends on').fill(inDays(110))
     await page.getByRole('button', { name: 'Send the request' }).click()
     const line = page.getByRole('region', { name: 'The project share' })

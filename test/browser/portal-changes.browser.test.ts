@@ -1,47 +1,29 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
 import type { ForeseenChanges } from '#contract/main-changes.ts'
-import { hasChromium, startChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { expectAccessible, picture, visit } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/chromium.ts'
+import { ask, expectAccessible, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('what will change', () => {
-  let gateway: GatewayProcess
-  let browser: Browser
-  let portal: string
-
-  beforeAll(async () => {
-    gateway = await startGatewayProcess({ config: 'examples/portal' })
-    portal = `${gateway.url}/portal`
-    browser = await startChromium()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await gateway?.stop()
-  })
+  const { visit } = usePortal()
 
   const section = (page: Page) => page.getByRole('region', { name: 'If you approve' })
 
-  async function ask(login: string, what: string, reason: string): Promise<void> {
-    const { page } = await visit(browser, `${portal}/request`, login)
-    await page.getByRole('searchbox').fill(what)
-    await page.getByRole('button', { name: `Add ${what} to the cart` }).click()
-    await page.getByRole('link', { name: 'Check out' }).click()
-    await page.getByRole('textbox', { name: 'Reason' }).fill(reason)
-    await page.getByRole('button', { name: 'Send the request' }).click()
-    await page.getByText('1 request was sent').waitFor()
+  async function askFor(what: string, login: string, reason: string): Promise<void> {
+    const { page } = await visit(`/portal/request?q=${what}`, login)
+    await ask(page, what, reason)
     await page.context().close()
   }
 
   async function openAsOwner(login: string, reason: string, options = {}) {
-    const visited = await visit(browser, `${portal}/approvals?q=${reason}`, login, options)
+    const visited = await visit(`/portal/approvals?q=${reason}`, login, options)
     await visited.page.getByRole('link', { name: reason }).click()
     await visited.page.getByRole('textbox', { name: 'Comment' }).waitFor()
     return visited
   }
 
   test('an approver sees what the directory holds and would hold, and it comes so', async () => {
-    await ask('ada', 'A new laptop', 'Broken')
+    await askFor('A new laptop', 'ada', 'Broken')
     const { page, complaints } = await openAsOwner('grace', 'Broken', { colorScheme: 'dark' })
     const changes = section(page)
     await changes.getByText('Changes the account ada at people').waitFor()
@@ -52,15 +34,15 @@ describe.skipIf(!hasChromium())('what will change', () => {
     await page.getByRole('button', { name: 'Approve' }).click()
     await page.getByText('Approved: A laptop for ada').waitFor()
 
-    await ask('ada', 'A new laptop', 'Again')
+    await askFor('A new laptop', 'ada', 'Again')
     const again = await openAsOwner('grace', 'Again')
     await section(again.page).getByText('Nothing changes: everything is already as asked for.').waitFor()
     expect([complaints, again.complaints]).toEqual([[], []])
   })
 
   test('every kind of step has its words, secrets none, and what is uncertain says so', async () => {
-    await ask('joan', 'A new laptop', 'Drawn')
-    const { page, complaints } = await visit(browser, `${portal}/approvals?q=Drawn`, 'mary')
+    await askFor('A new laptop', 'joan', 'Drawn')
+    const { page, complaints } = await visit('/portal/approvals?q=Drawn', 'mary')
     let answer: (changes: ForeseenChanges | undefined) => void = () => {}
     const held = new Promise<ForeseenChanges | undefined>((resolve) => {
       answer = resolve
@@ -102,15 +84,15 @@ describe.skipIf(!hasChromium())('what will change', () => {
     await expectAccessible(page, 'every kind of change')
     await picture(page, 'changes')
     await page.setViewportSize({ width: 375, height: 800 })
-    expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBeLessThanOrEqual(375)
+    expect(await isTooWide(page)).toBe(false)
     await changes.scrollIntoViewIfNeeded()
     await picture(page, 'changes-phone')
     expect(complaints).toEqual([])
   })
 
   test('where it is not shown, or cannot be had, the decision is still to be made', async () => {
-    await ask('joan', 'A new laptop', 'Hidden')
-    const { page } = await visit(browser, `${portal}/approvals?q=Hidden`, 'mary')
+    await askFor('A new laptop', 'joan', 'Hidden')
+    const { page } = await visit('/portal/approvals?q=Hidden', 'mary')
     const answers = [{ steps: [], whole: false }, undefined]
     await page.route('**/approvals/*?changes=true', async (route) => {
       const response = await route.fetch()

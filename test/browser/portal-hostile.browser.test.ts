@@ -1,9 +1,16 @@
-import type { Browser, Page, Route } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium, startChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { expectAccessible, open, signIn, visit } from '#testing/portal-browser.ts'
-import { portalConfig } from '#testing/portal-config.ts'
+import type { Page, Route } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+import { hasChromium } from '#testing/chromium.ts'
+import {
+  expectAccessible,
+  fillCart,
+  follow,
+  heading,
+  isTooWide,
+  settled,
+  signIn,
+  usePortal,
+} from '#testing/portal-browser.ts'
 
 const script = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 const turned = 'Ada\u202eecalevoL'
@@ -62,8 +69,8 @@ const mount = (host: string, uri: string): string => `    - hosts: ["${host}"]
 `
 
 describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', () => {
-  const config = portalConfig(
-    {
+  const { visit, open, url } = usePortal({
+    changes: {
       'seed/people.json': (text) => {
         const people = JSON.parse(text)
         people.groups.push({ name: long }, { name: script })
@@ -85,50 +92,27 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
             '            headerTitle: Example\n            themePrimaryMain: "#ffff00"\n            errorColor: "#ffeeee"\n',
           ),
     },
-    { 'hostile.yaml': objects },
-  )
-  let gateway: GatewayProcess
-  let browser: Browser
-  let portal: string
-
-  beforeAll(async () => {
-    gateway = await startGatewayProcess({ config: config.folder })
-    portal = `${gateway.url}/portal`
-    browser = await startChromium()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await gateway?.stop()
-    config.remove()
+    more: { 'hostile.yaml': objects },
   })
 
-  const settled = async (page: Page): Promise<void> => {
-    await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.waitForLoadState('networkidle')
-  }
-
-  async function fillCart(page: Page, label: string, reason: string): Promise<void> {
-    await page.goto(`${portal}/request`)
-    await page.getByRole('button', { name: `Add ${label} to the cart` }).click()
-    await page.getByRole('link', { name: 'Check out' }).click()
-    await page.getByRole('textbox', { name: 'Reason' }).fill(reason)
+  async function fillNewCart(page: Page, label: string, reason: string): Promise<void> {
+    await page.goto('/portal/request')
+    await fillCart(page, label, reason)
   }
   const send = (page: Page) => page.getByRole('button', { name: 'Send the request' })
 
-  const isTooWide = (page: Page) => page.evaluate<boolean>('document.documentElement.scrollWidth > window.innerWidth')
-
   test('texts of others are texts: they run nothing, turn nothing around and fit a phone', async () => {
-    const { page: ada, complaints } = await visit(browser, `${portal}/request`, 'ada')
+    const { page: ada, complaints } = await visit('/portal/request', 'ada')
     await settled(ada)
     for (const label of [script, long]) {
-      await fillCart(ada, label, `${turned} ${script}`)
+      await fillNewCart(ada, label, `${turned} ${script}`)
       await send(ada).click()
       await ada.getByText('1 request was sent').waitFor()
     }
     expect(await ada.getByRole('button', { name: 'Account of AdaecalevoL' }).count()).toBe(1)
 
     const phone = { viewport: { width: 360, height: 740 }, hasTouch: true }
-    const { page: grace, complaints: hers } = await visit(browser, `${portal}/approvals`, 'grace', phone)
+    const { page: grace, complaints: hers } = await visit('/portal/approvals', 'grace', phone)
     const approvals = grace.getByRole('list', { name: 'Approvals' })
     await approvals.getByText(script).first().waitFor()
     const list = await approvals.innerText()
@@ -140,17 +124,17 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     expect(addresses).toHaveLength(2)
     for (const address of [
       ...addresses,
-      portal,
-      `${portal}/request`,
-      `${portal}/request?org=long`,
-      `${portal}/approvals`,
+      '/portal',
+      '/portal/request',
+      '/portal/request?org=long',
+      '/portal/approvals',
     ]) {
       await grace.goto(address)
       await settled(grace)
       expect({ address, wide: await isTooWide(grace) }).toEqual({ address, wide: false })
       expect(await grace.title()).toMatch(/ – Example$/)
     }
-    const { page: narrow, complaints: on } = await visit(browser, `${portal}/profile`, 'ada', phone)
+    const { page: narrow, complaints: on } = await visit('/portal/profile', 'ada', phone)
     const group = narrow.getByText(long)
     await group.waitFor()
     const isCut = await group.evaluate<boolean, { scrollWidth: number; clientWidth: number }>(
@@ -161,19 +145,19 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
   })
 
   test('somebody else who signs in in another tab gets nothing of the first person, and sends nothing of it', async () => {
-    const { page } = await visit(browser, `${portal}/request`, 'mary')
+    const { page } = await visit('/portal/request', 'mary')
     await settled(page)
-    await fillCart(page, 'Access to the vault', 'Mary asks')
+    await fillNewCart(page, 'Access to the vault', 'Mary asks')
     // A page that is not told, as one that sleeps: the gateway refuses what it sends.
-    const { page: asleep } = { page: await page.context().newPage() }
+    const asleep = await page.context().newPage()
     await asleep.addInitScript('window.BroadcastChannel = class { postMessage() {} close() {} }')
-    await asleep.goto(`${portal}/profile`)
+    await asleep.goto('/portal/profile')
     await settled(asleep)
     await asleep.getByRole('textbox', { name: 'Name' }).fill('Mary, by herself')
 
     const other = await page.context().newPage()
-    await other.goto(`${portal}/logout`)
-    await other.goto(`${portal}/requests`)
+    await other.goto('/portal/logout')
+    await other.goto('/portal/requests')
     await signIn(other, 'linus')
     await settled(other)
     await page.getByRole('button', { name: 'Account of Linus Pauling' }).waitFor()
@@ -190,7 +174,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
   })
 
   test('a next page that is refused is told, and asked for again by people alone', async () => {
-    const { page } = await visit(browser, portal, 'grace')
+    const { page } = await visit('/portal', 'grace')
     await settled(page)
     const asked: string[] = []
     const refuse = async (route: Route, list: object): Promise<void> => {
@@ -202,7 +186,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     const approval = { workflow: 'w', approval: '1', label: 'One', user: 'u', displayName: 'U', requestor: 'r' }
     const run = { wfStart: 0, approvalStart: 0, wfName: 'w', wfLabel: 'W', wfDescription: '', reason: '' }
     await page.route('**/main/approvals?**', (route) => refuse(route, { approvals: [{ ...approval, ...run }] }))
-    await page.goto(`${portal}/approvals`)
+    await page.goto('/portal/approvals')
     await page.getByRole('alert').getByText('Too many requests.').waitFor()
     await page.waitForTimeout(1_000)
     expect(asked).toHaveLength(1)
@@ -215,7 +199,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
       refuse(route, { requests: [{ ...request, created: at, updated: at }] }),
     )
     asked.length = 0
-    await page.goto(`${portal}/requests`)
+    await page.goto('/portal/requests')
     await page.getByRole('alert').getByText('Too many requests.').waitFor()
     await page.waitForTimeout(1_000)
     expect(asked.filter((path) => path.endsWith('/requests'))).toHaveLength(1)
@@ -224,7 +208,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
   })
 
   test('on a phone no key leads to what is beside the window', async () => {
-    const { page } = await visit(browser, portal, 'ada', { viewport: { width: 360, height: 740 } })
+    const { page } = await visit('/portal', 'ada', { viewport: { width: 360, height: 740 } })
     await settled(page)
     const names: string[] = []
     for (let stops = 0; stops < 8; stops += 1) {
@@ -238,18 +222,18 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     expect(names).toContain('Menu')
     await page.getByRole('button', { name: 'Menu' }).focus()
     await page.keyboard.press('Enter')
-    await page.getByRole('navigation').getByRole('link', { name: 'Profile' }).click()
-    await page.getByRole('heading', { level: 1, name: 'Profile' }).waitFor()
+    await follow(page, 'Profile')
+    await heading(page, 'Profile')
     await page.getByRole('navigation').getByRole('link', { name: 'Profile' }).waitFor({ state: 'hidden' })
   })
 
   test('a browser whose clock is hours off counts by the gateway’s', async () => {
     for (const off of [3 * hour, -3 * hour]) {
-      const { page } = await open(browser, portal)
+      const { page } = await open('/portal')
       await page.clock.install({ time: Date.now() + off })
       await signIn(page, 'linus')
       await settled(page)
-      await page.goto(`${portal}/token`)
+      await page.goto('/portal/token')
       await page.getByText('Valid for').waitFor()
       const left = (await page.getByRole('timer').textContent()) ?? ''
       expect({ off, left }).toEqual({ off, left: expect.stringMatching(/^[01]:\d\d$/) })
@@ -258,9 +242,9 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
   })
 
   test('what is refused, or does not arrive, is told; what was typed stays, and goes when it can', async () => {
-    const { page } = await visit(browser, portal, 'joan')
+    const { page } = await visit('/portal', 'joan')
     await settled(page)
-    await fillCart(page, 'Access to the vault', 'Typed once')
+    await fillNewCart(page, 'Access to the vault', 'Typed once')
     const typed = () => page.getByRole('textbox', { name: 'Reason' }).inputValue()
     const failures = [
       { status: 409, body: '{"errors":["It is not so any more."]}', says: 'It is not so any more.' },
@@ -281,19 +265,21 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await page.context().setOffline(false)
     expect(await typed()).toBe('Typed once')
     let times = 0
+    const held = Promise.withResolvers<void>()
     await page.route('**/main/workflows?*', async (route) => {
       times += 1
-      await new Promise((resolve) => setTimeout(resolve, 700))
+      await held.promise
       await route.continue()
     })
     await send(page).dblclick()
     expect(await send(page).isDisabled()).toBe(true)
+    held.resolve()
     await page.getByText('1 request was sent').waitFor()
     expect(times).toBe(1)
   })
 
   test('who has not signed in again is told so, and a registration is not sent in nobody’s name', async () => {
-    const { page } = await visit(browser, `${portal}/register`, 'linus')
+    const { page } = await visit('/portal/register', 'linus')
     await settled(page)
     await page.getByLabel('Login').fill('newcomer')
     await page.getByLabel('Mail address').fill('newcomer@example.com')
@@ -311,7 +297,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
   })
 
   test('the focus is seen in whichever colour, and stays on the page when its place goes', async () => {
-    const { page } = await visit(browser, `${portal}/request`, 'mary')
+    const { page } = await visit('/portal/request', 'mary')
     await settled(page)
     for (const label of ['Access to the vault', long]) {
       await page.getByRole('button', { name: `Add ${label} to the cart` }).click()
@@ -319,7 +305,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await page.getByRole('link', { name: 'Check out' }).click()
     const reason = page.getByRole('textbox', { name: 'Reason' })
     await reason.fill('For both')
-    await page.waitForTimeout(300)
+    await page.waitForFunction('document.activeElement.getAnimations().length === 0')
     const colour = await page.evaluate<string>('getComputedStyle(document.activeElement).borderColor')
     expect(colour).toMatch(/^rgb/)
     expect(colour).not.toBe('rgb(255, 255, 0)')
@@ -332,23 +318,23 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
   })
 
   test('works below any path and at the root, also when pages are loaded again', async () => {
-    const root = gateway.url.replace('127.0.0.1', 'localhost')
-    for (const base of [`${gateway.url}/a/b/portal`, root]) {
-      const { page, complaints } = await visit(browser, `${base}/requests?state=open`, 'linus')
-      await page.getByRole('heading', { level: 1, name: 'My requests' }).waitFor()
+    const root = url().replace('127.0.0.1', 'localhost')
+    for (const base of [url('/a/b/portal'), root]) {
+      const { page, complaints } = await visit(`${base}/requests?state=open`, 'linus')
+      await heading(page, 'My requests')
       expect(page.url()).toBe(`${base}/requests?state=open`)
-      await page.getByRole('navigation').getByRole('link', { name: 'Token' }).click()
-      await page.getByRole('heading', { level: 1, name: 'Your token' }).waitFor()
+      await follow(page, 'Token')
+      await heading(page, 'Your token')
       await page.reload()
-      await page.getByRole('heading', { level: 1, name: 'Your token' }).waitFor()
+      await heading(page, 'Your token')
       await page.goBack()
-      await page.getByRole('heading', { level: 1, name: 'My requests' }).waitFor()
+      await heading(page, 'My requests')
       expect([page.url(), complaints]).toEqual([`${base}/requests?state=open`, []])
     }
   })
 
   test.each(['light', 'dark'] as const)('is readable in whichever colours: %s', async (colorScheme) => {
-    const { page } = await visit(browser, `${portal}/request`, 'linus', { colorScheme })
+    const { page } = await visit('/portal/request', 'linus', { colorScheme })
     await settled(page)
     await page.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()
     await expectAccessible(page, `yellow requests, ${colorScheme}`)
@@ -356,7 +342,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await send(page).click()
     await page.getByText('Say why it is needed.').waitFor()
     await expectAccessible(page, `a yellow cart, ${colorScheme}`)
-    await page.goto(portal)
+    await page.goto('/portal')
     await settled(page)
     await expectAccessible(page, `a yellow front page, ${colorScheme}`)
   })

@@ -1,38 +1,27 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium, startChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { expectAccessible, picture, signIn, visit } from '#testing/portal-browser.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+import { hasChromium } from '#testing/chromium.ts'
+import {
+  ask,
+  expectAccessible,
+  fillCart,
+  follow,
+  heading,
+  picture,
+  signIn,
+  usePortal,
+} from '#testing/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('the portal', () => {
-  let gateway: GatewayProcess
-  let browser: Browser
-  let portal: string
-
-  beforeAll(async () => {
-    gateway = await startGatewayProcess({ config: 'examples/portal' })
-    portal = `${gateway.url}/portal`
-    browser = await startChromium()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await gateway?.stop()
-  })
-
-  const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
-  const follow = (page: Page, name: string) => page.getByRole('navigation').getByRole('link', { name }).click()
+  const { visit } = usePortal()
 
   async function askForVault(page: Page, reason: string): Promise<void> {
-    await page.goto(`${portal}/request`)
-    await page.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()
-    await page.getByRole('link', { name: 'Check out' }).click()
-    await page.getByRole('textbox', { name: 'Reason' }).fill(reason)
-    await page.getByRole('button', { name: 'Send the request' }).click()
-    await page.getByText('1 request was sent').waitFor()
+    await page.goto('/portal/request')
+    await ask(page, 'Access to the vault', reason)
   }
 
   test('the front page finds links, keeps favourites and remembers what was used', async () => {
-    const { page, complaints } = await visit(browser, portal, 'ada')
+    const { page, complaints } = await visit('/portal', 'ada')
     await heading(page, 'Welcome')
     const links = page.getByRole('list', { name: 'Links' })
     await links.getByRole('link', { name: 'Wiki' }).waitFor()
@@ -63,7 +52,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
   })
 
   test('a request for oneself and a colleague is followed to its end, while the owner decides', async () => {
-    const { page: ada, complaints } = await visit(browser, `${portal}/request`, 'ada')
+    const { page: ada, complaints } = await visit('/portal/request', 'ada')
     await ada.getByRole('searchbox').fill('a')
     await ada.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()
     await ada.getByRole('button', { name: 'Add A new laptop to the cart' }).click()
@@ -83,7 +72,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await ada.getByRole('link', { name: 'Access to the vault for ada, by ada' }).click()
     await ada.getByText('Held by: grace, mary').waitFor()
 
-    const { page: grace, complaints: hers } = await visit(browser, portal, 'grace', { colorScheme: 'dark' })
+    const { page: grace, complaints: hers } = await visit('/portal', 'grace', { colorScheme: 'dark' })
     await grace.getByRole('link', { name: /^\d+ requests wait for your decision/ }).click()
     await grace.getByRole('link', { name: 'Access to the vault for ada' }).click()
     await grace.getByText('Puts the person into the group vault').waitFor()
@@ -105,7 +94,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
   })
 
   test('a request is cancelled, and the reason stands in its timeline', async () => {
-    const { page, complaints } = await visit(browser, portal, 'joan')
+    const { page, complaints } = await visit('/portal', 'joan')
     await heading(page, 'Welcome')
     await askForVault(page, 'By mistake')
     await follow(page, 'My requests')
@@ -123,20 +112,20 @@ describe.skipIf(!hasChromium())('the portal', () => {
   })
 
   test('several are decided together; one that somebody was faster with is told, and not counted', async () => {
-    const { page: linus } = await visit(browser, portal, 'linus')
+    const { page: linus } = await visit('/portal', 'linus')
     await heading(linus, 'Welcome')
     for (const reason of ['First', 'Second', 'Third']) await askForVault(linus, reason)
-    const { page: mary } = await visit(browser, `${portal}/approvals?q=linus`, 'mary')
+    const { page: mary } = await visit('/portal/approvals?q=linus', 'mary')
     await mary.getByText('Third').waitFor()
     await mary.getByRole('checkbox', { name: 'Choose all that are shown' }).check()
     await mary.getByText('3 chosen').waitFor()
     await mary.getByRole('button', { name: 'Decide together…' }).click()
     await expectAccessible(mary, 'the dialog that decides')
 
-    const { page: grace } = await visit(browser, `${portal}/approvals?q=second`, 'grace')
+    const { page: grace } = await visit('/portal/approvals?q=second', 'grace')
     await grace.getByRole('link', { name: 'Second' }).click()
     await grace.getByRole('textbox', { name: 'Comment' }).fill('No')
-    const { page: slow } = await visit(browser, grace.url(), 'mary')
+    const { page: slow } = await visit(grace.url(), 'mary')
     await slow.getByRole('textbox', { name: 'Comment' }).fill('Yes')
     await grace.getByRole('button', { name: 'Deny' }).click()
     await grace.getByText('Denied:').waitFor()
@@ -154,7 +143,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
   })
 
   test('a deputy is appointed, decides in the other’s place, and is dismissed', async () => {
-    const { page, complaints } = await visit(browser, `${portal}/approvals/deputies`, 'grace')
+    const { page, complaints } = await visit('/portal/approvals/deputies', 'grace')
     await page.getByText('You have no deputy.').waitFor()
     await page.getByRole('button', { name: 'Appoint' }).click()
     await page.getByText('Choose a person.').waitFor()
@@ -164,10 +153,10 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await page.getByRole('button', { name: 'Appoint' }).click()
     await page.getByText('joan is your deputy now').waitFor()
 
-    const { page: linus } = await visit(browser, portal, 'linus')
+    const { page: linus } = await visit('/portal', 'linus')
     await heading(linus, 'Welcome')
     await askForVault(linus, 'For the deputy')
-    const { page: joan } = await visit(browser, `${portal}/approvals`, 'joan')
+    const { page: joan } = await visit('/portal/approvals', 'joan')
     await joan.getByRole('link', { name: 'For the deputy' }).click()
     await joan.getByText('You decide in place of grace.').waitFor()
 
@@ -177,7 +166,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
   })
 
   test('the profile is changed by its own rules, and what is typed survives loading the page', async () => {
-    const { page, complaints } = await visit(browser, `${portal}/profile`, 'mary')
+    const { page, complaints } = await visit('/portal/profile', 'mary')
     const name = page.getByRole('textbox', { name: 'Name' })
     await name.fill('')
     await page.getByText('This is required.').waitFor()
@@ -194,10 +183,8 @@ describe.skipIf(!hasChromium())('the portal', () => {
   })
 
   test('when the session ends in the middle of a form, nothing is lost and it is sent once', async () => {
-    const { page } = await visit(browser, `${portal}/request`, 'joan')
-    await page.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()
-    await page.getByRole('link', { name: 'Check out' }).click()
-    await page.getByRole('textbox', { name: 'Reason' }).fill('Typed before the session ended')
+    const { page } = await visit('/portal/request', 'joan')
+    await fillCart(page, 'Access to the vault', 'Typed before the session ended')
     await page.context().clearCookies()
     await page.getByRole('button', { name: 'Send the request' }).click()
     const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
@@ -218,7 +205,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
   })
 
   test('somebody else who signs in there does not get what was typed', async () => {
-    const { page } = await visit(browser, `${portal}/profile`, 'ada')
+    const { page } = await visit('/portal/profile', 'ada')
     await page.getByRole('textbox', { name: 'Name' }).fill('Ada, Countess')
     await page.context().clearCookies()
     await page.getByRole('button', { name: 'Save' }).click()
@@ -233,21 +220,21 @@ describe.skipIf(!hasChromium())('the portal', () => {
   })
 
   test('pages without a session lead to the login and back; addresses that lead nowhere say so', async () => {
-    const { page, complaints } = await visit(browser, `${portal}/nothing/here?x=1`, 'ada')
+    const { page, complaints } = await visit('/portal/nothing/here?x=1', 'ada')
     await heading(page, 'There is no such page')
     await page.getByRole('link', { name: 'To the start' }).click()
     await heading(page, 'Welcome')
-    await page.goto(`${portal}/requests/00000000-0000-0000-0000-000000000000`)
+    await page.goto('/portal/requests/00000000-0000-0000-0000-000000000000')
     await page.getByText('It is not there, or not for you.').waitFor()
     expect(complaints.filter((text) => !text.includes('404'))).toEqual([])
     await page.getByRole('button', { name: 'Account of Ada Lovelace' }).click()
     await page.getByRole('menuitem', { name: 'Sign out' }).click()
-    await page.goto(`${portal}/requests`)
+    await page.goto('/portal/requests')
     await page.getByLabel('User name').waitFor()
   })
 
   test('a page that nobody looks after does not use the session', async () => {
-    const { page } = await visit(browser, portal, 'grace')
+    const { page } = await visit('/portal', 'grace')
     await heading(page, 'Welcome')
     await page.clock.install()
     await page.reload()
@@ -262,7 +249,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
   })
 
   test('offline is told, and passes', async () => {
-    const { page } = await visit(browser, portal, 'ada')
+    const { page } = await visit('/portal', 'ada')
     await heading(page, 'Welcome')
     await page.context().setOffline(true)
     await page.getByText('You are offline').waitFor()

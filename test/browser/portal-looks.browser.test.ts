@@ -1,8 +1,6 @@
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium, startChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { expectAccessible, open, picture, visit } from '#testing/portal-browser.ts'
+import { describe, expect, test } from 'vitest'
+import { hasChromium } from '#testing/chromium.ts'
+import { expectAccessible, isTooWide, looks, picture, settled, usePortal } from '#testing/portal-browser.ts'
 
 /** Pages that not everybody has, as an administrator sees them; portal-pages has the others. */
 const pages = [
@@ -15,48 +13,29 @@ const pages = [
   'signed-in',
   'nowhere',
 ]
-const looks = [
-  { name: 'light', options: { colorScheme: 'light' } },
-  { name: 'dark', options: { colorScheme: 'dark' } },
-  { name: 'phone', options: { colorScheme: 'light', viewport: { width: 390, height: 844 }, hasTouch: true } },
-] as const
 
 describe.skipIf(!hasChromium())('the looks of the portal', () => {
-  let gateway: GatewayProcess
-  let browser: Browser
-
-  beforeAll(async () => {
-    gateway = await startGatewayProcess({ config: 'examples/portal' })
-    browser = await startChromium()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await gateway?.stop()
-  })
+  const { visit, open } = usePortal()
 
   test.each(looks)('pages of an administrator are accessible and fit the window: $name', async ({ name, options }) => {
-    const portal = `${gateway.url}/portal`
-    const { page, complaints } = await visit(browser, portal, 'linus', options)
-    await page.getByRole('heading', { level: 1 }).waitFor()
+    const { page, complaints } = await visit('/portal', 'linus', options)
+    await settled(page)
     for (const path of pages) {
-      await page.goto(`${portal}/${path}`)
-      await page.getByRole('heading', { level: 1 }).waitFor()
-      await page.waitForLoadState('networkidle')
+      await page.goto(`/portal/${path}`)
+      await settled(page)
       await expectAccessible(page, `${name} ${path}`)
       await picture(page, `${path.replaceAll(/\W+/g, '-')}-${name}`)
-      const wide = await page.evaluate<boolean>('document.documentElement.scrollWidth > window.innerWidth')
-      expect({ path, wide }).toEqual({ path, wide: false })
+      expect({ path, wide: await isTooWide(page) }).toEqual({ path, wide: false })
     }
     expect(complaints).toEqual([])
   })
 
   test.each(looks)('so are those for people who are not known: $name', async ({ name, options }) => {
-    const { page, complaints } = await open(browser, `${gateway.url}/join`, options)
-    await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.waitForLoadState('networkidle')
+    const { page, complaints } = await open('/join', options)
+    await settled(page)
     await expectAccessible(page, `${name} registration`)
     await picture(page, `join-${name}`)
-    await page.goto(`${gateway.url}/portal`)
+    await page.goto('/portal')
     await page.getByLabel('User name').waitFor()
     await expectAccessible(page, `${name} login`)
     await picture(page, `login-${name}`)

@@ -1,54 +1,28 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium, startChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { expectAccessible, picture, visit } from '#testing/portal-browser.ts'
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { hasChromium } from '#testing/chromium.ts'
+import { ask, expectAccessible, isTooWide, looks, picture, settled, usePortal } from '#testing/portal-browser.ts'
 
 const pages = ['', 'request', 'request/cart', 'requests', 'approvals', 'approvals/deputies', 'profile'] as const
-const looks = [
-  { name: 'light', options: { colorScheme: 'light' } },
-  { name: 'dark', options: { colorScheme: 'dark' } },
-  { name: 'phone', options: { colorScheme: 'light', viewport: { width: 390, height: 844 }, hasTouch: true } },
-] as const
 
 describe.skipIf(!hasChromium())('the pages of the portal', () => {
-  let gateway: GatewayProcess
-  let browser: Browser
-  let portal: string
-
+  const { visit } = usePortal()
   beforeAll(async () => {
-    gateway = await startGatewayProcess({ config: 'examples/portal' })
-    portal = `${gateway.url}/portal`
-    browser = await startChromium()
-    const { page } = await visit(browser, `${portal}/request`, 'ada')
-    await page.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()
-    await page.getByRole('link', { name: 'Check out' }).click()
-    await page.getByRole('textbox', { name: 'Reason' }).fill('On call')
-    await page.getByRole('button', { name: 'Send the request' }).click()
-    await page.getByText('1 request was sent').waitFor()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await gateway?.stop()
+    const { page } = await visit('/portal/request', 'ada')
+    await ask(page, 'Access to the vault', 'On call')
   })
 
-  const settled = async (page: Page): Promise<void> => {
-    await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.waitForLoadState('networkidle')
-  }
-
   test.each(looks)('are accessible and fit the window: $name', async ({ name, options }) => {
-    const { page, complaints } = await visit(browser, portal, 'grace', options)
+    const { page, complaints } = await visit('/portal', 'grace', options)
     await settled(page)
     for (const path of pages) {
-      await page.goto(`${portal}/${path}`)
+      await page.goto(`/portal/${path}`)
       await settled(page)
       await expectAccessible(page, `${name} ${path}`)
       await picture(page, `${path === '' ? 'home' : path.replaceAll('/', '-')}-${name}`)
-      const wide = await page.evaluate<boolean>('document.documentElement.scrollWidth > window.innerWidth')
-      expect({ path, wide }).toEqual({ path, wide: false })
+      expect({ path, wide: await isTooWide(page) }).toEqual({ path, wide: false })
     }
-    await page.goto(`${portal}/approvals`)
+    await page.goto('/portal/approvals')
     await page.getByRole('link', { name: 'Access to the vault for ada' }).click()
     await page.getByRole('button', { name: 'Approve' }).waitFor()
     await expectAccessible(page, `${name} approval`)
@@ -57,7 +31,7 @@ describe.skipIf(!hasChromium())('the pages of the portal', () => {
   })
 
   test.each(looks)('the timeline of a request: $name', async ({ name, options }) => {
-    const { page, complaints } = await visit(browser, `${portal}/requests`, 'ada', options)
+    const { page, complaints } = await visit('/portal/requests', 'ada', options)
     await page.getByRole('link', { name: 'Access to the vault' }).click()
     await page.getByText('Held by:').waitFor()
     await expectAccessible(page, `${name} request`)
@@ -66,7 +40,7 @@ describe.skipIf(!hasChromium())('the pages of the portal', () => {
   })
 
   test('language and theme are chosen, and kept', async () => {
-    const { page, complaints } = await visit(browser, portal, 'ada')
+    const { page, complaints } = await visit('/portal', 'ada')
     await settled(page)
     const names = { Deutsch: 'Sprache', Español: 'Idioma', Français: 'Langue', 日本語: '言語', English: 'Language' }
     let label = 'Language'
@@ -100,7 +74,7 @@ describe.skipIf(!hasChromium())('the pages of the portal', () => {
   })
 
   test('by keyboard alone: a request, and its approval', async () => {
-    const { page: joan, complaints } = await visit(browser, portal, 'joan')
+    const { page: joan, complaints } = await visit('/portal', 'joan')
     await settled(joan)
     await joan.keyboard.press('Tab')
     expect(await focused(joan)).toBe('Skip to the content')
@@ -119,7 +93,7 @@ describe.skipIf(!hasChromium())('the pages of the portal', () => {
     await joan.keyboard.press('Enter')
     await joan.getByText('1 request was sent').waitFor()
 
-    const { page: grace } = await visit(browser, `${portal}/approvals?q=keyboard`, 'grace')
+    const { page: grace } = await visit('/portal/approvals?q=keyboard', 'grace')
     await settled(grace)
     await grace.getByText('By keyboard').waitFor()
     await tabTo(grace, 'Access to the vault for joan')

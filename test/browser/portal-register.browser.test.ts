@@ -1,32 +1,21 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium, startChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { hasChromium } from '#testing/chromium.ts'
 import { type MailServer, mailServer } from '#testing/mail-server.ts'
-import { expectAccessible, open, picture, visit } from '#testing/portal-browser.ts'
-import { type PortalConfig, portalConfig } from '#testing/portal-config.ts'
+import { expectAccessible, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('registering in a browser', () => {
-  let config: PortalConfig
-  let gateway: GatewayProcess
-  let browser: Browser
   let mails: MailServer
-
   beforeAll(async () => {
-    config = portalConfig({
+    mails = await mailServer()
+  })
+  afterAll(() => mails?.close())
+  const { visit, open } = usePortal({
+    changes: {
       'registration.yaml': (text) =>
         text.replace('honeypotField: website', 'honeypotField: website\n            preSetPassword: "true"'),
-    })
-    mails = await mailServer()
-    const environment = { MAIL_PORT: String(mails.port) }
-    gateway = await startGatewayProcess({ config: config.folder, environment })
-    browser = await startChromium()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await gateway?.stop()
-    await mails?.close()
-    config?.remove()
+    },
+    environment: () => ({ MAIL_PORT: String(mails.port) }),
   })
 
   const submit = (page: Page) => page.getByRole('button', { name: 'Submit Registration' }).click()
@@ -47,21 +36,19 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
 
   /** The link of the mail that came last. */
   async function mailedLink(): Promise<string> {
-    for (let tries = 0; tries < 100; tries += 1) {
-      const text =
+    const link = () =>
+      /http:\S+\/verify\?token=[\w-]+/.exec(
         mails.mails
           .at(-1)
           ?.parts.map(({ body }) => body)
-          .join('\n') ?? ''
-      const link = /http:\S+\/verify\?token=[\w-]+/.exec(text)?.[0]
-      if (link !== undefined) return link
-      await new Promise((resolve) => setTimeout(resolve, 100))
-    }
-    throw new Error('no mail came')
+          .join('\n') ?? '',
+      )
+    await expect.poll(link, { timeout: 10_000 }).not.toBeNull()
+    return link()?.[0] ?? ''
   }
 
   test('from the form by the mail and the owner to the account, by somebody whom nobody knows', async () => {
-    const { page, complaints } = await open(browser, `${gateway.url}/join`)
+    const { page, complaints } = await open('/join')
     await page.getByLabel('Login').waitFor()
     await expectAccessible(page, 'the form')
     await picture(page, 'register-light')
@@ -99,7 +86,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await page.getByRole('button', { name: 'Confirm' }).click()
     await page.getByText('An owner looks at your registration').waitFor()
 
-    const { page: grace } = await visit(browser, `${gateway.url}/portal/approvals`, 'grace')
+    const { page: grace } = await visit('/portal/approvals', 'grace')
     await grace.getByRole('link', { name: 'Registration of kate' }).click()
     await grace.getByLabel('Comment').fill('Welcome')
     await grace.getByRole('button', { name: 'Approve' }).click()
@@ -117,7 +104,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
   })
 
   test('what only the gateway knows stands beside the field, and a robot comes to nothing', async () => {
-    const { page } = await open(browser, `${gateway.url}/join`)
+    const { page } = await open('/join')
     await fillIn(page, 'ada')
     await submit(page)
     await page.getByRole('alert').filter({ hasText: 'Login is not available' }).waitFor()
@@ -138,7 +125,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
   })
 
   test('whoever is signed in registers one person after another', async () => {
-    const { page, complaints } = await visit(browser, `${gateway.url}/portal/register`, 'grace')
+    const { page, complaints } = await visit('/portal/register', 'grace')
     await page.getByLabel('Login').waitFor()
     for (const login of ['dorothy', 'maryw']) {
       await fillIn(page, login)
@@ -151,7 +138,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
   })
 
   test('in the dark, on a phone, in Japanese', async () => {
-    const { page, complaints } = await open(browser, `${gateway.url}/join`, {
+    const { page, complaints } = await open('/join', {
       colorScheme: 'dark',
       locale: 'ja-JP',
       viewport: { width: 390, height: 844 },
@@ -161,7 +148,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await page.getByText('必須です。').first().waitFor()
     await expectAccessible(page, 'the form in the dark')
     await picture(page, 'register-phone-dark')
-    expect(await page.evaluate('document.documentElement.scrollWidth > window.innerWidth')).toBe(false)
+    expect(await isTooWide(page)).toBe(false)
     expect(complaints).toEqual([])
   })
 })

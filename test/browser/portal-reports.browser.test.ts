@@ -1,12 +1,10 @@
 import { readFileSync } from 'node:fs'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
 import type { AdminRun, ScimCall, Statistics, StatisticsPart } from '#contract/main-admin.ts'
 import type { ReportResult } from '#contract/reports.ts'
-import { hasChromium, startChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { expectAccessible, picture, visit } from '#testing/portal-browser.ts'
-import { type PortalConfig, portalConfig } from '#testing/portal-config.ts'
+import { hasChromium } from '#testing/chromium.ts'
+import { expectAccessible, picture, usePortal } from '#testing/portal-browser.ts'
 
 /** What a page may have, however much there is to show. */
 const maxElements = 2_500
@@ -27,14 +25,9 @@ const drawn = `[...document.querySelectorAll('.bars')].map((figure) => {
 })`
 
 describe.skipIf(!hasChromium())('reports and the dashboard', () => {
-  let config: PortalConfig
-  let gateway: GatewayProcess
-  let browser: Browser
-  let portal: string
-
-  beforeAll(async () => {
-    // A form without checks, whose workflow fails: the last of its targets stores no passwords.
-    config = portalConfig({
+  const { visit, url } = usePortal({
+    changes: {
+      // A form without checks, whose workflow fails: the last of its targets stores no passwords.
       'registration.yaml': (text) =>
         text
           .replace('humanCheck: proof-of-work', 'preSetPassword: "true"')
@@ -58,11 +51,11 @@ spec:
       function deleteUser() {}
 `,
           ),
-    })
-    gateway = await startGatewayProcess({ config: config.folder })
-    portal = `${gateway.url}/portal`
+    },
+  })
+  beforeAll(async () => {
     for (const uid of ['kate', 'dorothy']) {
-      const answer = await fetch(`${gateway.url}/api/register/submit`, {
+      const answer = await fetch(url('/api/register/submit'), {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'x-requested-with': 'test' },
         body: JSON.stringify({
@@ -75,16 +68,17 @@ spec:
       })
       expect([answer.status, await answer.text()]).toMatchObject([200, expect.anything()])
     }
-    browser = await startChromium()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await gateway?.stop()
-    config?.remove()
   })
 
+  /** From now on the page is told of so much of everything. */
+  const countAs = (page: Page, scale: () => number): Promise<unknown> =>
+    page.route('**/main/admin/statistics?*', (route) => {
+      const query = new URL(route.request().url()).searchParams
+      return route.fulfill({ json: statistics(query, scale()) })
+    })
+
   test('a report is chosen, filled in, sorted, drawn and taken along', async () => {
-    const { page, complaints } = await visit(browser, `${portal}/reports`, 'linus')
+    const { page, complaints } = await visit('/portal/reports', 'linus')
     await page.getByRole('link', { name: 'Change Log for Period' }).waitFor()
     await expectAccessible(page, 'the reports')
     await picture(page, 'reports')
@@ -130,7 +124,7 @@ spec:
   })
 
   test('a report of 50,000 rows stays small, and has a picture', async () => {
-    const { page, complaints } = await visit(browser, portal, 'linus')
+    const { page, complaints } = await visit('/portal', 'linus')
     await page.route('**/main/reports/Open%20Approvals', (route) =>
       route.fulfill({ contentType: 'application/json', body: JSON.stringify(largeReport()) }),
     )
@@ -162,7 +156,7 @@ spec:
   })
 
   test('an administrator sees incidents, and skips, retries or ends them', async () => {
-    const { page, complaints } = await visit(browser, `${portal}/dashboard`, 'linus')
+    const { page, complaints } = await visit('/portal/dashboard', 'linus')
     await page.getByRole('heading', { name: 'Incidents (2)' }).waitFor()
     const requests = page.getByRole('region', { name: 'Requests over time' })
     await requests.getByText('Completed 0 · Under way 0 · Failed or stopped 2').waitFor()
@@ -204,8 +198,8 @@ spec:
   })
 
   test('a request that is decided is seen in the pictures, for every period', async () => {
-    const ada = await visit(browser, portal, 'ada')
-    const grace = await visit(browser, portal, 'grace')
+    const ada = await visit('/portal', 'ada')
+    const grace = await visit('/portal', 'grace')
     expect(
       await ada.page.evaluate(`(async () => {
       const headers = { 'content-type': 'application/json', 'x-requested-with': 'test' }
@@ -222,7 +216,7 @@ spec:
     })()`
     await expect.poll(() => grace.page.evaluate<number>(decide), { timeout: 20_000 }).toBe(200)
 
-    const { page, complaints } = await visit(browser, `${portal}/dashboard`, 'linus')
+    const { page, complaints } = await visit('/portal/dashboard', 'linus')
     const approvals = page.getByRole('region', { name: 'Approvals over time' })
     const times = page.getByRole('region', { name: 'Time to decide' })
     for (const [period, parts] of [
@@ -240,15 +234,12 @@ spec:
   })
 
   test('a time in which nothing happened is told apart from one with much of everything', async () => {
-    const { page, complaints } = await visit(browser, portal, 'linus', {
+    const { page, complaints } = await visit('/portal', 'linus', {
       colorScheme: 'dark',
       reducedMotion: 'reduce',
     })
     let scale = 0
-    await page.route('**/main/admin/statistics?*', (route) => {
-      const query = new URL(route.request().url()).searchParams
-      return route.fulfill({ contentType: 'application/json', body: JSON.stringify(statistics(query, scale)) })
-    })
+    await countAs(page, () => scale)
     await page.getByRole('link', { name: 'Dashboard' }).click()
     await expect.poll(() => page.getByText('Nothing happened in this time.').count(), { timeout: 15_000 }).toBe(8)
     await picture(page, 'dashboard-empty')
@@ -269,13 +260,10 @@ spec:
   })
 
   test('on a phone every picture has its bars, below its legend', async () => {
-    const { page, complaints } = await visit(browser, portal, 'linus', phone)
-    await page.route('**/main/admin/statistics?*', (route) => {
-      const query = new URL(route.request().url()).searchParams
-      return route.fulfill({ contentType: 'application/json', body: JSON.stringify(statistics(query, 1_000)) })
-    })
+    const { page, complaints } = await visit('/portal', 'linus', phone)
+    await countAs(page, () => 1_000)
     await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.goto(`${portal}/dashboard?period=30d`)
+    await page.goto('/portal/dashboard?period=30d')
     await expect.poll(() => page.locator('.bars').count(), { timeout: 15_000 }).toBe(8)
     const whole = (name: string, bars: number) => ({ name, bars, overlap: 0 })
     // A phone is turned; what was drawn is drawn anew, and at no time without bars.
@@ -301,7 +289,7 @@ spec:
   })
 
   test('the journal of SCIM calls is long, and says why a call failed', async () => {
-    const { page, complaints } = await visit(browser, portal, 'linus', { colorScheme: 'dark' })
+    const { page, complaints } = await visit('/portal', 'linus', { colorScheme: 'dark' })
     await page.route('**/main/admin/scim-journal?*', (route) => {
       const after = Number(new URL(route.request().url()).searchParams.get('after') ?? 0)
       const entries = Array.from({ length: 100 }, (_, i) => scimCall(after + i))
@@ -327,7 +315,7 @@ spec:
   })
 
   test('a further page of the journal or of incidents that cannot be had is told, and asked for by people alone', async () => {
-    const { page } = await visit(browser, portal, 'linus')
+    const { page } = await visit('/portal', 'linus')
     let isDown = true
     const asked = { incidents: 0, journal: 0 }
     const incident = { ...incidentRun, id: 'run-1', subject: 'first' }
@@ -367,7 +355,7 @@ spec:
   })
 
   test('the dashboard is for administrators', async () => {
-    const { page } = await visit(browser, `${portal}/dashboard`, 'ada')
+    const { page } = await visit('/portal/dashboard', 'ada')
     await page.getByText('For administrators').waitFor()
     expect(await page.getByRole('link', { name: 'Dashboard' }).count()).toBe(0)
   })

@@ -1,26 +1,9 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium, startChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { expectAccessible, picture, visit } from '#testing/portal-browser.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+import { hasChromium } from '#testing/chromium.ts'
+import { askForMany, expectAccessible, picture, settled, usePortal } from '#testing/portal-browser.ts'
 
-/** The example with reasons to choose from, the first decision by whoever asks, and something that needs no decision. */
-function configuration(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-requesting-'))
-  cpSync('examples/portal', folder, { recursive: true })
-  const file = join(folder, 'portal.yaml')
-  const text = readFileSync(file, 'utf8')
-  const reasons =
-    'reasonIsList: "true"\n            reasons: [On call, New project, Audit]\n            canPreApprove: "YES"'
-  if (!text.includes('canPreApprove: "NO"')) throw new Error('the example has changed')
-  writeFileSync(file, text.replace('canPreApprove: "NO"', reasons))
-  const offers = join(folder, 'workflows.yaml')
-  const approval = '      label: Access to the vault for'
-  writeFileSync(offers, readFileSync(offers, 'utf8').replace(approval, `      allowSelfApproval: "true"\n${approval}`))
-  const note = `apiVersion: openunison.tremolo.io/v1
+const note = `apiVersion: openunison.tremolo.io/v1
 kind: Workflow
 metadata: { name: note }
 spec:
@@ -31,33 +14,27 @@ spec:
   tasks: |-
     - { taskType: addAttribute, name: note, value: "1" }
 `
-  writeFileSync(join(folder, 'note.yaml'), note)
-  return folder
-}
 
 describe.skipIf(!hasChromium())('asking for access', () => {
-  let folder: string
-  let gateway: GatewayProcess
-  let browser: Browser
-  let portal: string
-
-  beforeAll(async () => {
-    folder = configuration()
-    gateway = await startGatewayProcess({ config: folder })
-    portal = `${gateway.url}/portal`
-    browser = await startChromium()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await gateway?.stop()
-    rmSync(folder, { recursive: true, force: true })
+  // Reasons to choose from, the first decision by whoever asks, and something that needs no decision.
+  const { visit } = usePortal({
+    changes: {
+      'portal.yaml': (text) =>
+        text.replace(
+          'canPreApprove: "NO"',
+          'reasonIsList: "true"\n            reasons: [On call, New project, Audit]\n            canPreApprove: "YES"',
+        ),
+      'workflows.yaml': (text) =>
+        text.replace(/^ {6}label: Access to the vault for/m, (label) => `      allowSelfApproval: "true"\n${label}`),
+    },
+    more: { 'note.yaml': note },
   })
 
   const reason = (page: Page) => page.getByRole('combobox', { name: 'Reason', exact: true })
 
   /** The vault in the cart, for Joan. */
   async function vaultForJoan(page: Page): Promise<void> {
-    await page.goto(`${portal}/request`)
+    await page.goto('/portal/request')
     await page.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()
     await page.getByRole('link', { name: 'Check out' }).click()
     await page.waitForLoadState('networkidle')
@@ -71,30 +48,10 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     await page.getByText('1 request was sent').waitFor()
   }
 
-  /** Many at once, as the portal sends them. */
-  async function ask(page: Page, name: string, count: number, line: (n: number) => object): Promise<void> {
-    for (let sent = 0; sent < count; sent += 100) {
-      const lines = Array.from({ length: Math.min(100, count - sent) }, (_, i) => ({
-        uuid: `${name}-${sent + i}`,
-        name,
-        reason: 'Audit',
-        ...line(sent + i),
-      }))
-      const answer = await page.request.put(`${portal}/main/workflows`, {
-        data: lines,
-        headers: { origin: gateway.url, 'x-requested-with': 'portal' },
-      })
-      expect([answer.status(), Object.values(await answer.json()).filter((one) => one !== 'success')]).toEqual([
-        200,
-        [],
-      ])
-    }
-  }
-
   test('a reason is chosen where there is a list, and one that left the list is refused at its line', async () => {
-    const { page, complaints } = await visit(browser, portal, 'ada')
+    const { page, complaints } = await visit('/portal', 'ada')
     await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.goto(`${portal}/request`)
+    await page.goto('/portal/request')
     await page.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()
     await page.getByRole('link', { name: 'Check out' }).click()
     await page.getByRole('button', { name: 'Send the request' }).click()
@@ -124,7 +81,7 @@ describe.skipIf(!hasChromium())('asking for access', () => {
   })
 
   test('who may decide decides at once, with a reason; the request goes on', async () => {
-    const { page, complaints } = await visit(browser, portal, 'grace')
+    const { page, complaints } = await visit('/portal', 'grace')
     await page.getByRole('heading', { level: 1 }).waitFor()
     await vaultForJoan(page)
     await reason(page).selectOption('On call')
@@ -142,15 +99,14 @@ describe.skipIf(!hasChromium())('asking for access', () => {
       .click()
     await page.getByText('Agreed on the phone').waitFor()
     await page.getByText('Done', { exact: true }).first().waitFor()
-    await page.goto(`${portal}/approvals?q=joan`)
-    await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.waitForLoadState('networkidle')
+    await page.goto('/portal/approvals?q=joan')
+    await settled(page)
     expect(await page.getByRole('link', { name: /for joan/i }).count()).toBe(0)
     expect(complaints).toEqual([])
   })
 
   test('who denies at once ends the request; who may not decide leaves it to those who may', async () => {
-    const { page: grace } = await visit(browser, portal, 'grace')
+    const { page: grace } = await visit('/portal', 'grace')
     await grace.getByRole('heading', { level: 1 }).waitFor()
     await vaultForJoan(grace)
     await reason(grace).selectOption('Audit')
@@ -165,7 +121,7 @@ describe.skipIf(!hasChromium())('asking for access', () => {
       .click()
     await grace.getByText('Not this year').waitFor()
 
-    const { page: linus } = await visit(browser, portal, 'linus')
+    const { page: linus } = await visit('/portal', 'linus')
     await linus.getByRole('heading', { level: 1 }).waitFor()
     await vaultForJoan(linus)
     await reason(linus).selectOption('On call')
@@ -184,29 +140,39 @@ describe.skipIf(!hasChromium())('asking for access', () => {
   })
 
   test('a search in more than one page of approvals finds what is on the last', async () => {
-    const { page: mary } = await visit(browser, portal, 'mary')
+    const { page: mary } = await visit('/portal', 'mary')
     await mary.getByRole('heading', { level: 1 }).waitFor()
-    await ask(mary, 'vault-access', 210, (n) => ({ reason: n === 209 ? 'New project' : 'Audit' }))
-    const { page, complaints } = await visit(browser, `${portal}/approvals?q=new%20project%20mary`, 'grace')
+    const lines = Array.from({ length: 210 }, (_, i) => ({
+      uuid: `vault-${i}`,
+      name: 'vault-access',
+      reason: i === 209 ? 'New project' : 'Audit',
+    }))
+    await askForMany(mary, '/portal/main', lines)
+    const { page, complaints } = await visit('/portal/approvals?q=new%20project%20mary', 'grace')
     await page.getByRole('link', { name: 'Access to the vault for mary' }).waitFor()
     expect(await page.getByRole('listitem').count()).toBe(1)
-    await page.goto(`${portal}/approvals?q=neverasked`)
+    await page.goto('/portal/approvals?q=neverasked')
     await page.getByText('Nothing found for “neverasked”.').waitFor()
     // While not all are read, not all kinds are known; the chosen one is offered in any case.
-    await page.goto(`${portal}/approvals`)
+    await page.goto('/portal/approvals')
     await page.getByText('Only kinds among the 200 approvals read so far are offered').waitFor()
     await expectAccessible(page, 'approvals of which not all are read')
-    await page.goto(`${portal}/approvals?workflow=gone`)
+    await page.goto('/portal/approvals?workflow=gone')
     await page.getByText('Only kinds among').waitFor({ state: 'detached' })
     expect(await page.getByLabel('Kind of request').inputValue()).toBe('gone')
     expect(complaints).toEqual([])
   })
 
   test('a search in very many requests says how far it came, and goes on', { timeout: 240_000 }, async () => {
-    const { page, complaints } = await visit(browser, `${portal}/requests`, 'joan')
+    const { page, complaints } = await visit('/portal/requests', 'joan')
     await page.getByRole('heading', { level: 1 }).waitFor()
-    await ask(page, 'note', 1_210, (n) => ({ reason: n === 0 ? 'New project' : 'Audit' }))
-    await page.goto(`${portal}/requests?q=note%20new`)
+    const lines = Array.from({ length: 1_210 }, (_, i) => ({
+      uuid: `note-${i}`,
+      name: 'note',
+      reason: i === 0 ? 'New project' : 'Audit',
+    }))
+    await askForMany(page, '/portal/main', lines)
+    await page.goto('/portal/requests?q=note%20new')
     await page.getByText('1,000 entries looked through; there are more.').waitFor()
     expect(await page.getByText('Nothing found').count()).toBe(0)
     await expectAccessible(page, 'a search that is not at its end')

@@ -1,25 +1,13 @@
 import { TOTP } from 'otpauth'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { addAuthenticator, hasChromium, startChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { expectAccessible, password, picture, visit } from '#testing/portal-browser.ts'
+import { describe, expect, test } from 'vitest'
+import { addAuthenticator, hasChromium } from '#testing/chromium.ts'
+import { expectAccessible, password, picture, usePortal } from '#testing/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('the security page', () => {
-  let gateway: GatewayProcess
-  let browser: Browser
-
-  beforeAll(async () => {
-    gateway = await startGatewayProcess({ config: 'examples/portal' })
-    browser = await startChromium()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await gateway?.stop()
-  })
+  const { visit, url } = usePortal()
 
   test('an authenticator app is added, named, and removed by somebody who shows it', async () => {
-    const { page, complaints } = await visit(browser, `${gateway.url}/portal/security`, 'joan')
+    const { page, complaints } = await visit('/portal/security', 'joan')
     await page.getByText('Only your password protects you').waitFor()
     await expectAccessible(page, 'the security page')
     await picture(page, 'security')
@@ -59,7 +47,7 @@ describe.skipIf(!hasChromium())('the security page', () => {
     await tab.getByRole('button', { name: 'Sign in' }).click()
     await tab.getByLabel('Code', { exact: true }).fill(code(30_000))
     await tab.keyboard.press('Enter')
-    await tab.waitForURL(`${gateway.url}/portal/signed-in`)
+    await tab.waitForURL('/portal/signed-in')
     // The first tab goes on by itself.
     await page.getByText('Your second factor was removed.').waitFor()
     await page.getByText('Only your password protects you').waitFor()
@@ -67,12 +55,9 @@ describe.skipIf(!hasChromium())('the security page', () => {
   })
 
   test('a passkey is added', async () => {
-    const { page, complaints } = await visit(
-      browser,
-      `${gateway.url.replace('127.0.0.1', 'localhost')}/portal/security`,
-      'mary',
-      { colorScheme: 'dark' },
-    )
+    // Passkeys are for names, not for addresses.
+    const address = url('/portal/security').replace('127.0.0.1', 'localhost')
+    const { page, complaints } = await visit(address, 'mary', { colorScheme: 'dark' })
     await page.getByText('Only your password protects you').waitFor()
     const authenticator = await addAuthenticator(page)
     await page.getByRole('button', { name: 'Add a passkey' }).click()
@@ -87,10 +72,10 @@ describe.skipIf(!hasChromium())('the security page', () => {
   })
 
   test('other sessions are ended, and notice it', async () => {
-    const address = `${gateway.url}/portal/security`
-    const { page, complaints } = await visit(browser, address, 'ada')
-    const { page: other } = await visit(browser, address, 'ada')
-    const { page: third } = await visit(browser, address, 'ada')
+    const address = '/portal/security'
+    const { page, complaints } = await visit(address, 'ada')
+    const { page: other } = await visit(address, 'ada')
+    const { page: third } = await visit(address, 'ada')
     await other.getByText('this one').waitFor()
     await third.getByText('this one').waitFor()
     await page.reload()

@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium, startChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { expectAccessible, picture, visit } from '#testing/portal-browser.ts'
-import { type PortalConfig, portalConfig } from '#testing/portal-config.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+import { hasChromium } from '#testing/chromium.ts'
+import { expectAccessible, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
 
 /** What somebody may start with the token of the page. */
 const callWorkflow = `
@@ -46,33 +44,20 @@ spec:
 `
 
 describe.skipIf(!hasChromium())('the token page', () => {
-  let config: PortalConfig
-  let gateway: GatewayProcess
-  let browser: Browser
-
-  beforeAll(async () => {
-    config = portalConfig(
-      {
-        'token.yaml': (text) =>
-          text
-            .replace('accessTokenTimeToLive: "120000"', 'accessTokenTimeToLive: "9000"')
-            .replace('warnMinutesLeft: "5"', 'warnMinutesLeft: "5"\n            qrCodeAttribute: refresh_token'),
-      },
-      { 'call-workflow.yaml': callWorkflow },
-    )
-    gateway = await startGatewayProcess({ config: config.folder })
-    browser = await startChromium()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await gateway?.stop()
-    config?.remove()
+  const { visit, url } = usePortal({
+    changes: {
+      'token.yaml': (text) =>
+        text
+          .replace('accessTokenTimeToLive: "120000"', 'accessTokenTimeToLive: "9000"')
+          .replace('warnMinutesLeft: "5"', 'warnMinutesLeft: "5"\n            qrCodeAttribute: refresh_token'),
+    },
+    more: { 'call-workflow.yaml': callWorkflow },
   })
 
   const value = (page: Page, name: string) => page.getByRole('region', { name, exact: true }).locator('pre')
 
   test('counts down, ends, and gives another token, which a workflow takes', async () => {
-    const { page, complaints } = await visit(browser, `${gateway.url}/portal/token`, 'ada', {
+    const { page, complaints } = await visit('/portal/token', 'ada', {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
     const timer = page.getByRole('timer')
@@ -93,7 +78,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
     expect(token).toBe(await value(page, 'id_token').textContent())
 
     const call = (bearer: string) =>
-      fetch(`${gateway.url}/call-workflow`, {
+      fetch(url('/call-workflow'), {
         method: 'POST',
         headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
         body: JSON.stringify({
@@ -120,14 +105,14 @@ describe.skipIf(!hasChromium())('the token page', () => {
   })
 
   test.each(['light', 'dark'] as const)('is accessible, %s', async (colorScheme) => {
-    const { page, complaints } = await visit(browser, `${gateway.url}/portal/token`, 'ada', {
+    const { page, complaints } = await visit('/portal/token', 'ada', {
       colorScheme,
       viewport: { width: 390, height: 844 },
     })
     await page.getByRole('timer').waitFor()
     await expectAccessible(page, `the token page, ${colorScheme}`)
     await picture(page, `token-phone-${colorScheme}`)
-    expect(await page.evaluate('document.documentElement.scrollWidth > window.innerWidth')).toBe(false)
+    expect(await isTooWide(page)).toBe(false)
     expect(complaints).toEqual([])
   })
 })

@@ -1,50 +1,41 @@
 import { rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium, startChromium } from '#testing/chromium.ts'
+import { hasChromium } from '#testing/chromium.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { settled, useBrowser } from '#testing/portal-browser.ts'
 import { demoPasswords, PortalPerson, unlimitedQuickstart } from '#testing/portal-story.ts'
 
 describe.skipIf(!hasChromium())('the portal in a browser', () => {
-  const config = unlimitedQuickstart()
+  let config = ''
   let gateway: GatewayProcess
-  let browser: Browser
   let foreign: Server
   /** Pages of another site, by path. */
   const pages = new Map<string, string>()
   let port: number
 
   beforeAll(async () => {
-    gateway = await startGatewayProcess({ config })
     foreign = createServer((request, response) => {
       const page = pages.get(new URL(request.url ?? '/', 'http://x').pathname)
       response.writeHead(page === undefined ? 404 : 200, { 'content-type': 'text/html; charset=utf-8' }).end(page)
     })
     await new Promise<void>((resolve) => foreign.listen(0, resolve))
     port = (foreign.address() as AddressInfo).port
-    browser = await startChromium()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await new Promise((resolve) => foreign?.close(resolve))
-    await gateway?.stop()
-    rmSync(config, { recursive: true, force: true })
   })
-
-  /** A page of a browser of one's own, and what its console said. */
-  async function open(): Promise<{ page: Page; said: string[] }> {
-    const page = await (await browser.newContext()).newPage()
-    page.setDefaultTimeout(20_000)
-    const said: string[] = []
-    page.on('console', (message) => said.push(message.text()))
-    page.on('pageerror', (error) => said.push(error.message))
-    return { page, said }
-  }
+  afterAll(() => void foreign?.close())
+  const { open } = useBrowser(
+    async () => {
+      config = unlimitedQuickstart()
+      gateway = await startGatewayProcess({ config })
+      return gateway
+    },
+    () => rmSync(config, { recursive: true, force: true }),
+  )
 
   async function logIn(page: Page, path = '/main/user', login: keyof typeof demoPasswords = 'ada'): Promise<void> {
-    await page.goto(`${gateway.url}${path}`)
+    await page.goto(path)
     await page.getByLabel('User name').fill(login)
     await page.getByLabel('Password').fill(demoPasswords[login])
     await page.getByRole('button', { name: 'Sign in' }).click()
@@ -54,7 +45,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
   const bodyOf = async (page: Page) => JSON.parse((await page.textContent('body')) ?? '')
 
   test('every page of the quickstart opens, and the browser has nothing to complain of', async () => {
-    const { page, said } = await open()
+    const { page, complaints } = await open()
     await logIn(page, '/portal', 'alan')
     for (const path of [
       '',
@@ -67,24 +58,23 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
       'dashboard',
       'profile',
     ]) {
-      await page.goto(`${gateway.url}/portal/${path}`)
-      await page.getByRole('heading', { level: 1 }).waitFor()
-      await page.waitForLoadState('networkidle')
+      await page.goto(`/portal/${path}`)
+      await settled(page)
       expect({ path, alerts: await page.getByRole('alert').allTextContents() }).toEqual({ path, alerts: [] })
     }
     // The quickstart names no `account`, so there is no such page either.
-    await page.goto(`${gateway.url}/portal/security`)
+    await page.goto('/portal/security')
     await page.getByRole('heading', { level: 1, name: 'There is no such page' }).waitFor()
     await page.waitForLoadState('networkidle')
-    expect(said).toEqual([])
-    await page.goto(`${gateway.url}/portal/requests/none`)
+    expect(complaints).toEqual([])
+    await page.goto('/portal/requests/none')
     await page.getByText('It is not there, or not for you.').waitFor()
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('My requests')
   })
 
   test('the login form keeps to its policy, tells what went wrong, and leads to the page that was asked for', async () => {
-    const { page, said } = await open()
-    await page.goto(`${gateway.url}/main/user?from=bookmark`)
+    const { page, complaints } = await open()
+    await page.goto('/main/user?from=bookmark')
     expect(await page.title()).not.toBe('')
     await page.getByLabel('User name').fill('ada')
     await page.getByLabel('Password').fill('not-the-password')
@@ -92,13 +82,13 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
     await page.getByRole('alert').waitFor()
     expect(await page.getByLabel('Password').inputValue()).toBe('')
     // A browser's console has a line for the 401 itself, and no other.
-    expect(said.filter((line) => !/status of 401/.test(line))).toEqual([])
+    expect(complaints.filter((line) => !/status of 401/.test(line))).toEqual([])
     expect(await page.evaluate('document.cookie')).toBe('')
 
     const fresh = await open()
     await logIn(fresh.page)
     expect(await bodyOf(fresh.page)).toMatchObject({ uid: 'ada' })
-    expect(fresh.said).toEqual([])
+    expect(fresh.complaints).toEqual([])
     expect(await fresh.page.evaluate('document.cookie')).toBe('')
     const [cookie] = (await fresh.page.context().cookies()).filter(({ name }) => name === 'portal')
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Lax' })
@@ -175,7 +165,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
     expect((await ada.get('/main/user')).text).not.toContain('Eve')
 
     // The very same is taken from a page of the same site, so it was the site that was refused.
-    await page.goto(`${gateway.url}/main/user`)
+    await page.goto('/main/user')
     const own = await page.evaluate(
       async (sent) => {
         const headers = { 'content-type': 'application/json', 'x-requested-with': 'test' }
@@ -186,7 +176,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
     )
     // The policy of an API's answers lets a page that is made of one connect nowhere.
     expect(own).toBe(0)
-    const cookies = await page.context().request.post(`${gateway.url}/main/recent`, {
+    const cookies = await page.context().request.post('/main/recent', {
       data: { kind: 'url', name: 'wiki' },
       headers: { origin: gateway.url, 'sec-fetch-site': 'same-origin', 'x-requested-with': 'test' },
     })
@@ -194,14 +184,16 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
   })
 
   test('neither are the APIs framed or embedded, nor is the session read, by another site', async () => {
-    const { page, said } = await open()
+    const { page, complaints } = await open()
     await logIn(page)
     pages.set(
       '/frame',
       `<!doctype html><iframe src="${gateway.url}/main/user"></iframe><script src="${gateway.url}/main/urls"></script>`,
     )
     await page.goto(`http://localhost:${port}/frame`)
-    await expect.poll(() => said.join('\n')).toMatch(/frame-ancestors|refused to connect|Refused to frame|violates/i)
+    await expect
+      .poll(() => complaints.join('\n'))
+      .toMatch(/frame-ancestors|refused to connect|Refused to frame|violates/i)
     for (const frame of page.frames().slice(1)) {
       const text = await frame.evaluate('document.body.textContent').catch(() => '')
       expect(text).not.toContain('ada')
@@ -211,9 +203,9 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
   test('after logging out, the back button shows nothing of what was seen', async () => {
     const { page } = await open()
     await logIn(page)
-    await page.goto(`${gateway.url}/token/user`)
+    await page.goto('/token/user')
     expect(await bodyOf(page)).toMatchObject({ displayName: 'Ada Lovelace' })
-    await page.goto(`${gateway.url}/main/logout`)
+    await page.goto('/main/logout')
     await page.waitForURL('**/auth/signed-out')
     await page.goBack()
     await page.getByLabel('Password').waitFor()
@@ -229,7 +221,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
       await page.getByLabel('Password').fill(demoPasswords.ada)
       await page.getByRole('button', { name: 'Sign in' }).click()
     }
-    await page.goto(`${gateway.url}/main/user`)
+    await page.goto('/main/user')
     expect(await bodyOf(page)).toMatchObject({ uid: 'ada' })
   })
 
@@ -241,14 +233,14 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
   ])('an address with %s adds no header, and leads nowhere else', async (hostile) => {
     const { page } = await open()
     for (const path of [`/main/user?x=${hostile}`, `/main/${hostile}`, `/auth/formLogin?login=${hostile}`]) {
-      const response = await page.goto(`${gateway.url}${path}`)
+      const response = await page.goto(path)
       const headers = (await response?.allHeaders()) ?? {}
       expect([path, Object.keys(headers).filter((name) => name.startsWith('x-evil'))]).toEqual([path, []])
       expect(new URL(page.url()).origin).toBe(gateway.url)
     }
     const names = (await page.context().cookies()).map(({ name }) => name)
     expect(names.filter((name) => /evil/i.test(name))).toEqual([])
-    await page.goto(`${gateway.url}/main/user?x=${hostile}`)
+    await page.goto(`/main/user?x=${hostile}`)
     await page.getByLabel('User name').fill('ada')
     await page.getByLabel('Password').fill(demoPasswords.ada)
     await page.getByRole('button', { name: 'Sign in' }).click()

@@ -1,47 +1,34 @@
-import { mkdtempSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
 import type { AccountFactors, EnrolledFactor } from '#contract/account.ts'
 import { addPerson } from '#testing/add-person.ts'
-import { addAuthenticator, hasChromium, startChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { addAuthenticator, hasChromium } from '#testing/chromium.ts'
+import { startGatewayProcess } from '#testing/gateway-process.ts'
+import { useBrowser } from '#testing/portal-browser.ts'
 
 const config = 'examples/second-factors'
 const password = 'correct horse battery'
 
 describe.skipIf(!hasChromium())('in a browser', () => {
-  const dataFolder = mkdtempSync(join(tmpdir(), 'gatehouse-browser-'))
-  let gateway: GatewayProcess
-  let browser: Browser
+  let dataFolder = ''
   let here: string
 
-  beforeAll(async () => {
-    for (const login of ['ada', 'grace', 'mary', 'joan']) await addPerson(config, dataFolder, login, password)
-    gateway = await startGatewayProcess({ config, dataFolder })
-    // Passkeys are for names, not for addresses.
-    here = gateway.url.replace('127.0.0.1', 'localhost')
-    browser = await startChromium()
-  }, 120_000)
-  afterAll(async () => {
-    await browser?.close()
-    await gateway?.stop()
-    await rm(dataFolder, { recursive: true, force: true })
-  })
-
-  /** A page of somebody's own browser, and what its console said. */
-  async function open(context?: BrowserContext): Promise<{ page: Page; said: string[] }> {
-    const page = await (context ?? (await browser.newContext())).newPage()
-    page.setDefaultTimeout(20_000)
-    const said: string[] = []
-    page.on('console', (message) => said.push(message.text()))
-    page.on('pageerror', (error) => said.push(error.message))
-    return { page, said }
-  }
+  const { open } = useBrowser(
+    async () => {
+      dataFolder = mkdtempSync(join(tmpdir(), 'gatehouse-browser-'))
+      for (const login of ['ada', 'grace', 'mary', 'joan']) await addPerson(config, dataFolder, login, password)
+      const gateway = await startGatewayProcess({ config, dataFolder })
+      // Passkeys are for names, not for addresses.
+      here = gateway.url.replace('127.0.0.1', 'localhost')
+      return gateway
+    },
+    () => rmSync(dataFolder, { recursive: true, force: true }),
+  )
 
   async function enterPassword(page: Page, path: string, login: string): Promise<void> {
     await page.goto(`${here}${path}`)
@@ -56,7 +43,7 @@ describe.skipIf(!hasChromium())('in a browser', () => {
   const bodyOf = async (page: Page): Promise<unknown> => JSON.parse((await page.textContent('body')) ?? '')
 
   test('a passkey is made at the first login and asked for at the next; the pages keep to their policy', async () => {
-    const { page, said } = await open()
+    const { page, complaints } = await open()
     const device = await addAuthenticator(page)
     await enterPassword(page, '/hello/passkey', 'ada')
     await page.getByRole('button', { name: 'Make passkey' }).click()
@@ -71,7 +58,7 @@ describe.skipIf(!hasChromium())('in a browser', () => {
     await page.waitForURL('**/hello/passkey?again*')
     expect(await bodyOf(page)).toEqual({ uid: 'ada', level: 20 })
     expect((await device.credentials())[0]?.signCount).toBeGreaterThan(1)
-    expect(said).toEqual([])
+    expect(complaints).toEqual([])
   })
 
   test('another device does not do, and the page says so; a recovery code does, once', async () => {
@@ -98,7 +85,7 @@ describe.skipIf(!hasChromium())('in a browser', () => {
 
   test('the account API enrols a passkey by a page of the same origin, which then logs in', async () => {
     // The page stands in for a portal, whose policy lets it talk to its own origin.
-    const { page } = await open(await browser.newContext({ bypassCSP: true }))
+    const { page } = await open('about:blank', { bypassCSP: true })
     await addAuthenticator(page)
     await enterPassword(page, '/hello', 'mary')
     await page.waitForURL('**/hello')
@@ -136,7 +123,7 @@ describe.skipIf(!hasChromium())('in a browser', () => {
     try {
       const elsewhere = `http://127.0.0.1:${(evil.address() as AddressInfo).port}/`
       for (const form of ['form', 'text']) {
-        const { page: tab } = await open(page.context())
+        const tab = await page.context().newPage()
         await tab.goto(elsewhere)
         const [answer] = await Promise.all([
           tab.waitForResponse((response) => response.url().startsWith(address)),
@@ -144,7 +131,7 @@ describe.skipIf(!hasChromium())('in a browser', () => {
         ])
         statuses.push(answer.status())
       }
-      const { page: tab } = await open(page.context())
+      const tab = await page.context().newPage()
       tab.on('response', (response) => void statuses.push(response.status()))
       await tab.goto(elsewhere)
       await tab.evaluate(attackByScript(address))

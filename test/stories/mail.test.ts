@@ -14,6 +14,7 @@ import { temporaryFolder } from '#testing/databases.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { type MailServer, type MailServerOptions, mailServer, type ReceivedMail } from '#testing/mail-server.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
+import { developmentLogin, tokenMechanism } from '#testing/story-documents.ts'
 import { testServerCertificate } from '#testing/test-certificates.ts'
 
 const run = promisify(execFile)
@@ -74,27 +75,9 @@ spec:
         - { taskType: addGroup, name: payroll }
         - { taskType: provision, target: people, sync: false }
 ---
-apiVersion: openunison.tremolo.io/v1
-kind: AuthenticationMechanism
-metadata: { name: jwt }
-spec: { className: auth.OAuth2JWT, uri: /auth/jwt, init: {}, secretParams: [] }
+${tokenMechanism}
 ---
-apiVersion: openunison.tremolo.io/v1
-kind: AuthenticationChain
-metadata: { name: api }
-spec:
-  level: 20
-  root: o=Tremolo
-  authMechs:
-    - name: jwt
-      required: required
-      params:
-        issuer: "#[GATEHOUSE_URL]/dev-issuer"
-        audience: gatehouse
-        fromWellKnown: "true"
-        linkToDirectory: "false"
-        noMatchOU: api
-        uidAttr: sub
+${developmentLogin}
 ---
 apiVersion: openunison.tremolo.io/v2
 kind: Application
@@ -103,12 +86,8 @@ spec:
   cookieConfig: { cookiesEnabled: false }
   urls:
     - hosts: ['*']
-      uri: /dev-issuer
-      ${everybody}
-      filterChain: [{ className: filters.DevelopmentIssuer, params: { issuer: "#[GATEHOUSE_URL]/dev-issuer" } }]
-    - hosts: ['*']
       uri: /call
-      authChain: api
+      authChain: development
       ${everybody}
       filterChain: [{ className: filters.CallWorkflow, params: { allowedWorkflow: [welcome, later, ask] } }]
     - hosts: ['*']
@@ -118,7 +97,7 @@ spec:
         - { className: filters.ApprovalLink, params: { url: "#[GATEHOUSE_URL]/decide", withoutLogin: "true" } }
     - hosts: ['*']
       uri: /decide-known
-      authChain: api
+      authChain: development
       ${everybody}
       filterChain: [{ className: filters.ApprovalLink, params: { url: "#[GATEHOUSE_URL]/decide-known" } }]
 `

@@ -1,44 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { describe, expect, test } from 'vitest'
+import { until } from '#testing/gateway-process.ts'
+import { type PortalApiRequest, usePortalApi } from '#testing/portal-api-story.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 
 describe('the Main API on SQLite', () => story())
 describe.skipIf(postgresUrl() === '')('the Main API on PostgreSQL', () => story(freshSchema))
 
-interface Options {
-  readonly as?: string
-  readonly method?: string
-  readonly body?: unknown
-  readonly headers?: Readonly<Record<string, string>>
-}
-
 function story(databaseUrl?: () => Promise<string>): void {
-  let gateway: GatewayProcess
-  const tokens = new Map<string, Promise<string>>()
-  beforeAll(async () => {
-    const url = await databaseUrl?.()
-    gateway = await startGatewayProcess({
-      config: 'examples/portal-api',
-      args: url === undefined ? [] : ['--database', url],
-    })
-  }, 120_000)
-  afterAll(async () => gateway?.stop())
+  const api = usePortalApi(databaseUrl)
 
-  const token = (login: string): Promise<string> => {
-    const known = tokens.get(login) ?? gateway.token('--subject', login)
-    tokens.set(login, known)
-    return known
-  }
-  async function send(path: string, { as = 'ada', method = 'GET', body, headers = {} }: Options = {}) {
-    const response = await fetch(`${gateway.url}/portal/main${path}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${await token(as)}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...headers,
-      },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    })
+  async function send(path: string, request?: PortalApiRequest) {
+    const response = await api.send(path, request)
     const text = await response.text()
     return {
       status: response.status,
@@ -85,7 +57,7 @@ function story(databaseUrl?: () => Promise<string>): void {
   })
 
   test('without a token, and for somebody whom the directory does not know, there is nothing', async () => {
-    expect((await fetch(`${gateway.url}/portal/main/config`)).status).toBe(401)
+    expect((await api.sendAsNobody('/config')).status).toBe(401)
     const refused = await get('/config', 'stranger')
     expect(refused.status).toBe(403)
     expect(refused.body.errors).toHaveLength(1)
@@ -249,7 +221,7 @@ function story(databaseUrl?: () => Promise<string>): void {
   })
 
   test('failures have one shape, and bad input starts nothing', async () => {
-    const cases: [string, Options, number][] = [
+    const cases: [string, PortalApiRequest, number][] = [
       ['/nothing', {}, 404],
       ['/config', { method: 'POST', body: {} }, 405],
       ['/workflows', { method: 'PUT', body: '{' }, 400],

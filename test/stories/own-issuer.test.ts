@@ -9,6 +9,7 @@ import * as oidc from 'openid-client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import type { TokenConfig, TokenUser } from '#contract/token.ts'
+import { addPerson } from '#testing/add-person.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 import { PlainBrowser, type Visit } from '#testing/plain-browser.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
@@ -33,7 +34,13 @@ function story(databaseUrl?: () => Promise<string>): void {
   beforeAll(async () => {
     const url = await databaseUrl?.()
     database = ['--data', dataFolder, ...(url === undefined ? [] : ['--database', url])]
-    for (const login of ['ada', 'grace']) await addUser(login)
+    for (const login of ['ada', 'grace']) {
+      await addPerson(config, dataFolder, login, password, [
+        ...database.slice(2),
+        '--attribute',
+        `mail=${login}@corp.test`,
+      ])
+    }
     gateway = await startGatewayProcess({ config, dataFolder, args: database.slice(2) })
     issuer = `${gateway.url}/auth/idp/people`
     const insecure = { execute: [oidc.allowInsecureRequests] }
@@ -45,34 +52,8 @@ function story(databaseUrl?: () => Promise<string>): void {
     rmSync(dataFolder, { recursive: true, force: true })
   })
 
-  async function addUser(login: string): Promise<void> {
-    const mail = `mail=${login}@corp.test`
-    const running = execute('bin/gatehouse', [
-      'user',
-      'add',
-      login,
-      '--config',
-      config,
-      ...database,
-      '--attribute',
-      mail,
-    ])
-    running.child.stdin?.end(`${password}\n`)
-    await running
-  }
-
-  /** Follows redirects on this host, logging in where that is asked for; the last answer, which leads elsewhere or nowhere. */
-  async function follow(browser: PlainBrowser, address: string, login = 'ada'): Promise<Visit> {
-    let visit = await browser.get(address)
-    for (let i = 0; i < 12; i++) {
-      const isForm = visit.action.startsWith('/auth/formLogin')
-      const leadsHere = visit.location.startsWith('/') || visit.location.startsWith(gateway.url)
-      if (isForm) visit = await browser.post(visit.action, { user: login, pwd: password })
-      else if (leadsHere) visit = await browser.get(visit.location)
-      else return visit
-    }
-    throw new Error('redirected for ever')
-  }
+  const follow = (browser: PlainBrowser, address: string, login = 'ada'): Promise<Visit> =>
+    browser.follow(address, login, password)
 
   interface Flow {
     readonly browser?: PlainBrowser

@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { addPerson } from '#testing/add-person.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { PlainBrowser, type Visit } from '#testing/plain-browser.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { developmentLogin } from '#testing/story-documents.ts'
 
 const password = 'correct horse battery'
 const execute = promisify(execFile)
@@ -43,23 +45,7 @@ spec:
     - { taskType: addGroup, name: $groupname$, remove: $removegroup$ }
     - { taskType: provision, sync: true, target: people, attributes: [userName] }
 ---
-apiVersion: openunison.tremolo.io/v1
-kind: AuthenticationChain
-metadata: { name: scim }
-spec:
-  level: 20
-  root: o=Tremolo
-  authMechs:
-    - name: jwt
-      required: required
-      params:
-        issuer: "#[GATEHOUSE_URL]/dev-issuer"
-        audience: gatehouse
-        fromWellKnown: "true"
-        noMatchOU: api
-        uidAttr: sub
-        realm: gatehouse
-        scope: scim
+${developmentLogin}
 ---
 apiVersion: openunison.tremolo.io/v2
 kind: Application
@@ -68,13 +54,8 @@ spec:
   cookieConfig: { cookiesEnabled: false }
   urls:
     - hosts: ["127.0.0.1"]
-      uri: /dev-issuer
-      azRules: [{ scope: dn, constraint: o=Tremolo }]
-      filterChain:
-        - { className: filters.DevelopmentIssuer, params: { issuer: "#[GATEHOUSE_URL]/dev-issuer" } }
-    - hosts: ["127.0.0.1"]
       uri: /scim
-      authChain: scim
+      authChain: development
       azRules: [{ scope: dn, constraint: "sub=idp,ou=api,o=Tremolo" }]
       filterChain:
         - className: filters.ScimGateway
@@ -131,28 +112,15 @@ function story(databaseUrl?: () => Promise<string>): void {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  async function addUser(login: string): Promise<void> {
+  const addUser = (login: string): Promise<void> => {
     const given = ['--attribute', `userName=${login}`, '--attribute', `mail=${login}@corp.test`, '--group', 'crew']
-    const running = execute('bin/gatehouse', ['user', 'add', login, '--config', config, ...database, ...given])
-    running.child.stdin?.end(`${password}\n`)
-    await running
-  }
-
-  async function follow(browser: PlainBrowser, address: string, login: string): Promise<Visit> {
-    let visit = await browser.get(address)
-    for (let i = 0; i < 12; i++) {
-      if (visit.action.startsWith('/auth/formLogin')) {
-        visit = await browser.post(visit.action, { user: login, pwd: password })
-      } else if (visit.location.startsWith('/')) visit = await browser.get(visit.location)
-      else return visit
-    }
-    throw new Error('redirected for ever')
+    return addPerson(config, dataFolder, login, password, [...database.slice(2), ...given])
   }
 
   /** Somebody who is logged in, with tokens for kubectl. */
   async function loggedIn(login: string) {
     const browser = new PlainBrowser(gateway.url)
-    const page = await follow(browser, '/k8stoken/token/user', login)
+    const page = await browser.follow('/k8stoken/token/user', login, password)
     const refreshToken = /"refresh_token":"([^"]+)"/.exec(page.body)?.[1] ?? ''
     expect([page.status, refreshToken === '']).toEqual([200, false])
     const api = (path: string) => browser.get(path, { accept: 'application/json', 'sec-fetch-mode': 'cors' })

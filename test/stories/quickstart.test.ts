@@ -10,7 +10,7 @@ let gateway: GatewayProcess
 
 beforeAll(async () => {
   gateway = await startGatewayProcess({ config: 'examples/quickstart' })
-}, 60_000)
+})
 afterAll(() => gateway.stop())
 
 /** The lines of the welcome text that are meant to be pasted, in their order. */

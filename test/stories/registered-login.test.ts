@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -7,21 +7,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { PlainBrowser } from '#testing/plain-browser.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { application, peopleInDatabase, registrationUrl } from '#testing/story-documents.ts'
 
 const execute = promisify(execFile)
 const password = 'an uncommon tortoise'
 
 /** A form with a password, and a page for those who registered. */
 const configuration = `
-apiVersion: openunison.tremolo.io/v1
-kind: DirectoryInsert
-metadata: { name: people }
-spec: { className: directory.Database, suffix: "ou=people,o=Tremolo" }
----
-apiVersion: openunison.tremolo.io/v1
-kind: Target
-metadata: { name: people }
-spec: { className: targets.Database }
+${peopleInDatabase}
 ---
 apiVersion: openunison.tremolo.io/v1
 kind: Workflow
@@ -42,29 +35,9 @@ spec:
   level: 10
   authMechs: [{ name: login-form, required: required, params: { uidAttr: uid } }]
 ---
-apiVersion: openunison.tremolo.io/v2
-kind: Application
-metadata: { name: register }
-spec:
-  cookieConfig: { cookiesEnabled: false }
-  urls:
-    - hosts: ["127.0.0.1"]
-      uri: /register
-      azRules: [{ scope: dn, constraint: o=Tremolo }]
-      filterChain:
-        - className: filters.Register
-          params:
-            frontPage.title: Register
-            frontPage.text: Tell us who you are.
-            homeURL: /
-            logoutURL: /logout
-            uidAttributeName: uid
-            workflowName: join
-            preSetPassword: "true"
-            attributeNames: [uid, mail]
-            uid.displayName: Login
-            uid.unique: "true"
-            mail.displayName: Mail address
+${application('register', [
+  registrationUrl('/register', { workflowName: 'join', preSetPassword: 'true', 'uid.unique': 'true' }),
+])}
 ---
 apiVersion: openunison.tremolo.io/v2
 kind: Application
@@ -92,7 +65,7 @@ function story(databaseUrl?: () => Promise<string>): void {
 
   beforeAll(async () => {
     const config = join(folder, 'config')
-    await execute('mkdir', [config])
+    mkdirSync(config)
     writeFileSync(join(config, 'all.yaml'), configuration)
     const url = await databaseUrl?.()
     database = ['--data', dataFolder, ...(url === undefined ? [] : ['--database', url])]

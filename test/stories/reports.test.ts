@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { describe, expect, test } from 'vitest'
+import { until } from '#testing/gateway-process.ts'
+import { usePortalApi } from '#testing/portal-api-story.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 import { unzipped } from '#testing/unzipped.ts'
 
@@ -7,29 +8,9 @@ describe('reports on SQLite', () => story())
 describe.skipIf(postgresUrl() === '')('reports on PostgreSQL', () => story(freshSchema))
 
 function story(databaseUrl?: () => Promise<string>): void {
-  let gateway: GatewayProcess
-  const tokens = new Map<string, Promise<string>>()
-  beforeAll(async () => {
-    const url = await databaseUrl?.()
-    gateway = await startGatewayProcess({
-      config: 'examples/portal-api',
-      args: url === undefined ? [] : ['--database', url],
-    })
-  }, 120_000)
-  afterAll(async () => gateway?.stop())
-
-  const token = (login: string): Promise<string> => {
-    const known = tokens.get(login) ?? gateway.token('--subject', login)
-    tokens.set(login, known)
-    return known
-  }
-  const send = async (path: string, as: string, init: RequestInit = {}): Promise<Response> =>
-    await fetch(`${gateway.url}/portal/main${path}`, {
-      ...init,
-      headers: { authorization: `Bearer ${await token(as)}`, 'content-type': 'application/json' },
-    })
-  const get = (path: string, as = 'ada') => send(path, as)
-  const put = (path: string, body: unknown, as: string) => send(path, as, { method: 'PUT', body: JSON.stringify(body) })
+  const { send, sendAsNobody } = usePortalApi(databaseUrl)
+  const get = (path: string, as = 'ada') => send(path, { as })
+  const put = (path: string, body: unknown, as: string) => send(path, { as, method: 'PUT', body })
   const json = async (path: string, as = 'ada') => {
     const response = await get(path, as)
     const body = await response.text()
@@ -119,7 +100,7 @@ function story(databaseUrl?: () => Promise<string>): void {
       errors: [expect.stringMatching(/beginDate must be.*endDate is required/)],
     })
     expect((await put('/reports/excelx', { name: 'x', grouping: [] }, 'ada')).status).toBe(405)
-    expect((await fetch(`${gateway.url}/portal/main/reports/org/root`)).status).toBe(401)
+    expect((await sendAsNobody('/reports/org/root')).status).toBe(401)
   })
 
   test('D21: files hold no formulas', async () => {

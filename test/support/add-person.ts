@@ -2,8 +2,14 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 
 /** Adds a person to the embedded directory of a configuration, as an administrator would. */
-export async function addPerson(config: string, dataFolder: string, login: string, password: string): Promise<void> {
-  const child = spawn('bin/gatehouse', ['user', 'add', login, '--config', config, '--data', dataFolder])
+export async function addPerson(
+  config: string,
+  dataFolder: string,
+  login: string,
+  password: string,
+  more: readonly string[] = [],
+): Promise<void> {
+  const child = spawn('bin/gatehouse', ['user', 'add', login, '--config', config, '--data', dataFolder, ...more])
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
   child.stdin.end(`${password}\n`)

@@ -35,6 +35,18 @@ export class PlainBrowser {
     return this.post(page.action, { user, pwd })
   }
 
+  /** Goes where it is sent on this host, logging in where that is asked for; the last answer leads elsewhere or nowhere. */
+  async follow(address: string, user: string, pwd: string): Promise<Visit> {
+    let visit = await this.get(address)
+    for (let i = 0; i < 12; i++) {
+      const leadsHere = visit.location.startsWith('/') || visit.location.startsWith(this.#origin)
+      if (visit.action.startsWith('/auth/formLogin')) visit = await this.post(visit.action, { user, pwd })
+      else if (leadsHere) visit = await this.get(visit.location)
+      else return visit
+    }
+    throw new Error('redirected for ever')
+  }
+
   /** Not by `fetch`, which says itself how its requests came to be. */
   async #send(method: string, path: string, headers: Record<string, string>, body = ''): Promise<Visit> {
     const cookie = [...this.jar].map(([name, value]) => `${name}=${value}`).join('; ')

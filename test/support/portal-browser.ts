@@ -1,7 +1,10 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { expect } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { startChromium } from '#testing/chromium.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { type PortalChanges, type PortalConfig, portalConfig } from '#testing/portal-config.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const pictures = '.cache/screenshots'
@@ -9,34 +12,80 @@ const pictures = '.cache/screenshots'
 /** Of everybody in examples/portal. */
 export const password = 'correct horse battery'
 
+export const looks = [
+  { name: 'light', options: { colorScheme: 'light' } },
+  { name: 'dark', options: { colorScheme: 'dark' } },
+  { name: 'phone', options: { colorScheme: 'light', viewport: { width: 390, height: 844 }, hasTouch: true } },
+] as const
+
 export interface Visit {
   readonly page: Page
   /** What the console complained about, and what was refused by the policy of the page. */
   readonly complaints: string[]
 }
 
-/** A browser of somebody's own, signed in at a page of the portal. */
-export async function visit(
-  browser: Browser,
-  address: string,
-  login: string,
-  options: BrowserContextOptions = {},
-): Promise<Visit> {
-  const opened = await open(browser, address, options)
-  await signIn(opened.page, login)
-  return opened
+/** Addresses are paths of the gateway, or whole ones. */
+export interface BrowserSite {
+  /** The whole address of a path, once the gateway runs. */
+  url(path?: string): string
+  /** A browser of somebody's own, signed in at a page of the portal. */
+  visit(address: string, login: string, options?: BrowserContextOptions): Promise<Visit>
+  /** The same for somebody who is not known. */
+  open(address?: string, options?: BrowserContextOptions): Promise<Visit>
 }
 
-/** The same for somebody who is not known. */
-export async function open(browser: Browser, address: string, options: BrowserContextOptions = {}): Promise<Visit> {
+/** A gateway and a browser for the tests of the suite that is being described; `end` comes after both have ended. */
+export function useBrowser(start: () => Promise<GatewayProcess>, end: () => void = () => {}): BrowserSite {
+  let gateway: GatewayProcess
+  let browser: Browser
+  beforeAll(async () => {
+    gateway = await start()
+    browser = await startChromium()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await gateway?.stop()
+    end()
+  })
+  const open: BrowserSite['open'] = (address = 'about:blank', options = {}) =>
+    openPage(browser, address, { baseURL: gateway.url, ...options })
+  return {
+    url: (path = '') => gateway.url + path,
+    open,
+    visit: async (address, login, options) => {
+      const opened = await open(address, options)
+      await signIn(opened.page, login)
+      return opened
+    },
+  }
+}
+
+export interface PortalOptions extends PortalChanges {
+  /** Asked for when the gateway starts. */
+  readonly environment?: () => Readonly<Record<string, string>>
+}
+
+/** The same with examples/portal, changed as a suite needs it. */
+export function usePortal({ environment = () => ({}), ...changes }: PortalOptions = {}): BrowserSite {
+  let config: PortalConfig | undefined
+  return useBrowser(
+    () => {
+      config = portalConfig(changes)
+      return startGatewayProcess({ config: config.folder, environment: environment() })
+    },
+    () => config?.remove(),
+  )
+}
+
+async function openPage(browser: Browser, address: string, options: BrowserContextOptions): Promise<Visit> {
   const context = await browser.newContext({
     locale: 'en-GB',
     timezoneId: 'Europe/Berlin',
     viewport: { width: 1280, height: 860 },
     ...options,
   })
+  context.setDefaultTimeout(20_000)
   const page = await context.newPage()
-  page.setDefaultTimeout(15_000)
   const complaints: string[] = []
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
@@ -53,6 +102,47 @@ export async function signIn(page: Page, login: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByLabel('User name').waitFor({ state: 'detached' })
 }
+
+/** The heading of a page, which is there before what it loads. */
+export const heading = (page: Page, name: string): Promise<void> =>
+  page.getByRole('heading', { level: 1, name }).waitFor()
+
+export const follow = (page: Page, name: string): Promise<void> =>
+  page.getByRole('navigation').getByRole('link', { name }).click()
+
+/** Whatever page it is, with everything that it loads. */
+export async function settled(page: Page): Promise<void> {
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await page.waitForLoadState('networkidle')
+}
+
+/** From the page with the offers: this one in the cart, with a reason, and nothing sent. */
+export async function fillCart(page: Page, label: string, reason: string): Promise<void> {
+  await page.getByRole('button', { name: `Add ${label} to the cart` }).click()
+  await page.getByRole('link', { name: 'Check out' }).click()
+  await page.getByRole('textbox', { name: 'Reason' }).fill(reason)
+}
+
+/** The same, and sent. */
+export async function ask(page: Page, label: string, reason: string): Promise<void> {
+  await fillCart(page, label, reason)
+  await page.getByRole('button', { name: 'Send the request' }).click()
+  await page.getByText('1 request was sent').waitFor()
+}
+
+/** Many requests, as the portal sends them. */
+export async function askForMany(page: Page, api: string, lines: readonly object[]): Promise<void> {
+  const headers = { origin: new URL(page.url()).origin, 'x-requested-with': 'portal' }
+  for (let sent = 0; sent < lines.length; sent += 100) {
+    const answer = await page.request.put(`${api}/workflows`, { data: lines.slice(sent, sent + 100), headers })
+    const outcomes = Object.values(await answer.json())
+    expect([answer.status(), outcomes.filter((one) => one !== 'success')]).toEqual([200, []])
+  }
+}
+
+/** Whether the page is wider than its window. */
+export const isTooWide = (page: Page): Promise<boolean> =>
+  page.evaluate<boolean>('document.documentElement.scrollWidth > window.innerWidth')
 
 interface Finding {
   readonly id: string

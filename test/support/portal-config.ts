@@ -7,11 +7,15 @@ export interface PortalConfig {
   remove(): void
 }
 
-/** A copy of examples/portal, with files changed by name and others added. */
-export function portalConfig(
-  changes: Readonly<Record<string, (text: string) => string>>,
-  more: Readonly<Record<string, string>> = {},
-): PortalConfig {
+export interface PortalChanges {
+  /** Files of the example, by name. */
+  readonly changes?: Readonly<Record<string, (text: string) => string>>
+  /** Further files. */
+  readonly more?: Readonly<Record<string, string>>
+}
+
+/** A copy of examples/portal, with files changed and others added. */
+export function portalConfig({ changes = {}, more = {} }: PortalChanges): PortalConfig {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-portal-'))
   cpSync('examples/portal', folder, { recursive: true })
   for (const [file, change] of Object.entries(changes)) {

@@ -4,8 +4,13 @@ import { onTestFinished } from 'vitest'
 import { temporaryFolder } from '#testing/databases.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 import { type MailServer, mailServer } from '#testing/mail-server.ts'
-
-const everybody = 'azRules: [{ scope: dn, constraint: o=Tremolo }]'
+import {
+  application,
+  developmentLogin,
+  peopleInDatabase,
+  registrationUrl,
+  tokenMechanism,
+} from '#testing/story-documents.ts'
 
 /** A form with everything, one whose mail addresses are confirmed, and one for those who are logged in. */
 const configuration = (mailPort: number): string => `
@@ -20,15 +25,7 @@ spec:
     - { name: security, value: none }
     - { name: from, value: Gatehouse <gatehouse@example.com> }
 ---
-apiVersion: openunison.tremolo.io/v1
-kind: DirectoryInsert
-metadata: { name: people }
-spec: { className: directory.Database, suffix: "ou=people,o=Tremolo" }
----
-apiVersion: openunison.tremolo.io/v1
-kind: Target
-metadata: { name: people }
-spec: { className: targets.Database, params: {} }
+${peopleInDatabase}
 ---
 apiVersion: openunison.tremolo.io/v1
 kind: DirectoryInsert
@@ -57,104 +54,56 @@ spec:
       onSuccess:
         - { taskType: provision, target: people, sync: true, attributes: [uid, mail, team] }
 ---
-apiVersion: openunison.tremolo.io/v1
-kind: AuthenticationMechanism
-metadata: { name: jwt }
-spec: { className: auth.OAuth2JWT, uri: /auth/jwt, init: {}, secretParams: [] }
+${tokenMechanism}
 ---
-apiVersion: openunison.tremolo.io/v1
-kind: AuthenticationChain
-metadata: { name: api }
-spec:
-  level: 20
-  root: o=Tremolo
-  authMechs:
-    - name: jwt
-      required: required
-      params:
-        issuer: "#[GATEHOUSE_URL]/dev-issuer"
-        audience: gatehouse
-        fromWellKnown: "true"
-        linkToDirectory: "false"
-        noMatchOU: api
-        uidAttr: sub
+${developmentLogin}
 ---
-apiVersion: openunison.tremolo.io/v2
-kind: Application
-metadata: { name: issuer }
-spec:
-  cookieConfig: { cookiesEnabled: false }
-  urls:
-    - hosts: ['*']
-      uri: /dev-issuer
-      ${everybody}
-      filterChain: [{ className: filters.DevelopmentIssuer, params: { issuer: "#[GATEHOUSE_URL]/dev-issuer" } }]
+${form('open', { workflowName: 'join' })}
 ---
-${form('open', '/open/register', 'workflowName: join', '')}
+${form('asked', { workflowName: 'ask-first' })}
 ---
-${form('asked', '/asked/register', 'workflowName: ask-first', '')}
----
-${form(
-  'confirmed',
-  '/confirmed/register',
-  `workflowName: join
-            preSetPassword: "true"
-            verifyEmail: "true"
-            publicURL: "#[GATEHOUSE_URL]/confirmed/register"
-            invitationURL: "#[GATEHOUSE_URL]/page"`,
-  '',
-)}
+${form('confirmed', {
+  workflowName: 'join',
+  preSetPassword: 'true',
+  verifyEmail: 'true',
+  publicURL: '#[GATEHOUSE_URL]/confirmed/register',
+  invitationURL: '#[GATEHOUSE_URL]/page',
+})}
 ---
 ${form(
   'inviting',
-  '/inviting/register',
-  `workflowName: join
-            requireInvitation: "true"
-            invitationURL: "#[GATEHOUSE_URL]/page"
-            inviterRule: ["filter;(sub=boss)"]`,
-  'authChain: api',
+  {
+    workflowName: 'join',
+    requireInvitation: 'true',
+    invitationURL: '#[GATEHOUSE_URL]/page',
+    inviterRule: ['filter;(sub=boss)'],
+  },
+  { authChain: 'development' },
 )}
 `
 
-function form(name: string, uri: string, params: string, chain: string): string {
-  return `apiVersion: openunison.tremolo.io/v2
-kind: Application
-metadata: { name: ${name} }
-spec:
-  cookieConfig: { cookiesEnabled: false }
-  urls:
-    - hosts: ['*']
-      uri: ${uri}
-      ${chain}
-      ${everybody}
-      filterChain:
-        - className: com.tremolosecurity.scalejs.register.ws.ScaleRegister
-          params:
-            frontPage.title: Register
-            frontPage.text: Tell us who you are
-            homeURL: /home
-            logoutURL: /logout
-            uidAttributeName: uid
-            attributeNames: [uid, mail, team]
-            uid.displayName: Login
-            uid.readOnly: "false"
-            uid.required: "true"
-            uid.regEx: "[a-z0-9-]+"
-            uid.regExFailedMsg: Logins are made of letters and digits
-            uid.minChars: "2"
-            uid.maxChars: "40"
-            uid.unique: "true"
-            mail.displayName: Mail
-            mail.required: "false"
-            mail.unique: "true"
-            team.displayName: Team
-            team.type: list
-            team.required: "false"
-            team.values: [Blue=blue, Red=red]
-            submitsPerMinute: "0"
-            submitsPerValuePerHour: "0"
-            readsPerMinute: "0"
-            ${params}`
+/** With fields of every kind, and no limits. */
+function form(name: string, params: Readonly<Record<string, string | readonly string[]>>, special?: object): string {
+  const fields = {
+    attributeNames: ['uid', 'mail', 'team'],
+    'uid.readOnly': 'false',
+    'uid.required': 'true',
+    'uid.regEx': '[a-z0-9-]+',
+    'uid.regExFailedMsg': 'Logins are made of letters and digits',
+    'uid.minChars': '2',
+    'uid.maxChars': '40',
+    'uid.unique': 'true',
+    'mail.required': 'false',
+    'mail.unique': 'true',
+    'team.displayName': 'Team',
+    'team.type': 'list',
+    'team.required': 'false',
+    'team.values': ['Blue=blue', 'Red=red'],
+    submitsPerMinute: '0',
+    submitsPerValuePerHour: '0',
+    readsPerMinute: '0',
+  }
+  return application(name, [registrationUrl(`/${name}/register`, { ...fields, ...params }, special)])
 }
 
 export interface RegistrationStory {

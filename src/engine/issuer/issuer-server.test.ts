@@ -36,7 +36,7 @@ const trust: IssuerTrust = {
   skewSeconds: 0,
   signedUserInfo: false,
 }
-const here = { kind: 'present', attribute: 'uid' } as const
+const hasUid = { kind: 'present', attribute: 'uid' } as const
 const ada = subject('uid=ada,o=Tremolo', { uid: ['ada'], mail: ['ada@corp.test'], memberOf: ['one'] })
 
 async function setUp(more: { readonly allowed?: boolean } = {}) {
@@ -206,7 +206,7 @@ describe('an issuer', () => {
 
   test('what an application gets by a refresh, and at userinfo, is what the directory says now', async () => {
     const { mint, refresh, now, exchange, server, audited } = await setUp()
-    const link = directoryLink({ dn: ada.dn, attributes: ada.attributes }, { filter: here, uidAttr: 'uid' })
+    const link = directoryLink({ dn: ada.dn, attributes: ada.attributes }, { filter: hasUid, uidAttr: 'uid' })
     now.subject = { ...ada, link, attributes: Attributes.from({ uid: ['ada'], mail: ['new@corp.test'] }) }
     const userInfo = async (token = '') => {
       const asking = exchange('/userinfo')

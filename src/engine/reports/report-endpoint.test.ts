@@ -89,7 +89,7 @@ test('reports are counted when their last byte is out, or they fail', async () =
   const failing = setUp({ failsAfter: 2 })
   await expect(bodyOf(await failing.ask('/Open Approvals?format=csv'))).rejects.toThrow()
   await expect(failing.ask('/Open Approvals?format=xlsx')).rejects.toThrow()
-  await expect(failing.ask('/whatever somebody asks for')).rejects.toThrow()
+  await expect(failing.ask('/whatever somebody asks for')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   expect(failing.counted).toEqual(['Open Approvals csv failed', 'Open Approvals xlsx failed'])
   const waiting = setUp({ until: new Promise(() => {}) })
   const held = [await waiting.ask('/Open Approvals'), await waiting.ask('/Open Approvals')]

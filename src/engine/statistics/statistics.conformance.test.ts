@@ -52,6 +52,7 @@ onEachDatabase('statistics of tokens and calls', (freshUrl) => {
     await issuer.refused(event)
     await issuer.ended(event)
     const journal = journals.open({ name: 'scim', keep: 5 })
+    onTestFinished(() => journal.close())
     journal.add({
       time: now,
       requestId: 'r',
@@ -76,6 +77,5 @@ onEachDatabase('statistics of tokens and calls', (freshUrl) => {
       },
     ])
     expect(callers).toEqual([{ journal: 'scim', caller: 'okta', calls: { answered: 0, refused: 0, failed: 1 } }])
-    await journal.close()
   })
 })

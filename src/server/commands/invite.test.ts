@@ -4,63 +4,29 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { userCommandReading } from '#server/commands/user.ts'
 import { temporaryFolder } from '#testing/databases.ts'
+import { application, peopleInDatabase, registrationUrl } from '#testing/story-documents.ts'
 
-const form = (uri: string, workflow: string): string => `
-    - hosts: [portal.example.com]
-      uri: ${uri}
-      azRules: [{ scope: dn, constraint: o=Tremolo }]
-      filterChain:
-        - className: filters.Register
-          params:
-            frontPage.title: Register
-            frontPage.text: Tell us who you are.
-            homeURL: /
-            logoutURL: /logout
-            uidAttributeName: uid
-            workflowName: ${workflow}
-            attributeNames: [uid, mail]
-            uid.displayName: Login
-            mail.displayName: Mail address
-            invitationURL: https://portal.example.com/join`
+const form = (uri: string, workflowName: string): object =>
+  registrationUrl(uri, { workflowName, invitationURL: 'https://portal.example.com/join' })
 
-const rest = `apiVersion: openunison.tremolo.io/v1
-kind: DirectoryInsert
-metadata: { name: people }
-spec: { className: directory.Database, suffix: "ou=people,o=Tremolo" }
----
-apiVersion: openunison.tremolo.io/v1
-kind: Target
-metadata: { name: people }
-spec: { className: targets.Database }
----
-apiVersion: openunison.tremolo.io/v1
+const workflow = (name: string): string => `apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: ${name} }
+spec: { tasks: [{ taskType: provision, target: people, sync: true, attributes: [uid, mail] }] }`
+
+const notifier = `apiVersion: openunison.tremolo.io/v1
 kind: Notifier
 metadata: { name: mail }
 spec:
   className: notifiers.Smtp
-  params: [{ name: host, value: 127.0.0.1 }, { name: from, value: gatehouse@example.com }]
----
-${['join', 'leave']
-  .map(
-    (name) => `apiVersion: openunison.tremolo.io/v1
-kind: Workflow
-metadata: { name: ${name} }
-spec: { tasks: [{ taskType: provision, target: people, sync: true, attributes: [uid, mail] }] }
-`,
-  )
-  .join('---\n')}---
-apiVersion: openunison.tremolo.io/v2
-kind: Application
-metadata: { name: register }
-spec:
-  cookieConfig: { cookiesEnabled: false }
-  urls:`
+  params: [{ name: host, value: 127.0.0.1 }, { name: from, value: gatehouse@example.com }]`
 
-async function setUp(...urls: string[]) {
+async function setUp(...forms: object[]) {
   const folder = temporaryFolder()
   const config = join(folder, 'config')
   mkdirSync(config)
-  writeFileSync(join(config, 'register.yaml'), rest + urls.join(''))
+  const documents = [peopleInDatabase, notifier, workflow('join'), workflow('leave'), application('register', forms)]
+  writeFileSync(join(config, 'register.yaml'), documents.join('\n---\n'))
   const run = async (...args: string[]) => {
     const output: string[] = []
     const io = { stdout: (line: string) => void output.push(line), stderr: (line: string) => void output.push(line) }

@@ -1,0 +1,20 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** They take long for their size, by which files are ordered where there was no run before. */
+export const longFiles = [
+  'test/kube/sts-rotation.kube.test.ts',
+  'src/modules/targets/sql/sql-hostile.conformance.test.ts',
+  'src/modules/directory-inserts/database/database.conformance.test.ts',
+  'test/stories/scim-clients/concurrency.test.ts',
+  'test/stories/audit.test.ts',
+  'test/browser/portal-scale.browser.test.ts',
+] as const
+
+/** Begins with the files that take long, so that no tier waits for one of them at its end. */
+export class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    const isLong = ({ moduleId }: TestSpecification) => longFiles.some((file) => moduleId.endsWith(`/${file}`))
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
+  }
+}

@@ -1,0 +1,49 @@
+import { afterAll, beforeAll } from 'vitest'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+
+export interface PortalApiRequest {
+  readonly as?: string
+  readonly method?: string
+  /** Sent as JSON, unless it is a text already. */
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface PortalApi {
+  /** The Main API as somebody of the example, Ada where nobody is named. */
+  send(path: string, request?: PortalApiRequest): Promise<Response>
+  /** Without a token. */
+  sendAsNobody(path: string): Promise<Response>
+}
+
+/** A gateway with examples/portal-api for the tests of the suite that is being described. */
+export function usePortalApi(databaseUrl?: () => Promise<string>): PortalApi {
+  let gateway: GatewayProcess
+  const tokens = new Map<string, Promise<string>>()
+  beforeAll(async () => {
+    const url = await databaseUrl?.()
+    const args = url === undefined ? [] : ['--database', url]
+    gateway = await startGatewayProcess({ config: 'examples/portal-api', args })
+  })
+  afterAll(async () => void (await gateway?.stop()))
+
+  const token = (login: string): Promise<string> => {
+    const known = tokens.get(login) ?? gateway.token('--subject', login)
+    tokens.set(login, known)
+    return known
+  }
+  const address = (path: string): string => `${gateway.url}/portal/main${path}`
+  return {
+    send: async (path, { as = 'ada', method = 'GET', body, headers = {} } = {}) =>
+      fetch(address(path), {
+        method,
+        headers: {
+          authorization: `Bearer ${await token(as)}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      }),
+    sendAsNobody: (path) => fetch(address(path)),
+  }
+}

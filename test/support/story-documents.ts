@@ -1,0 +1,81 @@
+/** Documents of configurations that several stories share; a story has its own beside them, after a line `---`. */
+
+/** People in the embedded database: who logs in, and whom workflows write. */
+export const peopleInDatabase = `apiVersion: openunison.tremolo.io/v1
+kind: DirectoryInsert
+metadata: { name: people }
+spec: { className: directory.Database, suffix: "ou=people,o=Tremolo" }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: people }
+spec: { className: targets.Database }`
+
+/** The mechanism that reads bearer tokens. */
+export const tokenMechanism = `apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationMechanism
+metadata: { name: jwt }
+spec: { className: auth.OAuth2JWT, uri: /auth/jwt }`
+
+/** The chain `development`, for callers with a token that `gatehouse token mint` made, and the issuer that it asks. */
+export const developmentLogin = `apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationChain
+metadata: { name: development }
+spec:
+  level: 20
+  root: o=Tremolo
+  authMechs:
+    - name: jwt
+      required: required
+      params:
+        issuer: "#[GATEHOUSE_URL]/dev-issuer"
+        audience: gatehouse
+        fromWellKnown: "true"
+        linkToDirectory: "false"
+        noMatchOU: api
+        uidAttr: sub
+---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: development-issuer }
+spec:
+  cookieConfig: { cookiesEnabled: false }
+  urls:
+    - hosts: ['*']
+      uri: /dev-issuer
+      azRules: [{ scope: dn, constraint: o=Tremolo }]
+      filterChain: [{ className: filters.DevelopmentIssuer, params: { issuer: "#[GATEHOUSE_URL]/dev-issuer" } }]`
+
+/** An application without cookies. */
+export const application = (name: string, urls: readonly object[]): string => `apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: ${name} }
+spec:
+  cookieConfig: { cookiesEnabled: false }
+  urls: ${JSON.stringify(urls)}`
+
+type Params = Readonly<Record<string, string | readonly string[]>>
+
+/** A URL with a registration form that asks everybody for a login and a mail address, and what is special about it. */
+export const registrationUrl = (uri: string, params: Params, special: object = {}): object => ({
+  hosts: ['*'],
+  uri,
+  azRules: [{ scope: 'dn', constraint: 'o=Tremolo' }],
+  filterChain: [
+    {
+      className: 'filters.Register',
+      params: {
+        'frontPage.title': 'Register',
+        'frontPage.text': 'Tell us who you are',
+        homeURL: '/home',
+        logoutURL: '/logout',
+        uidAttributeName: 'uid',
+        attributeNames: ['uid', 'mail'],
+        'uid.displayName': 'Login',
+        'mail.displayName': 'Mail',
+        ...params,
+      },
+    },
+  ],
+  ...special,
+})
