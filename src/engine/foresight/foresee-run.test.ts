@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
@@ -39,6 +39,7 @@ async function foresee(
   call: Call = {},
   { store = stored(), others = {}, targets = {}, ...options }: Options = {},
   change: (state: RunState) => void = () => {},
+  onEnd: () => void = () => {},
 ): Promise<Foreseen> {
   const fixture = await startWorkflows({
     ...options,
@@ -49,7 +50,7 @@ async function foresee(
   const user = { userID: 'ann', attributes: Attributes.from(attributes), groups }
   const state = fixture.workflows.begin({ name: 'w', requestor: 'caller', params: {}, user, ...more })
   change(state)
-  const foreseen = await fixture.workflows.foresee(state)
+  const foreseen = await fixture.workflows.foresee(state, onEnd)
   expect(fixture.audit.rows).toEqual([])
   expect(store.methods().filter((method) => method !== 'findUser')).toEqual([])
   return foreseen
@@ -271,17 +272,25 @@ describe('what goes wrong', () => {
     expect(foreseen).toMatchObject({ steps: [{ kind: 'unforeseen', task: 'ifNotUserExists' }], whole: false })
   })
 
-  test('a target that never answers is not waited for', async () => {
+  test('a target that does not answer is not waited for, but counts as asked until it does', async () => {
     const store = stored()
-    store.before = ({ userID }) => (userID === 'ann' ? new Promise<void>(() => {}) : undefined)
+    const answer = Promise.withResolvers<void>()
+    store.before = ({ userID }) => (userID === 'ann' ? answer.promise : undefined)
     const started = performance.now()
+    let ended = 0
     const foreseen = await foresee(
       [{ taskType: 'callWorkflow', name: 'inner' }, provision()],
       {},
       { store, others: { inner: [] } },
+      () => {},
+      () => ended++,
     )
     expect(foreseen).toEqual({ steps: [{ kind: 'workflow', name: 'inner', apart: false }], whole: false })
     expect(performance.now() - started).toBeLessThan(6_000)
+    expect(ended).toBe(0)
+    answer.resolve()
+    await vi.waitFor(() => expect(ended).toBe(1))
+    expect(store.methods()).toEqual(['findUser'])
   }, 15_000)
 
   test('questions, steps and what is told are bounded', async () => {
