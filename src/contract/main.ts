@@ -163,7 +163,8 @@ export interface SubmitOutcome {
   readonly result: string
   /**
    * Only of a line with a decision that was submitted. `taken`: about everybody's first approval that there was; `left`:
-   * at least one was not the requester's to decide, and waits for others; `none`: there was nothing to decide.
+   * at least one was not the requester's to decide, or is still to come, and waits for others; `none`: there was nothing
+   * to decide.
    */
   readonly decision?: 'taken' | 'left' | 'none'
 }

@@ -10,8 +10,8 @@ export interface DirectoryLink {
   readonly filter: Filter
   /** The entry's own identifier, where it has one: a name may come to be another person's. */
   readonly id: string | undefined
-  /** The attribute that is the login. */
-  readonly uidAttr: string
+  /** The attribute whose first value is the login; undefined where the filter holds it. */
+  readonly uidAttr: string | undefined
   /** What the credential said and the entry did not. */
   readonly added: Attributes
 }

@@ -8,6 +8,7 @@ test.each<Record<string, string[]>>([
   { active: ['true', 'false'] },
   { nsAccountLock: ['TRUE'] },
   { loginDisabled: ['true'] },
+  { pwdAccountLockedTime: ['000001010000Z'] },
   { userAccountControl: ['514'] },
   { userAccountControl: ['66050'] },
 ])('%j is switched off', (attributes) => {
@@ -21,6 +22,7 @@ test.each<Record<string, string[]>>([
   { active: ['no'] },
   { inactive: ['false'] },
   { nsAccountLock: ['false'] },
+  { pwdAccountLockedTime: ['20300101120000Z'] },
   { userAccountControl: ['512'] },
   { userAccountControl: ['0x2'] },
   { userAccountControl: ['-2'] },

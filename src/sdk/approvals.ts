@@ -86,7 +86,10 @@ export interface ApprovalAccess {
   list(user: ApprovalUser, page: { readonly after?: string; readonly limit: number }): Promise<ApprovalItems>
   /** Undefined when there is none or the user may not see it. */
   get(user: ApprovalUser, id: string): Promise<ApprovalView | undefined>
-  /** What would follow if the user approved it now; undefined where the user may not decide it. */
+  /**
+   * What would follow if the user approved it now; undefined where the user may not decide it. Throws TOO_MANY_REQUESTS
+   * while the user, or all together, are being told of too many.
+   */
   foresee(user: ApprovalUser, id: string): Promise<Foreseen | undefined>
   /**
    * Decides, once. Throws NOT_FOUND for one that the user may not see, ACCESS_DENIED to whoever asked for it or is its

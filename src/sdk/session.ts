@@ -57,8 +57,6 @@ export interface SessionAccess {
   endAll(login: string, options?: { readonly except?: string }): Promise<number>
   /** Ends the sessions that carry the mark, such as an outside issuer's session id; how many. */
   endMarked(mark: string): Promise<number>
-  /** Whether a session of this id is there and has not expired. Does not extend it. */
-  isLive(id: string): Promise<boolean>
   /** Whole minutes until the request's session of that application ends; undefined when there is none. Does not extend it. */
   minutesLeft(application: string, request: Pick<GatewayRequest, 'headers' | 'host'>): Promise<number | undefined>
 }

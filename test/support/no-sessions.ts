@@ -6,6 +6,5 @@ export const noSessions: SessionAccess = {
   end: async () => false,
   endAll: async () => 0,
   endMarked: async () => 0,
-  isLive: async () => false,
   minutesLeft: async () => undefined,
 }

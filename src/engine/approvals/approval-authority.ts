@@ -2,6 +2,7 @@ import type { ApprovalPlan } from '#engine/approvals/approval-plan.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
+import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { ApprovalUser } from '#sdk/approvals.ts'
 import type { Rule } from '#sdk/rule.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
@@ -36,9 +37,12 @@ export class ApprovalAuthority {
     user: ApprovalUser,
   ): Promise<Standing> {
     const entries = await this.#parts.finder.entriesOf(user)
+    const active = entries.filter(isActive)
+    // Whoever left decides in nobody's name, also by a link that needs no login.
+    if (entries.length > 0 && active.length === 0) return { kind: 'none' }
     const logins = loginsOf(user, entries)
     const involved = isMeant(plan.involved, logins, entries)
-    if (await this.passes(plan.approvers, entries)) {
+    if (await this.passes(plan.approvers, active)) {
       return involved && !allowSelf ? { kind: 'barred' } : { kind: 'may' }
     }
     const onBehalfOf = await this.#represented(approvers, allowSelf ? [] : plan.involved, plan, logins)
@@ -69,12 +73,14 @@ export class ApprovalAuthority {
         if (!hasAny(approvers, [represented])) continue
         const entries = await this.#parts.finder.entriesOf({ login: represented })
         if (isMeant(barred, [represented], entries)) continue
-        if (await this.passes(plan.approvers, entries)) return represented
+        if (await this.passes(plan.approvers, entries.filter(isActive))) return represented
       }
     }
     return undefined
   }
 }
+
+const isActive = ({ attributes }: DirectoryEntry): boolean => !isSwitchedOff(attributes)
 
 /** By which logins the caller is known: the one that was authenticated, and that of the directory entry. */
 export function loginsOf({ login }: ApprovalUser, entries: readonly DirectoryEntry[]): string[] {

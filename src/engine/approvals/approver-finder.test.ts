@@ -84,6 +84,17 @@ describe('each scope finds its people, and no groups', () => {
   })
 })
 
+test('who is switched off is not asked, by whatever rule', async () => {
+  const all = people().put('ada', ['managers'], { department: ['it'], active: ['false'] })
+  const who: Authorization = { isAuthorized: () => true, listPossibleApprovers: async () => ['ada', 'bob'] }
+  const from = finder(all, { who })
+  expect(await found([dn('ou=people,o=Tremolo')], from)).toEqual(['bob', 'cy'])
+  expect(await found([filter('(department=it)')], from)).toEqual(['cy'])
+  expect(await found([group('group', 'managers')], from)).toEqual(['bob'])
+  expect(await found([group('dynamicGroup', 'it-people')], from)).toEqual(['cy'])
+  expect(await found([custom()], from)).toEqual(['bob'])
+})
+
 describe('too many are refused, never cut', () => {
   const crowd = people()
   for (let i = 0; i < 1000; i++) crowd.put(`c${i}`, [], { department: ['crowd'] })

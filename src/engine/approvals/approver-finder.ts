@@ -2,6 +2,7 @@ import { parseMemberUrl } from '#engine/directory/member-url.ts'
 import type { DirectoryEntry, DirectorySearch, MemberDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ApprovalUser } from '#sdk/approvals.ts'
@@ -38,13 +39,16 @@ export class ApproverFinder {
     this.#parts = parts
   }
 
-  /** Everybody whom one of the rules names, each once. Throws NO_APPROVERS when they are 1,000 or more. */
+  /**
+   * Everybody whom one of the rules names, each once, but for those who are switched off. Throws NO_APPROVERS when they are
+   * 1,000 or more.
+   */
   async find(rules: readonly Rule[]): Promise<readonly Approver[]> {
     const found = new Map<string, Approver>()
     for (const rule of rules) {
       for (const entry of await this.#entries(rule)) {
         const login = entry.attributes.first('uid')
-        if (login === undefined || login === '') continue
+        if (login === undefined || login === '' || isSwitchedOff(entry.attributes)) continue
         const key = login.toLowerCase()
         if (!found.has(key)) found.set(key, { login, entry })
       }

@@ -2,6 +2,7 @@ import { hasAny } from '#engine/approvals/approval-authority.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { type ApprovalLinks, type LinkedApproval, withApprovalLinks } from '#engine/approvals/links/approval-links.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
+import { isSwitchedOff } from '#identity/switched-off.ts'
 import { isMailAddress, type MailText, type StepMail } from '#sdk/mail.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 import type { NewMail } from '#storage/mail-store.ts'
@@ -44,7 +45,7 @@ export async function approverMails(
       for (const deputy of await delegations.deputiesOf(login)) {
         if (hasAny(about.involved, [deputy]) || told.some((one) => hasAny([one.login], [deputy]))) continue
         const [entry] = await finder.entriesOf({ login: deputy })
-        if (entry !== undefined) told.push({ login: deputy, entry })
+        if (entry !== undefined && !isSwitchedOff(entry.attributes)) told.push({ login: deputy, entry })
       }
     }
   }

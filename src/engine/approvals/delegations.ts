@@ -1,5 +1,6 @@
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -30,7 +31,7 @@ export async function delegate(
   if (!(starts < ends) || ends <= now) throw refused('the period ends before it starts, or is over')
   if (ends.getTime() - starts.getTime() > maxPeriodMillis) throw refused('the period is longer than a year')
   const [entry] = await finder.entriesOf({ login: deputy })
-  if (entry === undefined) throw refused('there is no such deputy')
+  if (entry === undefined || isSwitchedOff(entry.attributes)) throw refused('there is no such deputy')
   if ((await delegations.listOf(login)).length >= maxPeriods) throw refused('there are too many periods already')
   const period = { id: newId(), login, deputy: entry.attributes.first('uid') ?? deputy, starts, ends }
   const value = `${period.deputy} from ${starts.toISOString()} to ${ends.toISOString()}`

@@ -1,9 +1,10 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { ApprovalForesight, type ApprovalForesightParts } from '#engine/foresight/approval-foresight.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { Attributes } from '#identity/attributes.ts'
+import type { Foreseen } from '#sdk/foreseen.ts'
 import type { Approval } from '#storage/approval-store.ts'
 import type { ClaimedRun } from '#storage/run-store.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
@@ -23,9 +24,19 @@ const { data }: SavedRun = saveRun({
 })
 const waiting = { id: 'r1', name: 'w', subject: 'ann', requestor: 'asker', state: 'waiting', data } as ClaimedRun
 
-function foresight(parts: Partial<ApprovalForesightParts> = {}, foresee = async (_: RunState) => told) {
+type Foresee = (state: RunState, onEnd: () => void) => Promise<Foreseen>
+
+const atOnce: Foresee = async (_, onEnd) => {
+  onEnd()
+  return told
+}
+
+function foresight(parts: Partial<ApprovalForesightParts> = {}, foresee = atOnce) {
   const log = recordingLogger()
-  const workflows = () => ({ load: async () => {}, foresee })
+  const workflows = () => ({
+    load: async () => {},
+    foresee: (state: RunState, onEnd = () => {}) => foresee(state, onEnd),
+  })
   const runs = { getWhole: async () => waiting }
   return {
     log,
@@ -33,12 +44,13 @@ function foresight(parts: Partial<ApprovalForesightParts> = {}, foresee = async 
   }
 }
 
-const told = { steps: [], whole: true }
+const told: Foreseen = { steps: [], whole: true }
 
 test('the run goes on on paper as if the caller had approved', async () => {
   const seen: unknown[] = []
-  const { foresight: one } = foresight({}, async ({ signal, approval: allowed }) => {
+  const { foresight: one } = foresight({}, async ({ signal, approval: allowed }, onEnd) => {
     seen.push(signal, allowed)
+    onEnd()
     return told
   })
   expect(await one.of(approval, 'boss')).toBe(told)
@@ -70,12 +82,45 @@ test('what fails is logged and shown as nothing', async () => {
   expect(await broken.foresight.of(approval, 'boss')).toEqual({ steps: [], whole: false })
 })
 
-test('only some are looked at together, and afterwards others again', async () => {
-  const held = Promise.withResolvers<typeof told>()
-  const { foresight: one } = foresight({}, () => held.promise)
-  const first = Array.from({ length: 8 }, () => one.of(approval, 'boss'))
-  expect(await one.of(approval, 'boss')).toEqual({ steps: [], whole: false })
-  held.resolve(told)
-  expect(await Promise.all(first)).toEqual(Array.from({ length: 8 }, () => told))
-  expect(await one.of(approval, 'boss')).toBe(told)
+describe('turns', () => {
+  const tooMany = { code: 'TOO_MANY_REQUESTS', status: 429, retryAfter: 3 }
+
+  /** Foresight that is told at once and goes on until `end`. */
+  function going() {
+    const ends: (() => void)[] = []
+    const { foresight: one } = foresight({}, async (_, onEnd) => {
+      ends.push(onEnd)
+      return told
+    })
+    return { one, end: () => ends.shift()?.() }
+  }
+
+  test('one approver has two at a time, until targets were left alone, and others have theirs', async () => {
+    const { one, end } = going()
+    expect([await one.of(approval, 'boss'), await one.of(approval, 'Boss')]).toEqual([told, told])
+    await expect(one.of(approval, 'BOSS')).rejects.toMatchObject(tooMany)
+    expect(await one.of(approval, 'chief')).toBe(told)
+    end()
+    expect(await one.of(approval, 'boss')).toBe(told)
+    await expect(one.of(approval, 'boss')).rejects.toMatchObject(tooMany)
+  })
+
+  test('all together have eight at a time', async () => {
+    const { one, end } = going()
+    for (let i = 0; i < 8; i++) expect(await one.of(approval, `boss${i}`)).toBe(told)
+    await expect(one.of(approval, 'late')).rejects.toMatchObject(tooMany)
+    end()
+    expect(await one.of(approval, 'late')).toBe(told)
+  })
+
+  test('one that fails, or of a run that does not wait, holds nobody up', async () => {
+    const failing = foresight({}, async () => {
+      throw new Error('no workflows')
+    })
+    const gone = foresight({ runs: { getWhole: async () => undefined } })
+    for (let i = 0; i < 5; i++) {
+      expect(await failing.foresight.of(approval, 'boss')).toEqual({ steps: [], whole: false })
+      expect(await gone.foresight.of(approval, 'boss')).toBeUndefined()
+    }
+  })
 })

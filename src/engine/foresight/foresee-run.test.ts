@@ -40,6 +40,7 @@ async function foresee(
   call: Call = {},
   { store = stored(), others = {}, targets = {}, ...options }: Options = {},
   change: (state: RunState) => void = () => {},
+  onEnd: () => void = () => {},
 ): Promise<Foreseen> {
   const fixture = await startWorkflows({
     ...options,
@@ -50,7 +51,7 @@ async function foresee(
   const user = { userID: 'ann', attributes: Attributes.from(attributes), groups }
   const state = fixture.workflows.begin({ name: 'w', requestor: 'caller', params: {}, user, ...more })
   change(state)
-  const foreseen = await fixture.workflows.foresee(state)
+  const foreseen = await fixture.workflows.foresee(state, onEnd)
   expect(fixture.audit.rows).toEqual([])
   expect(store.methods().filter((method) => method !== 'findUser')).toEqual([])
   return foreseen
@@ -269,20 +270,36 @@ describe('what goes wrong', () => {
     expect(foreseen).toMatchObject({ steps: [{ kind: 'unforeseen', task: 'ifNotUserExists' }], whole: false })
   })
 
-  test('a target that never answers is not waited for', async () => {
+  test('a target that does not answer is not waited for, but counts as asked until it does', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const store = stored()
     const asked = Promise.withResolvers<void>()
+    const answer = Promise.withResolvers<void>()
     store.before = () => {
       asked.resolve()
-      return new Promise<void>(() => {})
+      return answer.promise
     }
+    const ended = Promise.withResolvers<void>()
+    let isEnded = false
     const tasks = [{ taskType: 'callWorkflow', name: 'inner' }, provision()]
-    const foreseen = foresee(tasks, {}, { store, others: { inner: [] } })
+    const foreseen = foresee(
+      tasks,
+      {},
+      { store, others: { inner: [] } },
+      () => {},
+      () => {
+        isEnded = true
+        ended.resolve()
+      },
+    )
     await asked.promise
     vi.advanceTimersByTime(foresightLimits.millis)
     expect(await foreseen).toEqual({ steps: [{ kind: 'workflow', name: 'inner', apart: false }], whole: false })
+    expect(isEnded).toBe(false)
+    answer.resolve()
+    await ended.promise
+    expect(store.methods()).toEqual(['findUser'])
   })
 
   test('questions, steps and what is told are bounded', async () => {

@@ -38,6 +38,8 @@ export interface ForesightParts {
   readonly directory: Pick<Directory, 'search'>
   readonly clock: Clock
   readonly log: Logger
+  /** Called once nothing goes on any more, which is later than the answer where a target does not answer in time. */
+  readonly onEnd?: () => void
 }
 
 /**
@@ -60,7 +62,8 @@ export async function foreseeRun(
     late.reject(error)
   }, limits.millis)
   try {
-    await Promise.race([new PaperRun(state, parts, notes, limits, abort.signal).walk(), late.promise])
+    const walk = new PaperRun(state, parts, notes, limits, abort.signal).walk().finally(parts.onEnd)
+    await Promise.race([walk, late.promise])
   } catch (error) {
     if (!(error instanceof ForesightEnds)) throw error
     notes.end()

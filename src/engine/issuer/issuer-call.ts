@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IssuerAccount } from '#engine/issuer/issuer-account.ts'
+import type { GatewayError } from '#kernel/errors.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 
@@ -22,6 +23,8 @@ export interface IssuerCall {
   answer?: GatewayResponse
   /** Set when the person asked for it. */
   endsSession?: boolean
+  /** What the provider could not find out, which it would answer as a failure of its own. */
+  failure?: GatewayError
   /** For the audit: whose tokens they are, and of which application. */
   issued?: { readonly account: IssuerAccount; readonly clientId: string; jti?: string }
 }

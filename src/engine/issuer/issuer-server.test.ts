@@ -6,6 +6,7 @@ import { advance, observe } from '#engine/keys/key-ring.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { directoryLink } from '#identity/directory-link.ts'
 import type { Subject } from '#identity/subject.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
@@ -40,7 +41,7 @@ const hasUid = { kind: 'present', attribute: 'uid' } as const
 const ada = subject('uid=ada,o=Tremolo', { uid: ['ada'], mail: ['ada@corp.test'], memberOf: ['one'] })
 
 async function setUp(more: { readonly allowed?: boolean } = {}) {
-  const now: { subject: Subject; allowed: boolean } = { subject: ada, allowed: more.allowed ?? true }
+  const now: { subject: Subject; allowed: boolean; failure?: Error } = { subject: ada, allowed: more.allowed ?? true }
   const clock = new SetClock()
   clock.now = Date.now()
   const keys = {
@@ -80,7 +81,10 @@ async function setUp(more: { readonly allowed?: boolean } = {}) {
     tokenKeys: rings,
     keys: { secretKeys: async () => [createSecretKey(Buffer.alloc(32, 3))] },
     sessions: { end: async (_login, id) => live.delete(id) },
-    present: async (id) => (live.has(id) ? now.subject : undefined),
+    present: async (id) => {
+      if (now.failure !== undefined) throw now.failure
+      return live.has(id) ? now.subject : undefined
+    },
     audit: { append: async (rows) => void audited.push(...rows) },
     clock: clock.read,
     log: silentLogger,
@@ -231,6 +235,21 @@ describe('an issuer', () => {
     expect((await refresh(first['refresh_token'] ?? '')).status).toBe(400)
     now.subject = { ...now.subject, attributes: ada.attributes }
     expect((await refresh(first['refresh_token'] ?? '')).status).toBe(200)
+  })
+
+  test('a directory that does not answer is told as that, and costs no token', async () => {
+    const { mint, refresh, now, counted } = await setUp()
+    const { refreshToken = '' } = (await mint()) ?? {}
+    now.failure = new GatewayError('TARGET_UNREACHABLE', 'the directory of 10.0.0.1', { retryAfter: 5 })
+    const failed = await refresh(refreshToken)
+    expect([failed.status, failed.headers['retry-after'], json(failed)]).toEqual([
+      503,
+      '5',
+      { error: 'server_error', error_description: 'A downstream system did not answer.' },
+    ])
+    expect(counted).toContain('people refresh_token failed')
+    delete now.failure
+    expect((await refresh(refreshToken)).status).toBe(200)
   })
 
   test('tokens and answers are counted, by what is configured and no other words', async () => {

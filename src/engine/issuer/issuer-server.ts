@@ -51,8 +51,8 @@ export class IssuerServer {
   constructor(parts: IssuerServerParts) {
     this.#parts = parts
     this.#providers = new IssuerProviders(parts, {
-      isLive: async (id) => (await parts.present(id, presentCall()?.exchange.request ?? nobody)) !== undefined,
-      present: (id, stored) => this.#present(id, stored),
+      isLive: (id) => noted(async () => (await parts.present(id, presentAsker())) !== undefined),
+      present: (id, stored) => noted(() => this.#present(id, stored)),
     })
     this.#audit = new IssuerAudit(parts)
     this.#limits = new RateLimit(10_000, parts.clock)
@@ -130,6 +130,7 @@ export class IssuerServer {
     const { handler } = await this.#providers.at(request.origin)
     const inject = await this.#providers.inject()
     const answer = await duringCall(call, () => passToProvider(inject, handler, exchange, person?.sessionId, query))
+    if (call.failure !== undefined) throw call.failure
     if (call.answer !== undefined) return call.answer
     if (call.endsSession === true && person !== undefined) {
       await this.#parts.sessions.end(person.account.uid, person.sessionId)
@@ -159,7 +160,7 @@ export class IssuerServer {
   async #present(sessionId: string, stored: IssuerAccount): Promise<IssuerAccount | undefined> {
     const { config, claims, decide, present } = this.#parts
     const request = presentCall()?.exchange.request
-    const subject = await present(sessionId, request ?? nobody)
+    const subject = await present(sessionId, presentAsker())
     if (subject?.link === undefined) return subject && stored
     if ((await decide(subject, config.rules)).allowed) return await accountOf(subject, claims).catch(withoutSub)
     if (request !== undefined) {
@@ -228,7 +229,12 @@ export class IssuerServer {
     if (!error.isRefusal) this.#parts.log.error('an issuer failed', { err: error })
     return {
       status: error.status,
-      headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', ...error.headers },
+      headers: {
+        'content-type': 'application/json; charset=utf-8',
+        'cache-control': 'no-store',
+        ...(error.retryAfter === undefined ? {} : { 'retry-after': String(error.retryAfter) }),
+        ...error.headers,
+      },
       body: JSON.stringify({
         error: error.isRefusal ? 'invalid_request' : 'server_error',
         error_description: error.publicText,
@@ -241,6 +247,19 @@ export class IssuerServer {
     const found = trusts.find((trust) => trust.name === name) ?? trusts.find(({ clientId }) => clientId === name)
     if (found === undefined) throw new GatewayError('INTERNAL', `the issuer "${issuer}" has no trust "${name}"`)
     return found
+  }
+}
+
+const presentAsker = (): Asker => presentCall()?.exchange.request ?? nobody
+
+/** Of what fails within a request to the provider, a note is left for the answer. */
+async function noted<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (thrown) {
+    const call = presentCall()
+    if (call !== undefined) call.failure ??= asGatewayError(thrown)
+    throw thrown
   }
 }
 

@@ -26,7 +26,10 @@ const cookies: CookieConfig = {
   logoutUri: '/portal/logout',
 }
 
-/** `/portal` at level 10, `/portal/high` at 20, `/portal/open` at 0; `/other` and `/api` are other applications. */
+/**
+ * `/portal` at level 10, `/portal/high` at 20, `/portal/open` at 0; `/other` and `/api` are other applications, and
+ * everybody may come to `/portal/all` and `/other/all`.
+ */
 function setUp({ takesForms = false } = {}) {
   let now = 0
   const begun: string[] = []
@@ -34,7 +37,8 @@ function setUp({ takesForms = false } = {}) {
     async begin({ request, root }) {
       begun.push(root)
       if (request.headers['authorization'] === undefined) return { kind: 'rejected', reason: 'no token' }
-      return { kind: 'authenticated', subject: subject('uid=ada,o=Tremolo') }
+      const [, login] = String(request.headers['authorization']).split(' ')
+      return { kind: 'authenticated', subject: subject(`uid=${login},o=Tremolo`) }
     },
   }
   const chain = (level: number, root: string): Chain => ({
@@ -59,7 +63,7 @@ function setUp({ takesForms = false } = {}) {
     takesForms,
     results: { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined },
   })
-  const everybody: Url = { ...url('/portal/all', 0), chain: undefined }
+  const everybody = (uri: string): Url => ({ ...url(uri, 0), chain: undefined })
   const application = (name: string, kept: CookieConfig | undefined, urls: Url[]): Application => ({
     name,
     azTimeoutMillis: 3000,
@@ -70,8 +74,13 @@ function setUp({ takesForms = false } = {}) {
   const clock = () => new Date(now)
   const pipeline = createPipeline({
     routes: new Routes([
-      application('portal', cookies, [url('/portal', 10), url('/portal/high', 20), url('/portal/open', 0), everybody]),
-      application('other', { ...cookies, name: 'o' }, [url('/other', 10)]),
+      application('portal', cookies, [
+        url('/portal', 10),
+        url('/portal/high', 20),
+        url('/portal/open', 0),
+        everybody('/portal/all'),
+      ]),
+      application('other', { ...cookies, name: 'o' }, [url('/other', 10), everybody('/other/all')]),
       application('twin', cookies, [url('/twin', 10)]),
       application('api', undefined, [url('/api', 10)]),
     ]),
@@ -94,7 +103,7 @@ function setUp({ takesForms = false } = {}) {
   }
 }
 
-const bearer = { authorization: 'Bearer x' }
+const bearer = { authorization: 'Bearer ada' }
 
 describe('a session by cookie', () => {
   test('starts with authentication and then stands for it, without the chain', async () => {
@@ -247,6 +256,30 @@ describe('a page that says whose it is', () => {
     expect((await call('/portal/all', change, 'POST')).status).toBe(401)
     expect((await call('/portal/all', change)).status).toBe(200)
     expect(await call('/portal/all', {}, 'POST')).toMatchObject({ status: 200, body: 'Anonymous 0' })
+  })
+
+  test('may send what everybody may where the application has another cookie, for as long as its own session lasts', async () => {
+    const { call, pass } = setUp()
+    const { cookie } = await call('/portal', bearer)
+    const change = { cookie, 'x-requested-with': 'portal', 'x-page-of': ada }
+    expect(await call('/other/all', change, 'POST')).toMatchObject({ status: 200, body: 'Anonymous 0' })
+    const { cookie: another } = await call('/portal', { authorization: 'Bearer grace' })
+    const refused = await call('/other/all', { ...change, cookie: another }, 'POST')
+    expect([refused.status, String(refused.body)]).toEqual([412, expect.stringContaining('OTHER_PERSON')])
+    const { cookie: signedInThere } = await call('/other', { authorization: 'Bearer grace' })
+    const both = { ...change, cookie: `${cookie}; ${signedInThere}` }
+    expect((await call('/other/all', both, 'POST')).status).toBe(412)
+    expect((await call('/other/all', { ...change, cookie: `__Host-s=${'x'.repeat(43)}` }, 'POST')).status).toBe(401)
+    expect((await call('/other/all', { ...change, cookie: '' }, 'POST')).status).toBe(401)
+    pass(901)
+    expect((await call('/other/all', change, 'POST')).status).toBe(401)
+  })
+
+  test('is nobody’s where the name cannot be told', async () => {
+    const { call } = setUp()
+    const { cookie } = await call('/portal', { authorization: 'Bearer \ud800' })
+    expect((await call('/portal', { cookie })).status).toBe(200)
+    expect((await call('/portal', { cookie, 'x-page-of': ada })).status).toBe(412)
   })
 
   test('does not get in by saying so', async () => {

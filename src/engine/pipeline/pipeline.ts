@@ -34,7 +34,7 @@ const requestSteps = (parts: PipelineParts, desk: LoginDesk): readonly Step[] =>
   loadSession(parts.sessions, parts.renewal, createLogout(parts)), // only where the application keeps cookies; answers its logout address
   authenticate(desk, parts.sessions), // the URL's chain, when the session is not already at its level
   requireSameOrigin, //             changes that only a cookie speaks for
-  requireSamePerson, //             pages that were made for somebody else
+  requireSamePerson(parts), //      pages that were made for somebody else
   authorize(parts.rules, parts.clock), // any rule passes; none: 403
   runFilterChain({ ...parts, desk }), // the answering filter, or 404
 ]

@@ -1,26 +1,60 @@
 import type { Step } from '#engine/pipeline/passage.ts'
+import type { Routes } from '#engine/pipeline/routes.ts'
+import type { Sessions } from '#engine/session/sessions.ts'
+import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { header } from '#sdk/http.ts'
+import { type GatewayRequest, header } from '#sdk/http.ts'
 
 /** Whose page a request comes from: the person's DN, with percent signs for what headers cannot hold. */
 const pageOf = 'x-page-of'
 
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
+export interface SamePersonParts {
+  readonly sessions: Pick<Sessions, 'find'>
+  readonly routes: Pick<Routes, 'at'>
+}
+
 /**
  * A browser has one cookie for all its tabs. Where somebody else signs in in one of them, the page of another still shows
  * what the first person saw and typed; nothing of it is to be sent, and nothing answered, in the name of the second. Nor
- * is it sent in nobody's name, at an address that takes things from everybody, once the session has ended.
+ * is it sent in nobody's name, at an address that takes things from everybody, once the session has ended. Where such an
+ * address belongs to an application with another cookie, the session may be that of the page's own application.
  */
-export const requireSamePerson: Step = ({ request, application, session, subject }) => {
-  const person = header(request, pageOf)
-  if (person === undefined || application?.cookies === undefined) return undefined
-  if (session === undefined) {
-    if (readingMethods.has(request.method) || subject === undefined || subject.level > 0) return undefined
-    throw new GatewayError('AUTH_REQUIRED', 'a change by the page of somebody whose session has ended')
+export const requireSamePerson =
+  (parts: SamePersonParts): Step =>
+  ({ request, application, session, subject }) => {
+    const person = header(request, pageOf)
+    if (person === undefined || application?.cookies === undefined || subject === undefined) return undefined
+    if (session !== undefined) {
+      if (subject === session.subject) requireOwner(person, subject)
+      return undefined
+    }
+    if (readingMethods.has(request.method) || subject.level > 0) return undefined
+    return requireOwnerElsewhere(person, request, parts)
   }
-  if (subject !== session.subject) return undefined
-  const names = [subject.dn, ...(subject.otherNames ?? [])]
-  if (names.some((name) => encodeURIComponent(name.toString()) === person)) return undefined
+
+function requireOwner(person: string, subject: Subject): void {
+  if (isOwner(person, subject)) return
   throw new GatewayError('OTHER_PERSON', `a page of somebody else, with the session of "${subject.uid}"`)
+}
+
+/** Half a character, as a token may have it in a name, cannot be written with percent signs. */
+const isOwner = (person: string, { dn, otherNames = [] }: Subject): boolean =>
+  [dn, ...otherNames].some((name) => encodeURIComponent(name.toString().toWellFormed()) === person)
+
+/** By a session of any application at this host, which the browser tells of in the same request. */
+async function requireOwnerElsewhere(
+  person: string,
+  request: GatewayRequest,
+  { sessions, routes }: SamePersonParts,
+): Promise<undefined> {
+  let other: Subject | undefined
+  for (const application of routes.at(request.host)) {
+    const subject = (await sessions.find(application, request, { use: false }))?.subject
+    if (subject !== undefined && isOwner(person, subject)) return undefined
+    other ??= subject
+  }
+  if (other !== undefined) requireOwner(person, other)
+  throw new GatewayError('AUTH_REQUIRED', 'a change by the page of somebody whose session has ended')
 }

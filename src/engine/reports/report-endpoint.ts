@@ -5,13 +5,13 @@ import type { ReportMeter } from '#engine/reports/report-meter.ts'
 import { type ReportFormat, type ReportValues, readReportQuery } from '#engine/reports/report-query.ts'
 import { ReportReferences } from '#engine/reports/report-reference.ts'
 import { ReportTable } from '#engine/reports/report-table.ts'
-import { ReportTurns } from '#engine/reports/report-turns.ts'
 import { reportXlsx } from '#engine/reports/report-xlsx.ts'
 import type { ServedReport } from '#engine/reports/served-report.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { type TurnLimits, Turns } from '#kernel/turns.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/reports.ts'
 import type { ReportStore } from '#storage/report-store.ts'
@@ -35,6 +35,13 @@ export interface ReportLimits {
 /** A workbook has to be in memory as a whole, and a page that shows more rows than this is read by nobody. */
 const usualLimits: ReportLimits = { rows: { json: 10_000, csv: 100_000, xlsx: 10_000 }, timeoutMillis: 30_000 }
 
+const turnLimits: TurnLimits = {
+  all: 4,
+  ofOne: 2,
+  publicText: 'Other reports are being made. Try again in a moment.',
+  retryAfter: 5,
+}
+
 const types: Readonly<Record<ReportFormat, string>> = {
   json: 'application/json; charset=utf-8',
   csv: 'text/csv; charset=utf-8',
@@ -52,7 +59,7 @@ export class Reports implements ReportEndpoint {
   readonly #parts: ReportParts
   readonly #limits: ReportLimits
   readonly #references: ReportReferences
-  readonly #turns = new ReportTurns()
+  readonly #turns = new Turns(turnLimits)
 
   constructor(parts: ReportParts) {
     this.#parts = parts

@@ -12,7 +12,6 @@ export function createSessionAccess(sessions: Sessions, { applications }: Config
     end: (login, id) => sessions.endOne(login, id),
     endAll: (login, options) => sessions.endAll(login, options?.except),
     endMarked: (mark) => sessions.endMarked(mark),
-    isLive: (id) => sessions.isLive(id),
     minutesLeft: async (name, request) => {
       const application = byName.get(name)
       const millis = application === undefined ? undefined : await sessions.millisLeft(application, request)

@@ -47,11 +47,13 @@ interface Directory {
 
 interface Options {
   readonly linked?: boolean
+  readonly uidAttr?: string | undefined
   readonly times?: RenewalTimes
   readonly mechanisms?: readonly AuthMechanism[]
 }
 
-async function setUp({ linked = true, times, mechanisms = [] }: Options = {}) {
+async function setUp({ linked = true, times, mechanisms = [], ...options }: Options = {}) {
+  const uidAttr = 'uidAttr' in options ? options.uidAttr : 'uid'
   const at = { now: new Date('2026-01-01T00:00:00Z').getTime() }
   const clock = () => new Date(at.now)
   const store = memorySessionStore()
@@ -79,7 +81,7 @@ async function setUp({ linked = true, times, mechanisms = [] }: Options = {}) {
   const ada: Subject = subject(dn.toString(), atLogin)
   const link = directoryLink(
     { dn, attributes: ada.attributes },
-    { filter, uidAttr: 'uid', added: Attributes.from({ locale: ['en'] }) },
+    { filter, uidAttr, added: Attributes.from({ locale: ['en'] }) },
   )
   const renewals = links.map(({ name }, i) => ({ chain: 'test', link: i, name }))
   const start = async (): Promise<string> => {
@@ -165,6 +167,17 @@ describe('SessionRenewal', () => {
     expect(await load(cookie)).toBeUndefined()
   })
 
+  test('a login that the filter holds may be any of several', async () => {
+    const { start, load, pass, change, directory } = await setUp({ uidAttr: undefined })
+    const cookie = await start()
+    directory.entry = { dn, attributes: Attributes.from({ ...atLogin, uid: ['countess', 'ada'] }) }
+    pass(60)
+    expect((await load(cookie))?.subject).toMatchObject({ uid: 'ada' })
+    change({ uid: ['countess'] })
+    pass(60)
+    expect(await load(cookie)).toBeUndefined()
+  })
+
   test('links of the chain are asked again, in their order, and one that rejects ends the session', async () => {
     let allowed = true
     const renaming: AuthMechanism = {
@@ -215,7 +228,7 @@ describe('SessionRenewal', () => {
     pass(834)
     expect(await load(cookie)).toBeDefined()
     pass(1)
-    await expect(load(cookie)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', status: 503 })
+    await expect(load(cookie)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', status: 503, retryAfter: 5 })
     await expect(load(cookie)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
     expect([store.rows.size, audited.length]).toEqual([1, 0])
     directory.failure = undefined

@@ -5,7 +5,7 @@ import type { LiveSession } from '#engine/session/live-session.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import type { DirectoryEntry, EntryDirectory } from '#identity/directory.ts'
 import { type DirectoryLink, entryId } from '#identity/directory-link.ts'
-import { printFilter } from '#identity/filter/print-filter.ts'
+import { storeFilter } from '#identity/filter/stored-filter.ts'
 import type { Subject } from '#identity/subject.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -86,14 +86,14 @@ export class SessionRenewal {
   }
 
   async #look({ subject, renewals }: LiveSession, link: DirectoryLink): Promise<Look> {
-    const key = JSON.stringify([link.dn.key, printFilter(link.filter)])
+    const key = JSON.stringify([link.dn.key, storeFilter(link.filter)])
     const entry = await once(this.#questions, key, () => inTime(this.#ask(link)))
     if (entry === undefined) return { ended: 'the directory has nobody of that name whom a login would find' }
     if (isSwitchedOff(entry.attributes)) return { ended: 'switched off in the directory' }
     if (link.id !== undefined && entryId(entry.attributes) !== link.id) return { ended: 'the name is another’s now' }
     const attributes = shownAttributes(entry)
     for (const [name, values] of link.added) if (!attributes.has(name)) attributes.set(name, values)
-    const login = attributes.first(link.uidAttr) ?? subject.uid
+    const login = (link.uidAttr === undefined ? undefined : attributes.first(link.uidAttr)) ?? subject.uid
     if (login.toLowerCase() !== subject.uid.toLowerCase()) return { ended: 'the login is another one now' }
     const renewed = await this.#parts.chains.renew({ ...subject, attributes }, renewals)
     return 'reason' in renewed ? { ended: renewed.reason } : { subject: renewed }
@@ -129,9 +129,7 @@ export class SessionRenewal {
     throw new GatewayError(
       'TARGET_UNREACHABLE',
       `the directory has not told of "${session.subject.uid}" for too long`,
-      {
-        cause,
-      },
+      { cause, retryAfter: retryMillis / 1000 },
     )
   }
 }

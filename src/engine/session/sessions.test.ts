@@ -180,7 +180,7 @@ describe('Sessions', () => {
     expect(await sessions.endOne('grace', one.session.handle.id)).toBe(false)
     expect(await sessions.endAll('ada', two.session.handle.id)).toBe(1)
     expect(await sessions.find(portal, carrying(one.cookie))).toBeUndefined()
-    expect(await sessions.isLive(two.session.handle.id)).toBe(true)
+    expect(await sessions.findPublic(two.session.handle.id)).toBeDefined()
     expect(await sessions.endOne('ada', two.session.handle.id)).toBe(true)
     expect(await sessions.ofUser('ada')).toEqual([])
     expect(await sessions.ofUser('grace')).toHaveLength(1)

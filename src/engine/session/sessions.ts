@@ -157,10 +157,6 @@ export class Sessions {
     return this.#store.deleteMarked(secretHash(mark))
   }
 
-  async isLive(publicId: string): Promise<boolean> {
-    return (await this.findPublic(publicId)) !== undefined
-  }
-
   /** Is no use of it. */
   async findPublic(publicId: string): Promise<LiveSession | undefined> {
     const now = this.#clock()

@@ -1,8 +1,7 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryLink } from '#identity/directory-link.ts'
 import { Dn } from '#identity/dn.ts'
-import { parseFilter } from '#identity/filter/parse-filter.ts'
-import { printFilter } from '#identity/filter/print-filter.ts'
+import { restoreFilter, storeFilter } from '#identity/filter/stored-filter.ts'
 import type { Subject } from '#identity/subject.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 
@@ -52,22 +51,22 @@ const restoreAttributes = (stored: readonly JsonValue[]): Attributes =>
 
 const storeLink = ({ dn, filter, id, uidAttr, added }: DirectoryLink): JsonObject => ({
   dn: dn.toString(),
-  filter: printFilter(filter),
+  filter: storeFilter(filter),
   id: id ?? null,
-  uidAttr,
+  uidAttr: uidAttr ?? null,
   added: storeAttributes(added),
 })
 
 function restoreLink(stored: JsonValue | undefined): DirectoryLink | undefined {
   if (stored === undefined || !isJsonObject(stored)) return undefined
-  const { dn, filter, id, uidAttr, added } = stored
-  if (typeof dn !== 'string' || typeof filter !== 'string' || typeof uidAttr !== 'string') return undefined
-  if (!Array.isArray(added)) return undefined
+  const { dn, filter: kept, id, uidAttr, added } = stored
+  const filter = typeof kept === 'string' ? restoreFilter(kept) : undefined
+  if (typeof dn !== 'string' || filter === undefined || !Array.isArray(added)) return undefined
   return {
     dn: Dn.parse(dn),
-    filter: parseFilter(filter),
+    filter,
     id: typeof id === 'string' ? id : undefined,
-    uidAttr,
+    uidAttr: typeof uidAttr === 'string' ? uidAttr : undefined,
     added: restoreAttributes(added),
   }
 }

@@ -22,7 +22,11 @@ async function start(required = false) {
     return next
   }
   const { run } = await startWorkflows({
-    workflows: { offers: tasks, plain: [{ taskType: 'watch' }] },
+    workflows: {
+      offers: tasks,
+      plain: [{ taskType: 'watch' }],
+      calls: [{ taskType: 'callWorkflow', name: 'offers' }],
+    },
     accessEnds: { offers: { required, longest: { months: 0, millis: 30 * day } } },
     targets: { store: new MemoryTarget() },
     tasks: { watch },
@@ -48,6 +52,22 @@ describe('a run', () => {
     await ask(' ')
     expect(seen.map(({ timed }) => timed)).toEqual([undefined, undefined])
     expect(seen.map(({ end }) => end)).toEqual([undefined, ''])
+  })
+
+  test('that another workflow calls into is no way around an end that is required', async () => {
+    const { seen, run } = await start(true)
+    for (const params of [{}, { accessEnds: ' ' }, { accessEnds: 'never' }]) {
+      await expect(run('calls', { params })).rejects.toMatchObject({
+        code: 'BAD_REQUEST',
+        publicText: 'End date is required.',
+      })
+    }
+    expect(seen).toEqual([])
+    await run('calls', { params: { accessEnds: '2026-01-10' } })
+    expect(seen).toHaveLength(1)
+    const optional = await start()
+    await optional.run('calls', {})
+    expect(optional.seen).toHaveLength(1)
   })
 
   test.each([

@@ -1,7 +1,9 @@
+import type { Definition } from '#engine/workflow/definition.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { type AccessEndOffer, accessEndKey, chooseAccessEnd, parseAccessEnd } from '#sdk/access-end.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
+import type { RequestMap } from '#sdk/workflow-task.ts'
 
 /**
  * The call with the end of access as a time, whoever calls: what the workflow offers is the limit. Where it offers no
@@ -18,6 +20,13 @@ export function withChosenEnd(call: WorkflowCall, offer: AccessEndOffer | undefi
   }
   if (given === undefined) return call
   return { ...call, params: { ...params, [accessEndKey]: chosen.ends?.toISOString() ?? '' } }
+}
+
+/** For a workflow that is called by another one, whose run has the end, or should have. Throws BAD_REQUEST. */
+export function requireChosenEnd({ name, accessEnds }: Definition, request: RequestMap): void {
+  if (accessEnds?.required !== true || parseAccessEnd(String(request.get(accessEndKey) ?? '')) !== undefined) return
+  const detail = `workflow "${name}" was called without ${accessEndKey}, which it requires`
+  throw new GatewayError('BAD_REQUEST', detail, { publicText: 'End date is required.' })
 }
 
 /** The end of access that a stored run was asked for with. */

@@ -1,3 +1,4 @@
+import { requireChosenEnd } from '#engine/workflow/chosen-end.ts'
 import { branchPlace, type Definition, type Step } from '#engine/workflow/definition.ts'
 import { currentUser, type Frame, type RunState } from '#engine/workflow/run-state.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -105,11 +106,14 @@ function advance(
       state.frames.push({ workflow, hash, place, next: 0, ...(user === undefined ? {} : { user }) })
       return
     }
-    case 'call':
+    case 'call': {
       if (state.frames.filter(({ place }) => place === '').length >= limits.calls) {
         throw exceeded(state, `more than ${limits.calls} workflows call one another`)
       }
-      state.frames.push(rootFrame(definitions(outcome.workflow, state.pins.get(outcome.workflow))))
+      const called = definitions(outcome.workflow, state.pins.get(outcome.workflow))
+      requireChosenEnd(called, state.request)
+      state.frames.push(rootFrame(called))
+    }
   }
 }
 

@@ -141,13 +141,13 @@ export class Workflows implements WorkflowStarter, Closable {
     return await this.#counted(run.name, () => findIntents(intents, { target: this.#target, workflow: run, log }))
   }
 
-  /** What would follow if the run went on from here; it is used up by that, and nothing else is changed. */
-  foresee(state: RunState): Promise<Foreseen> {
+  /** What would follow if the run went on from here; it is used up by that, and nothing else is changed. See `onEnd` there. */
+  foresee(state: RunState, onEnd: () => void = () => {}): Promise<Foreseen> {
     const { clock, log } = this.#services
     const { directory } = this.#host
     const definitions: DefinitionOf = (name, hash) => this.#definitions.get(name, hash)
     return this.#counted(state.workflow, () =>
-      foreseeRun(state, { definitions, target: this.#target, directory, clock, log }),
+      foreseeRun(state, { definitions, target: this.#target, directory, clock, log, onEnd }),
     )
   }
 

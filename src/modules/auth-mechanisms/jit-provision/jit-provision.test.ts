@@ -19,14 +19,24 @@ interface Options {
   readonly failure?: GatewayError
   readonly found?: typeof caller | undefined
   readonly known?: boolean
+  /** Of the entry, before the workflow has run and from then on. */
+  readonly active?: readonly [before: string, after: string]
 }
 
-async function run({ params = base, updated, failure, found = caller, known = true }: Options) {
+async function run({
+  params = base,
+  updated,
+  failure,
+  found = caller,
+  known = true,
+  active = ['true', 'true'],
+}: Options) {
   const calls: WorkflowCall[] = []
   const attributes = Attributes.from({
     uid: ['ada'],
     cn: ['Ada'],
     userPassword: ['x'],
+    active: [active[0]],
     ...(updated === undefined ? {} : { updated: [updated] }),
   })
   const entry = { dn: Dn.parse('uid=ada,ou=people,o=Tremolo'), attributes }
@@ -36,6 +46,7 @@ async function run({ params = base, updated, failure, found = caller, known = tr
       run: async (call: WorkflowCall) => {
         calls.push(call)
         if (failure !== undefined) throw failure
+        attributes.set('active', [active[1]])
         return { id: 'r', status: 'completed', changes: 1 } as never
       },
     },
@@ -58,6 +69,8 @@ describe('auth.JitProvision', () => {
     expect(outcome.subject.dn.toString()).toBe('uid=ada,ou=people,o=Tremolo')
     expect(outcome.subject.attributes.first('cn')).toBe('Ada')
     expect(outcome.subject.attributes.has('userPassword')).toBe(false)
+    // The entry may have several logins, of which this is not the first.
+    expect(outcome.subject.link).toMatchObject({ filter: { attribute: 'uid', value: 'ada' }, uidAttr: undefined })
   })
 
   test('goes on with what is known where the directory does not show the person', async () => {
@@ -67,6 +80,14 @@ describe('auth.JitProvision', () => {
   test('lets nobody in whom the workflow did not make', async () => {
     const { outcome } = await run({ failure: new GatewayError('WORKFLOW_FAILED', 'no') })
     expect(outcome).toMatchObject({ kind: 'rejected', status: 403 })
+  })
+
+  test('runs nothing for somebody who is switched off, and lets in nobody whom the workflow switched off', async () => {
+    const off = { kind: 'rejected', status: 403, reason: 'the person is switched off in the directory' }
+    const before = await run({ active: ['false', 'true'] })
+    expect([before.outcome, before.calls]).toEqual([off, []])
+    const after = await run({ active: ['true', 'false'] })
+    expect([after.outcome, after.calls.length]).toEqual([off, 1])
   })
 
   test('tells a system that does not answer', async () => {

@@ -62,6 +62,8 @@ class JitProvision implements AuthMechanism {
       return rejected(`the caller has not exactly one "${nameAttr}"`)
     }
     const before = await this.#find(login, root)
+    // By logging in elsewhere nobody brings back what was taken from them here.
+    if (before !== undefined && isSwitchedOff(before.attributes)) return switchedOff
     if (!this.#isRecent(before?.attributes.first(this.#config.lastUpdatedAttributeName ?? ''))) {
       const attributes = shownAttributes(subject)
       try {
@@ -82,8 +84,8 @@ class JitProvision implements AuthMechanism {
     }
     const entry = await this.#find(login, root)
     if (entry === undefined) return { kind: 'authenticated', subject }
-    if (isSwitchedOff(entry.attributes)) return rejected('the person is switched off in the directory')
-    const link = directoryLink(entry, { filter: this.#filter(login), uidAttr: this.#config.nameAttr })
+    if (isSwitchedOff(entry.attributes)) return switchedOff
+    const link = directoryLink(entry, { filter: this.#filter(login), uidAttr: undefined })
     const { dn } = entry
     return {
       kind: 'authenticated',
@@ -112,3 +114,5 @@ class JitProvision implements AuthMechanism {
 }
 
 const rejected = (reason: string): AuthOutcome => ({ kind: 'rejected', reason, status: 403 })
+
+const switchedOff = rejected('the person is switched off in the directory')

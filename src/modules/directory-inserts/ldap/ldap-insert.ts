@@ -30,8 +30,17 @@ const smallAnswer = 200
 const readWidth = 50
 const lookupWidth = 8
 const memberAttributes = ['member', 'uniqueMember'] as const
-/** What servers tell only of entries that are asked for it by name, besides all that users see. */
-const everything = ['*', 'memberOf', 'entryUUID', 'createTimestamp', 'modifyTimestamp'] as const
+/** What servers tell only of entries that are asked for it by name, besides all that users see: who it is, and who is locked. */
+const everything = [
+  '*',
+  'memberOf',
+  'entryUUID',
+  'nsUniqueId',
+  'nsAccountLock',
+  'pwdAccountLockedTime',
+  'createTimestamp',
+  'modifyTimestamp',
+] as const
 
 /** A branch of an LDAP server as a part of the directory. */
 export class LdapInsert implements DirectoryInsert {

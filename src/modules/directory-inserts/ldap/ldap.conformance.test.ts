@@ -1,3 +1,4 @@
+import { Attribute, Change } from 'ldapts'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
@@ -6,7 +7,7 @@ import ldap from '#modules/directory-inserts/ldap/ldap.ts'
 import { insertConformance } from '#sdk/conformance/insert-conformance.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { addEntry } from '#testing/ldap-target.ts'
+import { addEntry, asAdmin } from '#testing/ldap-target.ts'
 import { type Slapd, startSlapd } from '#testing/slapd.ts'
 
 const suffix = Dn.parse('ou=staff,o=Tremolo')
@@ -95,6 +96,19 @@ describe.skipIf(inject('slapd') === '')('the LDAP insert on OpenLDAP', () => {
       'uid=bob,ou=people,ou=staff,o=Tremolo',
     ])
     expect(await names('(manager=uid=ada,ou=people,dc=example,dc=test)')).toEqual([])
+  })
+
+  test('who an entry is, and that it is locked, is told as well', async () => {
+    const dn = `uid=locked,${slapd.peopleDn}`
+    await addEntry(slapd, dn, { objectClass: ['inetOrgPerson'], uid: ['locked'], cn: ['l'], sn: ['l'] })
+    onTestFinished(() => asAdmin(slapd, (client) => client.del(dn)))
+    const lock = new Attribute({ type: 'pwdAccountLockedTime', values: ['000001010000Z'] })
+    await asAdmin(slapd, (client) => client.modify(dn, [new Change({ operation: 'add', modification: lock })]))
+    const { insert } = await open()
+    const base = Dn.parse('uid=locked,ou=people,ou=staff,o=Tremolo')
+    const [entry] = (await insert.search({ base, scope: 'base', filter: anything, limit: 1 })).entries
+    expect(entry?.attributes.first('pwdAccountLockedTime')).toBe('000001010000Z')
+    expect(entry?.attributes.first('entryUUID')).toMatch(/^[\da-f-]{36}$/)
   })
 
   test('filters are exact, hostile values included', async () => {

@@ -197,6 +197,14 @@ describe('details', () => {
     expect((await off.send('GET', `/approvals/${id}?changes=true`)).body.changes).toBeUndefined()
     const gone = await open({ foresee: async () => undefined })
     expect((await gone.send('GET', `/approvals/${id}?changes=true`)).body).not.toHaveProperty('changes')
+    const busy = await open({
+      foresee: async () => {
+        throw new GatewayError('TOO_MANY_REQUESTS', 'others', { retryAfter: 3 })
+      },
+    })
+    const refused = busy.send('GET', `/approvals/${id}?changes=true`)
+    await expect(refused).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS', retryAfter: 3 })
+    expect((await busy.send('GET', `/approvals/${id}`)).status).toBe(200)
     expect(asked).toHaveLength(1)
   })
 

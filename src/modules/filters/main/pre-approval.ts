@@ -30,7 +30,8 @@ export async function decideFirst(
   { host }: MainParts,
 ): Promise<Decision> {
   const [first] = await host.approvals.ofRun(result.id)
-  if (first === undefined) return 'none'
+  // A run that waits for others of the same person has yet to come to its approval, and then nobody is here to decide.
+  if (first === undefined) return result.status === 'accepted' ? 'left' : 'none'
   if (!isNew || result.status !== 'waiting' || first.status !== 'open') {
     return first.decision?.by === subject.uid ? 'taken' : 'left'
   }

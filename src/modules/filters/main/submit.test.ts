@@ -407,6 +407,15 @@ describe('D11: pre-approval', () => {
       })
       expect((await send('PUT', outcomes, [asked])).body).toEqual({ u1: { result: 'success', decision: 'none' } })
     })
+
+    test('an approval that is still to come, since earlier runs go first, is left to others', async () => {
+      const { send, runs } = await openMain({
+        params: { canPreApprove: 'YES' },
+        approvals: { ...noApprovals, ofRun: async () => [] },
+      })
+      runs.execute = async () => 'accepted'
+      expect((await send('PUT', outcomes, [asked])).body).toEqual({ u1: { result: 'success', decision: 'left' } })
+    })
   })
 
   test('needs a decision and a reason', async () => {

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import { ApprovalAuthority, type Standing } from '#engine/approvals/approval-authority.ts'
+import type { ApprovalPlan } from '#engine/approvals/approval-plan.ts'
+import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { Dn } from '#identity/dn.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { MemoryPeople } from '#testing/memory-people.ts'
+
+const managers = 'cn=managers,ou=groups,ou=people,o=Tremolo'
+const plan: ApprovalPlan = {
+  approvers: [{ scope: 'group', constraint: managers, group: Dn.parse(managers) }],
+  involved: ['asker'],
+  escalations: [],
+}
+const approval = { allowSelf: false, approvers: ['ada'] }
+
+/** Ada decides, and Bob for her while she is away. */
+function setUp() {
+  const people = new MemoryPeople().put('ada', ['managers']).put('bob')
+  const { directory, root } = people
+  const finder = new ApproverFinder({ directory, root, authorizations: new Map(), log: silentLogger })
+  const authority = new ApprovalAuthority({
+    finder,
+    rules: new RuleEvaluator(directory, new Map(), silentLogger),
+    delegations: { representedBy: async (login) => (login === 'bob' ? ['ada'] : []) },
+  })
+  return {
+    people,
+    kindOf: async (login: string): Promise<Standing['kind']> =>
+      (await authority.standing(approval, plan, { login })).kind,
+  }
+}
+
+const off = { active: ['false'] }
+
+test('whoever the rules let decides, and so does the deputy', async () => {
+  const { kindOf } = setUp()
+  expect([await kindOf('ada'), await kindOf('bob'), await kindOf('cy')]).toEqual(['may', 'may', 'none'])
+})
+
+test('who is switched off decides nothing, and is represented by nobody', async () => {
+  const { people, kindOf } = setUp()
+  people.put('ada', ['managers'], off)
+  expect([await kindOf('ada'), await kindOf('bob')]).toEqual(['none', 'none'])
+})
+
+test('a deputy who is switched off represents nobody', async () => {
+  const { people, kindOf } = setUp()
+  people.put('bob', [], off)
+  expect([await kindOf('ada'), await kindOf('bob')]).toEqual(['may', 'none'])
+})
