@@ -9,6 +9,7 @@ import { type GatewayProcess, startGatewayProcess, until } from '#testing/gatewa
 import { addEntry, asAdmin } from '#testing/ldap-target.ts'
 import { PlainBrowser } from '#testing/plain-browser.ts'
 import { type Slapd, startSlapd } from '#testing/slapd.ts'
+import { staffPages } from '#testing/story-documents.ts'
 
 const password = 'correct horse battery'
 const graceSeconds = 12
@@ -42,24 +43,7 @@ spec:
       required: required
       params: { uidAttr: "(&(uid=\${user})(employeeType=staff))", uidIsFilter: "true" }
 ---
-apiVersion: openunison.tremolo.io/v2
-kind: Application
-metadata: { name: pages }
-spec:
-  # Longer than the story: what is remembered must not outlive what the directory says.
-  azTimeoutMillis: 600000
-  cookieConfig: { sessionCookieName: people, domain: "*", timeout: 900, secure: false, cookiesEnabled: true }
-  urls:
-    - hosts: ["127.0.0.1"]
-      uri: /staff
-      authChain: login
-      azRules: [{ scope: dn, constraint: "ou=staff,o=Tremolo" }]
-      filterChain: [{ className: filters.CheckSession, params: { applicationName: pages } }]
-    - hosts: ["127.0.0.1"]
-      uri: /crew
-      authChain: login
-      azRules: [{ scope: group, constraint: "cn=crew,ou=groups,ou=staff,o=Tremolo" }]
-      filterChain: [{ className: filters.CheckSession, params: { applicationName: pages } }]
+${staffPages}
 `
 
 describe.skipIf(inject('slapd') === '')('people who leave an OpenLDAP server', () => {

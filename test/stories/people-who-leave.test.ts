@@ -8,7 +8,7 @@ import { addPerson } from '#testing/add-person.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { PlainBrowser, type Visit } from '#testing/plain-browser.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
-import { developmentLogin } from '#testing/story-documents.ts'
+import { developmentLogin, staffPages } from '#testing/story-documents.ts'
 
 const password = 'correct horse battery'
 const execute = promisify(execFile)
@@ -66,24 +66,7 @@ spec:
             deleteUserWorkflowName: delete-person
             groupWorkflow: change-membership
 ---
-apiVersion: openunison.tremolo.io/v2
-kind: Application
-metadata: { name: pages }
-spec:
-  # Longer than the story: what is remembered must not outlive what the directory says.
-  azTimeoutMillis: 600000
-  cookieConfig: { sessionCookieName: people, domain: "*", timeout: 900, secure: false, cookiesEnabled: true }
-  urls:
-    - hosts: ["127.0.0.1"]
-      uri: /staff
-      authChain: login
-      azRules: [{ scope: dn, constraint: "ou=staff,o=Tremolo" }]
-      filterChain: [{ className: filters.CheckSession, params: { applicationName: pages } }]
-    - hosts: ["127.0.0.1"]
-      uri: /crew
-      authChain: login
-      azRules: [{ scope: group, constraint: "cn=crew,ou=groups,ou=staff,o=Tremolo" }]
-      filterChain: [{ className: filters.CheckSession, params: { applicationName: pages } }]
+${staffPages}
 `
 
 describe('people who leave, on SQLite', () => story())

@@ -46,6 +46,26 @@ spec:
       azRules: [{ scope: dn, constraint: o=Tremolo }]
       filterChain: [{ className: filters.DevelopmentIssuer, params: { issuer: "#[GATEHOUSE_URL]/dev-issuer" } }]`
 
+/** Pages for the people of `ou=staff` who logged in by the chain `login`, and for those of its group `crew`. */
+export const staffPages = `apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: pages }
+spec:
+  # Longer than the story: what is remembered must not outlive what the directory says.
+  azTimeoutMillis: 600000
+  cookieConfig: { sessionCookieName: people, domain: "*", timeout: 900, secure: false, cookiesEnabled: true }
+  urls:
+    - hosts: ["127.0.0.1"]
+      uri: /staff
+      authChain: login
+      azRules: [{ scope: dn, constraint: "ou=staff,o=Tremolo" }]
+      filterChain: [{ className: filters.CheckSession, params: { applicationName: pages } }]
+    - hosts: ["127.0.0.1"]
+      uri: /crew
+      authChain: login
+      azRules: [{ scope: group, constraint: "cn=crew,ou=groups,ou=staff,o=Tremolo" }]
+      filterChain: [{ className: filters.CheckSession, params: { applicationName: pages } }]`
+
 /** An application without cookies. */
 export const application = (name: string, urls: readonly object[]): string => `apiVersion: openunison.tremolo.io/v2
 kind: Application
