@@ -265,13 +265,15 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await page.context().setOffline(false)
     expect(await typed()).toBe('Typed once')
     let times = 0
+    const held = Promise.withResolvers<void>()
     await page.route('**/main/workflows?*', async (route) => {
       times += 1
-      await new Promise((resolve) => setTimeout(resolve, 700))
+      await held.promise
       await route.continue()
     })
     await send(page).dblclick()
     expect(await send(page).isDisabled()).toBe(true)
+    held.resolve()
     await page.getByText('1 request was sent').waitFor()
     expect(times).toBe(1)
   })
@@ -303,7 +305,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await page.getByRole('link', { name: 'Check out' }).click()
     const reason = page.getByRole('textbox', { name: 'Reason' })
     await reason.fill('For both')
-    await page.waitForTimeout(300)
+    await expect.poll(() => page.evaluate('document.activeElement.getAnimations().length')).toBe(0)
     const colour = await page.evaluate<string>('getComputedStyle(document.activeElement).borderColor')
     expect(colour).toMatch(/^rgb/)
     expect(colour).not.toBe('rgb(255, 255, 0)')
