@@ -305,7 +305,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await page.getByRole('link', { name: 'Check out' }).click()
     const reason = page.getByRole('textbox', { name: 'Reason' })
     await reason.fill('For both')
-    await page.waitForFunction('document.activeElement.getAnimations().length === 0')
+    await expect.poll(() => page.evaluate('document.activeElement.getAnimations().length')).toBe(0)
     const colour = await page.evaluate<string>('getComputedStyle(document.activeElement).borderColor')
     expect(colour).toMatch(/^rgb/)
     expect(colour).not.toBe('rgb(255, 255, 0)')
