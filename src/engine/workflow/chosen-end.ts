@@ -1,5 +1,4 @@
 import { GatewayError } from '#kernel/errors.ts'
-import type { JsonObject } from '#kernel/json.ts'
 import { type AccessEndOffer, accessEndKey, chooseAccessEnd, parseAccessEnd } from '#sdk/access-end.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 
@@ -20,11 +19,8 @@ export function withChosenEnd(call: WorkflowCall, offer: AccessEndOffer | undefi
   return { ...call, params: { ...params, [accessEndKey]: chosen.ends?.toISOString() ?? '' } }
 }
 
-/** The end of access that a stored run was asked for with. */
-export function chosenEndIn(data: JsonObject): Date | undefined {
-  const request = data['request']
-  for (const pair of Array.isArray(request) ? request : []) {
-    if (Array.isArray(pair) && pair[0] === accessEndKey && typeof pair[1] === 'string') return parseAccessEnd(pair[1])
-  }
-  return undefined
+/** The end of access that a request map has, where that is a time. */
+export function chosenEndIn(request: ReadonlyMap<string, unknown>): Date | undefined {
+  const given = request.get(accessEndKey)
+  return typeof given === 'string' ? parseAccessEnd(given) : undefined
 }
