@@ -54,6 +54,7 @@ describe.skipIf(!hasChromium())('the end of access at check-out', () => {
     await send.click()
     await ada.getByText('1 request was sent').waitFor()
     await ada.getByRole('link', { name: 'Follow it in My requests' }).click()
+    await ada.getByText(/access until .*23:59$/).waitFor()
     await ada.getByRole('link', { name: 'The project share' }).click()
     await ada.getByText('Access until', { exact: true }).waitFor()
     await ada.getByText(/^Access until .*23:59$/).waitFor()
@@ -62,6 +63,7 @@ describe.skipIf(!hasChromium())('the end of access at check-out', () => {
     const { page: grace, complaints: hers } = await visit(browser, `${portal}/approvals`, 'grace', {
       timezoneId: 'UTC',
     })
+    await grace.getByText(/access until .*23:59$/).waitFor()
     await grace.getByRole('link', { name: 'The project share for ada' }).click()
     await grace.getByText('Access until', { exact: true }).waitFor()
     await grace.getByText(/23:59 \(in 5 days\)/).waitFor()
@@ -100,5 +102,25 @@ describe.skipIf(!hasChromium())('the end of access at check-out', () => {
     await page.getByLabel('Access ends on').fill(inDays(80))
     await page.getByRole('button', { name: 'Send the request' }).click()
     await page.getByText('1 request was sent').waitFor()
+  })
+
+  test('that has passed leaves nothing to approve, and the request is denied', async () => {
+    const { page, complaints } = await visit(browser, `${portal}/approvals`, 'grace')
+    await page.getByRole('link', { name: 'The project share for joan' }).waitFor()
+    await page.route('**/main/approvals/*', async (route) => {
+      if (route.request().method() !== 'GET') return route.continue()
+      const response = await route.fetch()
+      const text = (await response.text()).replace(/("accessEnds":")[^"]+/, `$1${inDays(-1)}T00:00:00.000Z`)
+      return route.fulfill({ response, body: text })
+    })
+    await page.getByRole('link', { name: 'The project share for joan' }).click()
+    await page.getByText('The chosen end of the access has passed').waitFor()
+    expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
+    await expectAccessible(page, 'an approval whose end has passed')
+    await picture(page, 'approval-end-passed')
+    await page.getByRole('textbox', { name: 'Comment' }).fill('Too late')
+    await page.getByRole('button', { name: 'Deny' }).click()
+    await page.getByText('Denied: The project share for joan').waitFor()
+    expect(complaints).toEqual([])
   })
 })
