@@ -107,6 +107,9 @@ describe.skipIf(!hasChromium())('the end of access at check-out', () => {
   test('that has passed leaves nothing to approve, and the request is denied', async () => {
     const { page, complaints } = await visit(browser, `${portal}/approvals`, 'grace')
     await page.getByRole('link', { name: 'The project share for joan' }).waitFor()
+    await page.goto(`${portal}/approvals?workflow=vault-access`)
+    await page.getByText('Nothing of this kind waits for you.').waitFor()
+    await page.goto(`${portal}/approvals`)
     await page.route('**/main/approvals/*', async (route) => {
       if (route.request().method() !== 'GET') return route.continue()
       const response = await route.fetch()
