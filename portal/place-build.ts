@@ -35,16 +35,19 @@ export async function placeBuild(folder: string, files: readonly BuiltFile[], no
 async function placeAsset(path: string, content: Uint8Array, now: Date): Promise<void> {
   const copies = compressed.test(path) ? [`${path}.br`, `${path}.gz`] : []
   const placed = await readFile(path).catch(() => undefined)
-  if (placed?.equals(content) === true) {
-    for (const file of [...copies, path]) await utimes(file, now, now)
-    return
-  }
+  if (placed?.equals(content) === true && (await renew([...copies, path], now))) return
   if (copies.length > 0) {
     const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } }
     await writeWhole(`${path}.br`, await promisify(brotliCompress)(content, quality))
     await writeWhole(`${path}.gz`, await promisify(gzip)(content, { level: 9 }))
   }
   await writeWhole(path, content)
+}
+
+/** Not so where one of them is missing. */
+async function renew(files: readonly string[], now: Date): Promise<boolean> {
+  const renewed = await Promise.allSettled(files.map((file) => utimes(file, now, now)))
+  return renewed.every(({ status }) => status === 'fulfilled')
 }
 
 /** Nobody sees half of it. */

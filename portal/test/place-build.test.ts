@@ -70,6 +70,13 @@ test('builds at the same time leave a whole one', async () => {
   expect(page().filter((name) => !placed().includes(name))).toEqual([])
 })
 
+test('a copy that is missing is made again', async () => {
+  await placeBuild(folder, buildOf('a-1.js'))
+  rmSync(`${folder}/assets/a-1.js.br`)
+  await placeBuild(folder, buildOf('a-1.js'))
+  expect(readdirSync(`${folder}/assets`).sort()).toEqual(['a-1.js', 'a-1.js.br', 'a-1.js.gz'])
+})
+
 test('a broken list of builds, and a file that was cut off, are mended', async () => {
   await placeBuild(folder, buildOf('a-1.js'))
   writeFileSync(`${folder}/builds.json`, '{"a":')

@@ -18,6 +18,8 @@ export interface ApprovalSummary {
   readonly wfLabel: string
   readonly wfDescription: string
   readonly reason: string
+  /** When the access is to end, where the requester chose that. */
+  readonly accessEnds?: string
 }
 
 /** GET approvals?after=&limit=. */
@@ -32,13 +34,13 @@ export interface ApprovalList {
 export interface ApprovalDetails extends ApprovalSummary {
   readonly userObj: {
     readonly userID: string
+    /** The directory does not have them: what is shown is what the request says. */
+    readonly isNew: boolean
     readonly groups: readonly string[]
     readonly requestReason: string
     /** By label. */
     readonly attribs: Readonly<Record<string, AttributeValues>>
   }
-  /** When the access is to end, where the requester chose that. */
-  readonly accessEnds?: string
   /** By label. */
   readonly requestAttributes: Readonly<Record<string, string>>
   readonly status: 'open' | 'approved' | 'denied' | 'cancelled'
@@ -93,6 +95,8 @@ export interface RequestSummary {
   readonly updated: string
   readonly ended?: string
   readonly deadline?: string
+  /** When the access is to end, where the requester chose that. */
+  readonly accessEnds?: string
   /** Who asked for its end, and why. */
   readonly cancel?: { readonly by: string; readonly reason?: string }
 }
@@ -108,8 +112,6 @@ export interface RequestList {
 export interface RequestDetails extends RequestSummary {
   /** By the one who asks, as it stands. */
   readonly mayCancel: boolean
-  /** When the access is to end, where the requester chose that. */
-  readonly accessEnds?: string
   readonly failure?: { readonly code: string; readonly text: string }
   readonly timeline: readonly RequestStep[]
   readonly approvals: readonly RequestApproval[]

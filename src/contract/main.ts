@@ -36,6 +36,9 @@ export const mainPaths = {
   statistics: 'admin/statistics',
 } as const
 
+/** By which callers go who did not log in, in lower case; nobody else has it. */
+export const nobodysLogin = 'anonymous'
+
 /** The body of every failure. */
 export interface MainErrors {
   /** For people. */

@@ -23,6 +23,8 @@ export interface ApprovalItem {
   readonly subject: string
   readonly requestor: string
   readonly reason?: string
+  /** When access that is given is to end. */
+  readonly accessEnds?: Date
   readonly opened: Date
   /** How many escalations there were. */
   readonly escalation: number
@@ -93,7 +95,8 @@ export interface ApprovalAccess {
   foresee(user: ApprovalUser, id: string): Promise<Foreseen | undefined>
   /**
    * Decides, once. Throws NOT_FOUND for one that the user may not see, ACCESS_DENIED to whoever asked for it or is its
-   * subject, CONFLICT when somebody was faster, BAD_REQUEST for a comment that is too long.
+   * subject, CONFLICT when somebody was faster, BAD_REQUEST for a comment that is too long, UNPROCESSABLE to whoever
+   * approves what would have ended already; that can be denied.
    */
   decide(user: ApprovalUser, vote: ApprovalVote): Promise<ApprovalView>
   /** The user is out of office. BAD_REQUEST for a period or a deputy that is none. */

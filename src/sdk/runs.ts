@@ -25,7 +25,7 @@ export interface RunView {
   readonly worker?: string
   readonly due: Date
   readonly deadline?: Date
-  /** When the access is to end, as it was asked for; told of a single run, and not in lists. */
+  /** When the access is to end, as it was asked for. */
   readonly accessEnds?: Date
   readonly incident?: { readonly task: string; readonly code: string; readonly message: string }
   /** Who asked for its end, and why. */

@@ -19,6 +19,8 @@ export interface NewApproval {
   readonly rules: JsonValue
   /** What approvers are shown. */
   readonly data: JsonObject
+  /** When access that is given is to end, as the request says when it is opened. */
+  readonly accessEnds?: Date
   /** Escalations and reminders. They name the approval, and end with it. */
   readonly timers: readonly NewTimer[]
   readonly mails: readonly NewMail[]
@@ -34,6 +36,7 @@ export interface ApprovalSummary {
   readonly subject: string
   readonly requestor: string
   readonly reason?: string
+  readonly accessEnds?: Date
   readonly opened: Date
   /** How many escalations there were. */
   readonly escalation: number

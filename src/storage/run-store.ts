@@ -43,6 +43,8 @@ export interface NewRun {
   /** Encrypted. */
   readonly secret?: string
   readonly deadline?: When
+  /** The end of access that it was asked for with. */
+  readonly accessEnds?: Date
   /** Due at once when absent. */
   readonly state?: FirstState
   /** A target was changed already. */
@@ -142,6 +144,7 @@ export interface RunSummary {
   readonly leaseUntil?: Date
   readonly due: Date
   readonly deadline?: Date
+  readonly accessEnds?: Date
   readonly incident?: Incident
   /** Who asked for its end, and why, before it has ended. */
   readonly cancel?: Cancellation

@@ -87,7 +87,13 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await page.getByText('An owner looks at your registration').waitFor()
 
     const { page: grace } = await visit('/portal/approvals', 'grace')
+    await grace.getByText('asked by somebody who registered without signing in').waitFor()
     await grace.getByRole('link', { name: 'Registration of kate' }).click()
+    const about = grace.getByRole('region', { name: 'The person is new' })
+    await about.getByText('kate@example.com').waitFor()
+    expect(await grace.getByText('Anonymous').count()).toBe(0)
+    await expectAccessible(grace, 'an approval about somebody new')
+    await picture(grace, 'approval-new-person')
     await grace.getByLabel('Comment').fill('Welcome')
     await grace.getByRole('button', { name: 'Approve' }).click()
     await grace.getByText('Approved: Registration of kate').waitFor()

@@ -229,6 +229,8 @@ spec:
       await times.getByText(/^Half of all decisions took at most [\d.]+ seconds?\.$/).waitFor()
       await expect.poll(() => approvals.locator('tbody tr').count()).toBe(parts)
       await times.locator('.recharts-bar-rectangle').first().waitFor()
+      const told = await times.locator('tbody td').allTextContents()
+      expect(told.filter((text) => text === '–')).toHaveLength(parts - 1)
     }
     expect(complaints).toEqual([])
   })
@@ -299,6 +301,9 @@ spec:
     await page.getByRole('link', { name: 'Dashboard' }).click()
     const journal = page.getByRole('table', { name: 'SCIM journal' })
     await journal.getByText('/scim/Users/0').waitFor()
+    const hidden =
+      '(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector(".table-scroll"))'
+    expect(await page.evaluate<number>(hidden)).toBe(0)
     await expectAccessible(page, 'the dashboard in the dark')
     await picture(page, 'dashboard-dark')
     const atEnd = async (): Promise<string> => {

@@ -100,7 +100,11 @@ describe.skipIf(!hasChromium())('the token page', () => {
     await page.getByRole('button', { name: 'Download kubeconfig' }).click()
     const file = await saved
     expect(file.suggestedFilename()).toBe('kubeconfig.yaml')
-    expect(readFileSync(await file.path(), 'utf8')).toContain('server: https://k8s.example.com:6443')
+    const kubeconfig = readFileSync(await file.path(), 'utf8')
+    expect(kubeconfig).toContain('server: https://k8s.example.com:6443')
+    // The command changes the user that the file is used with.
+    expect(kubeconfig).toContain('user: ada@example\n')
+    expect(await value(page, 'kubectl Command').textContent()).toContain(' set-credentials ada@example ')
     expect(complaints).toEqual([])
   })
 

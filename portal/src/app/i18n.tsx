@@ -1,6 +1,7 @@
 import { createContext, type ReactNode, use, useCallback, useEffect, useMemo, useState } from 'react'
 import { gatewayNow } from '../api/gateway-clock.ts'
 import { type Language, localeOf } from './language.ts'
+import { latest } from './latest.ts'
 import { type Catalogue, type CountedKey, counted, fill, type MessageKey, type Values } from './messages.ts'
 import { relativeTime } from './moments.ts'
 import { part } from './part.ts'
@@ -34,6 +35,8 @@ export const rememberedLanguage = (): string | null => localStorage.getItem(stor
 export const loadCatalogue = async (language: Language): Promise<Catalogue> =>
   (await part(catalogues[language])()).default
 
+const loadChosen = latest(loadCatalogue)
+
 const Context = createContext<Translation | undefined>(undefined)
 
 export function useTranslation(): Translation {
@@ -54,7 +57,8 @@ export function TranslationProvider({ first, children }: ProviderProps) {
   }, [language])
 
   const setLanguage = useCallback(async (next: Language) => {
-    const loaded = await loadCatalogue(next)
+    const loaded = await loadChosen(next)
+    if (loaded === undefined) return
     localStorage.setItem(storageKey, next)
     setCurrent({ language: next, catalogue: loaded })
   }, [])

@@ -2,6 +2,7 @@ import '@mantine/charts/styles.css'
 import { BarChart } from '@mantine/charts'
 import { getThemeColor, useMantineTheme, VisuallyHidden } from '@mantine/core'
 import { useTranslation } from '../app/i18n.tsx'
+import { type BarPoint, valueText } from './bar-point.ts'
 
 export interface BarSeries {
   readonly name: string
@@ -11,7 +12,7 @@ export interface BarSeries {
 
 export interface BarsProps {
   readonly label: string
-  readonly data: readonly Readonly<Record<string, string | number>>[]
+  readonly data: readonly BarPoint[]
   readonly series: readonly BarSeries[]
   /** Lying bars, for labels that are words. */
   readonly lying?: boolean
@@ -66,11 +67,12 @@ export function Bars({ label, data, series, lying = false, beside = false, forma
             </tr>
           </thead>
           <tbody>
-            {data.slice(0, maxTold).map((point) => (
-              <tr key={String(point['label'])}>
-                <th>{point['label']}</th>
-                {series.map((one) => (
-                  <td key={one.name}>{written(Number(point[one.name] ?? 0))}</td>
+            {data.slice(0, maxTold).map((point, i) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: labels may be alike, such as an hour that clocks repeat
+              <tr key={i}>
+                <th>{point.label}</th>
+                {series.map(({ name }) => (
+                  <td key={name}>{valueText(point[name], written)}</td>
                 ))}
               </tr>
             ))}

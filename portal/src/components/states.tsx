@@ -1,5 +1,5 @@
 import { Alert, Button, Center, Skeleton, Stack, Text, ThemeIcon, Title } from '@mantine/core'
-import { type ReactNode, useEffect, useState } from 'react'
+import { type ReactNode, useCallback, useEffect, useState } from 'react'
 import { ApiError, NoConnection } from '../api/call.ts'
 import { useTranslation } from '../app/i18n.tsx'
 import { MissingPart } from '../app/part.ts'
@@ -64,15 +64,18 @@ export function Empty({ icon, title, text, children }: EmptyProps) {
 /** For people: what went wrong, and in whose words. */
 export function useFailureText(): (error: Error) => string {
   const { t } = useTranslation()
-  return (error) => {
-    if (error instanceof NoConnection) return t('failure.connection')
-    if (error instanceof MissingPart) return t('failure.part')
-    if (!(error instanceof ApiError)) return t('failure.unknown')
-    if (error.status === 404) return t('failure.notFound')
-    if (error.status === 403 && error.texts.length === 0) return t('failure.notAllowed')
-    if (error.texts.length === 0) return t('failure.unknown')
-    return error.texts.join(' ')
-  }
+  return useCallback(
+    (error) => {
+      if (error instanceof NoConnection) return t('failure.connection')
+      if (error instanceof MissingPart) return t('failure.part')
+      if (!(error instanceof ApiError)) return t('failure.unknown')
+      if (error.status === 404) return t('failure.notFound')
+      if (error.status === 403 && error.texts.length === 0) return t('failure.notAllowed')
+      if (error.texts.length === 0) return t('failure.unknown')
+      return error.texts.join(' ')
+    },
+    [t],
+  )
 }
 
 interface FailureProps {

@@ -10,6 +10,7 @@ export const approvalItem = (approval: ApprovalSummary): ApprovalItem => ({
   subject: approval.subject,
   requestor: approval.requestor,
   ...(approval.reason === undefined ? {} : { reason: approval.reason }),
+  ...(approval.accessEnds === undefined ? {} : { accessEnds: approval.accessEnds }),
   opened: approval.opened,
   escalation: approval.escalation,
   version: approval.version,

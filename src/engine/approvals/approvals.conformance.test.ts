@@ -85,9 +85,9 @@ class Office {
   /** A run that waits for the approval; the approval's id. */
   async ask(
     more: Partial<ApprovalRequest> = {},
-    about: { subject?: string; requestor?: string; caller?: string; uid?: string } = {},
+    about: { subject?: string; requestor?: string; caller?: string; uid?: string; accessEnds?: Date } = {},
   ) {
-    const { subject = 'subject', requestor = 'asker', caller, uid } = about
+    const { subject = 'subject', requestor = 'asker', caller, uid, accessEnds } = about
     const run = newId()
     const request: ApprovalRequest = {
       label: 'Access to the vault',
@@ -117,6 +117,7 @@ class Office {
         ['namespace', 'prod'],
         ['api_token', 'hush'],
         ['WORKFLOW_ID', run],
+        ['accessEnds', accessEnds?.toISOString() ?? ''],
       ]),
     })
     const started = newRun(run, { name: 'vault', subject, requestor, state: { state: 'waiting' } })
@@ -163,7 +164,7 @@ onEachDatabase('approvals', (freshUrl) => {
         label: 'Access to the vault',
         approvers: ['boss', 'chief'],
         mayDecide: true,
-        data: { attributes: { cn: ['Sub Ject'] }, groups: [], parameters: { namespace: 'prod' } },
+        data: { attributes: { cn: ['Sub Ject'] }, groups: [], parameters: { namespace: 'prod', accessEnds: '' } },
       })
       expect(JSON.stringify(view)).not.toContain('hush')
       const decided = await office.desk(office.two).decide(boss, { approval: id, approve: false, comment: 'not now' })
@@ -222,6 +223,30 @@ onEachDatabase('approvals', (freshUrl) => {
       await expect(office.desk().decide(boss, { approval: '\0', approve: true })).rejects.toMatchObject({ status: 404 })
       expect(await decide({ version: 1, comment: 'x'.repeat(2000) })).toMatchObject({ status: 'approved' })
       await expect(decide({})).rejects.toMatchObject({ status: 409 })
+    })
+
+    test('what would have ended already cannot be approved, and is left to be denied', async () => {
+      const office = await open()
+      const accessEnds = new Date(Date.now() + day)
+      const [late, early] = [await office.ask({}, { accessEnds }), await office.ask({}, { accessEnds })]
+      const { approvals } = await office.desk().list(boss, { limit: 5 })
+      expect(approvals.map((one) => one.accessEnds)).toEqual([accessEnds, accessEnds])
+      await office.desk().decide(boss, { approval: early.id, approve: true })
+      office.skewMillis = 2 * day
+      await expect(office.desk().decide(boss, { approval: late.id, approve: true })).rejects.toMatchObject({
+        code: 'UNPROCESSABLE',
+        publicText: 'The chosen end of the access has passed. The request can only be denied.',
+      })
+      expect(await office.desk().get(boss, late.id)).toMatchObject({ status: 'open', mayDecide: true, accessEnds })
+      expect(await office.desk().decide(boss, { approval: late.id, approve: false })).toMatchObject({
+        status: 'denied',
+      })
+      // What is decided is told to be so, whenever it would have ended.
+      for (const { id } of [late, early]) {
+        await expect(office.desk().decide(chief, { approval: id, approve: true })).rejects.toMatchObject({
+          status: 409,
+        })
+      }
     })
 
     test('a directory that does not answer lets nobody decide', async () => {

@@ -104,6 +104,7 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
       if (vote.version !== undefined && vote.version !== approval.version) {
         throw new GatewayError('VERSION_MISMATCH', `approval ${approval.id} has version ${approval.version} by now`)
       }
+      if (vote.approve) checkEnd(approval, parts.clock())
       const decided = await store(approval, standing, user, vote, parts)
       return approvalView(decided, standing)
     },
@@ -139,6 +140,14 @@ function checkVote({ comment = '' }: ApprovalVote): void {
   if (comment.length <= maxComment) return
   throw new GatewayError('BAD_REQUEST', 'a comment is too long', {
     publicText: `A comment has at most ${maxComment} characters.`,
+  })
+}
+
+/** Access that would have ended already cannot be given; the task that gives it would fail. */
+function checkEnd({ id, state, accessEnds }: Approval, now: Date): void {
+  if (state !== 'open' || accessEnds === undefined || accessEnds > now) return
+  throw new GatewayError('UNPROCESSABLE', `approval ${id} is about access until ${accessEnds.toISOString()}`, {
+    publicText: 'The chosen end of the access has passed. The request can only be denied.',
   })
 }
 

@@ -4,6 +4,7 @@ import { type ApprovalRun, escalationTimer } from '#engine/approvals/approval-de
 import { type ApprovalPlan, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
+import { chosenEndIn } from '#engine/workflow/chosen-end.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -44,6 +45,7 @@ export async function openApproval(
     ...(mail === undefined ? {} : { mail }),
   }
   const id = newId()
+  const accessEnds = chosenEndIn(run.request)
   const about = { run: run.id, step: run.step, occasion: id, approval: { id, version: 1 }, involved }
   return {
     id,
@@ -53,6 +55,7 @@ export async function openApproval(
     allowSelf,
     rules: readable(plan),
     data: approvalData(run.user, run.request),
+    ...(accessEnds === undefined ? {} : { accessEnds }),
     timers: escalationTimers(request, parts.clock()),
     mails: mail === undefined ? [] : await approverMails(approvers, mail, about, parts),
   }

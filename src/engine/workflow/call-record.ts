@@ -3,6 +3,7 @@ import { ClaimKeeper } from '#engine/workflow/claim-keeper.ts'
 import { type Intent, intentsOf, isRefusedCall, untold } from '#engine/workflow/intents.ts'
 import { messageOf, taskOf } from '#engine/workflow/run-failure.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
+import { headOf } from '#engine/workflow/stored-form.ts'
 import { endedCallForm, lostCallForm } from '#engine/workflow/within-call-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -50,7 +51,12 @@ export class CallRecord {
     const intents = intentsOf(trail, place, changes)
     const data = lostCallForm(this.#state, intents)
     if (this.#claim === undefined) {
-      const run: NewRun = { ...this.#head(), data, state: { state: 'running', leaseMillis }, touched: true }
+      const run: NewRun = {
+        ...headOf(this.#state, this.#parts.deadline),
+        data,
+        state: { state: 'running', leaseMillis },
+        touched: true,
+      }
       await runs.start(run, { effects: { audit } })
       this.#claim = { id: this.#state.id, fence: 1 }
       this.#keeper = new ClaimKeeper(runs, this.#claim, { leaseMillis, stepMillis: leaseMillis }, services.log)
@@ -82,7 +88,12 @@ export class CallRecord {
     if (this.#claim !== undefined) return await this.#endStored(failure, effects, steps)
     if (kept) {
       const state = endState(this.#state, failure)
-      const run: NewRun = { ...this.#head(), data: endedCallForm, state, touched: trail.count > 0 }
+      const run: NewRun = {
+        ...headOf(this.#state, this.#parts.deadline),
+        data: endedCallForm,
+        state,
+        touched: trail.count > 0,
+      }
       await services.runs.start(run, { effects: { ...effects, steps: steps() } })
     } else if (Object.keys(others).length > 0) await services.runs.record(effects)
     else if (audit.length > 0) await services.audit.append(audit)
@@ -118,22 +129,6 @@ export class CallRecord {
       throw new GatewayError('CONFLICT', `the run ${this.#claim.id} was cancelled`, {
         publicText: 'The run was cancelled.',
       })
-    }
-  }
-
-  #head(): Omit<NewRun, 'data'> {
-    const { id, workflow: name, subject, requestor, caller, reason, requestId, pins } = this.#state
-    const { deadline } = this.#parts
-    return {
-      id,
-      name,
-      definition: pins.get(name) ?? '',
-      subject,
-      requestor,
-      ...(caller === undefined ? {} : { caller }),
-      ...(reason === undefined ? {} : { reason }),
-      ...(requestId === undefined ? {} : { requestId }),
-      ...(deadline === undefined ? {} : { deadline: { at: deadline } }),
     }
   }
 }

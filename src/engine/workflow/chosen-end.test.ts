@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { chosenEndIn } from '#engine/workflow/chosen-end.ts'
 import { runOf } from '#engine/workflow/run-call.ts'
-import { saveRun } from '#engine/workflow/saved-run.ts'
+import { headOf } from '#engine/workflow/stored-form.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { next, type TaskContext } from '#sdk/workflow-task.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
@@ -89,27 +88,26 @@ describe('a run', () => {
   })
 })
 
-describe('a stored run', () => {
-  const stored = (params: Record<string, string>) => {
+describe('a run that is to be stored', () => {
+  const endOf = (params: Record<string, string>, set: Record<string, unknown> = {}) => {
     const user = { userID: 'u', attributes: new Attributes(), groups: [] }
-    const definition = { name: 'w', hash: 'h', lists: new Map() }
-    return saveRun(runOf({ name: 'w', requestor: 'c', params, user }, definition, new Map())).data
+    const state = runOf(
+      { name: 'w', requestor: 'c', params, user },
+      { name: 'w', hash: 'h', lists: new Map() },
+      new Map(),
+    )
+    for (const [name, value] of Object.entries(set)) state.request.set(name, value)
+    return headOf(state, undefined).accessEnds
   }
 
   test('tells the end that it was asked for with', () => {
-    expect(chosenEndIn(stored({ a: 'b', accessEnds: '2026-01-10T23:59:59.000Z' }))).toEqual(
-      new Date('2026-01-10T23:59:59Z'),
-    )
+    expect(endOf({ a: 'b', accessEnds: '2026-01-10T23:59:59.000Z' })).toEqual(new Date('2026-01-10T23:59:59Z'))
   })
 
-  test.each([
-    [stored({})],
-    [stored({ accessEnds: '' })],
-    [stored({ accessEnds: 'never' })],
-    [{ withinCall: true }],
-    [{ request: 'accessEnds' }],
-    [{ request: [null, ['accessEnds'], ['accessEnds', 7]] }],
-  ])('tells none where there is none: %j', (data) => {
-    expect(chosenEndIn(data)).toBeUndefined()
+  test('tells none where there is none', () => {
+    expect(endOf({})).toBeUndefined()
+    expect(endOf({ accessEnds: '' })).toBeUndefined()
+    expect(endOf({ accessEnds: 'never' })).toBeUndefined()
+    expect(endOf({}, { accessEnds: 7 })).toBeUndefined()
   })
 })

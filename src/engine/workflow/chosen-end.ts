@@ -1,6 +1,5 @@
 import type { Definition } from '#engine/workflow/definition.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { JsonObject } from '#kernel/json.ts'
 import { type AccessEndOffer, accessEndKey, chooseAccessEnd, parseAccessEnd } from '#sdk/access-end.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import type { RequestMap } from '#sdk/workflow-task.ts'
@@ -24,16 +23,13 @@ export function withChosenEnd(call: WorkflowCall, offer: AccessEndOffer | undefi
 
 /** For a workflow that is called by another one, whose run has the end, or should have. Throws BAD_REQUEST. */
 export function requireChosenEnd({ name, accessEnds }: Definition, request: RequestMap): void {
-  if (accessEnds?.required !== true || parseAccessEnd(String(request.get(accessEndKey) ?? '')) !== undefined) return
+  if (accessEnds?.required !== true || chosenEndIn(request) !== undefined) return
   const detail = `workflow "${name}" was called without ${accessEndKey}, which it requires`
   throw new GatewayError('BAD_REQUEST', detail, { publicText: 'End date is required.' })
 }
 
-/** The end of access that a stored run was asked for with. */
-export function chosenEndIn(data: JsonObject): Date | undefined {
-  const request = data['request']
-  for (const pair of Array.isArray(request) ? request : []) {
-    if (Array.isArray(pair) && pair[0] === accessEndKey && typeof pair[1] === 'string') return parseAccessEnd(pair[1])
-  }
-  return undefined
+/** The end of access that a request map has, where that is a time. */
+export function chosenEndIn(request: ReadonlyMap<string, unknown>): Date | undefined {
+  const given = request.get(accessEndKey)
+  return typeof given === 'string' ? parseAccessEnd(given) : undefined
 }

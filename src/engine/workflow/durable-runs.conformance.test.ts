@@ -675,6 +675,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     process.worker()
     await process.settled(id, 'completed')
     expect(await process.runs.get(id)).toMatchObject({ state: 'completed', accessEnds })
+    expect((await process.runs.list({ limit: 5 })).runs).toMatchObject([{ id, accessEnds }])
   })
 
   describe('definitions', () => {

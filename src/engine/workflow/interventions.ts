@@ -1,9 +1,8 @@
-import { chosenEndIn } from '#engine/workflow/chosen-end.ts'
 import { skipTask } from '#engine/workflow/saved-run.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { RunAccess, RunFilter, RunIntervention, RunPhase, RunView } from '#sdk/runs.ts'
+import type { RunAccess, RunFilter, RunIntervention, RunPhase } from '#sdk/runs.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { Run, RunStore } from '#storage/run-store.ts'
 
@@ -17,10 +16,8 @@ export class RunInterventions implements Omit<RunAccess, 'start'> {
     this.#clock = clock
   }
 
-  async get(id: string): Promise<(Run & Pick<RunView, 'accessEnds'>) | undefined> {
-    const run = await this.#store.get(id)
-    const accessEnds = run && chosenEndIn(run.data)
-    return run && (accessEnds === undefined ? run : { ...run, accessEnds })
+  get(id: string): Promise<Run | undefined> {
+    return this.#store.get(id)
   }
 
   list(query: RunFilter) {

@@ -1,3 +1,4 @@
+import { chosenEndIn } from '#engine/workflow/chosen-end.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { checkSize, type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
@@ -41,17 +42,23 @@ export class RunSealer {
 
 /** A run that is to be stored as it stands. Throws WORKFLOW_FAILED when it cannot be. */
 export async function newRunOf(state: RunState, box: SecretBox, deadline?: Date): Promise<NewRun> {
-  const { id, workflow: name, subject, requestor, caller, reason, requestId } = state
+  return { ...headOf(state, deadline), ...(await new RunSealer(box, state.id).form(saveRun(state))) }
+}
+
+/** What is told of a run wherever it stands. */
+export function headOf(state: RunState, deadline: Date | undefined): Omit<NewRun, 'data'> {
+  const { id, workflow: name, subject, requestor, caller, reason, requestId, pins, request } = state
+  const accessEnds = chosenEndIn(request)
   return {
     id,
     name,
-    definition: state.pins.get(name) ?? '',
+    definition: pins.get(name) ?? '',
     subject,
     requestor,
     ...(caller === undefined ? {} : { caller }),
     ...(reason === undefined ? {} : { reason }),
     ...(requestId === undefined ? {} : { requestId }),
     ...(deadline === undefined ? {} : { deadline: { at: deadline } }),
-    ...(await new RunSealer(box, id).form(saveRun(state))),
+    ...(accessEnds === undefined ? {} : { accessEnds }),
   }
 }

@@ -47,7 +47,8 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
   test('an approval is read as it was opened, with what its run says', async () => {
     const { one, two } = await open()
     const run = newRun('r', { subject: 'bob', reason: 'because', state: { state: 'waiting' } })
-    await one.runs.start(run, { approval: newApproval('a', { approvers: ['Boss', 'boss', 'deputy'] }) })
+    const accessEnds = new Date(8_000_000_000_000)
+    await one.runs.start(run, { approval: newApproval('a', { approvers: ['Boss', 'boss', 'deputy'], accessEnds }) })
     const found = await two.approvals.get('a')
     expect(found).toMatchObject({
       id: 'a',
@@ -59,6 +60,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
       subject: 'bob',
       requestor: 'alice',
       reason: 'because',
+      accessEnds,
       allowSelf: false,
       rules: [{ scope: 'group', constraint: 'managers' }],
       data: { note: 'please' },
@@ -66,7 +68,12 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
       version: 1,
     })
     expect(found?.approvers.map((login) => login.toLowerCase())).toEqual(['boss', 'deputy'])
-    expect(ids(await two.approvals.listOfRun('r'))).toEqual(['a'])
+    const listed = { id: 'a', accessEnds }
+    expect(await two.approvals.listOfRun('r')).toMatchObject([listed])
+    expect((await two.approvals.listForApprovers(['boss'], { limit: 5 })).approvals).toMatchObject([listed])
+    expect((await two.approvals.listOpen(new Date(Date.now() + minute), { limit: 5 })).approvals).toMatchObject([
+      listed,
+    ])
     expect(await two.approvals.get('x')).toBeUndefined()
     expect(await two.approvals.get('\0')).toBeUndefined()
     expect(await two.approvals.figures()).toMatchObject({ open: 1, oldestMillis: expect.any(Number) })

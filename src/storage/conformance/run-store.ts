@@ -36,6 +36,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
       requestId: 'r-1',
       secret: 'sealed',
       deadline: { at: new Date(9_000_000_000_000) },
+      accessEnds: new Date(8_000_000_000_000),
       data: { user: { mail: ['a\0\ud800'] } },
     })
     expect(await one.runs.start(run)).toEqual({ kind: 'started' })
@@ -50,6 +51,8 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
       fence: 0,
     })
     expect(found).not.toHaveProperty('secret')
+    const { data: ___, ...listed } = found
+    expect((await two.runs.list({ limit: 5 })).runs).toEqual([listed])
     expect(await two.runs.getWhole('a')).toEqual({ ...found, secret: 'sealed' })
     expect(await claimOne(two.runs)).toMatchObject({
       id: 'a',

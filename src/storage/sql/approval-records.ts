@@ -12,6 +12,7 @@ export interface ApprovalRow {
   readonly subject: string
   readonly requestor: string
   readonly reason: string | null
+  readonly access_ends: number | null
   readonly opened: number
   readonly escalation: number
   readonly version: number
@@ -37,6 +38,7 @@ export const toApprovalSummary = (row: ApprovalRow): ApprovalSummary => ({
   subject: row.subject,
   requestor: row.requestor,
   ...(row.reason === null ? {} : { reason: row.reason }),
+  ...(row.access_ends === null ? {} : { accessEnds: new Date(row.access_ends) }),
   opened: new Date(row.opened),
   escalation: row.escalation,
   version: row.version,

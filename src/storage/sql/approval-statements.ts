@@ -24,6 +24,7 @@ const withRun = (db: Builder) =>
       'run.subject',
       'run.requestor',
       'run.reason',
+      'approval.access_ends',
       'approval.opened',
       'approval.escalation',
       'approval.version',
@@ -38,6 +39,7 @@ interface NewRow {
   readonly allow_self: number
   readonly rules: string
   readonly data: string
+  readonly access_ends: number | null
 }
 
 export const approverColumns = ['approval', 'approver_key', 'approver', 'open'] as const
@@ -67,6 +69,7 @@ export const approvalStatements = perDialect((dialect) => ({
       allow_self: at('allow_self'),
       rules: at('rules'),
       data: at('data'),
+      access_ends: at('access_ends'),
       escalation: 0,
       version: 1,
     }),

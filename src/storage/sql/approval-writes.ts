@@ -12,7 +12,7 @@ export async function insertApproval(
   approval: NewApproval,
   now: number,
 ): Promise<void> {
-  const { id, step, label, allowSelf, rules, data } = approval
+  const { id, step, label, allowSelf, rules, data, accessEnds } = approval
   assertStorable('id of the approval', id)
   await tx.run(
     approvalStatements(tx.dialect).insert({
@@ -24,6 +24,7 @@ export async function insertApproval(
       allow_self: allowSelf ? 1 : 0,
       rules: JSON.stringify(rules),
       data: JSON.stringify(data),
+      access_ends: accessEnds?.getTime() ?? null,
     }),
   )
   await insertApprovers(tx, id, approval.approvers)

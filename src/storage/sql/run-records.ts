@@ -31,6 +31,7 @@ export const summaryColumns = [
   'lease_until',
   'due',
   'deadline',
+  'access_ends',
   'incident',
   'cancel',
   'touched',
@@ -56,6 +57,7 @@ export interface SummaryRow {
   readonly lease_until: number
   readonly due: number
   readonly deadline: number | null
+  readonly access_ends: number | null
   readonly incident: string | null
   readonly cancel: string | null
   readonly touched: number
@@ -94,6 +96,7 @@ export function toSummary(row: SummaryRow): RunSummary {
     ...(row.request_id === null ? {} : { requestId: row.request_id }),
     ...(row.worker === null ? {} : { worker: row.worker, leaseUntil: new Date(row.lease_until) }),
     ...(row.deadline === null ? {} : { deadline: new Date(row.deadline) }),
+    ...(row.access_ends === null ? {} : { accessEnds: new Date(row.access_ends) }),
     ...(row.incident === null ? {} : { incident: JSON.parse(row.incident) as Incident }),
     ...(row.cancel === null ? {} : { cancel: cancellationOf(row.cancel) }),
     ...(row.ended === null ? {} : { ended: new Date(row.ended) }),
@@ -132,6 +135,7 @@ export interface NewRunValues extends WhenValues {
   readonly secret: string | null
   readonly deadline_at: number | null
   readonly deadline_in: number | null
+  readonly access_ends: number | null
   readonly touched: number
   /** Attempts and claims so far. */
   readonly claims: number
@@ -165,6 +169,7 @@ export function newRunValues(run: NewRun): NewRunValues {
     ...whenValues(due),
     deadline_at: deadline.due_at,
     deadline_in: deadline.due_in,
+    access_ends: run.accessEnds?.getTime() ?? null,
     touched: run.touched === true ? 1 : 0,
     claims: first.state === 'running' ? 1 : 0,
     lease: first.state === 'running' ? first.leaseMillis : null,

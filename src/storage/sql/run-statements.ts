@@ -75,6 +75,7 @@ export const runStatements = perDialect((dialect) => {
           lease_until: sql<number>`coalesce(${now} + cast(${at('lease')} as bigint), 0)`,
           due: whenSql(now, at('due_at'), at('due_in')),
           deadline: whenSql(now, at('deadline_at'), at('deadline_in')),
+          access_ends: at('access_ends'),
           incident: at('incident'),
           cancel: null,
           touched: at('touched'),

@@ -42,6 +42,7 @@ interface RunTable {
   lease_until: number
   due: number
   deadline: number | null
+  access_ends: number | null
   incident: string | null
   cancel: string | null
   touched: number
@@ -78,6 +79,7 @@ interface ApprovalTable {
   allow_self: number
   rules: string
   data: string
+  access_ends: number | null
   escalation: number
   version: number
 }

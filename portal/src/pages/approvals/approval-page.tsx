@@ -1,9 +1,10 @@
-import { Alert, Badge, Button, Group, Paper, Stack, Text, Title } from '@mantine/core'
+import { Alert, Button, Paper, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import type { ApprovalDetails } from '#contract/main-requests.ts'
 import { approvalQuery } from '../../api/approvals.ts'
 import { ApiError } from '../../api/call.ts'
+import { gatewayNow } from '../../api/gateway-clock.ts'
 import { usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Answer } from '../../components/answer.tsx'
@@ -12,10 +13,14 @@ import { Facts } from '../../components/facts.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { Page } from '../../components/page.tsx'
+import { Preline } from '../../components/preline.tsx'
+import { requesterText } from '../../components/requester.ts'
 import { Failure } from '../../components/states.tsx'
 import { Decided } from './decided.tsx'
 import { DecisionForm } from './decision-form.tsx'
+import { hasEnded } from './ended.ts'
 import { Foreseen } from './foreseen-changes.tsx'
+import { Subject } from './subject.tsx'
 import { useDecision } from './use-decision.ts'
 
 const route = getRouteApi('/approvals/$id')
@@ -56,10 +61,10 @@ function About({ details }: { readonly details: ApprovalDetails }) {
   const { displayName, user, requestor, reason, wfLabel, wfStart, accessEnds, approvers, onBehalfOf } = details
   const facts = [
     { name: t('request.for'), value: displayName === user ? user : `${displayName} (${user})` },
-    { name: t('request.by'), value: requestor },
+    { name: t('request.by'), value: requesterText(requestor, t) },
     { name: t('request.created'), value: `${moment(wfStart)} (${relative(wfStart)})` },
     { name: t('approvals.workflow'), value: wfLabel },
-    ...(reason === '' ? [] : [{ name: t('cart.reason'), value: <span className="preline">{reason}</span> }]),
+    ...(reason === '' ? [] : [{ name: t('cart.reason'), value: <Preline text={reason} /> }]),
     ...(accessEnds === undefined
       ? []
       : [{ name: t('request.accessEnds'), value: `${moment(accessEnds)} (${relative(accessEnds)})` }]),
@@ -77,12 +82,11 @@ function About({ details }: { readonly details: ApprovalDetails }) {
   )
 }
 
-/** What the decision is about: what will be done, with which values, and who the person is today. */
+/** What the decision is about: what will be done, with which values, and for whom. */
 function Change({ details }: { readonly details: ApprovalDetails }) {
   const { t } = useTranslation()
-  const { wfDescription, requestAttributes, userObj } = details
+  const { wfDescription, requestAttributes } = details
   const parameters = Object.entries(requestAttributes).map(([name, value]) => ({ name, value }))
-  const attributes = Object.entries(userObj.attribs).map(([name, { values }]) => ({ name, value: values.join(', ') }))
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="change">
       <Title order={2} size="h5" id="change" mb="xs">
@@ -90,28 +94,15 @@ function Change({ details }: { readonly details: ApprovalDetails }) {
       </Title>
       <Text mb={parameters.length === 0 ? 0 : 'sm'}>{wfDescription === '' ? details.wfLabel : wfDescription}</Text>
       <Facts facts={parameters} />
-      {details.mayDecide && <Foreseen approval={details.approval} version={details.version} />}
-      <Title order={3} size="h6" mt="md" mb="xs">
-        {t('approval.person')}
-      </Title>
-      <Facts facts={attributes} />
-      {userObj.groups.length > 0 && (
-        <>
-          <Text size="sm" c="dimmed" mt="sm" mb={4}>
-            {t('profile.groups')}
-          </Text>
-          <Group gap={6}>
-            {userObj.groups.map((group) => (
-              <Badge key={group} variant="default" tt="none">
-                {group}
-              </Badge>
-            ))}
-          </Group>
-        </>
+      {details.mayDecide && !hasEnded(details, gatewayNow()) && (
+        <Foreseen approval={details.approval} version={details.version} />
       )}
+      <Subject userObj={details.userObj} />
     </Paper>
   )
 }
+
+const statusOf = (error: Error | null): number => (error instanceof ApiError ? error.status : 0)
 
 function Decide({ details }: { readonly details: ApprovalDetails }) {
   const { t } = useTranslation()
@@ -127,7 +118,8 @@ function Decide({ details }: { readonly details: ApprovalDetails }) {
       </Alert>
     )
   }
-  const isLate = (error: Error | null): boolean => error instanceof ApiError && [409, 412].includes(error.status)
+  const isEnded = hasEnded(details, gatewayNow())
+  const isLate = (error: Error | null): boolean => [409, 412].includes(statusOf(error))
   const decide = async (approved: boolean, reason: string): Promise<void> => {
     try {
       await decision.mutateAsync({ approvals: [approval], approved, reason, version })
@@ -140,17 +132,24 @@ function Decide({ details }: { readonly details: ApprovalDetails }) {
     say(t(approved ? 'approval.approvedNow' : 'approval.deniedNow', { label }))
     await navigate({ to: '/approvals' })
   }
+  const isTold = isLate(decision.error) || (isEnded && statusOf(decision.error) === 422)
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="decide">
       <Title order={2} size="h5" id="decide" mb="xs">
         {t('approval.decide')}
       </Title>
       <Stack>
-        {decision.error !== null && !isLate(decision.error) && <Failure error={decision.error} />}
+        {decision.error !== null && !isTold && <Failure error={decision.error} />}
+        {isEnded && (
+          <Alert color="yellow" variant="outline" icon={<Icon name="warning" />} role="status">
+            {t('approval.endPassed')}
+          </Alert>
+        )}
         <DecisionForm
           comment={comment}
           onComment={setComment}
           isPending={decision.isPending}
+          denyOnly={isEnded}
           onDecide={(approved, reason) => void decide(approved, reason)}
         />
       </Stack>

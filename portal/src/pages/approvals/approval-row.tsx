@@ -4,6 +4,7 @@ import type { ApprovalSummary } from '#contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
+import { requesterText } from '../../components/requester.ts'
 
 interface ApprovalRowProps {
   readonly approval: ApprovalSummary
@@ -13,7 +14,7 @@ interface ApprovalRowProps {
 
 export function ApprovalRow({ approval, isChosen, onChoose }: ApprovalRowProps) {
   const { t, relative, moment } = useTranslation()
-  const { label, displayName, requestor, user, reason, approvalStart, wfLabel } = approval
+  const { label, displayName, requestor, user, reason, approvalStart, wfLabel, accessEnds } = approval
   return (
     <Group className="card" wrap="nowrap" gap="sm">
       <Checkbox
@@ -27,8 +28,9 @@ export function ApprovalRow({ approval, isChosen, onChoose }: ApprovalRowProps) 
             <Text fw={600}>{isolated(label)}</Text>
             <Text size="sm" c="dimmed">
               {isolated(wfLabel)} · {isolated(displayName)}
-              {requestor !== user && ` · ${t('approvals.askedBy', { requestor })}`} ·{' '}
+              {requestor !== user && ` · ${t('approvals.askedBy', { requestor: requesterText(requestor, t) })}`} ·{' '}
               <time title={moment(approvalStart)}>{relative(approvalStart)}</time>
+              {accessEnds !== undefined && ` · ${t('requests.until', { when: moment(accessEnds) })}`}
             </Text>
             {reason !== '' && (
               <Text size="sm" className="clamp">

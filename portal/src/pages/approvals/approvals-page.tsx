@@ -125,7 +125,11 @@ function Chooser({ all, list, onDecide }: ChooserProps) {
         indeterminate={!isAll && picked.length > 0}
         onChange={() => setChosen(isAll ? new Set() : new Set(shown.slice(0, maxAtOnce).map((one) => one.approval)))}
       />
-      {shown.length === 0 && !list.hasNextPage && <Text c="dimmed">{t('home.nothingFound', { query: q })}</Text>}
+      {shown.length === 0 && !list.hasNextPage && (
+        <Text c="dimmed" role="status">
+          {q === '' ? t('approvals.noneOfKind') : t('home.nothingFound', { query: q })}
+        </Text>
+      )}
       <VirtualGrid
         groups={groups}
         keyOf={({ approval }) => approval}

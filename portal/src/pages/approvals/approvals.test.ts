@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ApprovalSummary } from '#contract/main-requests.ts'
+import { hasEnded } from './ended.ts'
 import { openApprovals, withoutApprovals, workflowsOf } from './open-approvals.ts'
 import { periodProblem } from './period.ts'
 
@@ -31,6 +32,16 @@ test('kinds to choose from are those of the approvals, and the chosen one, so th
   expect([...workflowsOf([approval('1')], 'join')]).toEqual([
     ['join', 'join'],
     ['vault', 'Vault'],
+  ])
+})
+
+test('what has a chosen end ends with it', () => {
+  const accessEnds = '2026-01-10T23:59:59.000Z'
+  const at = Date.parse(accessEnds)
+  expect([hasEnded({ accessEnds }, at - 1), hasEnded({ accessEnds }, at), hasEnded({}, at)]).toEqual([
+    false,
+    true,
+    false,
   ])
 })
 

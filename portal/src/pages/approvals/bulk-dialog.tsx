@@ -3,11 +3,18 @@ import { useState } from 'react'
 import type { ApprovalSummary } from '#contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
+import type { MessageKey } from '../../app/messages.ts'
 import { Icon } from '../../components/icon.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { Failure } from '../../components/states.tsx'
 import { DecisionForm } from './decision-form.tsx'
 import { useDecision } from './use-decision.ts'
+
+/** What the answer to one of several means, by its status. */
+const refusals: ReadonlyMap<number, MessageKey> = new Map([
+  [409, 'approval.decidedMeanwhile'],
+  [422, 'approval.endPassed'],
+])
 
 interface BulkDialogProps {
   readonly approvals: readonly ApprovalSummary[]
@@ -24,6 +31,10 @@ export function BulkDialog({ approvals, onClose }: BulkDialogProps) {
     const result = decision.data?.[one.approval]
     return result === undefined || result.status === 200 ? [] : [{ ...one, ...result }]
   })
+  const refusalText = (status: number): string | undefined => {
+    const key = refusals.get(status)
+    return key && t(key)
+  }
   const decide = (approved: boolean, reason: string): void =>
     decision.mutate(
       { approvals: approvals.map(({ approval }) => approval), approved, reason },
@@ -68,7 +79,7 @@ export function BulkDialog({ approvals, onClose }: BulkDialogProps) {
           >
             {refused.map(({ approval, label, status, text }) => (
               <Text key={approval} size="sm">
-                {isolated(label)}: {status === 409 ? t('approval.decidedMeanwhile') : text}
+                {isolated(label)}: {refusalText(status) ?? text}
               </Text>
             ))}
             <Group mt="sm">

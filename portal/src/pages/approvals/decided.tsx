@@ -1,6 +1,7 @@
 import { Paper, Stack, Text } from '@mantine/core'
 import type { ApprovalDetails } from '#contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'
 import type { IconName } from '../../components/icon.tsx'
 import { Status, type Tone } from '../../components/status.tsx'
@@ -26,10 +27,10 @@ export function Decided({ details }: { readonly details: ApprovalDetails }) {
         {decision !== undefined && (
           <>
             <Text size="sm" c="dimmed">
-              {decision.by === undefined ? moment(decision.at) : `${decision.by} · ${moment(decision.at)}`}
+              {decision.by === undefined ? moment(decision.at) : `${isolated(decision.by)} · ${moment(decision.at)}`}
               {decision.onBehalfOf !== undefined && ` · ${t('approval.inPlaceOf', { who: decision.onBehalfOf })}`}
             </Text>
-            {decision.comment !== undefined && <Text className="preline">{decision.comment}</Text>}
+            {decision.comment !== undefined && <Text className="preline">{isolated(decision.comment)}</Text>}
           </>
         )}
       </Stack>

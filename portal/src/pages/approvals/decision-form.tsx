@@ -8,11 +8,13 @@ interface DecisionFormProps {
   readonly comment: string
   readonly onComment: (comment: string) => void
   readonly isPending: boolean
+  /** There is nothing left to approve. */
+  readonly denyOnly?: boolean
   readonly onDecide: (approved: boolean, comment: string) => void
 }
 
 /** A comment and two buttons. The comment is required, since it goes to whoever asked. */
-export function DecisionForm({ comment, onComment, isPending, onDecide }: DecisionFormProps) {
+export function DecisionForm({ comment, onComment, isPending, denyOnly = false, onDecide }: DecisionFormProps) {
   const { t } = useTranslation()
   const [isMissing, setMissing] = useState(false)
   const decide = (approved: boolean): void => {
@@ -35,14 +37,16 @@ export function DecisionForm({ comment, onComment, isPending, onDecide }: Decisi
         error={isMissing && comment.trim() === '' ? t('approval.commentRequired') : undefined}
       />
       <Group>
-        <Button
-          leftSection={<Icon name="check" size={18} />}
-          loading={isPending}
-          onClick={() => decide(true)}
-          data-decision="approve"
-        >
-          {t('approval.approve')}
-        </Button>
+        {!denyOnly && (
+          <Button
+            leftSection={<Icon name="check" size={18} />}
+            loading={isPending}
+            onClick={() => decide(true)}
+            data-decision="approve"
+          >
+            {t('approval.approve')}
+          </Button>
+        )}
         <Button
           variant="default"
           leftSection={<Icon name="close" size={18} />}

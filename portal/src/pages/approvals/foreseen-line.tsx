@@ -1,9 +1,12 @@
-import { Badge, Group, Stack, Text, VisuallyHidden } from '@mantine/core'
+import { Group, Stack, Text, VisuallyHidden } from '@mantine/core'
 import type { ForeseenAttribute, ForeseenEntry, ForeseenStep } from '#contract/main-changes.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'
 import { type Fact, Facts } from '../../components/facts.tsx'
 import { Icon, type IconName } from '../../components/icon.tsx'
+import { NameBadges } from '../../components/name-badges.tsx'
+import { Preline } from '../../components/preline.tsx'
 
 const entryTexts: Readonly<Record<ForeseenEntry['kind'], Readonly<Record<ForeseenEntry['action'], MessageKey>>>> = {
   user: { create: 'foreseen.accountCreate', change: 'foreseen.accountChange', delete: 'foreseen.accountDelete' },
@@ -32,7 +35,7 @@ export function ForeseenLine({ step }: { readonly step: ForeseenStep }) {
         {(step.kind === 'user' || step.kind === 'group') && <Entry entry={step} />}
         {step.kind === 'unforeseen' && step.reason !== undefined && (
           <Text size="sm" c="dimmed">
-            {step.reason}
+            {isolated(step.reason)}
           </Text>
         )}
       </Stack>
@@ -72,9 +75,13 @@ function Entry({ entry }: { readonly entry: ForeseenEntry }) {
   const { newName, attributes, joins, leaves, cut } = entry
   const facts: readonly Fact[] = [
     ...(newName === undefined ? [] : [{ name: t('foreseen.newName'), value: newName }]),
-    ...attributes.map((attribute) => ({ name: attribute.name, value: <Difference attribute={attribute} /> })),
-    ...(joins.length === 0 ? [] : [{ name: t('foreseen.joins'), value: <Names names={joins} /> }]),
-    ...(leaves.length === 0 ? [] : [{ name: t('foreseen.leaves'), value: <Names names={leaves} /> }]),
+    ...attributes.map((attribute) => ({
+      key: `attribute ${attribute.name}`,
+      name: attribute.name,
+      value: <Difference attribute={attribute} />,
+    })),
+    ...(joins.length === 0 ? [] : [{ name: t('foreseen.joins'), value: <NameBadges names={joins} /> }]),
+    ...(leaves.length === 0 ? [] : [{ name: t('foreseen.leaves'), value: <NameBadges names={leaves} /> }]),
   ]
   return (
     <>
@@ -88,30 +95,20 @@ function Entry({ entry }: { readonly entry: ForeseenEntry }) {
   )
 }
 
-const Names = ({ names }: { readonly names: readonly string[] }) => (
-  <Group gap={6}>
-    {names.map((name) => (
-      <Badge key={name} variant="default" tt="none">
-        {name}
-      </Badge>
-    ))}
-  </Group>
-)
-
 /** From what it is to what it would be; of something new only the latter. */
 function Difference({ attribute }: { readonly attribute: ForeseenAttribute }) {
   const { t } = useTranslation()
   const { secret, before, after } = attribute
   if (secret) return <Text c="dimmed">{t('foreseen.secret')}</Text>
   const wanted = after.length === 0 ? t('foreseen.nothing') : after.join(', ')
-  if (before.length === 0) return <span className="preline">{wanted}</span>
+  if (before.length === 0) return <Preline text={wanted} />
   return (
     <span className="preline">
       <VisuallyHidden>{t('foreseen.before')} </VisuallyHidden>
-      <del>{before.join(', ')}</del>
+      <del>{isolated(before.join(', '))}</del>
       <span aria-hidden="true"> → </span>
       <VisuallyHidden> {t('foreseen.after')} </VisuallyHidden>
-      <ins>{wanted}</ins>
+      <ins>{isolated(wanted)}</ins>
     </span>
   )
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { formatDuration, unitOf } from './durations.ts'
+import { amountOf, formatDuration, unitOf } from './durations.ts'
 import { approvalSeries, callOutcome, runOutcomes, runSeries, tokenSeries, totals } from './outcomes.ts'
 import { middleOf, type Period, spanOf } from './periods.ts'
 
@@ -56,6 +56,11 @@ test('durations are told in the largest unit that there are two of', () => {
     '2.5 hours',
     '24 hours',
     '60 days',
+  ])
+  expect([amountOf(90_000, unitOf(2 * hour)), amountOf(0, unitOf(0)), amountOf(undefined, unitOf(0))]).toEqual([
+    0.025,
+    0,
+    null,
   ])
   expect(formatDuration('de', 1.5, unitOf(2 * hour), 'long')).toBe('1,5 Stunden')
 })

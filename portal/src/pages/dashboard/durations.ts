@@ -12,6 +12,10 @@ export type DurationUnit = (typeof units)[number]
 export const unitOf = (longest: number): DurationUnit =>
   units.find(({ millis }) => longest >= 2 * millis) ?? { unit: 'second', millis: second }
 
+/** How many of the unit; null where there was nothing that lasted. */
+export const amountOf = (lasted: number | undefined, { millis }: DurationUnit): number | null =>
+  lasted === undefined ? null : lasted / millis
+
 /** "2.5 hours", as the language has it. `amount` is of the unit. */
 export function formatDuration(
   locale: string,

@@ -7,6 +7,7 @@ import { useTranslation } from '../../app/i18n.tsx'
 import type { MessageKey } from '../../app/messages.ts'
 import { Icon, type IconName } from '../../components/icon.tsx'
 import { useLive } from '../../components/live.ts'
+import { requesterText } from '../../components/requester.ts'
 import { Empty, Failure, Loading } from '../../components/states.tsx'
 import { Status } from '../../components/status.tsx'
 import { InterventionDialog } from './intervention-dialog.tsx'
@@ -74,7 +75,7 @@ function Incident({ run, onAsk }: { readonly run: AdminRun; readonly onAsk: (act
             <Text fw={600}>{name}</Text>
             <Status tone="bad" icon="warning" text={relative(updated)} />
           </Group>
-          <Text size="sm">{t('dashboard.forBy', { subject, requestor })}</Text>
+          <Text size="sm">{t('dashboard.forBy', { subject, requestor: requesterText(requestor, t) })}</Text>
           <Text size="sm" c="dimmed">
             {t('dashboard.since', { created: moment(created) })}
           </Text>

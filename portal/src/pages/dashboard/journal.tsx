@@ -4,7 +4,10 @@ import { type ReactNode, useState } from 'react'
 import type { ScimCall } from '#contract/main-admin.ts'
 import { journalQuery } from '../../api/admin.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
+import { type Fact, Facts } from '../../components/facts.tsx'
 import { useNextPage } from '../../components/next-page.ts'
+import { Preline } from '../../components/preline.tsx'
 import { Failure, Loading } from '../../components/states.tsx'
 import { VirtualTable } from '../../components/virtual-table.tsx'
 import { callOutcome } from './outcomes.ts'
@@ -28,9 +31,9 @@ export function Journal({ period }: { readonly period: Period }) {
     ),
     (call) => <span className={tones[callOutcome(call)]}>{call.status}</span>,
     ({ method }) => method,
-    ({ path }) => path,
-    ({ caller }) => caller,
-    ({ error, scimType }) => [scimType, error].filter((part) => part !== undefined).join(': '),
+    ({ path }) => isolated(path),
+    ({ caller }) => isolated(caller),
+    (call) => isolated(errorOf(call)),
     ({ millis }) => number(millis),
   ]
   return (
@@ -57,12 +60,12 @@ export function Journal({ period }: { readonly period: Period }) {
         <VirtualTable
           label={t('dashboard.journal')}
           columns={[
-            { key: 'time', name: t('dashboard.time'), width: 11 },
+            { key: 'time', name: t('dashboard.time'), width: 10 },
             { key: 'status', name: t('dashboard.status'), width: 5 },
             { key: 'method', name: t('dashboard.method'), width: 6 },
-            { key: 'path', name: t('dashboard.path'), width: 16 },
-            { key: 'caller', name: t('dashboard.client'), width: 9 },
-            { key: 'error', name: t('dashboard.error'), width: 14 },
+            { key: 'path', name: t('dashboard.path'), width: 13 },
+            { key: 'caller', name: t('dashboard.client'), width: 8 },
+            { key: 'error', name: t('dashboard.error'), width: 11 },
             { key: 'millis', name: t('dashboard.millis'), width: 5, alignEnd: true },
           ]}
           count={calls.length}
@@ -81,37 +84,35 @@ export function Journal({ period }: { readonly period: Period }) {
 
 function CallDetails({ call, onClose }: { readonly call: ScimCall; readonly onClose: () => void }) {
   const { t, moment, number } = useTranslation()
-  const facts: readonly (readonly [string, string | undefined])[] = [
+  const { operations } = call
+  const told: readonly (readonly [string, string | undefined])[] = [
     [t('dashboard.time'), moment(call.time)],
     [t('dashboard.gateway'), call.gateway],
     [t('dashboard.client'), call.caller],
     [t('dashboard.status'), String(call.status)],
-    [t('dashboard.error'), [call.scimType, call.error].filter((part) => part !== undefined).join(': ')],
+    [t('dashboard.error'), errorOf(call)],
     [t('dashboard.millis'), number(call.millis)],
     [t('dashboard.requestId'), call.requestId],
     [t('dashboard.workflowRuns'), call.workflows.join(', ')],
-    [t('dashboard.change'), call.operations === undefined ? undefined : JSON.stringify(call.operations, null, 2)],
+  ]
+  const facts: readonly Fact[] = [
+    ...told.flatMap(([name, value]) => (value === undefined || value === '' ? [] : [{ name, value }])),
+    ...(operations === undefined
+      ? []
+      : [{ name: t('dashboard.change'), value: <Preline text={JSON.stringify(operations, null, 2)} /> }]),
   ]
   return (
     <Modal
       opened
       onClose={onClose}
       size="lg"
-      title={`${call.method} ${call.path}`}
+      title={isolated(`${call.method} ${call.path}`)}
       closeButtonProps={{ 'aria-label': t('action.close') }}
     >
-      <dl className="facts">
-        {facts.map(([name, value]) =>
-          value === undefined || value === ''
-            ? null
-            : [
-                <dt key={`${name} name`}>{name}</dt>,
-                <dd key={name} className="preline">
-                  {value}
-                </dd>,
-              ],
-        )}
-      </dl>
+      <Facts facts={facts} />
     </Modal>
   )
 }
+
+const errorOf = ({ error, scimType }: ScimCall): string =>
+  [scimType, error].filter((part) => part !== undefined).join(': ')

@@ -9,7 +9,7 @@ import { Answer } from '../../components/answer.tsx'
 import { LazyBars } from '../../components/lazy-bars.tsx'
 import { useLive } from '../../components/live.ts'
 import { CountedPicture } from './counted-picture.tsx'
-import { formatDuration, unitOf } from './durations.ts'
+import { amountOf, formatDuration, unitOf } from './durations.ts'
 import { approvalEvents, approvalSeries, callSeries, runOutcomes, runSeries, tokenSeries } from './outcomes.ts'
 import { middleOf, type Period, spanOf } from './periods.ts'
 import { Picture } from './picture.tsx'
@@ -103,7 +103,7 @@ function DecisionTimes({ statistics }: { readonly statistics: Statistics }) {
         series={[{ name: 'median', label: t('dashboard.decisionTime'), color: 'blue.5' }]}
         data={parts.map(({ from, approvals }) => ({
           label: when(from),
-          median: (approvals.decisionMillis ?? 0) / unit.millis,
+          median: amountOf(approvals.decisionMillis, unit),
         }))}
         format={(amount) => formatDuration(locale, amount, unit, 'short')}
       />

@@ -1,7 +1,8 @@
-import { Badge, Group, ScrollArea, Table, Text } from '@mantine/core'
+import { ScrollArea, Table, Text } from '@mantine/core'
 import { useConfig } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
+import { NameBadges } from '../../components/name-badges.tsx'
 
 /** What the person belongs to. */
 export function Groups({ groups }: { readonly groups: readonly string[] }) {
@@ -9,17 +10,7 @@ export function Groups({ groups }: { readonly groups: readonly string[] }) {
   const { groupsAreJson, groupsFields } = useConfig()
   if (groups.length === 0) return <Text c="dimmed">{t('profile.noGroups')}</Text>
   if (groupsAreJson) return <GroupTable rows={groups.flatMap(readGroups)} fields={groupsFields} />
-  return (
-    <Group gap={6}>
-      {[...groups]
-        .sort((one, other) => one.localeCompare(other))
-        .map((group) => (
-          <Badge key={group} variant="default" size="lg" tt="none">
-            {isolated(group)}
-          </Badge>
-        ))}
-    </Group>
-  )
+  return <NameBadges names={[...groups].sort((one, other) => one.localeCompare(other))} size="lg" />
 }
 
 type Row = Readonly<Record<string, unknown>>

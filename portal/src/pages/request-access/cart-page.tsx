@@ -23,8 +23,9 @@ export function CartPage() {
   const { requireReasons } = useConfig()
   const cart = useCart()
   const client = useQueryClient()
-  const [isOneReason, setOneReason] = useState(true)
-  const [reason, setReason, clearReason] = useDraft(usePerson().login, 'cart-reason', '')
+  const { login } = usePerson()
+  const [isOneReason, setOneReason, clearOneReason] = useDraft(login, 'cart-one-reason', true)
+  const [reason, setReason, clearReason] = useDraft(login, 'cart-reason', '')
   const [isChecked, setChecked] = useState(false)
   const [sent, setSent] = useState<readonly SentLine[]>([])
   const [outcomes, setOutcomes] = useState<SubmitOutcomes>({})
@@ -43,7 +44,10 @@ export function CartPage() {
       ])
       setOutcomes(answered)
       cart.remove(done.map(({ key }) => key))
-      if (done.length === wanted.length) clearReason()
+      if (done.length === wanted.length) {
+        clearReason()
+        clearOneReason()
+      }
       setChecked(false)
       void client.invalidateQueries({ queryKey: ['requests'] })
       // What is refused may have been on a list that is out of date.

@@ -2,6 +2,7 @@ import { Alert, Button, Text } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import type { SubmitOutcome } from '#contract/main.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Status } from '../../components/status.tsx'
 
@@ -26,7 +27,7 @@ export function Submitted({ lines }: { readonly lines: readonly SentLine[] }) {
     >
       {lines.map(({ uuid, label, decision }) => (
         <div key={uuid}>
-          <Text size="sm">{label}</Text>
+          <Text size="sm">{isolated(label)}</Text>
           {decision === 'left' && <Status tone="waiting" icon="warning" text={t('cart.decisionLeft')} />}
           {decision === 'none' && <Status tone="plain" icon="dot" text={t('cart.decisionNone')} />}
         </div>

@@ -10,6 +10,8 @@ import { type Fact, Facts } from '../../components/facts.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { useLive } from '../../components/live.ts'
 import { Page } from '../../components/page.tsx'
+import { Preline } from '../../components/preline.tsx'
+import { requesterText } from '../../components/requester.ts'
 import { Status } from '../../components/status.tsx'
 import { CancelDialog } from './cancel-dialog.tsx'
 import { stateLooks } from './request-states.ts'
@@ -71,9 +73,9 @@ function Summary({ details }: { readonly details: RequestDetails }) {
   const facts: readonly Fact[] = [
     { name: t('requests.state'), value: <Status tone={look.tone} icon={look.icon} text={t(look.text)} /> },
     { name: t('request.for'), value: subject },
-    { name: t('request.by'), value: requestor },
+    { name: t('request.by'), value: requesterText(requestor, t) },
     { name: t('request.created'), value: moment(created) },
-    ...(reason === undefined ? [] : [{ name: t('cart.reason'), value: <span className="preline">{reason}</span> }]),
+    ...(reason === undefined ? [] : [{ name: t('cart.reason'), value: <Preline text={reason} /> }]),
     ...(accessEnds === undefined
       ? []
       : [{ name: t('request.accessEnds'), value: `${moment(accessEnds)} (${relative(accessEnds)})` }]),

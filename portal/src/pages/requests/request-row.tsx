@@ -4,12 +4,13 @@ import type { RequestSummary } from '#contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
+import { requesterText } from '../../components/requester.ts'
 import { Status } from '../../components/status.tsx'
 import { stateLooks } from './request-states.ts'
 
 export function RequestRow({ request }: { readonly request: RequestSummary }) {
   const { t, relative, moment } = useTranslation()
-  const { id, label, state, subject, requestor, created, deadline } = request
+  const { id, label, state, subject, requestor, created, deadline, accessEnds } = request
   const look = stateLooks[state]
   return (
     <div className="card">
@@ -18,7 +19,9 @@ export function RequestRow({ request }: { readonly request: RequestSummary }) {
           <div>
             <Text fw={600}>{isolated(label)}</Text>
             <Text size="sm" c="dimmed">
-              {t('requests.line', { subject, requestor })} · <time title={moment(created)}>{relative(created)}</time>
+              {t('requests.line', { subject, requestor: requesterText(requestor, t) })} ·{' '}
+              <time title={moment(created)}>{relative(created)}</time>
+              {accessEnds !== undefined && ` · ${t('requests.until', { when: moment(accessEnds) })}`}
               {deadline !== undefined && ` · ${t('requests.deadline', { when: relative(deadline) })}`}
             </Text>
           </div>

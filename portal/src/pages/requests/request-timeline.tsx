@@ -1,8 +1,10 @@
 import { Text } from '@mantine/core'
 import type { RequestDetails } from '#contract/main-requests.ts'
 import { type Translation, useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'
 import { Icon, type IconName } from '../../components/icon.tsx'
+import { requesterText } from '../../components/requester.ts'
 import type { Tone } from '../../components/status.tsx'
 import { stateLooks } from './request-states.ts'
 import { type TimelineEntry, timelineOf } from './timeline.ts'
@@ -38,7 +40,7 @@ export function RequestTimeline({ details }: { readonly details: RequestDetails 
             <Text fw={600}>{title}</Text>
             {text !== undefined && text !== '' && (
               <Text size="sm" className="preline">
-                {text}
+                {isolated(text)}
               </Text>
             )}
             <Text size="sm" c="dimmed">
@@ -64,7 +66,7 @@ function lineOf(entry: TimelineEntry, { t, tn, moment }: Translation): Line {
       return {
         icon: 'dot',
         tone: 'plain',
-        title: t('timeline.submitted', { by: entry.by }),
+        title: t('timeline.submitted', { by: requesterText(entry.by, t) }),
         text: entry.until && t('timeline.until', { when: moment(entry.until) }),
       }
     case 'step': {

@@ -105,6 +105,27 @@ describe('opening a link', () => {
     )
   })
 
+  test('to approve what would have ended already says so, and one to deny it still does that', async () => {
+    const scene = { approval: { accessEnds: new Date(now) } }
+    for (const method of ['GET', 'POST'] as const) {
+      const { status, page, votes } = await call(method, await tokenFor(), scene)
+      expect({ status, votes }).toEqual({ status: 422, votes: [] })
+      expect(page).toContain('The chosen end of the access has passed')
+    }
+    expect(await call('POST', await tokenFor({ approve: false }), scene)).toMatchObject({ status: 200, votes: [{}] })
+    const ahead = { approval: { accessEnds: new Date(now + 1) }, failure: new GatewayError('UNPROCESSABLE', 'by now') }
+    expect(await call('GET', await tokenFor(), ahead)).toMatchObject({ status: 200 })
+    expect(await call('POST', await tokenFor(), ahead)).toMatchObject({ status: 422, votes: [{}] })
+  })
+
+  test('shows the chosen end of access, and who registered without a login', async () => {
+    const approval = { accessEnds: new Date('2026-02-01T23:59:59Z'), requestor: 'Anonymous' }
+    const { page } = await call('GET', await tokenFor(), { approval })
+    expect(page).toContain('<dt>Access until</dt><dd>2026-02-01 23:59 UTC</dd>')
+    expect(page).toContain('<dd>somebody who registered without signing in</dd>')
+    expect((await call('GET', await tokenFor())).page).not.toContain('Access until')
+  })
+
   test('says which decision it is', async () => {
     expect((await call('GET', await tokenFor())).page).toContain('<button type="submit">Approve</button>')
     expect((await call('GET', await tokenFor({ approve: false }))).page).toContain('Deny this request?')

@@ -53,6 +53,8 @@ const moved = () =>
 const expired = () => notice(410, 'Expired', 'This link is too old. Decide the request in the portal.')
 const forged = () => notice(403, 'Not valid', 'This link is not valid. Make sure that it was copied as a whole.')
 const notYours = () => notice(403, 'Not for you', 'This link belongs to another approver. Log in as that approver.')
+const tooLate = () =>
+  notice(422, 'Too late', 'The chosen end of the access has passed. The request can only be denied.')
 const foreign = () => notice(403, 'Not allowed', 'Open the link of the mail, and decide on the page that it shows.')
 const refused = () => notice(403, 'Not allowed', 'You may not decide this request.')
 
@@ -100,7 +102,9 @@ class ApprovalLinkFilter implements Filter {
     if (approval === undefined) return moved()
     if (approval.status === 'approved' || approval.status === 'denied') return used()
     if (approval.status !== 'open' || approval.version !== claims.version) return moved()
-    return approval.mayDecide ? { claims, user, approval } : refused()
+    if (!approval.mayDecide) return refused()
+    const hasEnded = approval.accessEnds !== undefined && approval.accessEnds <= clock()
+    return claims.approve && hasEnded ? tooLate() : { claims, user, approval }
   }
 
   async #decide(exchange: Exchange): Promise<GatewayResponse> {
@@ -142,6 +146,7 @@ function failurePage(error: unknown): GatewayResponse {
     if (error.code === 'CONFLICT') return used()
     if (error.code === 'NOT_FOUND' || error.code === 'VERSION_MISMATCH') return moved()
     if (error.code === 'ACCESS_DENIED') return refused()
+    if (error.code === 'UNPROCESSABLE') return tooLate()
   }
   throw error
 }

@@ -1,8 +1,11 @@
 import type { ApprovalView } from '#sdk/approvals.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
+import { isNobodysName } from '#sdk/login-name.ts'
 import { html, page } from '#sdk/page.ts'
 
 export const maxCommentLength = 2000
+
+const registering = 'somebody who registered without signing in'
 
 export interface Confirmation {
   readonly approval: ApprovalView
@@ -20,9 +23,10 @@ export function confirmationPage({ approval, approver, approve, token, action }:
     ['Request', approval.label],
     ['Workflow', approval.workflow.name],
     ['For', approval.subject],
-    ['Asked for by', approval.requestor],
+    ['Asked for by', isNobodysName(approval.requestor) ? registering : approval.requestor],
     ['Reason', approval.reason ?? ''],
-    ['Open since', approval.opened.toISOString().slice(0, 16).replace('T', ' ').concat(' UTC')],
+    ['Access until', approval.accessEnds === undefined ? '' : minuteOf(approval.accessEnds)],
+    ['Open since', minuteOf(approval.opened)],
     ['You decide as', approver],
     ['On behalf of', approval.onBehalfOf ?? ''],
   ] as const
@@ -40,3 +44,5 @@ ${shown}</dl>
 </form>`,
   )
 }
+
+const minuteOf = (at: Date): string => at.toISOString().slice(0, 16).replace('T', ' ').concat(' UTC')

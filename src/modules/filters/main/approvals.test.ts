@@ -119,6 +119,7 @@ describe('details', () => {
       displayName: 'bob Doe',
       userObj: {
         userID: 'bob',
+        isNew: false,
         groups: [],
         requestReason: 'on call',
         attribs: { Mail: { name: 'mail', values: ['bob@example.com'], dataType: 'string' } },
@@ -133,21 +134,20 @@ describe('details', () => {
     expect(Object.keys(body.requestAttributes)).toEqual(['Group'])
   })
 
-  test('show when the access is to end, where that is a time', async () => {
-    const ends = async (accessEnds: string) => {
-      const data = { attributes: {}, groups: [], parameters: { accessEnds } }
-      const { send } = await open({ get: async () => view({ data }) })
-      return (await send('GET', `/approvals/${id}`)).body.accessEnds
-    }
-    expect(await ends('2030-02-01T00:00:00.000Z')).toBe('2030-02-01T00:00:00.000Z')
-    expect(await ends('')).toBeUndefined()
-    expect(await ends('<b>never</b>')).toBeUndefined()
+  test('show when the access is to end, as lists do', async () => {
+    const ending = view({ accessEnds: new Date('2030-02-01T00:00:00Z') })
+    const { send } = await open({ get: async () => ending, list: async () => ({ approvals: [ending, view()] }) })
+    const accessEnds = '2030-02-01T00:00:00.000Z'
+    expect((await send('GET', `/approvals/${id}`)).body).toMatchObject({ accessEnds })
+    const { approvals } = (await send('GET', '/approvals')).body
+    expect(approvals).toMatchObject([{ accessEnds }, {}])
+    expect(approvals[1]).not.toHaveProperty('accessEnds')
   })
 
   test('show of somebody new what the request says', async () => {
     const { send } = await open({}, [])
     const { body } = await send('GET', `/approvals/${id}`)
-    expect(body.userObj).toMatchObject({ groups: ['old'], attribs: { sn: { values: ['Doe'] } } })
+    expect(body.userObj).toMatchObject({ isNew: true, groups: ['old'], attribs: { sn: { values: ['Doe'] } } })
   })
 
   test('D4: passwords reach no approver, whatever stands beside what is shown', async () => {

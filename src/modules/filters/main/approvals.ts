@@ -5,7 +5,6 @@ import type { DirectoryEntry } from '#identity/directory.ts'
 import { asGatewayError } from '#kernel/errors.ts'
 import { idTime } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
-import { accessEndKey, parseAccessEnd } from '#sdk/access-end.ts'
 import { type ApprovalItem, type ApprovalView, approvalUser } from '#sdk/approvals.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
@@ -68,6 +67,7 @@ function summaryOf(item: ApprovalItem, displayName: string, { host }: MainParts)
     wfLabel: workflow?.label ?? name,
     wfDescription: workflow?.description ?? '',
     reason: item.reason ?? '',
+    ...(item.accessEnds === undefined ? {} : { accessEnds: item.accessEnds.toISOString() }),
   }
 }
 
@@ -94,11 +94,11 @@ async function detailsOf(view: ApprovalView, parts: MainParts): Promise<Approval
     ...summaryOf(view, displayName, parts),
     userObj: {
       userID: view.subject,
+      isNew: entry === undefined,
       groups: entry === undefined ? texts(view.data['groups']) : await people.groupsOf(entry.dn),
       requestReason: view.reason ?? '',
       attribs: entry === undefined ? requested(view) : labelled(entry, parts),
     },
-    ...endOf(view),
     requestAttributes: parametersOf(view, parts),
     status: view.status,
     approvers: view.approvers,
@@ -135,12 +135,6 @@ function parametersOf({ data }: ApprovalView, { settings }: MainParts): Record<s
     if (typeof value === 'string') shown[label] = value
   }
   return shown
-}
-
-function endOf({ data }: ApprovalView): Pick<ApprovalDetails, 'accessEnds'> {
-  const given = isJsonObject(data['parameters']) ? data['parameters'][accessEndKey] : undefined
-  const ends = typeof given === 'string' ? parseAccessEnd(given) : undefined
-  return ends === undefined ? {} : { accessEnds: ends.toISOString() }
 }
 
 const texts = (value: JsonValue | undefined): string[] =>

@@ -66,6 +66,11 @@ describe('my requests', () => {
     const { id } = runs.add({ requestor: 'ann', accessEnds: new Date('2030-02-01T00:00:00Z') })
     expect((await send('GET', `/requests/${id}`)).body.accessEnds).toBe('2030-02-01T00:00:00.000Z')
     expect((await send('GET', `/requests/${mine.id}`)).body).not.toHaveProperty('accessEnds')
+    const { requests } = (await send('GET', '/requests')).body
+    expect(requests.map(({ accessEnds }: Record<string, unknown>) => accessEnds)).toEqual([
+      '2030-02-01T00:00:00.000Z',
+      undefined,
+    ])
   })
 
   test('an incident is told by its code alone', async () => {

@@ -64,7 +64,6 @@ export const showRequest =
     const details: RequestDetails = {
       ...summaryOf(run, parts),
       mayCancel: isRequester(run, subject) && going.has(run.state) && !run.touched,
-      ...(run.accessEnds === undefined ? {} : { accessEnds: run.accessEnds.toISOString() }),
       ...(run.incident === undefined ? {} : { failure: failureOf(run.incident.code) }),
       timeline: steps.map(stepOf),
       approvals: approvals.map(approvalOf),
@@ -106,7 +105,7 @@ async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<R
 const isRequester = ({ requestor, caller }: RunView, { uid }: Subject): boolean => sameLogin(caller ?? requestor, uid)
 
 function summaryOf(run: RunView, { host }: MainParts): RequestSummary {
-  const { id, name, state, subject, requestor, reason, created, updated, ended, deadline, cancel } = run
+  const { id, name, state, subject, requestor, reason, created, updated, ended, deadline, accessEnds, cancel } = run
   return {
     id,
     name,
@@ -119,6 +118,7 @@ function summaryOf(run: RunView, { host }: MainParts): RequestSummary {
     updated: updated.toISOString(),
     ...(ended === undefined ? {} : { ended: ended.toISOString() }),
     ...(deadline === undefined ? {} : { deadline: deadline.toISOString() }),
+    ...(accessEnds === undefined ? {} : { accessEnds: accessEnds.toISOString() }),
     ...(cancel === undefined ? {} : { cancel }),
   }
 }

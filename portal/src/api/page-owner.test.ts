@@ -1,0 +1,31 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+
+let reloads = 0
+beforeEach(() => {
+  reloads = 0
+  vi.resetModules()
+  vi.stubGlobal('window', { location: { reload: () => (reloads += 1) } })
+})
+afterEach(() => void vi.unstubAllGlobals())
+
+/** As a page has it that was just loaded. */
+const load = () => import('./page-owner.ts')
+
+test('a page that is somebody else’s is loaded again once, however many calls find it out', async () => {
+  const { startAnew } = await load()
+  expect(reloads).toBe(0)
+  const found = [startAnew(), startAnew()]
+  await Promise.resolve()
+  found.push(startAnew())
+  expect(reloads).toBe(1)
+  const still = 'still waiting'
+  expect(await Promise.race([...found, Promise.resolve(still)])).toBe(still)
+})
+
+test('a page belongs to the first person it is told of, as headers can tell it', async () => {
+  const { noteOwner, ownerHeader } = await load()
+  expect(ownerHeader()).toEqual({})
+  noteOwner('uid=jürgen,o=Tremolo')
+  noteOwner('uid=ada,o=Tremolo')
+  expect(ownerHeader()).toEqual({ 'x-page-of': 'uid%3Dj%C3%BCrgen%2Co%3DTremolo' })
+})
