@@ -16,7 +16,7 @@ export interface Paired {
 /** A bare Fastify route that answers the same bytes. */
 export const bareRoute = (body: string) => startBare('bench/bare-route.ts', body)
 
-const bareRequest = (): string => `GET /user HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`
+export const bareRequest = (): string => `GET /user HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`
 
 /**
  * Warms up, then takes turns with the bare route, since a shared machine is not equally fast all the time: the share is

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { tenantPath, tenants } from './configuration.ts'
 import type { MeasuredGateway } from './gateway.ts'
 import { runLoad } from './load.ts'
+import { bareRequest } from './paired.ts'
 import { scimRequests, someIds } from './requests.ts'
 
 const perTenant = 25
@@ -17,7 +18,16 @@ export interface TenantFigures {
 /** What 25 requests a second at each of twenty gateways wait: half look-ups, a quarter creations, a quarter changes. */
 export async function measureTenants(gateway: MeasuredGateway): Promise<TenantFigures> {
   const all = await Promise.all(Array.from({ length: tenants }, (_, n) => prepare(gateway, tenantPath(n))))
-  const results = await Promise.all(all.map((requests) => pace(gateway, requests)))
+  return figuresOf(await Promise.all(all.map((requests) => pace(gateway.port, requests))))
+}
+
+/** What as many requests wait for a bare route. */
+export async function measureBare(port: number): Promise<TenantFigures> {
+  const request = { bytes: bareRequest(), status: 200 }
+  return figuresOf(await Promise.all(Array.from({ length: tenants }, () => pace(port, () => request))))
+}
+
+function figuresOf(results: readonly (readonly number[])[]): TenantFigures {
   const times = results.flat().sort((a, b) => a - b)
   const at = (share: number): number => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0
   return { perSecond: times.length / seconds, p50: at(0.5), p99: at(0.99) }
@@ -54,7 +64,7 @@ async function prepare(gateway: MeasuredGateway, path: string): Promise<(n: numb
 }
 
 /** Requests at their times, whether or not earlier ones were answered, so that waiting is counted. */
-async function pace({ port }: MeasuredGateway, next: (n: number) => Paced): Promise<number[]> {
+async function pace(port: number, next: (n: number) => Paced): Promise<number[]> {
   const times: number[] = []
   const started = performance.now() + Math.random() * (1000 / perTenant)
   const underWay: Promise<void>[] = []
