@@ -7,6 +7,8 @@ export interface MemoryReportOptions {
   readonly failsAfter?: number
   /** Rows do not come before this settles. */
   readonly until?: Promise<void>
+  /** A cursor is closed when this has settled. */
+  readonly closing?: () => Promise<void>
 }
 
 /** Answers every statement with the same rows, two at a time. */
@@ -23,7 +25,7 @@ export class MemoryReports implements ReportStore {
   async check(): Promise<void> {}
 
   async run(run: ReportRun): Promise<ReportCursor> {
-    const { columns = [], rows = [], failsAfter = Number.POSITIVE_INFINITY, until } = this.#options
+    const { columns = [], rows = [], failsAfter = Number.POSITIVE_INFINITY, until, closing } = this.#options
     this.runs.push(run)
     this.open++
     let at = 0
@@ -38,9 +40,10 @@ export class MemoryReports implements ReportStore {
         at += some.length
         return some.length === 0 ? undefined : some
       },
-      close: () => {
+      close: async () => {
         if (!closed) this.open--
         closed = true
+        await closing?.()
       },
     }
   }

@@ -197,13 +197,22 @@ function streamed(
   told: () => void,
   cutOff: () => void,
 ): Readable {
-  const body = Readable.from(pieces, { objectMode: false })
+  const body = Readable.from(endedBy(pieces, stop), { objectMode: false })
   body.once('end', told)
   body.once('close', () => {
     if (!body.readableEnded) cutOff()
     void stop()
   })
   return body
+}
+
+/** The last byte comes after the end of the report, so that whoever asks for one after the other has a turn. */
+async function* endedBy(pieces: AsyncGenerator<string>, stop: () => Promise<void>): AsyncGenerator<string> {
+  try {
+    yield* pieces
+  } finally {
+    await stop()
+  }
 }
 
 /** What is about people is kept by nobody on the way. */
