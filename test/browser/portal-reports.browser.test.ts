@@ -271,7 +271,9 @@ spec:
     // A phone is turned; what was drawn is drawn anew, and at no time without bars.
     for (const size of [phone.viewport, { width: 844, height: 390 }, phone.viewport]) {
       await page.setViewportSize(size)
-      await page.waitForFunction(`document.querySelector('.bars svg').clientWidth < ${size.width}`)
+      await expect
+        .poll(() => page.evaluate<number>('document.querySelector(".bars svg").clientWidth'), { timeout: 15_000 })
+        .toBeLessThan(size.width)
       expect(await page.evaluate(drawn)).toEqual([
         whole('Requests over time', 90),
         whole('Requests by workflow', 9),
