@@ -44,7 +44,7 @@ async function measureRates(gateway: MeasuredGateway, folder: string, data: stri
       `${percent(perSecond / inserts)} of ${rate(inserts)} bare durable inserts`
     report('create', create, floor(1500), `, ${ofInserts(create.perSecond)}`)
     const stored = await storedCreations(join(folder, `stored-${count}`), connections, 3)
-    row('users and their audit stored, and no more', rate(stored), ofInserts(stored))
+    row('users and their audit, by the store alone', rate(stored), ofInserts(stored))
   } finally {
     bare.stop()
     reading.stop()

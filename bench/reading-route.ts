@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import Fastify from 'fastify'
 
 /**
- * The most that a server of this kind can make of the bare route for somebody who asks for a user: it hashes the token,
- * reads the row, and writes what that holds as JSON. No rules, no mapping, no log, no journal.
+ * What reading alone makes of the bare route: the token is hashed, the row is read, and what it holds is written as JSON.
+ * No rules, no mapping, no log, no journal.
  */
 const [, , port, file = '', address = ''] = process.argv
 const database = new DatabaseSync(file, { readOnly: true })

@@ -6,7 +6,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import { openStorage } from '#storage/open.ts'
 
-/** The most that a gateway can make of bare inserts: users with their audit, stored and no more, so many at a time. */
+/** What the store alone makes of bare inserts: users with their audit, so many at a time, without HTTP, SCIM or workflow. */
 export async function storedCreations(dataFolder: string, atOnce: number, seconds: number): Promise<number> {
   const storage = openStorage({ dataFolder, clock: systemClock, log: silentLogger })
   await storage.ready()
