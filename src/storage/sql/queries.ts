@@ -3,6 +3,7 @@ import {
   type CompiledQuery,
   DummyDriver,
   Kysely,
+  type LimitNode,
   PostgresAdapter,
   PostgresIntrospector,
   PostgresQueryCompiler,
@@ -17,6 +18,17 @@ import type { SqlDialect, SqlQuery, SqlValue } from '#storage/sql/sql-client.ts'
 
 export type Builder = Kysely<Schema>
 
+/**
+ * SQLite prepares a statement anew whenever a bare parameter of its limit is bound, since its plan may depend on it: for a
+ * short statement that takes longer than running it. An expression is taken as it is.
+ */
+class SqliteCompiler extends SqliteQueryCompiler {
+  protected override visitLimit(node: LimitNode): void {
+    this.append('limit +')
+    this.visitNode(node.limit)
+  }
+}
+
 /** Kysely as a compiler only: it writes the SQL of a dialect and never runs it. */
 const builders: Readonly<Record<SqlDialect, Builder>> = {
   sqlite: new Kysely<Schema>({
@@ -24,7 +36,7 @@ const builders: Readonly<Record<SqlDialect, Builder>> = {
       createAdapter: () => new SqliteAdapter(),
       createDriver: () => new DummyDriver(),
       createIntrospector: (db) => new SqliteIntrospector(db),
-      createQueryCompiler: () => new SqliteQueryCompiler(),
+      createQueryCompiler: () => new SqliteCompiler(),
     },
   }),
   postgres: new Kysely<Schema>({
@@ -89,7 +101,7 @@ export const asLists = <L>({ sql, params, name }: SqlQuery<unknown>): SqlQuery<L
   asLists: true,
 })
 
-const batchSizes = [64, 16, 8, 4, 2, 1]
+const batchSizes = [64, 16, 8, 7, 6, 5, 4, 3, 2, 1]
 
 /**
  * An insert of any number of rows as few statements of fixed sizes, so that the texts stay few and prepared. `build`

@@ -22,13 +22,18 @@ const settings = `
 `
 const migrationLockMillis = 60_000
 
-/** A database in one file: one connection writes, another reads, so that no reader sees what is not yet committed. */
+/**
+ * A database in one file: one connection writes, and another reads while it does, so that no reader sees what is not yet
+ * committed. Between commits the first one reads too: its cache outlives its own commits, while every commit empties that
+ * of the other.
+ */
 export class SqliteClient implements SqlClient {
   readonly dialect = 'sqlite'
   readonly #writer: DatabaseSync
   readonly #reader: DatabaseSync
   readonly #writes: StatementCache
   readonly #reads: StatementCache
+  readonly #readsBetween: StatementCache
   readonly #commits: SharedCommits
   #closed = false
 
@@ -39,20 +44,22 @@ export class SqliteClient implements SqlClient {
     try {
       this.#writer.exec(`pragma journal_mode = wal; pragma synchronous = full; ${settings}`)
       this.#reader = openFile(file, { readOnly: true })
-      this.#reader.exec(settings)
+      this.#reader.exec(`${settings} pragma cache_size = -4000;`)
     } catch (error) {
       this.#writer.close()
       throw sqliteError(error)
     }
     this.#writes = new StatementCache(this.#writer)
     this.#reads = new StatementCache(this.#reader)
+    this.#readsBetween = new StatementCache(this.#writer, assertReads)
     this.#commits = new SharedCommits(commitConnection(this.#writer))
   }
 
   async query<R>(query: SqlQuery<R>): Promise<R[]> {
     if (this.#closed) throw closedError()
     try {
-      return this.#reads.get(query).all(...query.params) as unknown as R[]
+      const statements = this.#writer.isTransaction ? this.#reads : this.#readsBetween
+      return statements.get(query).all(...query.params) as unknown as R[]
     } catch (error) {
       throw sqliteError(error)
     }
@@ -154,6 +161,15 @@ function openFile(file: string, options: { readOnly: boolean }): DatabaseSync {
   } catch (error) {
     throw sqliteError(error)
   }
+}
+
+/** Throws for a statement that would write. */
+function assertReads(database: DatabaseSync, text: string): void {
+  const writes = database
+    .prepare(`explain ${text}`)
+    .all()
+    .some(({ opcode, p2 }) => opcode === 'Transaction' && p2 !== 0)
+  if (writes) throw new GatewayError('INTERNAL', 'a statement that writes came without a transaction')
 }
 
 function tryBegin(database: DatabaseSync, statement: 'begin immediate' | 'begin exclusive'): boolean {

@@ -9,9 +9,12 @@ export class StatementCache {
   readonly #database: DatabaseSync
   readonly #fixed = new Map<string, StatementSync>()
   readonly #dynamic = new Map<string, StatementSync>()
+  readonly #check: ((database: DatabaseSync, text: string) => void) | undefined
 
-  constructor(database: DatabaseSync) {
+  /** `check` throws for a text that is not to be prepared. */
+  constructor(database: DatabaseSync, check?: (database: DatabaseSync, text: string) => void) {
     this.#database = database
+    this.#check = check
   }
 
   get(query: SqlQuery<unknown>): StatementSync {
@@ -35,6 +38,7 @@ export class StatementCache {
   }
 
   #prepare(query: SqlQuery<unknown>): StatementSync {
+    this.#check?.(this.#database, query.sql)
     const statement = this.#database.prepare(query.sql)
     if (query.asLists === true) statement.setReturnArrays(true)
     return statement

@@ -1,0 +1,56 @@
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { builderFor } from '#storage/sql/queries.ts'
+import type { SqlQuery } from '#storage/sql/sql-client.ts'
+import { SqliteClient } from '#storage/sql/sqlite.ts'
+import { temporaryFolder } from '#testing/databases.ts'
+
+const query = <R>(sql: string): SqlQuery<R> => ({ sql, params: [], name: undefined })
+const things = query<{ id: string }>('select id from things order by id')
+
+function open(file: string): SqliteClient {
+  const client = new SqliteClient(file)
+  onTestFinished(() => client.close())
+  return client
+}
+
+async function openTwice(): Promise<[SqliteClient, SqliteClient]> {
+  const file = join(temporaryFolder(), 'test.db')
+  const client = open(file)
+  await client.migrate((_, runScript) =>
+    runScript(`create table things (id text primary key); insert into things values ('a')`),
+  )
+  return [client, open(file)]
+}
+
+test.each([
+  `insert into things values ('b') returning id`,
+  'delete from things returning id',
+  `with gone as (select id from things) update things set id = 'b' returning id`,
+  'drop table things',
+])('outside a transaction nothing is written: %s', async (text) => {
+  const [client] = await openTwice()
+  await expect(client.query(query(text))).rejects.toMatchObject({ code: 'INTERNAL' })
+  const within = client.transaction(async () => await client.query(query(text)))
+  await expect(within).rejects.toThrow()
+  expect(await client.query(things)).toEqual([{ id: 'a' }])
+})
+
+test('what another process has committed is read at once, also while one writes', async () => {
+  const [client, other] = await openTwice()
+  expect(await client.query(things)).toHaveLength(1)
+  await other.transaction((tx) => tx.run(query(`insert into things values ('b')`)))
+  expect(await client.query(things)).toHaveLength(2)
+  const whileWriting = await client.transaction(async (tx) => {
+    await tx.run(query(`insert into things values ('c')`))
+    return await client.query(things)
+  })
+  expect(whileWriting).toHaveLength(2)
+  expect(await client.query(things)).toHaveLength(3)
+  expect(await other.query(things)).toHaveLength(3)
+})
+
+test('a limit is no bare parameter, which SQLite would prepare the statement anew for', () => {
+  const { sql } = builderFor('sqlite').selectFrom('entries').select('pk').limit(1).offset(2).compile()
+  expect(sql).toBe('select "pk" from "entries" limit +? offset ?')
+})
