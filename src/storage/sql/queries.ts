@@ -70,8 +70,16 @@ export type Place<A> = <K extends keyof A & string>(name: K) => RawBuilder<A[K]>
 /** A statement compiled once, to be run with different values. */
 export type Fixed<A, R> = (values: A) => SqlQuery<R>
 
-/** Compiles a statement whose text never changes. */
+/** A statement whose text never changes, compiled when it is first used: a process uses a part of them. */
 export function fixed<A, R>(dialect: SqlDialect, build: (db: Builder, place: Place<A>) => Compilable<R>): Fixed<A, R> {
+  let bind: Fixed<A, R> | undefined
+  return (values) => {
+    bind ??= compileFixed(dialect, build)
+    return bind(values)
+  }
+}
+
+function compileFixed<A, R>(dialect: SqlDialect, build: (db: Builder, place: Place<A>) => Compilable<R>): Fixed<A, R> {
   const compiled = build(builderFor(dialect), (name) => sql`${new Marker(name)}`).compile()
   const name = createHash('sha256').update(compiled.sql).digest('base64url').slice(0, 22)
   const slots = compiled.parameters.map((parameter) =>
@@ -118,14 +126,15 @@ export function fixedInserts<Row extends Readonly<Record<string, SqlValue>>>(
       const rows = Array.from({ length: size }, () => Object.fromEntries(columns.map((name) => [name, place(name)])))
       return build(db, rows as Places[])
     })
-    const { sql, name } = query({})
-    return { size, sql, name }
+    let known: SqlQuery<unknown> | undefined
+    return { size, statement: () => (known ??= query({})) }
   })
   return (rows) => {
     const queries: SqlQuery<unknown>[] = []
     let done = 0
-    for (const { size, sql, name } of ofSize) {
+    for (const { size, statement } of ofSize) {
       while (rows.length - done >= size) {
+        const { sql, name } = statement()
         const params: SqlValue[] = []
         for (const row of rows.slice(done, done + size))
           for (const column of columns) params.push(row[column] as SqlValue)

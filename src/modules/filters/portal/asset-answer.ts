@@ -1,18 +1,22 @@
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { Asset } from './built-portal.ts'
 
 /** A year: an asset's name changes with its content. */
 const cacheControl = 'public, max-age=31536000, immutable'
 
+const unpack = promisify(gunzip)
+
 /** The smallest copy that the browser takes. */
-export function assetAnswer(asset: Asset, acceptEncoding: string): GatewayResponse {
+export async function assetAnswer(asset: Asset, acceptEncoding: string): Promise<GatewayResponse> {
   const accepted = acceptedCodings(acceptEncoding)
   const [coding, body] =
     asset.br !== undefined && accepted.has('br')
       ? ['br', asset.br]
       : asset.gzip !== undefined && accepted.has('gzip')
         ? ['gzip', asset.gzip]
-        : [undefined, asset.plain]
+        : [undefined, asset.gzip === undefined ? asset.plain : await unpack(asset.gzip)]
   return {
     status: 200,
     headers: {

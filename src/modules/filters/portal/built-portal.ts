@@ -10,12 +10,11 @@ export interface BuiltPortal {
   readonly assets: ReadonlyMap<string, Asset>
 }
 
-export interface Asset {
-  readonly type: string
-  readonly plain: Buffer
-  readonly br?: Buffer
-  readonly gzip?: Buffer
-}
+/** Files are compressed or plain; of those that are compressed, what few ask for is unpacked for them. */
+export type Asset = { readonly type: string; readonly br?: Buffer } & (
+  | { readonly gzip: Buffer }
+  | { readonly plain: Buffer; readonly gzip?: undefined }
+)
 
 const types: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
@@ -40,10 +39,11 @@ export async function readBuiltPortal(folder = built): Promise<BuiltPortal> {
     for (const name of names) {
       const type = types[name.split('.').at(-1) ?? '']
       if (type === undefined) continue
-      const [plain, br, gzip] = await Promise.all(
-        ['', '.br', '.gz'].map((end) => ifThere(`${folder}assets/${name}${end}`)),
-      )
-      if (plain !== undefined) assets.set(name, { type, plain, ...(br && { br }), ...(gzip && { gzip }) })
+      const read = (end: string) => ifThere(`${folder}assets/${name}${end}`)
+      const [br, gzip] = await Promise.all([read('.br'), read('.gz')])
+      const plain = gzip === undefined ? await read('') : undefined
+      if (gzip !== undefined) assets.set(name, { type, gzip, ...(br && { br }) })
+      else if (plain !== undefined) assets.set(name, { type, plain, ...(br && { br }) })
     }
     return { page, assets }
   } catch (cause) {

@@ -87,7 +87,7 @@ function requireNavigation(request: GatewayRequest, pathInfo: string): void {
 const assetPath = /^\/assets\/(.*)$/
 
 /** Undefined where it is not an asset that is asked for. */
-function assetOf(portal: BuiltPortal, request: GatewayRequest, pathInfo: string): GatewayResponse | undefined {
+function assetOf(portal: BuiltPortal, request: GatewayRequest, pathInfo: string): Promise<GatewayResponse> | undefined {
   const name = assetPath.exec(pathInfo)?.[1]
   if (name === undefined) return undefined
   const asset = portal.assets.get(name)
