@@ -6,20 +6,24 @@ import { peoplePath, tenants } from './configuration.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { measureGroups } from './groups.ts'
 import { measureListing } from './listing.ts'
-import { bareRoute, connections, median, type Paired, paired } from './paired.ts'
+import { bareRoute, median, type Paired, paired } from './paired.ts'
 import { type RequestMaker, readJson, scimRequests, someIds } from './requests.ts'
 import { bigGroupMembers, seedPeople } from './seed.ts'
-import { storedCreations } from './stored-creations.ts'
 import { millis, number, percent, rate, row, say } from './table.ts'
 import { measureBare, measureTenants, type TenantFigures } from './tenants.ts'
 
-/** Rates of one size, each as a share of the bare route's measured beside it, creations also of bare inserts. */
+/**
+ * Rates of one size, each as a share of the bare route's measured beside it, creations also of bare inserts. Routes that
+ * do nothing but read or store the same rows tell how much of that the database leaves.
+ */
 async function measureRates(gateway: MeasuredGateway, folder: string, data: string, count: number): Promise<void> {
   const label = `${number(count)} users`
   const ids = await someIds(gateway, peoplePath, count, 10_000)
   const requests = scimRequests(gateway, peoplePath)
   const bare = await bareRoute(JSON.stringify(await readJson(gateway, `${peoplePath}/Users/${ids[0]}`)))
-  const reading = await startBare('bench/reading-route.ts', join(data, 'gatehouse.db'), `${peoplePath}/Users`)
+  const place = [join(data, 'gatehouse.db'), `${peoplePath}/Users`] as const
+  const reading = await startBare('bench/reading-route.ts', ...place)
+  const writing = await startBare('bench/writing-route.ts', ...place)
   const bareRates: number[] = []
   const measure = async (name: string, port: number, request: RequestMaker, wanted: string): Promise<void> =>
     report(name, await turn(port, request, 200), wanted)
@@ -37,17 +41,19 @@ async function measureRates(gateway: MeasuredGateway, folder: string, data: stri
     await measure('a bare route that reads the row', reading.port, requests.byId(ids), '')
     await measure('filter userName eq', gateway.port, requests.byLogin(count), floor(3000))
     await measure('page of 100', gateway.port, requests.page, floor(400))
+    await measure('a bare route that reads 100 rows', reading.port, requests.page, '')
     await measure('PATCH active', gateway.port, requests.active(ids), '')
     const create = await turn(gateway.port, requests.create, 201)
     const inserts = bareInserts(folder, 3)
     const ofInserts = (perSecond: number): string =>
       `${percent(perSecond / inserts)} of ${rate(inserts)} bare durable inserts`
     report('create', create, floor(1500), `, ${ofInserts(create.perSecond)}`)
-    const stored = await storedCreations(join(folder, `stored-${count}`), connections, 3)
-    row('users and their audit, by the store alone', rate(stored), ofInserts(stored))
+    const stored = await turn(writing.port, requests.create, 201)
+    report('a bare route that stores the rows', stored, '', `, ${ofInserts(stored.perSecond)}`)
   } finally {
     bare.stop()
     reading.stop()
+    writing.stop()
   }
   row(`bare Fastify route beside ${label}`, rate(median(bareRates)))
 }

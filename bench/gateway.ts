@@ -9,6 +9,8 @@ export interface MeasuredGateway {
   readonly token: string
   readonly readyMs: number
   residentMegabytes(): number
+  /** Without the pages of files that are mapped, which the system takes back when it needs them. */
+  ownMegabytes(): number
   /** Of all its threads, since it started. */
   cpuSeconds(): number
   stop(): Promise<void>
@@ -40,10 +42,8 @@ export async function startMeasured(
     port,
     readyMs,
     token: execFileSync('bin/gatehouse', mint, { encoding: 'utf8' }).trim(),
-    residentMegabytes: () => {
-      const [, kilobytes = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? []
-      return Number(kilobytes) / 1024
-    },
+    residentMegabytes: () => statusMegabytes(child.pid, /VmRSS:\s+(\d+)/),
+    ownMegabytes: () => statusMegabytes(child.pid, /RssAnon:\s+(\d+)/),
     cpuSeconds: () => {
       const [, fields = ''] = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')
       const [user = 0, system = 0] = fields.split(' ').slice(11, 13).map(Number)
@@ -55,4 +55,9 @@ export async function startMeasured(
       await ended
     },
   }
+}
+
+function statusMegabytes(pid: number | undefined, line: RegExp): number {
+  const [, kilobytes = '0'] = line.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Number(kilobytes) / 1024
 }

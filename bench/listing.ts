@@ -5,7 +5,7 @@ import { type List, readJson } from './requests.ts'
 export interface ListingFigures {
   readonly users: number
   readonly perSecond: number
-  /** How much larger the process was at the end than after the first tenth. */
+  /** How much more memory of its own the process had at the end than after the first tenth. */
   readonly grownMegabytes: number
 }
 
@@ -21,10 +21,10 @@ export async function measureListing(gateway: MeasuredGateway, count: number): P
     const page: List = await readJson<List>(gateway, address)
     for (const { id } of page.Resources) seen.add(id)
     users += page.Resources.length
-    if (early === 0 && users >= count / 10) early = gateway.residentMegabytes()
+    if (early === 0 && users >= count / 10) early = gateway.ownMegabytes()
     cursor = page.nextCursor ?? ''
   } while (cursor !== '')
   const seconds = (performance.now() - started) / 1000
   if (seen.size !== users || users < count) throw new Error(`${users} users came, ${seen.size} of them different`)
-  return { users, perSecond: users / seconds, grownMegabytes: gateway.residentMegabytes() - early }
+  return { users, perSecond: users / seconds, grownMegabytes: gateway.ownMegabytes() - early }
 }

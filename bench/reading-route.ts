@@ -4,18 +4,40 @@ import { DatabaseSync } from 'node:sqlite'
 import Fastify from 'fastify'
 
 /**
- * What reading alone makes of the bare route: the token is hashed, the row is read, and what it holds is written as JSON.
- * No rules, no mapping, no log, no journal.
+ * What reading alone makes of the bare route: the token is hashed, one row is read by its id or a hundred with their
+ * groups, and what they hold is written as JSON. No rules, no mapping, no log, no journal.
  */
 const [, , port, file = '', address = ''] = process.argv
 const database = new DatabaseSync(file, { readOnly: true })
+database.exec('pragma mmap_size = 268435456')
 const find = database.prepare('select name, version, created, modified, held from entries where id = ?')
+const page = database.prepare(`
+  select id, name, version, created, modified, held, (
+    select json_group_array(json_array(g.name, g.id))
+    from memberships m cross join entries g where m.user_entry = e.pk and g.pk = m.group_entry
+  ) as groups
+  from entries e where collection = (select max(collection) from entries where key = 'user0000000') order by pk limit 100`)
 const seen = new Set<string>()
+
+interface Row {
+  readonly held?: unknown
+  readonly groups?: unknown
+}
+
+function show({ held, groups = '[]', ...meta }: Row): object {
+  const attributes: unknown = JSON.parse(String(held))
+  return { attributes, groups: JSON.parse(String(groups)) as unknown, meta }
+}
+
+const see = (token = ''): unknown => seen.add(hash('sha256', token, 'base64url'))
+
 const app = Fastify({ logger: false })
 app.get<{ Params: { id: string } }>(`${address}/:id`, ({ headers, params }, reply) => {
-  seen.add(hash('sha256', headers.authorization ?? '', 'base64url'))
-  const { held, ...meta } = find.get(params.id) ?? {}
-  const attributes: unknown = JSON.parse(String(held))
-  void reply.type('application/json').send(JSON.stringify({ id: params.id, attributes, meta }))
+  see(headers.authorization)
+  void reply.type('application/json').send(JSON.stringify(show(find.get(params.id) ?? {})))
+})
+app.get(address, ({ headers }, reply) => {
+  see(headers.authorization)
+  void reply.type('application/json').send(JSON.stringify({ Resources: page.all().map(show) }))
 })
 await app.listen({ host: '127.0.0.1', port: Number(port) })
