@@ -16,7 +16,9 @@ const page = database.prepare(`
     select json_group_array(json_array(g.name, g.id))
     from memberships m cross join entries g where m.user_entry = e.pk and g.pk = m.group_entry
   ) as groups
-  from entries e where collection = (select max(collection) from entries where key = 'user0000000') order by pk limit 100`)
+  from entries e where collection = ? and pk > 0 order by pk limit 100`)
+const first = database.prepare(`select max(collection) as users from entries where key = 'user0000000'`).get()
+const users = Number(first?.['users'])
 const seen = new Set<string>()
 
 interface Row {
@@ -38,6 +40,6 @@ app.get<{ Params: { id: string } }>(`${address}/:id`, ({ headers, params }, repl
 })
 app.get(address, ({ headers }, reply) => {
   see(headers.authorization)
-  void reply.type('application/json').send(JSON.stringify({ Resources: page.all().map(show) }))
+  void reply.type('application/json').send(JSON.stringify({ Resources: page.all(users).map(show) }))
 })
 await app.listen({ host: '127.0.0.1', port: Number(port) })
