@@ -20,7 +20,7 @@ import { measureWorkflows } from './workflows.ts'
 const given = process.argv.slice(2)
 const wanted = given.filter((word) => !/^\d+$/.test(word))
 const numbers = given.filter((word) => !wanted.includes(word)).map(Number)
-const sizes = numbers.length > 0 ? numbers : [5000, 100_000, 1_000_000]
+const sizes = numbers.length > 0 ? numbers : [5000, 10_000, 100_000, 1_000_000]
 const folder = mkdtempSync(join(resolve('.'), '.cache-bench-'))
 
 async function startAndSize(): Promise<void> {
