@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { LoginRoutes } from '#engine/login/login-routes.ts'
 import { ChainRunner } from '#engine/pipeline/chain.ts'
 import { createPipeline } from '#engine/pipeline/pipeline.ts'
@@ -226,8 +226,8 @@ describe('the public listener', () => {
     const warnings: unknown[] = []
     const onWarning = (warning: unknown) => warnings.push(warning)
     process.on('warning', onWarning)
+    onTestFinished(() => void process.off('warning', onWarning))
     for (let i = 0; i < 30; i++) expect(await (await fetch(`${url}/api`)).text()).toBe('false')
-    process.off('warning', onWarning)
     expect(warnings).toEqual([])
   })
 

@@ -7,6 +7,14 @@ import type { Asset } from './built-portal.ts'
 const cacheControl = 'public, max-age=31536000, immutable'
 
 const unpack = promisify(gunzip)
+/** Unpacked once for all who ask, so that a crowd costs no more than one. */
+const unpacked = new WeakMap<Buffer, Promise<Buffer>>()
+
+function plainOf(packed: Buffer): Promise<Buffer> {
+  const known = unpacked.get(packed) ?? unpack(packed)
+  unpacked.set(packed, known)
+  return known
+}
 
 /** The smallest copy that the browser takes. */
 export async function assetAnswer(asset: Asset, acceptEncoding: string): Promise<GatewayResponse> {
@@ -16,7 +24,7 @@ export async function assetAnswer(asset: Asset, acceptEncoding: string): Promise
       ? ['br', asset.br]
       : asset.gzip !== undefined && accepted.has('gzip')
         ? ['gzip', asset.gzip]
-        : [undefined, asset.gzip === undefined ? asset.plain : await unpack(asset.gzip)]
+        : [undefined, asset.gzip === undefined ? asset.plain : await plainOf(asset.gzip)]
   return {
     status: 200,
     headers: {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { PortalSettings } from '#contract/portal.ts'
 import { Issues } from '#kernel/issues.ts'
@@ -12,6 +12,7 @@ import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { subject } from '#testing/subjects.ts'
+import { assetAnswer } from './asset-answer.ts'
 import { readBuiltPortal } from './built-portal.ts'
 import { portalPage } from './portal-page.ts'
 
@@ -106,6 +107,13 @@ describe('assets', () => {
     expect([plain, br, gzip].map(({ headers }) => headers['content-encoding'])).toEqual([undefined, 'br', 'gzip'])
     expect(brotliDecompressSync(br.body as Buffer).equals(plain.body as Buffer)).toBe(true)
     expect(gunzipSync(gzip.body as Buffer).equals(plain.body as Buffer)).toBe(true)
+  })
+
+  test('are unpacked once for all who take no compression', async () => {
+    const asset = { type: 'text/css', gzip: gzipSync('a {}') }
+    const [first, second] = await Promise.all([assetAnswer(asset, ''), assetAnswer(asset, 'identity')])
+    expect(String(first.body)).toBe('a {}')
+    expect(second.body).toBe(first.body)
   })
 
   test('are for everybody, and nothing else is', async () => {
