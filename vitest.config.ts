@@ -1,12 +1,13 @@
 import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import CrashedPages from './test/support/crashed-pages.ts'
+import FailedTests from './test/support/failed-tests.ts'
 import { LongFirst } from './test/support/long-first.ts'
 
 /** One project per test tier; `test/run.ts` runs them in order and reports each tier's time. */
 export default defineConfig({
   test: {
-    reporters: ['default', new CrashedPages()],
+    reporters: ['default', new CrashedPages(), new FailedTests()],
     sequence: { sequencer: LongFirst },
     projects: [
       {

@@ -4,6 +4,7 @@ import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
+import { failedTestsFile } from '#testing/failed-tests.ts'
 import { missingPartsFile } from '#testing/missing-part.ts'
 
 interface Tier {
@@ -29,6 +30,9 @@ const tiers: readonly Tier[] = [
   { name: 'chaos', command: ['test/chaos/run.ts', '--short'] },
 ]
 
+/** As many failed tests are named again at the end; the rest is told where it failed. */
+const mostNamed = 20
+
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !tiers.some((tier) => tier.name === name))
 if (unknown.length > 0) {
@@ -38,8 +42,10 @@ if (unknown.length > 0) {
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-run-'))
 const missing = join(folder, 'missing-parts')
-writeFileSync(missing, '')
-const env = { ...process.env, [missingPartsFile]: missing }
+const failures = join(folder, 'failed-tests')
+for (const file of [missing, failures]) writeFileSync(file, '')
+const env = { ...process.env, [missingPartsFile]: missing, [failedTestsFile]: failures }
+const linesOf = (file: string): readonly string[] => readFileSync(file, 'utf8').split('\n').filter(Boolean)
 
 const chosen = tiers.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
 const companionsOf = (tier: Tier): readonly Tier[] =>
@@ -66,7 +72,8 @@ console.log('\n== tiers ==')
 for (const { name, passed, seconds } of results) {
   console.log(`${passed ? 'passed' : 'FAILED'}  ${name.padEnd(12)} ${seconds.toFixed(1)} s`)
 }
-for (const part of new Set(readFileSync(missing, 'utf8').split('\n').filter(Boolean))) console.log(`skipped ${part}`)
+for (const part of new Set(linesOf(missing))) console.log(`skipped ${part}`)
+for (const test of linesOf(failures).slice(0, mostNamed)) console.log(`FAILED  ${test}`)
 rmSync(folder, { recursive: true })
 const failed = results.filter((result) => !result.passed).length
 console.log(`${results.length - failed} passed, ${failed} failed`)

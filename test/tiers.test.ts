@@ -1,19 +1,25 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from '#testing/databases.ts'
+import { failedTestsFile } from '#testing/failed-tests.ts'
 import { longFiles } from '#testing/long-first.ts'
 
 /** A run of tests in a file of their own: its exit code, and what it printed. */
-function runTier(settings: string, file: string) {
+function runTier(settings: string, file: string, env: Record<string, string> = {}) {
   const folder = temporaryFolder()
   const config = join(folder, 'vitest.config.mjs')
   writeFileSync(config, `export default { test: { root: ${JSON.stringify(folder)}, globals: true, ${settings} } }`)
   writeFileSync(join(folder, 'one.test.js'), file)
   const args = [resolve('node_modules/vitest/vitest.mjs'), 'run', '--config', config]
-  const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, timeout: 60_000, encoding: 'utf8' })
+  const { status, stderr } = spawnSync(process.execPath, args, {
+    cwd: folder,
+    timeout: 60_000,
+    encoding: 'utf8',
+    env: { ...process.env, ...env },
+  })
   return { status, stderr }
 }
 
@@ -35,6 +41,23 @@ test('${name}', () => { if (${name}++ === 0) throw new Error('page.goto: Page cr
   expect(one.stderr).not.toContain(told('b'))
   const two = runTier(settings, crashing('a') + crashing('b'))
   expect(two).toEqual({ status: 1, stderr: expect.stringMatching(/> a\n.*> b\nFAILED: pages of 2 tests/) })
+})
+
+test('what failed is named for the end of a run, and nothing else', { timeout: 120_000 }, () => {
+  const failed = join(temporaryFolder(), 'failed')
+  const settings = `reporters: [${JSON.stringify(resolve('test/support/failed-tests.ts'))}]`
+  const file = `test('a', () => {})
+describe('group', () => { test('b', () => expect('x').toBe('y')) })
+describe('hook', () => { beforeAll(() => { throw new Error('no\\nserver') }); test('c', () => {}) })
+test('d', () => { throw new Error('long '.repeat(100)) })
+`
+  expect(runTier(settings, file, { [failedTestsFile]: failed }).status).toBe(1)
+  expect(readFileSync(failed, 'utf8').split('\n')).toEqual([
+    'one.test.js > hook: no server',
+    expect.stringMatching(/^one\.test\.js > group > b: expected 'x' to be 'y'/),
+    `one.test.js > d: ${'long '.repeat(100)}`.slice(0, 240),
+    '',
+  ])
 })
 
 test('the files that begin first are there', () => {
