@@ -168,7 +168,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await asleep.getByRole('button', { name: 'Save' }).click()
     expect((await answered).status()).toBe(412)
     await asleep.getByRole('button', { name: 'Account of Linus Pauling' }).waitFor()
-    expect(await asleep.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Linus Pauling')
+    await expect.poll(() => asleep.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Linus Pauling')
     await other.reload()
     await other.getByText('No requests').waitFor()
   })

@@ -222,7 +222,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await signIn(tab, 'linus')
     await tab.getByRole('heading', { level: 1, name: 'You are signed in' }).waitFor()
     await page.getByRole('button', { name: 'Account of Linus Pauling' }).waitFor()
-    expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Linus Pauling')
+    await expect.poll(() => page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Linus Pauling')
   })
 
   test('pages without a session lead to the login and back; addresses that lead nowhere say so', async () => {
@@ -235,6 +235,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     expect(complaints.filter((text) => !text.includes('404'))).toEqual([])
     await page.getByRole('button', { name: 'Account of Ada Lovelace' }).click()
     await page.getByRole('menuitem', { name: 'Sign out' }).click()
+    await page.waitForURL('**/auth/signed-out')
     await page.goto('/portal/requests')
     await page.getByLabel('User name').waitFor()
   })

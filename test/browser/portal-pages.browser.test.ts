@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium())('the pages of the portal', () => {
     await tabTo(joan, 'Request access')
     await joan.keyboard.press('Enter')
     await joan.getByRole('heading', { level: 1, name: 'Request access' }).waitFor()
-    expect(await focused(joan)).toBe('Request access')
+    await expect.poll(() => focused(joan)).toBe('Request access')
     await tabTo(joan, 'Add Access to the vault to the cart')
     await joan.keyboard.press('Space')
     await tabTo(joan, 'Check out')

@@ -46,9 +46,14 @@ describe.skipIf(!hasChromium())('a portal with very much in it', () => {
 
   /** The warning of a session that ends in four minutes is in the way of everything else. */
   const stay = async (page: Page): Promise<void> => {
-    await page.getByRole('dialog', { name: 'Are you still there?' }).waitFor()
-    await page.keyboard.press('Escape')
-    await page.getByRole('dialog').waitFor({ state: 'hidden' })
+    const warning = page.getByRole('dialog', { name: 'Are you still there?' })
+    await warning.waitFor()
+    // It may be seen before it listens.
+    const isGone = async (): Promise<boolean> => {
+      await page.keyboard.press('Escape')
+      return warning.isHidden()
+    }
+    await expect.poll(isGone, { timeout: 15_000, interval: 500 }).toBe(true)
   }
 
   test('people are warned before a session ends', async () => {

@@ -150,10 +150,17 @@ interface Finding {
   readonly nodes: readonly string[]
 }
 
+/** Things that fade in are not yet as they will be; what turns for ever is not waited for. */
+async function still(page: Page): Promise<void> {
+  await page.waitForTimeout(350)
+  await page.evaluate(`Promise.allSettled(document.getAnimations()
+    .filter(({ effect, playState }) => playState === 'running' && effect?.getComputedTiming().endTime !== Infinity)
+    .map(({ finished }) => finished)).then(() => {})`)
+}
+
 /** No serious or critical finding of axe, by the rules of WCAG 2.2 AA. */
 export async function expectAccessible(page: Page, what: string): Promise<void> {
-  // Things that fade in are not yet as they will be.
-  await page.waitForTimeout(350)
+  await still(page)
   const found = await page.evaluate<readonly Finding[]>(`${axe};axe.run(document, {
     runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
   }).then(({ violations }) => violations.map(({ id, impact, nodes }) => ({
@@ -166,6 +173,6 @@ export async function expectAccessible(page: Page, what: string): Promise<void> 
 /** For people to look at, outside version control. */
 export async function picture(page: Page, name: string): Promise<void> {
   mkdirSync(pictures, { recursive: true })
-  await page.waitForTimeout(350)
+  await still(page)
   await page.screenshot({ path: `${pictures}/${name}.png` })
 }
