@@ -39,8 +39,10 @@ test('${name}', () => { if (${name}++ === 0) throw new Error('page.goto: Page cr
   const one = runTier(settings, `${crashing('a')}test('b', () => {})`)
   expect(one).toEqual({ status: 0, stderr: expect.stringContaining(told('a')) })
   expect(one.stderr).not.toContain(told('b'))
-  const two = runTier(settings, crashing('a') + crashing('b'))
+  const failed = join(temporaryFolder(), 'failed')
+  const two = runTier(settings, crashing('a') + crashing('b'), { [failedTestsFile]: failed })
   expect(two).toEqual({ status: 1, stderr: expect.stringMatching(/> a\n.*> b\nFAILED: pages of 2 tests/) })
+  expect(readFileSync(failed, 'utf8')).toBe('pages of 2 tests crashed; 1 is put up with\n')
 })
 
 test('what failed is named for the end of a run, and nothing else', { timeout: 120_000 }, () => {

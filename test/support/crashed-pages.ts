@@ -1,5 +1,6 @@
 import process from 'node:process'
 import type { Reporter, TestModule } from 'vitest/node'
+import { tellFailed } from './failed-tests.ts'
 
 /** As many crashes of a run are taken for the browser's own fault. */
 const borne = 1
@@ -14,7 +15,9 @@ export default class CrashedPages implements Reporter {
       console.error(`a page crashed, and its test was tried again: ${module.relativeModuleId} > ${fullName}`)
     }
     if (crashed.length <= borne) return
-    console.error(`FAILED: pages of ${crashed.length} tests crashed; ${borne} is put up with`)
+    const failure = `pages of ${crashed.length} tests crashed; ${borne} is put up with`
+    console.error(`FAILED: ${failure}`)
+    tellFailed([failure])
     process.exitCode = 1
   }
 }

@@ -8,28 +8,28 @@ export const failedTestsFile = 'GATEHOUSE_TEST_FAILED_TESTS'
 
 const longest = 240
 
-/** Names what failed, a line each with the beginning of its reason, for the end of a run of many tiers. */
-export default class FailedTests implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
-    const file = process.env[failedTestsFile]
-    if (file === undefined) return
-    const lines = [
-      ...modules.flatMap((module) => [
-        ...module.errors().map((error) => line(module.relativeModuleId, error)),
-        ...[...module.children.allSuites()].flatMap((suite) =>
-          suite.errors().map((error) => line(`${module.relativeModuleId} > ${suite.fullName}`, error)),
-        ),
-        ...[...module.children.allTests('failed')].map((test) =>
-          line(`${module.relativeModuleId} > ${test.fullName}`, test.result().errors?.at(-1)),
-        ),
-      ]),
-      ...unhandled.map((error) => line('outside of a test', error)),
-    ]
-    appendFileSync(file, lines.join(''))
-  }
+/** Told again at the end of a run of many tiers, a line each; what is long is cut. */
+export function tellFailed(failures: readonly string[]): void {
+  const file = process.env[failedTestsFile]
+  if (file === undefined) return
+  const lines = failures.map((text) => stripVTControlCharacters(text).replaceAll(/\s+/g, ' ').slice(0, longest))
+  appendFileSync(file, lines.map((line) => `${line}\n`).join(''))
 }
 
-function line(name: string, error: { readonly message: string } | undefined): string {
-  const reason = stripVTControlCharacters(error?.message ?? '').replaceAll(/\s+/g, ' ')
-  return `${`${name}: ${reason}`.slice(0, longest)}\n`
+/** Tells what failed, with the beginning of its reason. */
+export default class FailedTests implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
+    tellFailed([
+      ...modules.flatMap((module) => [
+        ...module.errors().map(({ message }) => `${module.relativeModuleId}: ${message}`),
+        ...[...module.children.allSuites()].flatMap((suite) =>
+          suite.errors().map(({ message }) => `${module.relativeModuleId} > ${suite.fullName}: ${message}`),
+        ),
+        ...[...module.children.allTests('failed')].map(
+          (test) => `${module.relativeModuleId} > ${test.fullName}: ${test.result().errors?.at(-1)?.message ?? ''}`,
+        ),
+      ]),
+      ...unhandled.map(({ message }) => `outside of a test: ${message}`),
+    ])
+  }
 }
