@@ -60,6 +60,8 @@ export default defineConfig({
           include: ['test/browser/**/*.browser.test.ts'],
           globalSetup: ['test/support/chromium-setup.ts'],
           testTimeout: 120_000,
+          // As locators wait: a page that loads what it shows is not ready within the usual second.
+          expect: { poll: { timeout: 20_000 } },
           // The browser itself fails at times, which `CrashedPages` tells; a page that works wrongly is not tried again.
           retry: { count: 1, condition: /Page crashed/ },
           hookTimeout: 120_000,

@@ -43,7 +43,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
           ?.parts.map(({ body }) => body)
           .join('\n') ?? '',
       )
-    await expect.poll(link, { timeout: 10_000 }).not.toBeNull()
+    await expect.poll(link).not.toBeNull()
     return link()?.[0] ?? ''
   }
 
@@ -99,12 +99,10 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await grace.getByText('Approved: Registration of kate').waitFor()
     const people = `fetch('/portal/main/search?q=kate&kind=person').then((answer) => answer.json())`
     await expect
-      .poll(() => grace.evaluate(people), { timeout: 10_000 })
+      .poll(() => grace.evaluate(people))
       .toMatchObject({ people: [{ uid: 'kate', displayName: 'Katherine Johnson' }] })
     await expect
-      .poll(() => mails.mails.find(({ to, raw }) => to.includes('kate@example.com') && raw.includes('Your account')), {
-        timeout: 10_000,
-      })
+      .poll(() => mails.mails.find(({ to, raw }) => to.includes('kate@example.com') && raw.includes('Your account')))
       .toBeDefined()
     expect(complaints).toEqual([])
   })

@@ -149,7 +149,7 @@ spec:
       await page.locator('.recharts-bar-rectangle').nth(1).hover()
       return (await tooltip.textContent()) ?? ''
     }
-    await expect.poll(pointed, { timeout: 15_000 }).toMatch(/blue.*16,667/)
+    await expect.poll(pointed).toMatch(/blue.*16,667/)
     await expectAccessible(page, 'a report with a picture')
     await picture(page, 'report-chart')
     await page.getByLabel('Chart').selectOption({ label: 'Rows by “At”' })
@@ -217,7 +217,7 @@ spec:
       const body = JSON.stringify({ approved: true, reason: 'Yes' })
       return (await fetch('/portal/main/approvals/' + open.approval, { method: 'PUT', headers, body })).status
     })()`
-    await expect.poll(() => grace.page.evaluate<number>(decide), { timeout: 20_000 }).toBe(200)
+    await expect.poll(() => grace.page.evaluate<number>(decide)).toBe(200)
 
     const { page, complaints } = await visit('/portal/dashboard', 'linus')
     const approvals = page.getByRole('region', { name: 'Approvals over time' })
@@ -246,7 +246,7 @@ spec:
     let scale = 0
     await countAs(page, () => scale)
     await page.getByRole('link', { name: 'Dashboard' }).click()
-    await expect.poll(() => page.getByText('Nothing happened in this time.').count(), { timeout: 15_000 }).toBe(8)
+    await expect.poll(() => page.getByText('Nothing happened in this time.').count()).toBe(8)
     await picture(page, 'dashboard-empty')
     scale = 1_000
     await page.getByText('30 days').click()
@@ -269,16 +269,16 @@ spec:
     await countAs(page, () => 1_000)
     await page.getByRole('heading', { level: 1 }).waitFor()
     await page.goto('/portal/dashboard?period=30d')
-    await expect.poll(() => page.locator('.bars').count(), { timeout: 15_000 }).toBe(8)
+    await expect.poll(() => page.locator('.bars').count()).toBe(8)
     const whole = (name: string, bars: number) => ({ name, bars, overlap: 0 })
     // A phone is turned; what was drawn is drawn anew.
     for (const size of [phone.viewport, { width: 844, height: 390 }, phone.viewport]) {
       await page.setViewportSize(size)
       await expect
-        .poll(() => page.evaluate<number>('document.querySelector(".bars svg").clientWidth'), { timeout: 15_000 })
+        .poll(() => page.evaluate<number>('document.querySelector(".bars svg").clientWidth'))
         .toBeLessThan(size.width)
       await expect
-        .poll(() => page.evaluate(drawn), { timeout: 15_000 })
+        .poll(() => page.evaluate(drawn))
         .toEqual([
           whole('Requests over time', 90),
           whole('Requests by workflow', 9),
