@@ -45,21 +45,37 @@ test('${name}', () => { if (${name}++ === 0) throw new Error('page.goto: Page cr
   expect(readFileSync(failed, 'utf8')).toBe('pages of 2 tests crashed; 1 is put up with\n')
 })
 
-test('what failed is named for the end of a run, and nothing else', { timeout: 120_000 }, () => {
+/** What the end of a run tells of a file that fails. */
+function toldOf(file: string): string {
   const failed = join(temporaryFolder(), 'failed')
   const settings = `reporters: [${JSON.stringify(resolve('test/support/failed-tests.ts'))}]`
+  expect(runTier(settings, file, { [failedTestsFile]: failed }).status).toBe(1)
+  return readFileSync(failed, 'utf8')
+}
+
+test('what failed is named for the end of a run, and nothing else', { timeout: 120_000 }, () => {
   const file = `test('a', () => {})
 describe('group', () => { test('b', () => expect('x').toBe('y')) })
 describe('hook', () => { beforeAll(() => { throw new Error('no\\nserver') }); test('c', () => {}) })
 test('d', () => { throw new Error('long '.repeat(100)) })
 `
-  expect(runTier(settings, file, { [failedTestsFile]: failed }).status).toBe(1)
-  expect(readFileSync(failed, 'utf8').split('\n')).toEqual([
+  expect(toldOf(file).split('\n')).toEqual([
     'one.test.js > hook: no server',
     expect.stringMatching(/^one\.test\.js > group > b: expected 'x' to be 'y'/),
     `one.test.js > d: ${'long '.repeat(100)}`.slice(0, 240),
     '',
   ])
+})
+
+test.each([
+  ['a file that cannot be loaded', `throw new Error('not here')`, 'one.test.js: not here\n'],
+  [
+    'what nobody awaits',
+    `test('a', async () => { void Promise.reject(new Error('late')); await new Promise((done) => setTimeout(done, 50)) })`,
+    'outside of a test: late\n',
+  ],
+])('so is %s', { timeout: 60_000 }, (_what, file, told) => {
+  expect(toldOf(file)).toBe(told)
 })
 
 test('the files that begin first are there', () => {
