@@ -1,5 +1,5 @@
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry } from '#identity/directory.ts'
+import type { InsertEntry } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 
@@ -17,13 +17,14 @@ export interface DirectoryLink {
 }
 
 export function directoryLink(
-  { dn, attributes }: DirectoryEntry,
+  { dn, attributes }: InsertEntry,
   { filter, uidAttr, added = new Attributes() }: Pick<DirectoryLink, 'filter' | 'uidAttr'> & { added?: Attributes },
 ): DirectoryLink {
   return { dn, filter, id: entryId(attributes), uidAttr, added }
 }
 
-const idAttributes = ['entryUUID', 'objectGUID', 'nsUniqueId', 'ipaUniqueID'] as const
+/** By which names systems know an entry's own identifier. */
+export const idAttributes = ['entryUUID', 'objectGUID', 'nsUniqueId', 'ipaUniqueID'] as const
 
 export function entryId(attributes: Attributes): string | undefined {
   for (const name of idAttributes) {

@@ -1,10 +1,19 @@
 import type { Attributes } from '#identity/attributes.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import type { Identity } from '#identity/identity.ts'
 
-export interface DirectoryEntry {
+/** An entry as the insert that holds it gives it. */
+export interface InsertEntry {
   readonly dn: Dn
   readonly attributes: Attributes
+  /** The entry's own identifier, which no other entry of the insert ever gets; absent where the system has none. */
+  readonly id?: string
+}
+
+export interface DirectoryEntry extends InsertEntry {
+  /** The same however the entry is found, moved or renamed; its name stands for it where its system has no identifiers. */
+  readonly identity: Identity
 }
 
 export interface DirectorySearch {
@@ -24,9 +33,9 @@ export interface DirectoryPageSearch extends DirectorySearch {
   readonly count?: boolean
 }
 
-export interface DirectoryPage {
+export interface DirectoryPage<Entry extends InsertEntry = DirectoryEntry> {
   /** In a stable order. */
-  readonly entries: readonly DirectoryEntry[]
+  readonly entries: readonly Entry[]
   /** Where the following page starts; absent on the last one. */
   readonly next?: string
   /** How many entries match in all, where it was asked for and counting them costs little. */

@@ -1,13 +1,16 @@
 import type { Attributes } from '#identity/attributes.ts'
 import type { DirectoryLink } from '#identity/directory-link.ts'
 import type { Dn } from '#identity/dn.ts'
+import type { Identity } from '#identity/identity.ts'
 
 /** Who makes a request, after its authentication chain ran. Rules are evaluated on this and on nothing else. */
 export interface Subject {
   readonly dn: Dn
   /** Other names of the same entry that a dn rule may use. */
   readonly otherNames?: readonly Dn[]
-  /** The login or identifier that stands in logs and in the audit. */
+  /** Who it is, by which people are compared and remembered. */
+  readonly identity: Identity
+  /** The login or identifier to show, in logs and in the audit. */
   readonly uid: string
   readonly attributes: Attributes
   /** Present when the directory has an entry of them. */

@@ -1,5 +1,5 @@
 import { type AttributeSource, Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry } from '#identity/directory.ts'
+import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
@@ -56,7 +56,7 @@ export class EntryShape {
     }
   }
 
-  person(user: User): DirectoryEntry {
+  person(user: User): InsertEntry {
     const attributes = user.attributes.clone()
     attributes.set(this.#layout.userAttribute, [user.userID])
     attributes.set('objectClass', personClasses)
@@ -65,10 +65,10 @@ export class EntryShape {
       'memberOf',
       user.groups.map((name) => this.#layout.groups.child(this.#layout.groupAttribute, name).toString()),
     )
-    return { dn: this.personName(user.userID), attributes }
+    return { dn: this.personName(user.userID), attributes, ...(user.id === undefined ? {} : { id: user.id }) }
   }
 
-  group(group: Group, members: readonly string[]): DirectoryEntry {
+  group(group: Group, members: readonly string[]): InsertEntry {
     const attributes = group.attributes?.clone() ?? new Attributes()
     attributes.set(this.#layout.groupAttribute, [group.name])
     if (group.description !== undefined) attributes.set('description', [group.description])
@@ -78,11 +78,11 @@ export class EntryShape {
       'uniqueMember',
       members.map((login) => this.personName(login).toString()),
     )
-    return { dn: this.#layout.groups.child(this.#layout.groupAttribute, group.name), attributes }
+    return { dn: this.#layout.groups.child(this.#layout.groupAttribute, group.name), attributes, id: group.id }
   }
 
   /** The entry as the store's own filters see it, where it knows an attribute by two names. */
-  source({ attributes }: DirectoryEntry, part: 'people' | 'groups'): AttributeSource {
+  source({ attributes }: InsertEntry, part: 'people' | 'groups'): AttributeSource {
     const entryNames = new Map(Array.from(this.#words[part].names, ([name, own]) => [own.toLowerCase(), name]))
     return { values: (name) => attributes.values(entryNames.get(name.toLowerCase()) ?? name) }
   }

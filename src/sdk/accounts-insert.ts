@@ -1,4 +1,4 @@
-import type { DirectoryEntry, DirectoryPage, DirectoryPageSearch } from '#identity/directory.ts'
+import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
@@ -58,11 +58,11 @@ export class AccountsInsert implements DirectoryInsert {
     return leafBelow(this.#layout.people, dn, this.#layout.userAttribute)
   }
 
-  personEntry(user: User): DirectoryEntry {
+  personEntry(user: User): InsertEntry {
     return this.#shape.person(user)
   }
 
-  async search(search: DirectoryPageSearch): Promise<DirectoryPage> {
+  async search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
     const filter = withPlainNames(search.filter)
     const login = this.loginOf(search.base)
     if (login !== undefined) {
@@ -94,15 +94,15 @@ export class AccountsInsert implements DirectoryInsert {
   }
 
   /** By the names that a search of many knows attributes by. */
-  #single(entry: DirectoryEntry | undefined, part: Part, filter: Filter): DirectoryPage {
+  #single(entry: InsertEntry | undefined, part: Part, filter: Filter): DirectoryPage<InsertEntry> {
     return { entries: entry !== undefined && matches(filter, this.#shape.source(entry, part)) ? [entry] : [] }
   }
 
-  async #page(search: DirectoryPageSearch): Promise<DirectoryPage> {
+  async #page(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
     const scope: PageScope = { of: `${search.scope} ${search.base.key}`, filter: search.filter, sort: undefined }
     const start: Place =
       search.after === undefined ? { part: 'people', at: { offset: 0 }, skip: 0 } : readPlace(scope, search.after)
-    const entries: DirectoryEntry[] = []
+    const entries: InsertEntry[] = []
     let next: Place | undefined
     const narrowed = new Map<Part, Narrowed>()
     for (const part of parts) narrowed.set(part, await this.#narrow(part, search))
@@ -131,7 +131,7 @@ export class AccountsInsert implements DirectoryInsert {
     asked: Narrowed,
     filter: Filter,
     limit: number,
-    entries: DirectoryEntry[],
+    entries: InsertEntry[],
   ): Promise<Place | undefined> {
     let { at, skip } = start
     for (let read = 0; read < maxCandidates; ) {
@@ -220,7 +220,7 @@ export class AccountsInsert implements DirectoryInsert {
 const query = ({ filter }: Narrowed): { readonly filter?: Filter } => (typeof filter === 'boolean' ? {} : { filter })
 
 /** A store that gives no positions is asked by offset. */
-function storePage<T>({ items, total, next }: SearchPage<T>, asked: SearchQuery, entry: (item: T) => DirectoryEntry) {
+function storePage<T>({ items, total, next }: SearchPage<T>, asked: SearchQuery, entry: (item: T) => InsertEntry) {
   const end = asked.offset + items.length
   const byOffset = asked.after === undefined && items.length > 0 && end < total ? { offset: end } : undefined
   return { entries: items.map(entry), next: next === undefined ? byOffset : { offset: 0, after: next } }

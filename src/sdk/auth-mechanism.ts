@@ -15,7 +15,7 @@ export type AuthOutcome =
   /** The caller is this; level and chain are the chain's. */
   | {
       readonly kind: 'authenticated'
-      readonly subject: Pick<Subject, 'dn' | 'otherNames' | 'uid' | 'attributes' | 'link'>
+      readonly subject: Pick<Subject, 'dn' | 'otherNames' | 'identity' | 'uid' | 'attributes' | 'link'>
       /** Kept in the session, where the chain leads to one. */
       readonly session?: SessionContribution
     }

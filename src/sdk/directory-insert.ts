@@ -1,4 +1,4 @@
-import type { DirectoryEntry, DirectoryPage, DirectoryPageSearch } from '#identity/directory.ts'
+import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { UserChange } from '#identity/user-directory.ts'
 import type { Closable } from '#kernel/scope.ts'
@@ -17,12 +17,12 @@ import { defineModule, type Module, type ModuleDefinition, type Prepared } from 
 export interface DirectoryInsert extends Closable {
   /**
    * Entries at or below `base`, which is at or below the suffix, in a stable order, at most `limit` (from 1 to 1,000) of
-   * them. `attributes` are those wanted, of which objectClass always is one; more may come. The filter is exact: what the
+   * them. `attributes` are those wanted, of which objectClass and the entry's identifier always are two; more may come. The filter is exact: what the
    * system cannot filter is finished here; names in it are compared as names (RFC 4514), however they are written. A page
    * may be short, or even empty, and still have a `next`. A `base` that does not exist has no entries. The members of a group are owed
    * only where it is read by its name (scope `base`).
    */
-  search(search: DirectoryPageSearch): Promise<DirectoryPage>
+  search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>>
   /**
    * Whether the static group, which is at or below the suffix, holds the member, which may stand anywhere. False when
    * there is no such group. Without reading all members.
@@ -57,7 +57,7 @@ export interface NewPerson {
 }
 
 export interface PeoplePage {
-  readonly people: readonly { readonly login: string; readonly entry: DirectoryEntry; readonly hasPassword: boolean }[]
+  readonly people: readonly { readonly login: string; readonly entry: InsertEntry; readonly hasPassword: boolean }[]
   readonly next?: string
 }
 

@@ -2,6 +2,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { directoryLink } from '#identity/directory-link.ts'
 import { Dn } from '#identity/dn.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
+import { issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { Issues } from '#kernel/issues.ts'
@@ -58,7 +59,7 @@ export function parseSubjectLink(
 /** How long a mechanism may remember what the directory said about a caller, since the entry may change. */
 export const linkedForMillis = 3_000
 
-export type LinkedSubject = Pick<Subject, 'dn' | 'uid' | 'attributes' | 'link'>
+export type LinkedSubject = Pick<Subject, 'dn' | 'identity' | 'uid' | 'attributes' | 'link'>
 
 export type LinkOutcome =
   | { readonly kind: 'linked'; readonly subject: LinkedSubject; readonly found: boolean }
@@ -96,6 +97,7 @@ export async function linkSubject(
         found: true,
         subject: {
           dn: entry.dn,
+          identity: entry.identity,
           uid: attributes.first(link.uidAttr) ?? uid,
           attributes,
           link: directoryLink(entry, { filter, uidAttr: link.uidAttr, added }),
@@ -105,7 +107,10 @@ export async function linkSubject(
   }
   const attributes = claims.clone()
   attributes.set('objectClass', [link.objectClass])
-  return { kind: 'linked', found: false, subject: { dn: mockName(base, link, link.uidAttr, uid), uid, attributes } }
+  const issuer = claims.first('iss') ?? base.child('ou', link.noMatchOU).key
+  const identity = issuerIdentity(issuer, claims.first('sub') ?? uid)
+  const dn = mockName(base, link, link.uidAttr, uid)
+  return { kind: 'linked', found: false, subject: { dn, identity, uid, attributes } }
 }
 
 /** The name of a mock entry. */

@@ -1,3 +1,4 @@
+import type { Identity } from '#identity/identity.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { GatewayRequest } from '#sdk/http.ts'
 
@@ -50,11 +51,11 @@ export interface SessionView {
 /** The sessions of all applications. */
 export interface SessionAccess {
   /** Latest first, at most 100. */
-  ofUser(login: string): Promise<readonly SessionView[]>
-  /** False when the login has no such session. */
-  end(login: string, id: string): Promise<boolean>
+  ofUser(user: Identity): Promise<readonly SessionView[]>
+  /** False when the user has no such session. */
+  end(user: Identity, id: string): Promise<boolean>
   /** Logs out everywhere; how many sessions ended. `except` is the id of one that stays. */
-  endAll(login: string, options?: { readonly except?: string }): Promise<number>
+  endAll(user: Identity, options?: { readonly except?: string }): Promise<number>
   /** Ends the sessions that carry the mark, such as an outside issuer's session id; how many. */
   endMarked(mark: string): Promise<number>
   /** Whole minutes until the request's session of that application ends; undefined when there is none. Does not extend it. */

@@ -2,6 +2,7 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
+import { issuerIdentity } from '#identity/identity.ts'
 import { toTexts } from '#identity/mapping/mapped-value.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -168,7 +169,8 @@ const userOf = ({ userID, attributes = {}, groups = [] }: TrialUser) => ({
 
 function subjectOf(caller: TrialUser): Subject {
   const { userID, attributes } = userOf(caller)
-  return { dn: Dn.parse(root).child('uid', userID), uid: userID, attributes, level: 20, chain: 'trial' }
+  const dn = Dn.parse(root).child('uid', userID)
+  return { dn, identity: issuerIdentity('trial', userID), uid: userID, attributes, level: 20, chain: 'trial' }
 }
 
 function requestOf({ method = 'GET', url = '/', headers = {}, body = '' }: TrialRequest): GatewayRequest {

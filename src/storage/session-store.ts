@@ -1,3 +1,4 @@
+import type { Identity } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
 
 /** A login that is remembered between requests. */
@@ -10,7 +11,9 @@ export interface Session {
   readonly context: string
   /** Where it was started. */
   readonly application: string
-  /** The login of whoever the session belongs to. */
+  /** Who the session belongs to. */
+  readonly owner: Identity
+  /** The owner's login, for display. */
   readonly userID: string
   /** What the session's owner keeps in it; plain JSON. */
   readonly data: JsonObject
@@ -32,16 +35,16 @@ export function sessionExpiry(session: Pick<Session, 'touched' | 'idleSeconds' |
   return new Date(Math.min(idle, session.ends?.getTime() ?? idle))
 }
 
-/** How many of a login's sessions are listed. */
+/** How many of a user's sessions are listed. */
 export const maxListedSessions = 100
 
-/** How many sessions one login has at a time. */
+/** How many sessions one user has at a time. */
 export const maxSessionsPerUser = 1_000
 
 export interface SessionStore {
   /**
    * Throws CONFLICT when the id exists. The session that it replaces, by its id, ends with the same commit. So do others of
-   * the login beyond `maxSessionsPerUser`: first those that were never used again, as programs leave them, then the ones
+   * the owner beyond `maxSessionsPerUser`: first those that were never used again, as programs leave them, then the ones
    * that were not used for the longest.
    */
   create(session: Session, replaces?: string): Promise<void>
@@ -65,15 +68,12 @@ export interface SessionStore {
   delete(id: string): Promise<boolean>
   /** Undefined when absent or expired. */
   findPublic(publicId: string, now: Date): Promise<Session | undefined>
-  /** The sessions of a login, whatever the letter case it was written in, latest first. */
-  ofUser(userID: string, now: Date): Promise<readonly Session[]>
-  /** False when the login has no session of that public id. */
-  deletePublic(userID: string, publicId: string): Promise<boolean>
-  /**
-   * Ends every session of a login, whatever the letter case it was written in, in all applications, but for one of that
-   * public id; how many.
-   */
-  deleteOfUser(userID: string, exceptPublicId?: string): Promise<number>
+  /** Latest first. */
+  ofOwner(owner: Identity, now: Date): Promise<readonly Session[]>
+  /** False when the owner has no session of that public id. */
+  deletePublic(owner: Identity, publicId: string): Promise<boolean>
+  /** Ends every session of the owner in all applications, but for one of that public id; how many. */
+  deleteOfOwner(owner: Identity, exceptPublicId?: string): Promise<number>
   /** The session of that public id ends with `deleteMarked`. The mark is kept until the time given. */
   mark(publicId: string, mark: string, until: Date): Promise<void>
   /** Ends the sessions with the mark; how many. */

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import type { DirectoryEntry, DirectorySearch } from '#identity/directory.ts'
+import type { DirectorySearch, InsertEntry } from '#identity/directory.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { Subject } from '#identity/subject.ts'
 import { silentLogger } from '#kernel/logger.ts'
@@ -18,6 +18,7 @@ import type { SessionAccess } from '#sdk/session.ts'
 import type { ReadStatistics } from '#sdk/statistics.ts'
 import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { Target } from '#sdk/target.ts'
+import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeDirectory } from '#testing/fake-directory.ts'
 import { fakePortal } from '#testing/fake-portal.ts'
 import { MemoryRegistrations } from '#testing/memory-registrations.ts'
@@ -30,7 +31,7 @@ import { noSessions } from '#testing/no-sessions.ts'
 export interface FakeHostOptions {
   /** What time it is, in milliseconds; the test moves it. */
   readonly now?: () => number
-  readonly entries?: readonly DirectoryEntry[]
+  readonly entries?: readonly InsertEntry[]
   readonly targets?: Readonly<Record<string, Target>>
   readonly publicKeys?: Readonly<Record<string, KeyObject>>
   readonly signingKey?: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }
@@ -94,9 +95,9 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     directory: fakeDirectory({
       async search(search) {
         searches.push(search)
-        const found = (options.entries ?? []).filter(
-          ({ dn, attributes }) => dn.isWithin(search.base) && matches(search.filter, attributes),
-        )
+        const found = (options.entries ?? [])
+          .map(directoryEntry)
+          .filter(({ dn, attributes }) => dn.isWithin(search.base) && matches(search.filter, attributes))
         return found.slice(0, search.limit)
       },
       isMember: async () => false,

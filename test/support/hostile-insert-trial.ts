@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { DirectoryEntry, DirectoryPage, DirectoryPageSearch } from '#identity/directory.ts'
+import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
@@ -203,13 +203,13 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
     })
   }
 
-  async function read(base: Dn): Promise<readonly DirectoryEntry[]> {
+  async function read(base: Dn): Promise<readonly InsertEntry[]> {
     return (await insert.search({ base, scope: 'base', filter: anything, limit: 5 })).entries
   }
 
   async function everything(): Promise<PlainEntry[]> {
-    const found: DirectoryEntry[] = []
-    let page: DirectoryPage | undefined
+    const found: InsertEntry[] = []
+    let page: DirectoryPage<InsertEntry> | undefined
     do {
       const search: DirectoryPageSearch = { base: suffix, scope: 'sub', filter: anything, limit: pageSize }
       page = await insert.search(page?.next === undefined ? search : { ...search, after: page.next })

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry } from '#identity/directory.ts'
+import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -81,7 +81,7 @@ export const workflow = (name: string, more: Partial<PortalWorkflow> = {}): Port
   ...more,
 })
 
-export const person = (uid: string, more: Readonly<Record<string, readonly string[]>> = {}): DirectoryEntry => ({
+export const person = (uid: string, more: Readonly<Record<string, readonly string[]>> = {}): InsertEntry => ({
   dn: Dn.of(['uid', uid], ['ou', 'people'], ['o', 'x']),
   attributes: Attributes.from({ objectClass: ['inetOrgPerson'], uid: [uid], displayName: [`${uid} Doe`], ...more }),
 })

@@ -1,3 +1,4 @@
+import type { Identity } from '#identity/identity.ts'
 import { type Session, type SessionStore, sessionExpiry } from '#storage/session-store.ts'
 
 /** Sessions in a map, for tests of what stands on the store. */
@@ -13,7 +14,7 @@ export function memorySessionStore(): SessionStore & { readonly rows: Map<string
     for (const { id } of doomed) rows.delete(id)
     return doomed.length
   }
-  const isOf = (login: string) => (session: Session) => session.userID.toLowerCase() === login.toLowerCase()
+  const isOf = (owner: Identity) => (session: Session) => session.owner === owner
   return {
     rows,
     create: async (session, replaces) => {
@@ -32,13 +33,13 @@ export function memorySessionStore(): SessionStore & { readonly rows: Map<string
     delete: async (id) => rows.delete(id),
     findPublic: async (publicId, now) =>
       [...rows.values()].find((session) => session.publicId === publicId && live(session.id, now) !== undefined),
-    ofUser: async (login, now) =>
+    ofOwner: async (owner, now) =>
       [...rows.values()]
-        .filter((session) => isOf(login)(session) && live(session.id, now) !== undefined)
+        .filter((session) => isOf(owner)(session) && live(session.id, now) !== undefined)
         .sort((a, b) => b.created.getTime() - a.created.getTime()),
-    deletePublic: async (login, publicId) =>
-      remove((session) => isOf(login)(session) && session.publicId === publicId) > 0,
-    deleteOfUser: async (login, except) => remove((session) => isOf(login)(session) && session.publicId !== except),
+    deletePublic: async (owner, publicId) =>
+      remove((session) => isOf(owner)(session) && session.publicId === publicId) > 0,
+    deleteOfOwner: async (owner, except) => remove((session) => isOf(owner)(session) && session.publicId !== except),
     mark: async (publicId, mark) => void marks.set(mark, (marks.get(mark) ?? new Set()).add(publicId)),
     deleteMarked: async (mark) => remove((session) => marks.get(mark)?.has(session.publicId) ?? false),
     deleteExpired: async () => 0,

@@ -53,9 +53,9 @@ export class ApprovalAuthority {
 
   /** One of the entries passes one of the rules now. */
   async passes(rules: readonly Rule[], entries: readonly DirectoryEntry[]): Promise<boolean> {
-    for (const { dn, attributes } of entries) {
+    for (const { dn, identity, attributes } of entries) {
       const uid = attributes.first('uid') ?? ''
-      const { allowed } = await this.#parts.rules.decide({ dn, uid, attributes, level: 0, chain: '' }, rules)
+      const { allowed } = await this.#parts.rules.decide({ dn, identity, uid, attributes, level: 0, chain: '' }, rules)
       if (allowed) return true
     }
     return false

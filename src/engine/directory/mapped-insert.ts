@@ -1,5 +1,6 @@
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry, DirectoryPage, DirectoryPageSearch } from '#identity/directory.ts'
+import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
+import { entryId } from '#identity/directory-link.ts'
 import { Dn } from '#identity/dn.ts'
 import { isAttributeType } from '#identity/dn-syntax.ts'
 import type { Filter } from '#identity/filter/ast.ts'
@@ -28,7 +29,7 @@ export class MappedInsert implements DirectoryInsert {
     }
   }
 
-  async search(search: DirectoryPageSearch): Promise<DirectoryPage> {
+  async search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
     const { attributes } = search
     const page = await this.#insert.search({
       ...search,
@@ -63,7 +64,7 @@ export class MappedInsert implements DirectoryInsert {
     }
   }
 
-  #outerEntry({ dn, attributes }: DirectoryEntry): DirectoryEntry {
+  #outerEntry({ dn, attributes, id = entryId(attributes) }: InsertEntry): InsertEntry {
     const renamed = new Attributes()
     for (const [name, values] of attributes) {
       // Its name is another one's in the directory, and whoever decides by that one must not be told this one's values.
@@ -74,7 +75,7 @@ export class MappedInsert implements DirectoryInsert {
         holdsNames(outer) ? values.map((value) => changedName(value, (one) => this.#outer(one))) : values,
       )
     }
-    return { dn: this.#outer(dn), attributes: renamed }
+    return { dn: this.#outer(dn), attributes: renamed, ...(id === undefined ? {} : { id }) }
   }
 
   #inner(dn: Dn): Dn {

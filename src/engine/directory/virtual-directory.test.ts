@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { MappedInsert } from '#engine/directory/mapped-insert.ts'
 import { type Mount, VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry, DirectorySearch } from '#identity/directory.ts'
+import type { DirectorySearch, InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
@@ -13,7 +13,7 @@ import type { DirectoryInsert } from '#sdk/directory-insert.ts'
 
 const anything = parseFilter('(objectClass=*)')
 
-function entry(dn: string, attributes: Record<string, string[]> = {}): DirectoryEntry {
+function entry(dn: string, attributes: Record<string, string[]> = {}): InsertEntry {
   const name = Dn.parse(dn)
   const [rdn] = name.rdns[0] ?? []
   return {
@@ -28,11 +28,11 @@ const inScope = (dn: Dn, base: Dn, scope: DirectorySearch['scope']): boolean =>
 /** A system that holds these entries, and remembers what it was asked. */
 class MemoryInsert implements DirectoryInsert {
   readonly filters: Filter[] = []
-  readonly #entries: readonly DirectoryEntry[]
+  readonly #entries: readonly InsertEntry[]
   failure: Error | undefined
   readonly bind?: (dn: Dn, password: string) => Promise<boolean>
 
-  constructor(entries: readonly DirectoryEntry[], passwords?: Record<string, string>) {
+  constructor(entries: readonly InsertEntry[], passwords?: Record<string, string>) {
     this.#entries = entries
     if (passwords !== undefined) this.bind = async (dn, password) => passwords[dn.toString()] === password
   }

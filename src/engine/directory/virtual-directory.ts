@@ -3,10 +3,13 @@ import type {
   DirectoryPage,
   DirectoryPageSearch,
   DirectorySearch,
+  InsertEntry,
   MemberDirectory,
 } from '#identity/directory.ts'
+import { entryId } from '#identity/directory-link.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import { entryIdentity, type Identity } from '#identity/identity.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
@@ -74,7 +77,9 @@ export class VirtualDirectory implements MemberDirectory {
       const after = i === first ? start?.folded : undefined
       const wanted = { ...part, limit: limit - entries.length, ...(after === undefined ? {} : { after }) }
       const page = await named(mount, () => mount.insert.search(wanted))
-      entries.push(...page.entries.filter(({ dn }) => this.#owner(dn) === mount))
+      entries.push(
+        ...page.entries.filter(({ dn }) => this.#owner(dn) === mount).map((entry) => identified(mount, entry)),
+      )
       if (page.next !== undefined) {
         next = writePosition(scope, { entry: mount.name, folded: page.next })
         break
@@ -148,6 +153,15 @@ export class VirtualDirectory implements MemberDirectory {
     return total
   }
 }
+
+/** The insert's name is part of it: identifiers of different systems are unrelated. */
+export const insertIdentity = (insert: string, { id, attributes, dn }: InsertEntry): Identity =>
+  entryIdentity(insert, id ?? entryId(attributes) ?? dn.key)
+
+const identified = (mount: Mount, entry: InsertEntry): DirectoryEntry => ({
+  ...entry,
+  identity: insertIdentity(mount.name, entry),
+})
 
 /** Puts the insert's name in front of what goes wrong in its system, unless it stands there. */
 async function named<T>({ name }: Mount, ask: () => Promise<T>): Promise<T> {

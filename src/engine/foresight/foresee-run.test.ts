@@ -9,6 +9,7 @@ import type { Foreseen, ForeseenStep } from '#sdk/foreseen.ts'
 import { onPaper } from '#sdk/foresight.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import { next } from '#sdk/workflow-task.ts'
+import { directoryEntry } from '#testing/directory-entry.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
 
@@ -200,7 +201,7 @@ describe('what else follows', () => {
       { attributes: { mail: ['ann@x.org'] } },
       {
         others: { inner: [customTask('tasks.PrintUserInfo')] },
-        directory: { search: async () => [caller], isMember: async () => false },
+        directory: { search: async () => [directoryEntry(caller)], isMember: async () => false },
         tasks: {
           pause: onPaper(({ signal }) => (signal?.kind === 'time' ? next : { kind: 'wait', until: new Date(5) })),
         },

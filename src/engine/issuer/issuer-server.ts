@@ -133,7 +133,7 @@ export class IssuerServer {
     if (call.failure !== undefined) throw call.failure
     if (call.answer !== undefined) return call.answer
     if (call.endsSession === true && person !== undefined) {
-      await this.#parts.sessions.end(person.account.uid, person.sessionId)
+      await this.#parts.sessions.end(exchange.subject.identity, person.sessionId)
       await this.#audit.ended({ issuer: this.#parts.config.name, request, account: person.account })
     }
     if (path === '/token' && answer.status === 200) await this.#auditTokens(request, call)

@@ -67,7 +67,7 @@ export class LoginCompletion {
     passage.application = application
     const before = await sessions.find(application, request)
     const isHere = before?.handle.id === sessionId
-    const isSame = before?.subject.uid.toLowerCase() === subject.uid.toLowerCase()
+    const isSame = before?.subject.identity === subject.identity
     if (stepsUp && !(isHere && isSame)) {
       log.info('a step-up of a session that ended, or by another person, begins anew', { requestId: request.id, chain })
       if (before !== undefined) await sessions.end(before)

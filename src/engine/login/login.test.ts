@@ -18,6 +18,8 @@ import { fakeLoginServices } from '#testing/fake-login-services.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { subject } from '#testing/subjects.ts'
 
+const who = (name: string) => subject(`uid=${name},o=Tremolo`).identity
+
 const cookies: CookieConfig = {
   name: 's',
   domain: undefined,
@@ -364,7 +366,7 @@ describe('a hostile login', () => {
     const login = location(await here.get('/portal'))
     expect((await here.get(`${login}&name=ada`)).status).toBe(303)
     expect((await here.get(`${login}&name=grace`)).status).toBe(400)
-    expect(await sessions.ofUser('grace')).toEqual([])
+    expect(await sessions.ofOwner(who('grace'))).toEqual([])
   })
 
   test('replayed step: what the first mechanism settled is not settled anew', async () => {
@@ -383,7 +385,7 @@ describe('a hostile login', () => {
     const login = location(await here.get('/portal'))
     const answers = await Promise.all(['ada', 'grace', 'alan'].map((name) => here.get(`${login}&name=${name}`)))
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 409, 409])
-    const started = await Promise.all(['ada', 'grace', 'alan'].map((name) => sessions.ofUser(name)))
+    const started = await Promise.all(['ada', 'grace', 'alan'].map((name) => sessions.ofOwner(who(name))))
     expect(started.flat()).toHaveLength(1)
   })
 
@@ -478,11 +480,11 @@ describe('a step-up', () => {
     const here = browser()
     await logIn(here)
     const before = here.jar.get('__Host-s') ?? ''
-    const [low] = await sessions.ofUser('ada')
+    const [low] = await sessions.ofOwner(who('ada'))
     const code = location(await logIn(here, '/high'))
     await here.get(`${code}&code=123`)
     expect(here.jar.get('__Host-s')).not.toBe(before)
-    const [high, ...others] = await sessions.ofUser('ada')
+    const [high, ...others] = await sessions.ofOwner(who('ada'))
     expect(others).toEqual([])
     expect([high?.id, high?.level]).toEqual([low?.id, 20])
     expect(body(await here.get('/high'))).toBe('ada 20')
@@ -496,7 +498,7 @@ describe('a step-up', () => {
     await logIn(here)
     const code = location(await logIn(here, '/high', 'grace'))
     expect(location(await here.get(`${code}&code=123`))).toBe('/high')
-    expect([...(await sessions.ofUser('ada')), ...(await sessions.ofUser('grace'))]).toEqual([])
+    expect([...(await sessions.ofOwner(who('ada'))), ...(await sessions.ofOwner(who('grace')))]).toEqual([])
     expect((await here.get('/high')).status).toBe(303)
   })
 
@@ -505,9 +507,9 @@ describe('a step-up', () => {
     const here = browser()
     await logIn(here)
     const code = location(await logIn(here, '/high'))
-    await sessions.endAll('ada', undefined)
+    await sessions.endAll(who('ada'), undefined)
     expect(location(await here.get(`${code}&code=123`))).toBe('/high')
-    expect(await sessions.ofUser('ada')).toEqual([])
+    expect(await sessions.ofOwner(who('ada'))).toEqual([])
   })
 
   test('can be asked for by a filter, also because the login was too long ago', async () => {
@@ -536,7 +538,7 @@ describe('a logout', () => {
     const out = await here.get('/portal/logout?target=https://evil.test/')
     expect([out.status, location(out)]).toEqual([303, '/auth/signed-out'])
     expect(here.jar.has('__Host-s')).toBe(false)
-    expect(await sessions.ofUser('ada')).toEqual([])
+    expect(await sessions.ofOwner(who('ada'))).toEqual([])
     expect((await browser('portal.test', new Map([['__Host-s', secret]])).get('/portal')).status).toBe(303)
     expect(audited.at(-1)).toMatchObject({ kind: 'session', action: 'delete', subject: 'ada' })
     const page = await here.get('/auth/signed-out')
@@ -568,9 +570,9 @@ describe('a logout', () => {
     const here = browser()
     await logIn(here)
     await here.get('/portal/logout', { 'sec-purpose': 'prefetch;prerender', 'sec-fetch-mode': 'navigate' })
-    expect(await sessions.ofUser('ada')).toHaveLength(1)
+    expect(await sessions.ofOwner(who('ada'))).toHaveLength(1)
     expect((await here.get('/portal/logout', {})).status).toBe(204)
-    expect(await sessions.ofUser('ada')).toEqual([])
+    expect(await sessions.ofOwner(who('ada'))).toEqual([])
   })
 })
 

@@ -5,6 +5,7 @@ import { applyResults } from '#engine/pipeline/result-actions.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
+import { ownIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
@@ -12,6 +13,7 @@ import type { GatewayResponse } from '#sdk/http.ts'
 /** Who a caller is where no chain ran. Rules still decide what it may do. */
 export const anonymous: Subject = {
   dn: Dn.parse('uid=Anonymous,o=Tremolo'),
+  identity: ownIdentity('anonymous'),
   uid: 'Anonymous',
   attributes: Attributes.from({ uid: ['Anonymous'], objectClass: ['inetOrgPerson'] }),
   level: 0,
@@ -76,7 +78,7 @@ async function keepSession(
 ): Promise<void> {
   const { application, subject, request, session: before } = passage
   if (application?.cookies === undefined || subject === undefined || subject.level === 0) return
-  const isSame = before?.subject.uid.toLowerCase() === subject.uid.toLowerCase()
+  const isSame = before?.subject.identity === subject.identity
   const id = sessionId === undefined || (before !== undefined && !isSame) ? {} : { id: sessionId }
   const started = await sessions.start(application, { request, subject, before, contribution, renewals, ...id })
   addHeader(passage, 'set-cookie', started.cookie)

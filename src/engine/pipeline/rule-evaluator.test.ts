@@ -8,13 +8,19 @@ import { GatewayError } from '#kernel/errors.ts'
 import { Issues } from '#kernel/issues.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { parseRule, type Rule, type ruleScopes } from '#sdk/rule.ts'
+import { directoryEntry } from '#testing/directory-entry.ts'
 import { subject } from '#testing/subjects.ts'
 
 const dynamicGroup = Dn.parse('cn=paris,ou=groups,o=Tremolo')
 const directory: EntryDirectory = {
   search: async ({ base }) =>
     base.equals(dynamicGroup)
-      ? [{ dn: base, attributes: Attributes.from({ memberURL: ['ldap:///ou=people,o=Tremolo??sub?(l=Paris)'] }) }]
+      ? [
+          directoryEntry({
+            dn: base,
+            attributes: Attributes.from({ memberURL: ['ldap:///ou=people,o=Tremolo??sub?(l=Paris)'] }),
+          }),
+        ]
       : [],
   isMember: async (group, member) =>
     group.equals(Dn.parse('cn=admins,o=Tremolo')) && member.equals(Dn.parse('uid=ada,ou=people,o=Tremolo')),

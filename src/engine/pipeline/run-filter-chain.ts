@@ -62,7 +62,7 @@ async function requireLogin(
   if (outcome.kind === 'rejected') throw refusal(outcome)
   if (application === undefined) throw new Error('a login needs a matched request')
   const { subject, sessionId, session: contribution, renewals } = outcome
-  const isSame = session?.subject.uid.toLowerCase() === subject.uid.toLowerCase()
+  const isSame = session?.subject.identity === subject.identity
   const id = sessionId === undefined || (session !== undefined && !isSame) ? {} : { id: sessionId }
   const started = await sessions.start(application, {
     request,

@@ -8,9 +8,9 @@ const minuteMillis = 60_000
 export function createSessionAccess(sessions: Sessions, { applications }: Configuration): SessionAccess {
   const byName = new Map(applications.map((application) => [application.name, application]))
   return {
-    ofUser: (login) => sessions.ofUser(login),
-    end: (login, id) => sessions.endOne(login, id),
-    endAll: (login, options) => sessions.endAll(login, options?.except),
+    ofUser: (user) => sessions.ofOwner(user),
+    end: (user, id) => sessions.endOne(user, id),
+    endAll: (user, options) => sessions.endAll(user, options?.except),
     endMarked: (mark) => sessions.endMarked(mark),
     minutesLeft: async (name, request) => {
       const application = byName.get(name)

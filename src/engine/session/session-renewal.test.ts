@@ -12,6 +12,7 @@ import { parseFilter } from '#identity/filter/parse-filter.ts'
 import type { Subject } from '#identity/subject.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { AuthMechanism } from '#sdk/auth-mechanism.ts'
+import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeLoginServices, fakeSecretBox } from '#testing/fake-login-services.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { memorySessionStore } from '#testing/memory-session-store.ts'
@@ -60,7 +61,7 @@ async function setUp({ linked = true, times, mechanisms = [], ...options }: Opti
   const services = fakeLoginServices(clock, store)
   const { audited, counted, sessions } = services
   const directory: Directory = {
-    entry: { dn, attributes: Attributes.from(atLogin) },
+    entry: directoryEntry({ dn, attributes: Attributes.from(atLogin) }),
     failure: undefined,
     stuck: false,
     asked: 0,
@@ -93,7 +94,7 @@ async function setUp({ linked = true, times, mechanisms = [], ...options }: Opti
     return found && (await renewal.current(found, request))
   }
   const change = (attributes: Record<string, string[]>) => {
-    directory.entry = { dn, attributes: Attributes.from({ ...atLogin, ...attributes }) }
+    directory.entry = directoryEntry({ dn, attributes: Attributes.from({ ...atLogin, ...attributes }) })
   }
   const pass = (seconds: number) => {
     at.now += seconds * 1000
@@ -170,7 +171,7 @@ describe('SessionRenewal', () => {
   test('a login that the filter holds may be any of several', async () => {
     const { start, load, pass, change, directory } = await setUp({ uidAttr: undefined })
     const cookie = await start()
-    directory.entry = { dn, attributes: Attributes.from({ ...atLogin, uid: ['countess', 'ada'] }) }
+    directory.entry = directoryEntry({ dn, attributes: Attributes.from({ ...atLogin, uid: ['countess', 'ada'] }) })
     pass(60)
     expect((await load(cookie))?.subject).toMatchObject({ uid: 'ada' })
     change({ uid: ['countess'] })
@@ -182,9 +183,9 @@ describe('SessionRenewal', () => {
     let allowed = true
     const renaming: AuthMechanism = {
       begin: async () => ({ kind: 'passed' }),
-      renew: async ({ dn: name, uid, attributes }) => {
+      renew: async ({ dn: name, identity, uid, attributes }) => {
         const roles = { roles: attributes.values('memberOf') }
-        return { kind: 'authenticated', subject: { dn: name, uid, attributes: Attributes.from(roles) } }
+        return { kind: 'authenticated', subject: { dn: name, identity, uid, attributes: Attributes.from(roles) } }
       },
     }
     const gate: AuthMechanism = {

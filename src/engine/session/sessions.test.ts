@@ -171,19 +171,20 @@ describe('Sessions', () => {
     const one = await sessions.start(portal, { request, subject: ada, before: undefined })
     pass(10)
     const two = await sessions.start(other, { request, subject: ada, before: undefined })
-    await sessions.start(portal, { request, subject: subject('uid=grace,o=Tremolo'), before: undefined })
-    const listed = await sessions.ofUser('ADA')
+    const grace = subject('uid=grace,o=Tremolo')
+    await sessions.start(portal, { request, subject: grace, before: undefined })
+    const listed = await sessions.ofOwner(ada.identity)
     expect(listed.map(({ id, application, agent, level }) => ({ id, application, agent, level }))).toEqual([
       { id: two.session.handle.id, application: 'other', agent: 'Browser/1', level: 20 },
       { id: one.session.handle.id, application: 'portal', agent: 'Browser/1', level: 20 },
     ])
-    expect(await sessions.endOne('grace', one.session.handle.id)).toBe(false)
-    expect(await sessions.endAll('ada', two.session.handle.id)).toBe(1)
+    expect(await sessions.endOne(grace.identity, one.session.handle.id)).toBe(false)
+    expect(await sessions.endAll(ada.identity, two.session.handle.id)).toBe(1)
     expect(await sessions.find(portal, carrying(one.cookie))).toBeUndefined()
     expect(await sessions.findPublic(two.session.handle.id)).toBeDefined()
-    expect(await sessions.endOne('ada', two.session.handle.id)).toBe(true)
-    expect(await sessions.ofUser('ada')).toEqual([])
-    expect(await sessions.ofUser('grace')).toHaveLength(1)
+    expect(await sessions.endOne(ada.identity, two.session.handle.id)).toBe(true)
+    expect(await sessions.ofOwner(ada.identity)).toEqual([])
+    expect(await sessions.ofOwner(grace.identity)).toHaveLength(1)
   })
 
   test('a marked session ends when somebody outside says so', async () => {

@@ -5,6 +5,7 @@ import { lookedOf, restoreSessionData, storeSessionData } from '#engine/session/
 import { SessionSlots } from '#engine/session/session-slots.ts'
 import { storeSubject } from '#engine/session/stored-subject.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Identity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -83,7 +84,9 @@ export class Sessions {
     const secret = newSecret()
     const now = this.#clock()
     const stepsUp =
-      before !== undefined && sameOwner(before.subject, subject) && (id ?? before.handle.id) === before.handle.id
+      before !== undefined &&
+      before.subject.identity === subject.identity &&
+      (id ?? before.handle.id) === before.handle.id
     const publicId = stepsUp ? before.handle.id : (id ?? newId())
     const old = stepsUp ? await this.#store.find(before.hashedId, now) : undefined
     const kept = old === undefined ? undefined : restoreSessionData(old.data)
@@ -97,6 +100,7 @@ export class Sessions {
       publicId,
       context: contextOf(config, request.host),
       application: application.name,
+      owner: subject.identity,
       userID: subject.uid,
       data: storeSessionData({
         subject,
@@ -138,19 +142,19 @@ export class Sessions {
     return Math.max(0, Math.min(sessionExpiry(session).getTime(), idle) - this.#clock().getTime())
   }
 
-  async ofUser(login: string): Promise<readonly SessionView[]> {
-    return (await this.#store.ofUser(login, this.#clock())).flatMap((session) => {
+  async ofOwner(owner: Identity): Promise<readonly SessionView[]> {
+    return (await this.#store.ofOwner(owner, this.#clock())).flatMap((session) => {
       const data = restoreSessionData(session.data)
       return data === undefined ? [] : [viewOf(session, data)]
     })
   }
 
-  endOne(login: string, publicId: string): Promise<boolean> {
-    return this.#store.deletePublic(login, publicId)
+  endOne(owner: Identity, publicId: string): Promise<boolean> {
+    return this.#store.deletePublic(owner, publicId)
   }
 
-  endAll(login: string, except: string | undefined): Promise<number> {
-    return this.#store.deleteOfUser(login, except)
+  endAll(owner: Identity, except: string | undefined): Promise<number> {
+    return this.#store.deleteOfOwner(owner, except)
   }
 
   endMarked(mark: string): Promise<number> {
@@ -189,7 +193,7 @@ export class Sessions {
   /** Ends the session and its owner's others, those that were found by the same name in the directory; which ones. */
   async endLinked({ hashedId, handle, application, subject }: LiveSession): Promise<readonly EndedSession[]> {
     const name = subject.link?.dn.key
-    const others = name === undefined ? [] : await this.#store.ofUser(subject.uid, this.#clock())
+    const others = name === undefined ? [] : await this.#store.ofOwner(subject.identity, this.#clock())
     const theirs = others.filter(
       ({ id, data }) => id !== hashedId && restoreSessionData(data)?.subject.link?.dn.key === name,
     )
@@ -266,8 +270,6 @@ function isIdle({ touched, idleSeconds }: Session, config: CookieConfig, now: Da
   if (limit >= idleSeconds) return false
   return now.getTime() - touched.getTime() >= (limit + touchEverySeconds) * 1000
 }
-
-const sameOwner = (one: Subject, other: Subject): boolean => one.uid.toLowerCase() === other.uid.toLowerCase()
 
 /** A cookie without a domain is the host's own, and so is the session. */
 const contextOf = ({ name, domain }: CookieConfig, host: string): string =>

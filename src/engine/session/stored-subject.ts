@@ -2,6 +2,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryLink } from '#identity/directory-link.ts'
 import { Dn } from '#identity/dn.ts'
 import { restoreFilter, storeFilter } from '#identity/filter/stored-filter.ts'
+import { storedIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 
@@ -9,6 +10,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 export function storeSubject(subject: Subject): JsonObject {
   return {
     dn: subject.dn.toString(),
+    identity: subject.identity,
     otherNames: (subject.otherNames ?? []).map(String),
     uid: subject.uid,
     attributes: storeAttributes(subject.attributes),
@@ -20,15 +22,16 @@ export function storeSubject(subject: Subject): JsonObject {
 
 /** Undefined when the data is not a subject, as after a change of format: the session then counts as absent. */
 export function restoreSubject(data: JsonObject): Subject | undefined {
-  const { dn, otherNames, uid, attributes, level, chain } = data
+  const { dn, identity, otherNames, uid, attributes, level, chain } = data
   if (typeof dn !== 'string' || typeof uid !== 'string' || typeof level !== 'number' || typeof chain !== 'string') {
     return undefined
   }
-  if (!Array.isArray(attributes) || !Array.isArray(otherNames)) return undefined
+  if (typeof identity !== 'string' || !Array.isArray(attributes) || !Array.isArray(otherNames)) return undefined
   const link = restoreLink(data['link'])
   if (link === undefined && data['link'] !== undefined) return undefined
   return {
     dn: Dn.parse(dn),
+    identity: storedIdentity(identity),
     otherNames: otherNames.map((name) => Dn.parse(String(name))),
     uid,
     attributes: restoreAttributes(attributes),

@@ -1,5 +1,6 @@
 import type { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
+import { issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 
 /** A service account's pod, proven by its token. */
@@ -22,5 +23,6 @@ const directory = Dn.parse('ou=sts,o=Tremolo')
 
 /** The workload as rules see it. */
 export function workloadSubject({ username, attributes }: Pick<Workload, 'username' | 'attributes'>): Subject {
-  return { dn: directory.child('sub', username), uid: username, attributes, level: 0, chain: 'sts' }
+  const identity = issuerIdentity(attributes.first('cluster') ?? '', username)
+  return { dn: directory.child('sub', username), identity, uid: username, attributes, level: 0, chain: 'sts' }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { DirectoryEntry, DirectoryPageSearch } from '#identity/directory.ts'
+import type { DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -161,10 +161,10 @@ const cases: Readonly<Record<string, Case>> = {
 }
 
 const key = (dn: Dn): string => dn.key
-const keys = (entries: readonly DirectoryEntry[]): string[] => entries.map(({ dn }) => key(dn)).sort()
+const keys = (entries: readonly InsertEntry[]): string[] => entries.map(({ dn }) => key(dn)).sort()
 
-async function found({ insert, suffix }: InsertFixture, filter: Filter): Promise<readonly DirectoryEntry[]> {
-  const entries: DirectoryEntry[] = []
+async function found({ insert, suffix }: InsertFixture, filter: Filter): Promise<readonly InsertEntry[]> {
+  const entries: InsertEntry[] = []
   let after: string | undefined
   do {
     const search = { base: suffix, scope: 'sub', filter, limit: 1000 } as const

@@ -1,6 +1,7 @@
 import { anonymous } from '#engine/pipeline/authenticate.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
+import { ownIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 
 /**
@@ -26,6 +27,7 @@ export function parseCaller(pairs: readonly string[], directoryRoot: Dn): Subjec
   const type = attributes.has('uid') ? 'uid' : naming[0]
   return {
     dn: dn ?? directoryRoot.child(type, uid),
+    identity: ownIdentity('command line'),
     uid,
     attributes,
     level: level ?? Number.MAX_SAFE_INTEGER,

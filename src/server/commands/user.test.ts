@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
+import { entryIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { userCommandReading } from '#server/commands/user.ts'
@@ -60,7 +61,7 @@ test('somebody is added, listed, given another password and removed, each in the
     'ada  password  uid=ada,ou=people,o=Tremolo',
     expect.stringMatching(/^bob\ufffd\[2J {2}no password/),
   ])
-  const session = (id: string): Session => ({
+  const session = (id: string): Omit<Session, 'owner'> => ({
     id,
     publicId: id,
     context: 'c',
@@ -71,13 +72,16 @@ test('somebody is added, listed, given another password and removed, each in the
     touched: new Date(),
     idleSeconds: 600,
   })
-  await look(async ({ sessions }) => {
-    await sessions.create(session('one'))
-    await sessions.create({ ...session('two'), userID: 'bob' })
+  const owners = await look(async (storage) => {
+    const people = storage.userDirectory({ name: 'people' })
+    const [ada, bob] = await Promise.all(['ada', 'bob\u001b[2J'].map((login) => people.findByLogin(login)))
+    const both = [ada, bob].map((user) => entryIdentity('people', user?.id ?? ''))
+    await Promise.all(both.map((owner, i) => storage.sessions.create({ ...session(`${i}`), owner })))
+    return both
   })
   expect(await run('another horse', 'passwd', 'ADA')).toMatchObject({ code: 0 })
-  const left = await look(async ({ sessions }) =>
-    Promise.all(['ada', 'bob'].map(async (login) => (await sessions.ofUser(login, new Date())).length)),
+  const left = await look(({ sessions }) =>
+    Promise.all(owners.map(async (owner) => (await sessions.ofOwner(owner, new Date())).length)),
   )
   expect(left).toEqual([0, 1])
   expect(await look((storage) => storage.userDirectory({ name: 'people' }).findByLogin('ada'))).toMatchObject({

@@ -1,8 +1,10 @@
 import { userInfo } from 'node:os'
 import process from 'node:process'
 import { formatIssue } from '#config/located-issue.ts'
+import { insertIdentity } from '#engine/directory/virtual-directory.ts'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import type { Identity } from '#identity/identity.ts'
 import type { UserChange } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -94,9 +96,10 @@ export const userCommandReading =
       const work = async (storage: Storage): Promise<void> => {
         const people = await openPeople(config, configuration, storage, values.data)
         try {
+          // A user whose password changed, or who is removed, must log in again.
+          const ended = word === 'passwd' || word === 'remove' ? await identityOf(login, people, config) : undefined
           await audited(await action(people, io), { word, login, values, target: config.name }, storage)
-          // Who had the old password is not to stay logged in.
-          if (word === 'passwd' || word === 'remove') await storage.sessions.deleteOfUser(login)
+          if (ended !== undefined) await storage.sessions.deleteOfOwner(ended)
         } finally {
           await people.close?.()
         }
@@ -123,6 +126,13 @@ async function invite(word: string, argument: string, values: Values, io: Comman
 }
 
 export const userCommand: RunCommand = (args, io) => userCommandReading(process.stdin)(args, io)
+
+/** Undefined when the insert has no such user. */
+async function identityOf(login: string, people: PeopleInsert, config: InsertConfig): Promise<Identity | undefined> {
+  const filter = { kind: 'equal', attribute: 'uid', value: login } as const
+  const { entries } = await people.search({ base: config.suffix, scope: 'sub', filter, limit: 1 })
+  return entries[0] && insertIdentity(config.name, entries[0])
+}
 
 /** Usage is checked before anything is opened or read. */
 function readAction(word: string, login: string, values: Values, input: PasswordInput): Action {

@@ -10,6 +10,7 @@ export interface SessionRow {
   readonly context: string
   readonly application: string
   readonly user_id: string
+  readonly user_key: string
   readonly data: string
   readonly created: number
   readonly touched: number
@@ -18,7 +19,6 @@ export interface SessionRow {
 }
 
 export interface NewSessionRow extends SessionRow {
-  readonly user_key: string
   readonly expires: number
 }
 
@@ -30,6 +30,7 @@ const columns = [
   'context',
   'application',
   'user_id',
+  'user_key',
   'data',
   'created',
   'touched',
@@ -92,7 +93,7 @@ export const sessionStatements = perDialect((dialect) => ({
   deleteOfUser: fixed<{ user_key: string; except: string }, unknown>(dialect, (db, at) =>
     db.deleteFrom('sessions').where('user_key', '=', at('user_key')).where('public_id', '<>', at('except')),
   ),
-  /** A row comes back where a login has more sessions than it may have. */
+  /** A row comes back where a user has more sessions than allowed. */
   tooMany: fixed<{ user_key: string }, { id: string }>(dialect, (db, at) =>
     db.selectFrom('sessions').select('id').where('user_key', '=', at('user_key')).limit(1).offset(maxSessionsPerUser),
   ),

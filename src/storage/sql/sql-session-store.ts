@@ -1,3 +1,4 @@
+import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { type Session, type SessionStore, sessionExpiry, touchEverySeconds } from '#storage/session-store.ts'
@@ -8,7 +9,7 @@ import {
   sessionStatements,
 } from '#storage/sql/session-statements.ts'
 import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable, lookupKey } from '#storage/sql/text-keys.ts'
+import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
 
 export class SqlSessionStore implements SessionStore {
   readonly #client: SqlClient
@@ -27,7 +28,7 @@ export class SqlSessionStore implements SessionStore {
       await this.#client.transaction(async (tx) => {
         if (replaces !== undefined) await tx.run(this.#statements.delete({ id: replaces }))
         await tx.run(this.#statements.insert(toRow(session)))
-        const user = { user_key: lookupKey(session.userID) }
+        const user = { user_key: session.owner }
         const tooMany = await tx.query(this.#statements.tooMany(user))
         if (tooMany.length > 0) await tx.run(this.#statements.trim(user))
       })
@@ -80,21 +81,20 @@ export class SqlSessionStore implements SessionStore {
     return row === undefined ? undefined : fromRow(row)
   }
 
-  async ofUser(userID: string, now: Date): Promise<readonly Session[]> {
-    if (!isStorable(userID)) return []
-    const query = this.#statements.ofUser({ user_key: lookupKey(userID), now: now.getTime() })
+  async ofOwner(owner: Identity, now: Date): Promise<readonly Session[]> {
+    const query = this.#statements.ofUser({ user_key: owner, now: now.getTime() })
     return (await this.#client.query(query)).map(fromRow)
   }
 
-  async deletePublic(userID: string, publicId: string): Promise<boolean> {
-    if (!isStorable(userID) || !isStorable(publicId)) return false
-    const query = this.#statements.deletePublic({ user_key: lookupKey(userID), public_id: publicId })
+  async deletePublic(owner: Identity, publicId: string): Promise<boolean> {
+    if (!isStorable(publicId)) return false
+    const query = this.#statements.deletePublic({ user_key: owner, public_id: publicId })
     return (await this.#client.transaction((tx) => tx.run(query))) > 0
   }
 
-  async deleteOfUser(userID: string, exceptPublicId = ''): Promise<number> {
-    if (!isStorable(userID) || !isStorable(exceptPublicId)) return 0
-    const query = this.#statements.deleteOfUser({ user_key: lookupKey(userID), except: exceptPublicId })
+  async deleteOfOwner(owner: Identity, exceptPublicId = ''): Promise<number> {
+    if (!isStorable(exceptPublicId)) return 0
+    const query = this.#statements.deleteOfUser({ user_key: owner, except: exceptPublicId })
     return await this.#client.transaction((tx) => tx.run(query))
   }
 
@@ -132,7 +132,7 @@ function toRow(session: Session): NewSessionRow {
     context: session.context,
     application: session.application,
     user_id: session.userID,
-    user_key: lookupKey(session.userID),
+    user_key: session.owner,
     data: JSON.stringify(session.data),
     created: session.created.getTime(),
     touched: session.touched.getTime(),
@@ -148,6 +148,7 @@ function fromRow(row: SessionRow): Session {
     publicId: row.public_id,
     context: row.context,
     application: row.application,
+    owner: storedIdentity(row.user_key),
     userID: row.user_id,
     data: JSON.parse(row.data) as JsonObject,
     created: new Date(row.created),

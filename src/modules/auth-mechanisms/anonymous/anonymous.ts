@@ -1,5 +1,6 @@
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
+import { ownIdentity } from '#identity/identity.ts'
 import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
@@ -20,7 +21,8 @@ export default defineAuthMechanism({
     return {
       async begin({ root }) {
         if (last?.root !== root) {
-          const subject = { dn: Dn.parse(root).child('uid', userName), uid: userName, attributes }
+          const dn = Dn.parse(root).child('uid', userName)
+          const subject = { dn, identity: ownIdentity('anonymous'), uid: userName, attributes }
           last = { root, outcome: { kind: 'authenticated', subject } }
         }
         return last.outcome

@@ -9,7 +9,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { shownAttributes } from '#sdk/shown-attributes.ts'
 
-export type FoundSubject = Pick<Subject, 'dn' | 'uid' | 'attributes' | 'link'>
+export type FoundSubject = Pick<Subject, 'dn' | 'identity' | 'uid' | 'attributes' | 'link'>
 
 export type PasswordCheck =
   | { readonly ok: true; readonly subject: FoundSubject }
@@ -75,6 +75,7 @@ export class DirectoryLogin {
   #subjectOf(entry: DirectoryEntry, user: string, filter: Filter): FoundSubject {
     const attributes = shownAttributes(entry)
     const link = directoryLink(entry, { filter, uidAttr: this.#uidAttr })
-    return { dn: entry.dn, uid: attributes.first(this.#uidAttr) ?? user, attributes, link }
+    const uid = attributes.first(this.#uidAttr) ?? user
+    return { dn: entry.dn, identity: entry.identity, uid, attributes, link }
   }
 }

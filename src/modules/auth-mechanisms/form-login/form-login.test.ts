@@ -4,6 +4,7 @@ import { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import formLogin from '#modules/auth-mechanisms/form-login/form-login.ts'
+import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeDirectory } from '#testing/fake-directory.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
@@ -31,6 +32,7 @@ async function open(params: ParamValues = {}, failure?: GatewayError) {
       return [...people, person('twin2', { mail: ['twin@corp.test'] })]
         .filter(({ attributes }) => matches(filter, attributes))
         .slice(0, limit)
+        .map(directoryEntry)
     },
     isMember: async () => false,
   })

@@ -86,10 +86,10 @@ class JitProvision implements AuthMechanism {
     if (entry === undefined) return { kind: 'authenticated', subject }
     if (isSwitchedOff(entry.attributes)) return switchedOff
     const link = directoryLink(entry, { filter: this.#filter(login), uidAttr: undefined })
-    const { dn } = entry
+    const { dn, identity } = entry
     return {
       kind: 'authenticated',
-      subject: { dn, uid: login, attributes: shownAttributes(entry), otherNames: [subject.dn], link },
+      subject: { dn, identity, uid: login, attributes: shownAttributes(entry), otherNames: [subject.dn], link },
     }
   }
 

@@ -1,7 +1,7 @@
 import type { JWTPayload } from 'jose'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry } from '#identity/directory.ts'
+import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import oauth2Jwt from '#modules/auth-mechanisms/oauth2-jwt/oauth2-jwt.ts'
 import { discoveryTimes } from '#protocols/jwt/discovered-key-set.ts'
@@ -47,7 +47,7 @@ const claims = (more: JWTPayload = {}): JWTPayload => ({
 
 async function mechanism(
   params: ParamValues = {},
-  entries: readonly DirectoryEntry[] = [],
+  entries: readonly InsertEntry[] = [],
 ): Promise<{ mechanism: AuthMechanism; host: FakeModuleHost }> {
   const issues = noIssues()
   const prepared = oauth2Jwt.prepare(fakeParams({ ...basic(), ...params }), fakeParams({}), issues, fakeParseContext())
@@ -76,7 +76,7 @@ const reasonOf = (outcome: AuthOutcome): string => {
   return outcome.reason
 }
 
-const person = (dn: string, attributes: Record<string, string[]>): DirectoryEntry => ({
+const person = (dn: string, attributes: Record<string, string[]>): InsertEntry => ({
   dn: Dn.parse(dn),
   attributes: Attributes.from(attributes),
 })

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry } from '#identity/directory.ts'
+import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import serviceAccount from '#modules/auth-mechanisms/oauth2-k8s-service-account/oauth2-k8s-service-account.ts'
@@ -73,7 +73,7 @@ const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toSt
 const jwt = (claims: object): string => `${part({ alg: 'RS256' })}.${part(claims)}.c2ln`
 const token = (seconds = 3600): string => jwt({ exp: now / 1000 + seconds })
 
-async function mechanism(more: ParamValues = {}, entries: readonly DirectoryEntry[] = []): Promise<AuthMechanism> {
+async function mechanism(more: ParamValues = {}, entries: readonly InsertEntry[] = []): Promise<AuthMechanism> {
   const issues = noIssues()
   const params = fakeParams({ ...tutorial, audience: ['gatehouse'], ...more })
   const prepared = serviceAccount.prepare(params, fakeParams({}), issues, fakeParseContext())

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import type { JWTPayload } from 'jose'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry } from '#identity/directory.ts'
+import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import openIdConnect from '#modules/auth-mechanisms/openid-connect/openid-connect.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth-mechanism.ts'
@@ -67,7 +67,7 @@ const basic = (): ParamValues => ({
   uidAttr: 'sub',
 })
 
-async function mechanism(params: ParamValues = {}, entries: readonly DirectoryEntry[] = []): Promise<AuthMechanism> {
+async function mechanism(params: ParamValues = {}, entries: readonly InsertEntry[] = []): Promise<AuthMechanism> {
   const issues = noIssues()
   const prepared = openIdConnect.prepare(
     fakeParams({ ...basic(), ...params }),
@@ -87,7 +87,7 @@ const seconds = (): number => Math.floor(Date.now() / 1000)
 /** As far as the issuer; what it will say is honest unless a test changes it. */
 async function depart(
   params: ParamValues = {},
-  entries: readonly DirectoryEntry[] = [],
+  entries: readonly InsertEntry[] = [],
 ): Promise<FakeLogin & { asked: URL }> {
   const login = fakeLogin(await mechanism(params, entries), { uri: '/auth/oidc' })
   const asked = new URL(challengeOf(await login.begin()).location)
@@ -111,7 +111,7 @@ const subjectOf = (outcome: AuthOutcome) => {
   return outcome.subject
 }
 
-const person = (dn: string, attributes: Record<string, string[]>): DirectoryEntry => ({
+const person = (dn: string, attributes: Record<string, string[]>): InsertEntry => ({
   dn: Dn.parse(dn),
   attributes: Attributes.from(attributes),
 })

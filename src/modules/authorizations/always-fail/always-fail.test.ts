@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
+import { entryIdentity } from '#identity/identity.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import alwaysFail from './always-fail.ts'
@@ -10,6 +11,7 @@ test('nobody passes', async () => {
   const authorization = await prepared.create(fakeModuleHost())
   const subject = {
     dn: Dn.parse('uid=root,o=Tremolo'),
+    identity: entryIdentity('test', 'root'),
     uid: 'root',
     attributes: new Attributes(),
     level: 99,

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
+import { entryIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { Authorization } from '#sdk/authorization.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -10,6 +11,7 @@ import javaScriptAuthorization from './javascript-authorization.ts'
 const opened: Authorization[] = []
 const subject: Subject = {
   dn: Dn.parse('uid=ada,o=Tremolo'),
+  identity: entryIdentity('test', 'ada'),
   uid: 'ada',
   attributes: Attributes.from({ department: ['it'] }),
   level: 20,

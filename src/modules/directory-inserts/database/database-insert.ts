@@ -1,5 +1,5 @@
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryPage, DirectoryPageSearch } from '#identity/directory.ts'
+import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { UserChange, UserDirectory } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -32,7 +32,7 @@ export class DatabaseInsert implements PeopleInsert {
     )
   }
 
-  search(search: DirectoryPageSearch): Promise<DirectoryPage> {
+  search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
     return this.#accounts.search(search)
   }
 

@@ -1,5 +1,6 @@
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry, DirectoryPage, DirectoryPageSearch } from '#identity/directory.ts'
+import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
+import { entryId, idAttributes } from '#identity/directory-link.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { filterAttributes, type NarrowFilter, narrowFilter } from '#identity/filter/narrow-filter.ts'
@@ -30,12 +31,10 @@ const smallAnswer = 200
 const readWidth = 50
 const lookupWidth = 8
 const memberAttributes = ['member', 'uniqueMember'] as const
-/** What servers tell only of entries that are asked for it by name, besides all that users see: who it is, and who is locked. */
+/** What servers tell only of entries that are asked for it by name, besides all that users see: groups, times, and who is locked. */
 const everything = [
   '*',
   'memberOf',
-  'entryUUID',
-  'nsUniqueId',
   'nsAccountLock',
   'pwdAccountLockedTime',
   'createTimestamp',
@@ -50,20 +49,20 @@ export class LdapInsert implements DirectoryInsert {
     this.#options = options
   }
 
-  async search(search: DirectoryPageSearch): Promise<DirectoryPage> {
+  async search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
     const filter = withPlainNames(search.filter)
     const base = this.#remote(search.base)
     if (base === undefined) return { entries: [] }
     const wire = this.#wireFilter(search.filter)
     const compared = [...filterAttributes(filter)].filter(isAttributeDescription)
-    const wanted = ['objectClass', ...compared, ...(search.attributes ?? everything)].filter(isWanted)
+    const wanted = ['objectClass', ...idAttributes, ...compared, ...(search.attributes ?? everything)].filter(isWanted)
     const request: LdapSearch = { base: base.toString(), scope: search.scope, filter: wire, attributes: wanted }
     const small = await this.#ask(request, smallAnswer)
     const whole = !small.more
     const found = whole
       ? small.entries
       : await this.#candidates({ ...request, attributes: ['objectClass', ...compared] })
-    const collection: Collection<DirectoryEntry> = {
+    const collection: Collection<InsertEntry> = {
       of: `${search.scope} ${search.base.key}`,
       source: ({ attributes }) => attributes,
       key: ({ dn }) => dn.key,
@@ -123,13 +122,13 @@ export class LdapInsert implements DirectoryInsert {
     return found.flatMap(({ dn }) => this.#virtualName(dn) ?? [])
   }
 
-  async #ask(search: LdapSearch, limit: number): Promise<{ entries: DirectoryEntry[]; more: boolean }> {
+  async #ask(search: LdapSearch, limit: number): Promise<{ entries: InsertEntry[]; more: boolean }> {
     if (search.scope === 'base') return { entries: this.#entries(await this.#options.server.find(search)), more: false }
     const { entries, more } = await this.#options.server.findMany(search, limit)
     return { entries: this.#entries(entries), more }
   }
 
-  async #candidates(search: LdapSearch): Promise<DirectoryEntry[]> {
+  async #candidates(search: LdapSearch): Promise<InsertEntry[]> {
     const { maxEntries } = this.#options
     const { entries, more } = await this.#ask(search, maxEntries)
     if (!more) return entries
@@ -139,7 +138,7 @@ export class LdapInsert implements DirectoryInsert {
     })
   }
 
-  async #read(entries: readonly DirectoryEntry[], attributes: readonly string[]): Promise<DirectoryEntry[]> {
+  async #read(entries: readonly InsertEntry[], attributes: readonly string[]): Promise<InsertEntry[]> {
     const filter = { kind: 'and', filters: [] } as const
     const read = await inParallel(entries, readWidth, async ({ dn }) => {
       const base = (this.#remote(dn) ?? dn).toString()
@@ -149,7 +148,7 @@ export class LdapInsert implements DirectoryInsert {
   }
 
   /** An entry whose name cannot be told in the virtual tree is none of it. */
-  #entries(found: readonly LdapEntry[]): DirectoryEntry[] {
+  #entries(found: readonly LdapEntry[]): InsertEntry[] {
     const { binary } = this.#options
     return found.flatMap((entry) => {
       const dn = this.#virtualName(entry.dn)
@@ -158,7 +157,8 @@ export class LdapInsert implements DirectoryInsert {
       for (const [name, values] of textsOf(entry, (one) => binary.has(one.toLowerCase()))) {
         attributes.add(name, holdsNames(name) ? values.map((value) => this.#virtualText(value)) : values)
       }
-      return [{ dn, attributes }]
+      const id = entryId(attributes)
+      return [{ dn, attributes, ...(id === undefined ? {} : { id }) }]
     })
   }
 

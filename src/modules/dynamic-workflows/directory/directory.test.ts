@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry } from '#identity/directory.ts'
+import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { subject } from '#testing/subjects.ts'
 import directory from './directory.ts'
 
-const group = (cn: string, more: Readonly<Record<string, readonly string[]>> = {}): DirectoryEntry => ({
+const group = (cn: string, more: Readonly<Record<string, readonly string[]>> = {}): InsertEntry => ({
   dn: Dn.of(['cn', cn], ['ou', 'groups'], ['o', 'x']),
   attributes: Attributes.from({ objectClass: ['groupOfNames'], cn: [cn], ...more }),
 })
@@ -19,7 +19,7 @@ const params: ParamValues = {
   approverAttribute: 'owner-mail',
 }
 
-async function setsOf(entries: readonly DirectoryEntry[], more: ParamValues = {}) {
+async function setsOf(entries: readonly InsertEntry[], more: ParamValues = {}) {
   const issues = noIssues()
   const prepared = directory.prepare(fakeParams({ ...params, ...more }), issues, fakeParseContext())
   expect(issueTexts(issues.list)).toEqual([])

@@ -7,6 +7,7 @@ import type {
   PasskeyEnrolment,
   TotpEnrolment,
 } from '#contract/account.ts'
+import type { Identity } from '#identity/identity.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import account from '#modules/filters/account/account.ts'
@@ -64,10 +65,10 @@ async function filter(params: ParamValues = {}): Promise<Filter> {
   expect(issueTexts(issues.list)).toEqual([])
   const sessions = {
     ...noSessions,
-    ofUser: async (login: string) => (login === 'ann' ? [view('s1'), view('s2')] : []),
-    end: async (login: string, id: string) => ended.push(`${login} ${id}`) > 0 && ['s1', 's2'].includes(id),
-    endAll: async (login: string, options?: { readonly except?: string }) =>
-      ended.push(`${login} but ${options?.except}`),
+    ofUser: async (user: Identity) => (user === ann.identity ? [view('s1'), view('s2')] : []),
+    end: async (user: Identity, id: string) => ended.push(`${user} ${id}`) > 0 && ['s1', 's2'].includes(id),
+    endAll: async (user: Identity, options?: { readonly except?: string }) =>
+      ended.push(`${user} but ${options?.except}`),
   }
   return prepared.create(fakeModuleHost({ now: () => now, secondFactors: factors, sessions }))
 }
@@ -148,7 +149,7 @@ describe('sessions', () => {
     expect((await call('DELETE', '/sessions/s2')).status).toBe(204)
     expect((await call('DELETE', '/sessions/s3')).status).toBe(404)
     expect(await call('DELETE', '/sessions')).toMatchObject({ status: 200 })
-    expect(ended).toEqual(['ann s2', 'ann s3', 'ann but s1'])
+    expect(ended).toEqual(['s2', 's3', 'but s1'].map((which) => `${ann.identity} ${which}`))
     expect((await call<AccountSessions>('GET', '/sessions', { who: bob })).body.sessions).toEqual([])
   })
 

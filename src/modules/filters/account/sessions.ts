@@ -7,7 +7,7 @@ import type { GatewayResponse } from '#sdk/http.ts'
 type Host = Pick<ModuleHost, 'sessions'>
 
 export async function listSessions({ sessions }: Host, { subject, session }: Exchange): Promise<GatewayResponse> {
-  const own = await sessions.ofUser(subject.uid)
+  const own = await sessions.ofUser(subject.identity)
   return answer({
     sessions: own.map(({ id, application, started, lastUsed, expires, address, agent }) => ({
       id,
@@ -23,12 +23,12 @@ export async function listSessions({ sessions }: Host, { subject, session }: Exc
 }
 
 export async function endSession({ sessions }: Host, { subject }: Exchange, id: string): Promise<GatewayResponse> {
-  if (!(await sessions.end(subject.uid, id))) throw notFound('no such session of this person')
+  if (!(await sessions.end(subject.identity, id))) throw notFound('no such session of this person')
   return noContent
 }
 
 /** All but the one that asks. */
 export async function endOtherSessions({ sessions }: Host, { subject, session }: Exchange): Promise<GatewayResponse> {
-  const ended = await sessions.endAll(subject.uid, session === undefined ? {} : { except: session.id })
+  const ended = await sessions.endAll(subject.identity, session === undefined ? {} : { except: session.id })
   return answer({ ended } satisfies EndedSessions)
 }

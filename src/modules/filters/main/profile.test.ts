@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry } from '#identity/directory.ts'
+import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { ann, openMain, person, someone } from '#testing/main-fixture.ts'
 import { subject } from '#testing/subjects.ts'
 
-const group = (cn: string, ...members: string[]): DirectoryEntry => ({
+const group = (cn: string, ...members: string[]): InsertEntry => ({
   dn: Dn.of(['cn', cn], ['o', 'x']),
   attributes: Attributes.from({ objectClass: ['groupOfNames'], cn: [cn], member: members }),
 })

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
+import { entryIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { Filter } from '#sdk/filter.ts'
@@ -14,6 +15,7 @@ import plugin from './plugin.ts'
 const opened: Filter[] = []
 const subject = {
   dn: Dn.parse('uid=ada,o=Tremolo'),
+  identity: entryIdentity('test', 'ada'),
   uid: 'ada',
   attributes: Attributes.from({ mail: ['a@x.test'] }),
   level: 20,

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { valueSources } from '#catalog/value-sources.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
+import { entryIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { registerErrors } from '#modules/filters/register/json-answer.ts'
@@ -53,6 +54,7 @@ const entry = (uid: string) => ({
 
 const person = (uid: string, level: number, attributes: Record<string, string[]> = {}): Subject => ({
   dn: Dn.parse(`uid=${uid},o=Tremolo`),
+  identity: entryIdentity('test', uid),
   uid,
   attributes: Attributes.from({ uid: [uid], ...attributes }),
   level,

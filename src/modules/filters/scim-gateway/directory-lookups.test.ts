@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { openGateway, tutorialParams } from '#testing/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
@@ -72,7 +73,7 @@ test('a login that two entries have is nobody, and one that is a filter finds no
 test('more entries than are read for one answer are refused, not cut', async () => {
   const many = Array.from({ length: 1000 }, (_, i) => person(`u${i}`))
   const { directory } = fakeModuleHost()
-  const endless = { ...directory, page: async () => ({ entries: many, next: 'more' }) }
+  const endless = { ...directory, page: async () => ({ entries: many.map(directoryEntry), next: 'more' }) }
   const { send } = await openGateway(scimGateway, { params, host: { directory: endless } })
   expect(await send('GET', '/Users')).toMatchObject({ status: 400, body: { scimType: 'tooMany' } })
 })

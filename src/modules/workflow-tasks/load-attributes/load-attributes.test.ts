@@ -2,12 +2,13 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryEntry, DirectorySearch, EntryDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
+import { directoryEntry } from '#testing/directory-entry.ts'
 import { customTask, issuesOf, parseTasks, userAfter } from '#testing/workflow-fixture.ts'
 
-const entry: DirectoryEntry = {
+const entry = directoryEntry({
   dn: Dn.parse('uid=jjackson,o=Tremolo'),
   attributes: Attributes.from({ givenName: ['Jen'], sn: ['Jackson'], admin: ['true'] }),
-}
+})
 
 const directoryOf = (entries: readonly DirectoryEntry[], searches: DirectorySearch[] = []): EntryDirectory => ({
   search: async (search) => {

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectorySearch, EntryDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
+import { directoryEntry } from '#testing/directory-entry.ts'
 import { customTask, userAfter } from '#testing/workflow-fixture.ts'
 
 class OnePerson implements EntryDirectory {
@@ -17,7 +18,9 @@ class OnePerson implements EntryDirectory {
     const attributes = Attributes.from({
       memberOf: ['cn=admins,ou=groups,o=Tremolo', 'cn=a\\,b,ou=groups,o=Tremolo'],
     })
-    return Array.from({ length: this.#copies }, () => ({ dn: Dn.parse('uid=jjackson,o=Tremolo'), attributes }))
+    return Array.from({ length: this.#copies }, () =>
+      directoryEntry({ dn: Dn.parse('uid=jjackson,o=Tremolo'), attributes }),
+    )
   }
 
   async isMember() {

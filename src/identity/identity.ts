@@ -1,0 +1,48 @@
+import { hash } from 'node:crypto'
+
+declare const brand: unique symbol
+
+/**
+ * Who a user or program is, the same whichever way they log in: a directory entry, or, for callers without one, an issuer
+ * and its subject. Compared byte for byte. Logins are for display: two people may share one, and one person may have several.
+ */
+export type Identity = string & { readonly [brand]: true }
+
+/** A user as others remember them: who it is, and the login to show. */
+export interface UserRef {
+  readonly identity: Identity
+  readonly login: string
+}
+
+/** Longer identities are stored as a hash, so that any of them fits into an index. */
+const maxLength = 300
+
+const identity = (...parts: readonly string[]): Identity => {
+  const text = parts.map((part) => encodeURIComponent(part.toWellFormed())).join(':')
+  return (text.length <= maxLength ? text : `sha256:${hash('sha256', text, 'base64url')}`) as Identity
+}
+
+/** An entry of the directory: the insert that holds it, and the entry's own identifier there. */
+export const entryIdentity = (insert: string, id: string): Identity => identity('entry', insert, id)
+
+/** A caller whom only a credential describes. */
+export const issuerIdentity = (issuer: string, subject: string): Identity => identity('issuer', issuer, subject)
+
+/** A part of the gateway that starts runs, such as a job. */
+export const ownIdentity = (part: string): Identity => identity('gatehouse', part)
+
+/**
+ * What rows from before identities say: only a login. The migration writes it, and nothing else does; such a row belongs to
+ * whoever has the login now, as it did before.
+ */
+export const formerIdentity = (login: string): Identity => identity('login', login.toLowerCase())
+
+/** An identity that was stored. */
+export const storedIdentity = (text: string): Identity => text as Identity
+
+/** Under which identities rows of this user are stored: their own, and the one of rows from before identities. */
+export const identitiesOf = ({ identity, login }: UserRef): readonly Identity[] => [identity, formerIdentity(login)]
+
+/** Whether a stored identity is this user's. */
+export const isUser = (stored: Identity | undefined, user: UserRef): boolean =>
+  stored !== undefined && identitiesOf(user).includes(stored)
