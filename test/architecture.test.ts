@@ -94,13 +94,6 @@ describe('the house', () => {
     expect(wrong).toEqual([])
   })
 
-  test('files are at most 300 lines', () => {
-    const long = [...production, ...globSync('bench/**/*.ts'), ...globSync('test/support/**/*.ts')]
-      .map((file) => ({ file, lines: readFileSync(file, 'utf8').split('\n').length - 1 }))
-      .filter(({ lines }) => lines > 300)
-    expect(long).toEqual([])
-  })
-
   test('there are no barrels, catch-all files, test switches or silenced types', () => {
     const named = sources.filter((file) => /\/(?:index|utils?|helpers?|misc|common)\.ts$/.test(file))
     const pattern = /NODE_ENV|VITEST|@ts-(?:ignore|nocheck|expect-error)|\bas any\b|:\s*any\b|\benum\s+\w+\s*\{/

@@ -89,6 +89,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     bind: (dn, password) => tree.bind(dn, password),
     isMember: (group, member) => tree.isMember(group, member),
     members: (group, limit) => tree.members(group, limit),
+    entry: (identity) => tree.entry(identity),
   }
   const rules = new RuleEvaluator(directory, authorizations, services.log)
   const parts = { configuration, services, directory, root: configuration.directoryRoot, rules, authorizations }

@@ -62,6 +62,8 @@ export interface Directory extends EntryDirectory {
 }
 
 export interface MemberDirectory extends Directory {
+  /** The entry of this identity, wherever it is by now; undefined when it is gone, or no entry's identity. */
+  entry(identity: Identity): Promise<DirectoryEntry | undefined>
   /** The people in the static group, at most this many. None when there is no such group. */
   members(group: Dn, limit: number): Promise<readonly DirectoryEntry[]>
 }

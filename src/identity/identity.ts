@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { foldValue } from '#identity/filter/compare-values.ts'
 
 declare const brand: unique symbol
 
@@ -32,10 +33,28 @@ export const issuerIdentity = (issuer: string, subject: string): Identity => ide
 export const ownIdentity = (part: string): Identity => identity('gatehouse', part)
 
 /**
- * What rows from before identities say: only a login. The migration writes it, and nothing else does; such a row belongs to
- * whoever has the login now, as it did before.
+ * What rows from before identities say: only a login. The migration to identities writes it into existing rows, and nothing
+ * else does. Such a row belongs to the user who has the login now, as it did before.
  */
-export const formerIdentity = (login: string): Identity => identity('login', login.toLowerCase())
+export const formerIdentity = (login: string): Identity => `${formerPrefix}${foldValue(login, false)}` as Identity
+
+const formerPrefix = 'login:'
+
+export const isFormer = (identity: Identity): boolean => identity.startsWith(formerPrefix)
+
+/** The insert and the identifier of a directory entry; undefined for an identity that isn't one, or is stored as a hash. */
+export function entryOf(identity: Identity): { readonly insert: string; readonly id: string } | undefined {
+  const [kind, insert, id, ...more] = identity.split(':')
+  if (kind !== 'entry' || insert === undefined || id === undefined || more.length > 0) return undefined
+  return { insert: decodeURIComponent(insert), id: decodeURIComponent(id) }
+}
+
+/** Who stands behind the logins of a run; a part is absent where no one is known by it. */
+export interface RunIdentities {
+  readonly requestor?: Identity
+  readonly caller?: Identity
+  readonly subject?: Identity
+}
 
 /** An identity that was stored. */
 export const storedIdentity = (text: string): Identity => text as Identity

@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import * as errors from 'jose/errors'
 import { SignJWT } from 'jose/jwt/sign'
 import { jwtVerify } from 'jose/jwt/verify'
+import { formerIdentity, type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { KeySource } from '#sdk/host.ts'
 
@@ -9,8 +10,9 @@ import type { KeySource } from '#sdk/host.ts'
 export interface ApprovalLinkClaims {
   readonly approval: string
   readonly version: number
-  /** A login. */
+  /** The approver's login, for display. */
   readonly approver: string
+  readonly identity: Identity
   readonly approve: boolean
 }
 
@@ -42,8 +44,8 @@ export async function approvalLinkKey(keys: Pick<KeySource, 'secretKeys'>): Prom
 }
 
 export function signApprovalLink(claims: ApprovalLinkClaims, expires: Date, key: KeyObject): Promise<string> {
-  const { approval, version, approver, approve } = claims
-  return new SignJWT({ apr: approval, ver: version, act: approve ? 'approve' : 'deny' })
+  const { approval, version, approver, identity, approve } = claims
+  return new SignJWT({ apr: approval, ver: version, who: identity, act: approve ? 'approve' : 'deny' })
     .setProtectedHeader({ alg: 'HS256', typ: type })
     .setSubject(approver)
     .setExpirationTime(expires)
@@ -68,10 +70,13 @@ async function readWithKey(token: string, key: KeyObject, now: Date): Promise<Re
   try {
     const options = { algorithms: ['HS256'], typ: type, currentDate: now, requiredClaims: ['exp', 'sub'] }
     const { payload } = await jwtVerify(token, key, options)
-    const { sub, apr, ver, act } = payload
+    const { sub, apr, ver, act, who } = payload
     if (typeof sub !== 'string' || typeof apr !== 'string' || typeof ver !== 'number') return { kind: 'forged' }
     if (act !== 'approve' && act !== 'deny') return { kind: 'forged' }
-    return { kind: 'valid', claims: { approval: apr, version: ver, approver: sub, approve: act === 'approve' } }
+    // Links from before identities name a login only.
+    const identity = typeof who === 'string' ? storedIdentity(who) : formerIdentity(sub)
+    const claims = { approval: apr, version: ver, approver: sub, identity, approve: act === 'approve' }
+    return { kind: 'valid', claims }
   } catch (error) {
     if (error instanceof errors.JWTExpired) return { kind: 'expired' }
     if (error instanceof errors.JOSEError || error instanceof TypeError) return { kind: 'forged' }

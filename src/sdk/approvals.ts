@@ -1,16 +1,20 @@
 import type { Dn } from '#identity/dn.ts'
+import type { Identity, UserRef } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
 
-/** Who asks: the login, and the directory entry where the caller is known by one. */
-export interface ApprovalUser {
-  readonly login: string
+/** The user who decides or asks, and where their entry was when they logged in. */
+export interface ApprovalUser extends UserRef {
   readonly dn?: Dn
 }
 
 /** The authenticated caller of a request. */
-export const approvalUser = ({ uid, dn }: Pick<Subject, 'uid' | 'dn'>): ApprovalUser => ({ login: uid, dn })
+export const approvalUser = ({ identity, uid, dn }: Pick<Subject, 'identity' | 'uid' | 'dn'>): ApprovalUser => ({
+  identity,
+  login: uid,
+  dn,
+})
 
 export type ApprovalStatus = 'open' | 'approved' | 'denied' | 'cancelled'
 
@@ -38,6 +42,7 @@ export interface ApprovalRecord extends ApprovalItem {
   readonly decision?: {
     readonly at: Date
     readonly by?: string
+    readonly identity?: Identity
     readonly onBehalfOf?: string
     readonly comment?: string
   }

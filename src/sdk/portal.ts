@@ -1,3 +1,4 @@
+import type { UserRef } from '#identity/identity.ts'
 import type { ReportSpec } from '#model/report.ts'
 import type { AccessEndOffer } from '#sdk/access-end.ts'
 import type { DynamicWorkflows } from '#sdk/dynamic-workflow.ts'
@@ -69,20 +70,20 @@ export interface OfferedParameters {
   readonly parameters: Readonly<Record<string, string>>
 }
 
-/** What the portal remembers of people. Logins are compared without regard to letter case. */
+/** What the portal remembers of users. */
 export interface PortalMemory {
   /** In the order they were marked, at most 100. */
-  favourites(login: string): Promise<readonly MarkedPortalItem[]>
-  /** False when the login has 100 already. Marking again changes nothing. */
-  addFavourite(login: string, item: PortalItem): Promise<boolean>
-  removeFavourite(login: string, item: PortalItem): Promise<void>
+  favourites(user: UserRef): Promise<readonly MarkedPortalItem[]>
+  /** False when the user has 100 already. Marking again changes nothing. */
+  addFavourite(user: UserRef, item: PortalItem): Promise<boolean>
+  removeFavourite(user: UserRef, item: PortalItem): Promise<void>
   /** Latest first, at most 20. */
-  recent(login: string): Promise<readonly MarkedPortalItem[]>
-  noteUse(login: string, item: PortalItem): Promise<void>
-  /** One opaque reference for each, in their order: good for this login alone, and for an hour. */
-  offer(login: string, offers: readonly OfferedParameters[]): Promise<readonly string[]>
+  recent(user: UserRef): Promise<readonly MarkedPortalItem[]>
+  noteUse(user: UserRef, item: PortalItem): Promise<void>
+  /** One opaque reference for each, in their order: good for this user alone, and for an hour. */
+  offer(user: UserRef, offers: readonly OfferedParameters[]): Promise<readonly string[]>
   /** What was offered; undefined for a reference that is unknown, another's or too old. */
-  offered(login: string, reference: string): Promise<OfferedParameters | undefined>
+  offered(user: UserRef, reference: string): Promise<OfferedParameters | undefined>
 }
 
 /** What a portal shows, as the configuration has it. Whoever asks finds out who may see what. */

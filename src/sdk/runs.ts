@@ -1,3 +1,4 @@
+import type { RunIdentities, UserRef } from '#identity/identity.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 
 /**
@@ -16,6 +17,8 @@ export interface RunView {
   readonly requestor: string
   /** The authenticated caller, where that is another than the requestor. */
   readonly caller?: string
+  /** Who they are. */
+  readonly who: RunIdentities
   readonly reason?: string
   readonly requestId?: string
   /** Attempts begun of the present step. */
@@ -58,6 +61,9 @@ export interface RunFilter {
   readonly name?: string
   readonly subject?: string
   readonly requestor?: string
+  /** Whose runs: those that this user requested, or that are about this user. */
+  readonly requestedBy?: UserRef
+  readonly about?: UserRef
   /** Continues behind a page: the `next` it came with. */
   readonly after?: string
   /** At most 500 come back, whatever is asked. */

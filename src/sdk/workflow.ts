@@ -1,10 +1,13 @@
+import type { RunIdentities } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import type { NamedGroup } from '#identity/user-directory.ts'
 
 export interface WorkflowCall {
   readonly name: string
-  /** The authenticated caller; never a value the caller chose. */
+  /** The login of the authenticated caller; never a value the caller chose. */
   readonly requestor: string
+  /** Who stands behind the logins, by which people are compared. Without it no one is known by them. */
+  readonly who?: RunIdentities
   readonly user: User
   /** Runs about the same subject happen one at a time, in the order they were asked for; the user's login when absent. */
   readonly subject?: string

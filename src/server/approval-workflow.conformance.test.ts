@@ -8,6 +8,7 @@ import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import { RunWorker } from '#engine/workflow/run-worker.ts'
 import { TimerLoop } from '#engine/workflow/timer-loop.ts'
 import { Attributes } from '#identity/attributes.ts'
+import { entryIdentity, type UserRef } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
@@ -133,14 +134,18 @@ async function start(url: string) {
   await hire('asker')
   const ask = (params: Record<string, string>, more: Parameters<typeof run>[2] = {}) =>
     run('vault', 'ann', { keepGroups: true, params, ...more })
-  return { storage, runtime, timers, directory, ask, desk: runtime.workflows.approvals }
+  const refOf = async (login: string): Promise<UserRef> => ({
+    identity: entryIdentity('people', (await directory.findByLogin(login))?.id ?? ''),
+    login,
+  })
+  const [boss, chief] = await Promise.all(['boss', 'chief'].map(refOf))
+  if (boss === undefined || chief === undefined) throw new Error('no approvers')
+  return { storage, runtime, timers, directory, ask, refOf, boss, chief, desk: runtime.workflows.approvals }
 }
-
-const boss = { login: 'boss' }
 
 onEachDatabase('a workflow with an approval', (freshUrl) => {
   test('waits, goes on when it is approved, and what it gave ends by itself', async () => {
-    const { storage, runtime, directory, ask, desk } = await start(await freshUrl())
+    const { storage, runtime, directory, ask, boss, desk } = await start(await freshUrl())
     const { id, status } = await ask({ for: '1s', what: 'vault' })
     expect(status).toBe('waiting')
     const [approval] = (await desk.list(boss, { limit: 5 })).approvals
@@ -162,7 +167,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
   })
 
   test('a denial runs onFailure and nothing behind it, and mails the requester', async () => {
-    const { storage, directory, ask, desk } = await start(await freshUrl())
+    const { storage, directory, ask, boss, desk } = await start(await freshUrl())
     const { id } = await ask({ for: '8h', what: 'vault' })
     const [approval] = (await desk.list(boss, { limit: 5 })).approvals
     await desk.decide(boss, { approval: approval?.id ?? '', approve: false, comment: 'too risky' })
@@ -187,7 +192,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
   })
 
   test('whoever may decide is told what would follow, and nothing happens by that', async () => {
-    const { storage, directory, ask, desk } = await start(await freshUrl())
+    const { storage, directory, ask, boss, refOf, desk } = await start(await freshUrl())
     const { id } = await ask({ for: '8h', what: 'vault' }, { attributes: { userPassword: ['hush'] }, password: 'hush' })
     const [approval] = (await desk.list(boss, { limit: 5 })).approvals
     const approvalId = approval?.id ?? ''
@@ -204,7 +209,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     })
     expect(JSON.stringify(told)).not.toContain('hush')
     for (const login of ['chief', 'ann', 'asker', 'nobody']) {
-      expect(await desk.foresee({ login }, approvalId)).toBeUndefined()
+      expect(await desk.foresee(await refOf(login), approvalId)).toBeUndefined()
     }
     expect(await desk.foresee(boss, 'none')).toBeUndefined()
     expect([await directory.findByLogin('ann'), await storage.runs.get(id)]).toEqual([before, run])
@@ -220,9 +225,8 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
   })
 
   test('nobody decides, so others may', async () => {
-    const { storage, timers, ask, desk } = await start(await freshUrl())
+    const { storage, timers, ask, chief, desk } = await start(await freshUrl())
     const { id } = await ask({ for: '8h', what: 'vault' })
-    const chief = { login: 'chief' }
     expect((await desk.list(chief, { limit: 5 })).approvals).toEqual([])
     await until(async () => (await timers.sweep()) === 1)
     const [approval] = (await desk.list(chief, { limit: 5 })).approvals

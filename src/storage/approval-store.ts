@@ -1,3 +1,4 @@
+import type { Identity, RunIdentities, UserRef } from '#identity/identity.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { NewMail } from '#storage/mail-store.ts'
@@ -11,8 +12,7 @@ export interface NewApproval {
   readonly id: string
   readonly step: number
   readonly label: string
-  /** Logins. */
-  readonly approvers: readonly string[]
+  readonly approvers: readonly UserRef[]
   /** Requester and subject may decide as well. */
   readonly allowSelf: boolean
   /** What the approvers were found by; checked again when somebody decides. */
@@ -35,6 +35,9 @@ export interface ApprovalSummary {
   readonly state: ApprovalState
   readonly subject: string
   readonly requestor: string
+  /** The authenticated caller, where that is another than the requestor. */
+  readonly caller?: string
+  readonly who: RunIdentities
   readonly reason?: string
   readonly accessEnds?: Date
   readonly opened: Date
@@ -45,12 +48,12 @@ export interface ApprovalSummary {
 }
 
 export interface Approval extends ApprovalSummary {
-  readonly approvers: readonly string[]
+  readonly approvers: readonly UserRef[]
   readonly allowSelf: boolean
   readonly rules: JsonValue
   readonly data: JsonObject
   readonly decided?: Date
-  readonly decidedBy?: string
+  readonly decidedBy?: UserRef
   readonly onBehalfOf?: string
   readonly comment?: string
 }
@@ -61,7 +64,7 @@ export interface Decision {
   readonly version: number
   readonly outcome: Exclude<ApprovalState, 'open'>
   /** Who decides; absent where a timer does. */
-  readonly by?: string
+  readonly by?: UserRef
   /** For whom a deputy decides. */
   readonly onBehalfOf?: string
   readonly comment?: string
@@ -77,7 +80,7 @@ export interface Reassignment {
   readonly approval: string
   readonly version: number
   /** Instead of those before. */
-  readonly approvers: readonly string[]
+  readonly approvers: readonly UserRef[]
   readonly rules: JsonValue
   readonly escalation: number
   readonly audit: readonly AuditRow[]
@@ -110,10 +113,10 @@ export interface ApprovalStore {
   /** Of a run, oldest first, at most 500. */
   listOfRun(run: string): Promise<readonly ApprovalSummary[]>
   /**
-   * Open ones that any of these logins may decide, each once. What a page costs does not grow with the number of open
-   * approvals. Throws BAD_REQUEST for more than 100 logins and for an `after` that no page gave.
+   * Open ones that were given to any of these users, each once. What a page costs does not grow with the number of open
+   * approvals. Throws BAD_REQUEST for more than 200 identities and for an `after` that no page gave.
    */
-  listForApprovers(approvers: readonly string[], query: ApprovalPageQuery): Promise<ApprovalPage>
+  listForApprovers(approvers: readonly Identity[], query: ApprovalPageQuery): Promise<ApprovalPage>
   /** All open ones that were opened before then. */
   listOpen(openedBefore: Date, query: ApprovalPageQuery): Promise<ApprovalPage>
   /**

@@ -1,3 +1,4 @@
+import type { RunIdentities, UserRef } from '#identity/identity.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { NewApproval } from '#storage/approval-store.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
@@ -36,6 +37,7 @@ export interface NewRun {
   readonly requestor: string
   /** The authenticated caller, where that is another than the requestor. */
   readonly caller?: string
+  readonly who?: RunIdentities
   readonly reason?: string
   readonly requestId?: string
   /** All that is needed to take the run up again, secrets excepted. */
@@ -134,6 +136,7 @@ export interface RunSummary {
   readonly subject: string
   readonly requestor: string
   readonly caller?: string
+  readonly who: RunIdentities
   readonly reason?: string
   readonly requestId?: string
   /** Attempts begun of the present step. */
@@ -175,6 +178,9 @@ export interface RunQuery {
   readonly name?: string
   readonly subject?: string
   readonly requestor?: string
+  /** Whose runs: those that this user requested, or that are about this user. */
+  readonly requestedBy?: UserRef
+  readonly about?: UserRef
   readonly after?: string
   /** At most 500 come back, whatever is asked. */
   readonly limit: number

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createKeySource } from '#engine/keys/key-source.ts'
+import { formerIdentity } from '#identity/identity.ts'
 import { approvalLinkKey, signApprovalLink } from '#sdk/approval-link.ts'
 import type { Storage } from '#storage/open.ts'
 import { approvalPath, approvers } from './chaos-configuration.ts'
@@ -54,7 +55,7 @@ export class Deciders {
           }))
           await Promise.all(
             votes.map(async ({ approver, approve }) => {
-              const claims = { approval: id, version, approver, approve }
+              const claims = { approval: id, version, approver, identity: formerIdentity(approver), approve }
               await this.#press(id, await signApprovalLink(claims, new Date(Date.now() + hourMillis), key))
             }),
           )

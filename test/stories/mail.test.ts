@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
+import { formerIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { approvalLinkKey, signApprovalLink } from '#sdk/approval-link.ts'
@@ -340,7 +341,8 @@ describe('the links of an approval mail', () => {
     }
     const keys = createKeySource({ configuration: gateway.dataFolder, data: gateway.dataFolder })
     const signed = async (approver: string, expires: number) => {
-      const link = { approval: claims.apr, version: claims.ver, approver, approve: true }
+      const identity = formerIdentity(approver)
+      const link = { approval: claims.apr, version: claims.ver, approver, identity, approve: true }
       const url = new URL(approve)
       url.searchParams.set(
         'token',

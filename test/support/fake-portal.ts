@@ -1,50 +1,51 @@
+import type { UserRef } from '#identity/identity.ts'
 import type { MarkedPortalItem, OfferedParameters, PortalAccess, PortalItem, PortalMemory } from '#sdk/portal.ts'
 
 /** What a portal remembers, for as long as the test lasts. */
 export class MemoryPortal implements PortalMemory {
   readonly #favourites = new Map<string, MarkedPortalItem[]>()
   readonly #recent = new Map<string, MarkedPortalItem[]>()
-  readonly offers = new Map<string, OfferedParameters & { readonly login: string }>()
+  readonly offers = new Map<string, OfferedParameters & { readonly identity: string }>()
 
-  async favourites(login: string): Promise<readonly MarkedPortalItem[]> {
-    return this.#favourites.get(login) ?? []
+  async favourites(user: UserRef): Promise<readonly MarkedPortalItem[]> {
+    return this.#favourites.get(user.identity) ?? []
   }
 
-  async addFavourite(login: string, item: PortalItem): Promise<boolean> {
-    const present = this.#favourites.get(login) ?? []
+  async addFavourite(user: UserRef, item: PortalItem): Promise<boolean> {
+    const present = this.#favourites.get(user.identity) ?? []
     if (present.some((one) => same(one, item))) return true
     if (present.length >= 100) return false
-    this.#favourites.set(login, [...present, { ...item, at: new Date(0) }])
+    this.#favourites.set(user.identity, [...present, { ...item, at: new Date(0) }])
     return true
   }
 
-  async removeFavourite(login: string, item: PortalItem): Promise<void> {
+  async removeFavourite(user: UserRef, item: PortalItem): Promise<void> {
     this.#favourites.set(
-      login,
-      (this.#favourites.get(login) ?? []).filter((one) => !same(one, item)),
+      user.identity,
+      (this.#favourites.get(user.identity) ?? []).filter((one) => !same(one, item)),
     )
   }
 
-  async recent(login: string): Promise<readonly MarkedPortalItem[]> {
-    return this.#recent.get(login) ?? []
+  async recent(user: UserRef): Promise<readonly MarkedPortalItem[]> {
+    return this.#recent.get(user.identity) ?? []
   }
 
-  async noteUse(login: string, item: PortalItem): Promise<void> {
-    const others = (this.#recent.get(login) ?? []).filter((one) => !same(one, item))
-    this.#recent.set(login, [{ ...item, at: new Date(0) }, ...others].slice(0, 20))
+  async noteUse(user: UserRef, item: PortalItem): Promise<void> {
+    const others = (this.#recent.get(user.identity) ?? []).filter((one) => !same(one, item))
+    this.#recent.set(user.identity, [{ ...item, at: new Date(0) }, ...others].slice(0, 20))
   }
 
-  async offer(login: string, offers: readonly OfferedParameters[]): Promise<readonly string[]> {
+  async offer(user: UserRef, offers: readonly OfferedParameters[]): Promise<readonly string[]> {
     return offers.map((offer) => {
       const reference = crypto.randomUUID()
-      this.offers.set(reference, { ...offer, login })
+      this.offers.set(reference, { ...offer, identity: user.identity })
       return reference
     })
   }
 
-  async offered(login: string, reference: string): Promise<OfferedParameters | undefined> {
+  async offered(user: UserRef, reference: string): Promise<OfferedParameters | undefined> {
     const found = this.offers.get(reference)
-    return found?.login === login ? { workflow: found.workflow, parameters: found.parameters } : undefined
+    return found?.identity === user.identity ? { workflow: found.workflow, parameters: found.parameters } : undefined
   }
 }
 

@@ -26,7 +26,9 @@ export class MemoryPeople {
         this.#ask(() => this.#users.find(({ userID }) => same(userID, login))),
       lookupUserById: async (id: string) => this.#ask(() => this.#users.find((user) => user.id === id)),
       searchUsers: async (query: SearchQuery) =>
-        this.#ask(() => page(this.#users, (user) => [...user.attributes, ['userID', [user.userID]]], query)),
+        this.#ask(() =>
+          page(this.#users, (user) => [...user.attributes, ['userID', [user.userID]], ['id', [user.id ?? '']]], query),
+        ),
       lookupGroupByName: async (name: string) => this.#ask(() => this.#groups.find((group) => same(group.name, name))),
       searchGroups: async (query: SearchQuery) =>
         this.#ask(() => page(this.#groups, (group) => [['name', [group.name]]], query)),

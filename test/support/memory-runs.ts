@@ -1,3 +1,4 @@
+import { formerIdentity, isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { CallKey, RunAccess, RunFilter, RunIntervention, RunPhase, RunStart, RunView } from '#sdk/runs.ts'
@@ -44,12 +45,19 @@ export class MemoryRuns implements RunAccess {
 
   add(run: Partial<RunView> = {}): RunView {
     const now = new Date('2030-01-02T00:00:00Z')
+    const { subject = 'jjackson', requestor = 'caller', caller } = run
+    const who = {
+      subject: formerIdentity(subject),
+      requestor: formerIdentity(requestor),
+      ...(caller === undefined ? {} : { caller: formerIdentity(caller) }),
+    }
     const whole: RunView = {
       id: newId(),
       name: 'w',
       state: 'ready',
-      subject: 'jjackson',
-      requestor: 'caller',
+      subject,
+      requestor,
+      who,
       attempt: 0,
       fence: 1,
       due: now,
@@ -66,14 +74,16 @@ export class MemoryRuns implements RunAccess {
     return this.runs.get(id)
   }
 
-  async list({ states, name, subject, requestor, limit }: RunFilter) {
+  async list({ states, name, subject, requestor, requestedBy, about, limit }: RunFilter) {
     const all = [...this.runs.values()].reverse()
     const found = all.filter(
       (run) =>
         (states?.includes(run.state) ?? true) &&
         (name ?? run.name) === run.name &&
         (subject ?? run.subject) === run.subject &&
-        (requestor ?? run.requestor) === run.requestor,
+        (requestor ?? run.requestor) === run.requestor &&
+        (requestedBy === undefined || isUser(run.who.requestor, requestedBy)) &&
+        (about === undefined || isUser(run.who.subject, about)),
     )
     return { runs: found.slice(0, limit), ...(found.length > limit ? { next: 'more' } : {}) }
   }

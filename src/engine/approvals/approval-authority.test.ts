@@ -5,15 +5,16 @@ import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { Dn } from '#identity/dn.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { userRef } from '#storage/conformance/user-ref.ts'
 import { MemoryPeople } from '#testing/memory-people.ts'
 
 const managers = 'cn=managers,ou=groups,ou=people,o=Tremolo'
 const plan: ApprovalPlan = {
   approvers: [{ scope: 'group', constraint: managers, group: Dn.parse(managers) }],
-  involved: ['asker'],
+  involved: { identities: [], names: ['asker'] },
   escalations: [],
 }
-const approval = { allowSelf: false, approvers: ['ada'] }
+const approval = { allowSelf: false, approvers: [userRef('ada')] }
 
 /** Ada decides, and Bob for her while she is away. */
 function setUp() {
@@ -23,12 +24,12 @@ function setUp() {
   const authority = new ApprovalAuthority({
     finder,
     rules: new RuleEvaluator(directory, new Map(), silentLogger),
-    delegations: { representedBy: async (login) => (login === 'bob' ? ['ada'] : []) },
+    delegations: { representedBy: async ({ login }) => (login === 'bob' ? [userRef('ada')] : []) },
   })
   return {
     people,
     kindOf: async (login: string): Promise<Standing['kind']> =>
-      (await authority.standing(approval, plan, { login })).kind,
+      (await authority.standing(approval, plan, userRef(login))).kind,
   }
 }
 

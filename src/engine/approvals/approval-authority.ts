@@ -1,16 +1,16 @@
-import type { ApprovalPlan } from '#engine/approvals/approval-plan.ts'
+import type { ApprovalPlan, Involved } from '#engine/approvals/approval-plan.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
+import { entryOf, formerIdentity, isFormer, type UserRef } from '#identity/identity.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { ApprovalUser } from '#sdk/approvals.ts'
 import type { Rule } from '#sdk/rule.ts'
-import { sameLogin } from '#sdk/workflow-user.ts'
 import type { Approval } from '#storage/approval-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 
 /**
- * What somebody is to an approval. `barred`: the rules would let them decide, but they asked for it, or it is about them.
+ * What a user is to an approval. `barred`: the rules would let them decide, but they requested it, or it is about them.
  */
 export type Standing =
   | { readonly kind: 'may'; readonly onBehalfOf?: string }
@@ -38,17 +38,16 @@ export class ApprovalAuthority {
   ): Promise<Standing> {
     const entries = await this.#parts.finder.entriesOf(user)
     const active = entries.filter(isActive)
-    // Whoever left decides in nobody's name, also by a link that needs no login.
+    // A deactivated user decides nothing, not even by a link that needs no login.
     if (entries.length > 0 && active.length === 0) return { kind: 'none' }
-    const logins = loginsOf(user, entries)
-    const involved = isMeant(plan.involved, logins, entries)
+    const involved = isInvolved(plan.involved, user, entries)
     if (await this.passes(plan.approvers, active)) {
       return involved && !allowSelf ? { kind: 'barred' } : { kind: 'may' }
     }
-    const onBehalfOf = await this.#represented(approvers, allowSelf ? [] : plan.involved, plan, logins)
+    const onBehalfOf = await this.#represented(approvers, allowSelf, plan, refsOf(user, entries))
     if (onBehalfOf === undefined) return { kind: 'none' }
-    // Whoever asked decides in nobody's place, whatever the approval says about their own.
-    return involved ? { kind: 'barred' } : { kind: 'may', onBehalfOf }
+    // The requester never decides in another's place, even where the approval allows their own decision.
+    return involved ? { kind: 'barred' } : { kind: 'may', onBehalfOf: onBehalfOf.login }
   }
 
   /** One of the entries passes one of the rules now. */
@@ -61,18 +60,18 @@ export class ApprovalAuthority {
     return false
   }
 
-  /** Of those the approval was given to, one who may still decide, and whose deputy one of the logins is now. */
+  /** Of those the approval was given to, one who may still decide, and whose deputy the user is now. */
   async #represented(
-    approvers: readonly string[],
-    barred: readonly string[],
+    approvers: readonly UserRef[],
+    allowSelf: boolean,
     plan: ApprovalPlan,
-    logins: readonly string[],
-  ): Promise<string | undefined> {
-    for (const login of logins) {
-      for (const represented of await this.#parts.delegations.representedBy(login)) {
-        if (!hasAny(approvers, [represented])) continue
-        const entries = await this.#parts.finder.entriesOf({ login: represented })
-        if (isMeant(barred, [represented], entries)) continue
+    deputy: readonly UserRef[],
+  ): Promise<UserRef | undefined> {
+    for (const ref of deputy) {
+      for (const represented of await this.#parts.delegations.representedBy(ref)) {
+        if (!approvers.some((approver) => isSame(approver, represented))) continue
+        const entries = await this.#parts.finder.entriesOf(represented)
+        if (!allowSelf && isInvolved(plan.involved, represented, entries)) continue
         if (await this.passes(plan.approvers, entries.filter(isActive))) return represented
       }
     }
@@ -82,27 +81,39 @@ export class ApprovalAuthority {
 
 const isActive = ({ attributes }: DirectoryEntry): boolean => !isSwitchedOff(attributes)
 
-/** By which logins the caller is known: the one that was authenticated, and that of the directory entry. */
-export function loginsOf({ login }: ApprovalUser, entries: readonly DirectoryEntry[]): string[] {
-  const all = [login, ...entries.flatMap(({ attributes }) => attributes.values('uid'))]
-  return all.filter((one, i) => one !== '' && all.findIndex((other) => sameLogin(one, other)) === i)
+/**
+ * The user by each login of their entry, under which rows from before identities may be stored. A caller without an entry
+ * has no such rows: anyone can be called what somebody in the directory is called. Asks no directory.
+ */
+export function refsOf(user: ApprovalUser, entries: readonly DirectoryEntry[] = []): readonly UserRef[] {
+  const { identity, login, dn } = user
+  if (entryOf(identity) === undefined && !isFormer(identity)) return [{ identity, login: '' }]
+  const named = (dn?.rdns[0] ?? []).map(({ value }) => value)
+  const known = entries.flatMap((entry) =>
+    entry.attributes.values('uid').map((uid) => ({ identity: entry.identity, login: uid })),
+  )
+  return [...[login, ...named].map((one) => ({ identity, login: one })), ...known]
 }
 
+/** By identity; by login only where one of the two is stored without an identity. */
+export const isSame = (one: UserRef, other: UserRef): boolean =>
+  one.identity === other.identity ||
+  ((isFormer(one.identity) || isFormer(other.identity)) && formerIdentity(one.login) === formerIdentity(other.login))
+
 /**
- * True when one of the names may be that person's. A caller may name people by any attribute that tells them apart, and
- * targets may take spellings for the same that are not the same here: better one approver too few than one who asked.
+ * Whether the user is one of those involved. Names count only for those of whom no identity is known; they are compared
+ * loosely, since targets may take spellings for the same that are not the same here: better one approver too few than
+ * one who requested it.
  */
-export function isMeant(
-  names: readonly string[],
-  logins: readonly string[],
+export function isInvolved(
+  { identities, names }: Involved,
+  { identity, login }: UserRef,
   entries: readonly DirectoryEntry[],
 ): boolean {
+  if ([identity, ...entries.map((entry) => entry.identity)].some((one) => identities.includes(one))) return true
   const own = entries.flatMap(({ attributes }) => [...attributes.values('uid'), ...attributes.values('mail')])
-  const known = new Set([...logins, ...own].map(looseName))
+  const known = new Set([login, ...own].map(looseName))
   return names.some((name) => known.has(looseName(name)))
 }
 
 const looseName = (name: string): string => name.normalize('NFKC').trim().toLowerCase()
-
-export const hasAny = (logins: readonly string[], wanted: readonly string[]): boolean =>
-  wanted.some((login) => logins.some((other) => sameLogin(login, other)))

@@ -1,4 +1,5 @@
 import type { TimerHandler } from '#engine/workflow/timer-loop.ts'
+import type { RunIdentities } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import type { ApprovalRequest } from '#sdk/approval.ts'
 import type { ApprovalAccess } from '#sdk/approvals.ts'
@@ -14,6 +15,7 @@ export interface ApprovalRun {
   readonly subject: string
   readonly requestor: string
   readonly caller?: string
+  readonly who: RunIdentities
   /** The user as the task sees it, and the request map; what approvers are shown of them holds no secrets. */
   readonly user: User
   readonly request: ReadonlyMap<string, unknown>

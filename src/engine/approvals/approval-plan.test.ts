@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type ApprovalPlan, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
 import { Dn } from '#identity/dn.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import { userRef } from '#storage/conformance/user-ref.ts'
 
 const plan: ApprovalPlan = {
   approvers: [
@@ -13,7 +14,7 @@ const plan: ApprovalPlan = {
     },
     { scope: 'custom', constraint: 'c!$x$', name: 'c', params: ['a!b', ''] },
   ],
-  involved: ['ann', 'bob'],
+  involved: { identities: [userRef('ann').identity], names: ['bob'] },
   escalations: [
     { approvers: [{ scope: 'group', constraint: 'cn=g', group: Dn.parse('cn=g') }] },
     {
@@ -29,7 +30,7 @@ test('a plan is read back as it was stored', () => {
   const stored = JSON.parse(JSON.stringify(storePlan(plan))) as JsonValue
   const plain = (value: ApprovalPlan): unknown => JSON.parse(JSON.stringify(value))
   expect(plain(readPlan(stored))).toEqual(plain(plan))
-  const least = { approvers: [], involved: [], escalations: [] }
+  const least = { approvers: [], involved: { identities: [], names: [] }, escalations: [] }
   expect(readPlan(storePlan(least))).toEqual(least)
 })
 

@@ -1,15 +1,23 @@
 import { Dn } from '#identity/dn.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { MailText } from '#sdk/mail.ts'
 import type { Rule } from '#sdk/rule.ts'
+
+/** Users in whose interest a decision may be, and who therefore may not take it. */
+export interface Involved {
+  readonly identities: readonly Identity[]
+  /** Of those whom no identity of the directory is known for. */
+  readonly names: readonly string[]
+}
 
 /** What an open approval is governed by, from its opening to its end. It is stored with the approval. */
 export interface ApprovalPlan {
   /** Who may decide now. */
   readonly approvers: readonly Rule[]
-  /** Logins of those who asked, on whose behalf, and of the subject. */
-  readonly involved: readonly string[]
+  /** Who requested it, in whose name, and the subject. */
+  readonly involved: Involved
   readonly escalations: readonly { readonly approvers: readonly Rule[]; readonly onlyIf?: Rule }[]
   readonly failure?: readonly Rule[]
   readonly mail?: MailText & { readonly address: string }
@@ -19,7 +27,8 @@ export function storePlan(plan: ApprovalPlan): JsonObject {
   const { approvers, involved, escalations, failure, mail } = plan
   return {
     approvers: approvers.map(storeRule),
-    involved: [...involved],
+    involved: [...involved.names],
+    identities: [...involved.identities],
     escalations: escalations.map(({ approvers: next, onlyIf }) => ({
       approvers: next.map(storeRule),
       ...(onlyIf === undefined ? {} : { onlyIf: storeRule(onlyIf) }),
@@ -35,7 +44,11 @@ export function readPlan(stored: JsonValue): ApprovalPlan {
   const { failure, mail } = plan
   return {
     approvers: listOf(plan['approvers']).map(readRule),
-    involved: listOf(plan['involved']).map(textOf),
+    involved: {
+      names: listOf(plan['involved']).map(textOf),
+      // Absent in approvals from before identities.
+      identities: listOf(plan['identities'] ?? []).map((value) => storedIdentity(textOf(value))),
+    },
     escalations: listOf(plan['escalations']).map((value) => {
       const escalation = objectOf(value)
       const { onlyIf } = escalation

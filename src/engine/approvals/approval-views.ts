@@ -20,11 +20,11 @@ export function approvalRecord(approval: Approval): ApprovalRecord {
   const { decided, decidedBy, onBehalfOf, comment } = approval
   return {
     ...approvalItem(approval),
-    approvers: approval.approvers,
+    approvers: approval.approvers.map(({ login }) => login),
     ...(decided !== undefined && {
       decision: {
         at: decided,
-        ...(decidedBy === undefined ? {} : { by: decidedBy }),
+        ...(decidedBy === undefined ? {} : { by: decidedBy.login, identity: decidedBy.identity }),
         ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
         ...(comment === undefined ? {} : { comment }),
       },

@@ -6,6 +6,7 @@ import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { TimerLoop } from '#engine/workflow/timer-loop.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { entryIdentity, issuerIdentity, type RunIdentities } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -13,6 +14,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import type { ApprovalRequest } from '#sdk/approval.ts'
 import type { Authorization } from '#sdk/authorization.ts'
 import type { Rule } from '#sdk/rule.ts'
+import { userRef } from '#storage/conformance/user-ref.ts'
 import { newRun, outcomes } from '#storage/conformance/workflow-stores.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
@@ -85,9 +87,16 @@ class Office {
   /** A run that waits for the approval; the approval's id. */
   async ask(
     more: Partial<ApprovalRequest> = {},
-    about: { subject?: string; requestor?: string; caller?: string; uid?: string; accessEnds?: Date } = {},
+    about: {
+      subject?: string
+      requestor?: string
+      caller?: string
+      uid?: string
+      accessEnds?: Date
+      who?: RunIdentities
+    } = {},
   ) {
-    const { subject = 'subject', requestor = 'asker', caller, uid, accessEnds } = about
+    const { subject = 'subject', requestor = 'asker', caller, uid, accessEnds, who = {} } = about
     const run = newId()
     const request: ApprovalRequest = {
       label: 'Access to the vault',
@@ -104,6 +113,7 @@ class Office {
       subject,
       requestor,
       ...(caller === undefined ? {} : { caller }),
+      who,
       user: {
         userID: subject,
         attributes: Attributes.from({
@@ -120,9 +130,13 @@ class Office {
         ['accessEnds', accessEnds?.toISOString() ?? ''],
       ]),
     })
-    const started = newRun(run, { name: 'vault', subject, requestor, state: { state: 'waiting' } })
+    const started = newRun(run, { name: 'vault', subject, requestor, who, state: { state: 'waiting' } })
     await this.one.runs.start(started, { approval })
     return { id: approval.id, run }
+  }
+
+  async approversOf(id: string): Promise<readonly string[] | undefined> {
+    return (await this.one.approvals.get(id))?.approvers.map(({ login }) => login)
   }
 
   async mailedTo(): Promise<string[]> {
@@ -143,8 +157,8 @@ class Office {
   }
 }
 
-const boss = { login: 'boss' }
-const chief = { login: 'chief' }
+const boss = userRef('boss')
+const chief = userRef('chief')
 const escalation = (millis: number, approvers: readonly Rule[], more = {}) => ({
   after: { months: 0, millis },
   approvers,
@@ -200,16 +214,16 @@ onEachDatabase('approvals', (freshUrl) => {
       office.people.put('boss').put('new', ['managers'])
       await expect(office.desk().decide(boss, { approval: id, approve: true })).rejects.toMatchObject({ status: 404 })
       expect(await office.desk().get(boss, id)).toBeUndefined()
-      await office.desk().decide({ login: 'NEW' }, { approval: id, approve: true })
-      expect(await office.desk().get({ login: 'stranger' }, id)).toBeUndefined()
+      await office.desk().decide(userRef('NEW'), { approval: id, approve: true })
+      expect(await office.desk().get(userRef('stranger'), id)).toBeUndefined()
     })
 
     test('a caller who is known by a directory entry is judged by that entry alone', async () => {
       const office = await open()
       const { id } = await office.ask()
-      const entry = { login: 'boss', dn: office.people.userDn('deputy') }
+      const entry = { ...userRef('deputy'), login: 'boss', dn: office.people.userDn('deputy') }
       await expect(office.desk().decide(entry, { approval: id, approve: true })).rejects.toMatchObject({ status: 404 })
-      const linked = { login: 'sub-0815', dn: office.people.userDn('boss') }
+      const linked = { ...userRef('boss'), login: 'sub-0815', dn: office.people.userDn('boss') }
       expect((await office.desk().list(linked, { limit: 5 })).approvals).toHaveLength(1)
       await office.desk().decide(linked, { approval: id, approve: true })
     })
@@ -299,17 +313,58 @@ onEachDatabase('approvals', (freshUrl) => {
       const office = await open()
       for (const who of ['asker', 'subject', 'caller']) office.people.put(who, ['managers'])
       const { id } = await office.ask({}, { requestor: 'Asker', subject: 'Subject', caller: 'Caller' })
-      expect((await office.one.approvals.get(id))?.approvers).toEqual(['boss', 'chief'])
+      expect(await office.approversOf(id)).toEqual(['boss', 'chief'])
       for (const login of ['ASKER', 'subject', 'caller']) {
-        await expect(office.desk().decide({ login }, { approval: id, approve: true })).rejects.toMatchObject({
+        await expect(office.desk().decide(userRef(login), { approval: id, approve: true })).rejects.toMatchObject({
           code: 'ACCESS_DENIED',
         })
-        expect(await office.desk().get({ login }, id)).toMatchObject({ mayDecide: false })
-        const linked = { login: 'alias', dn: office.people.userDn(login) }
+        expect(await office.desk().get(userRef(login), id)).toMatchObject({ mayDecide: false })
+        const linked = { ...userRef(login), login: 'alias', dn: office.people.userDn(login) }
         await expect(office.desk().decide(linked, { approval: id, approve: true })).rejects.toMatchObject({
           code: 'ACCESS_DENIED',
         })
       }
+    })
+
+    test('one person with two logins does not approve their own request', async () => {
+      const office = await open()
+      office.people.put('ann', ['managers'])
+      // Requested through an outside issuer that knows them by an opaque subject; decided through the form.
+      const { id } = await office.ask({}, { requestor: 'sub-0815', who: { requestor: userRef('ann').identity } })
+      expect(await office.approversOf(id)).toEqual(['boss', 'chief'])
+      await expect(office.desk().decide(userRef('ann'), { approval: id, approve: true })).rejects.toMatchObject({
+        code: 'ACCESS_DENIED',
+      })
+      expect((await office.desk().list(userRef('ann'), { limit: 5 })).approvals).toEqual([])
+    })
+
+    test('another person with the login of the requester may decide', async () => {
+      const office = await open()
+      const namesake = entryIdentity('contractors', '1')
+      const { id } = await office.ask({}, { requestor: 'boss', who: { requestor: namesake } })
+      expect(await office.approversOf(id)).toEqual(['boss', 'chief'])
+      await office.desk().decide(boss, { approval: id, approve: true })
+    })
+
+    test('a requester whom only a credential describes is barred by the login, too', async () => {
+      const office = await open()
+      const outside = issuerIdentity('https://issuer.example', 'boss')
+      const { id } = await office.ask({}, { requestor: 'boss', who: { requestor: outside } })
+      expect(await office.approversOf(id)).toEqual(['chief'])
+      await expect(office.desk().decide(boss, { approval: id, approve: true })).rejects.toMatchObject({
+        code: 'ACCESS_DENIED',
+      })
+    })
+
+    test('a caller without an entry is not the user of the directory who has that login', async () => {
+      const office = await open()
+      const { id } = await office.ask()
+      const outside = { identity: issuerIdentity('https://issuer.example', 'boss'), login: 'boss' }
+      expect((await office.desk().list(outside, { limit: 5 })).approvals).toEqual([])
+      expect(await office.desk().get(outside, id)).toBeUndefined()
+      await expect(office.desk().decide(outside, { approval: id, approve: true })).rejects.toMatchObject({
+        code: 'NOT_FOUND',
+      })
     })
 
     test('nor may they where the request knows them by another name', async () => {
@@ -325,8 +380,8 @@ onEachDatabase('approvals', (freshUrl) => {
       ]
       for (const about of others) {
         const { id } = await office.ask({}, about)
-        expect((await office.one.approvals.get(id))?.approvers).toEqual(['boss', 'chief'])
-        const decided = office.desk().decide({ login: 'ann' }, { approval: id, approve: true })
+        expect(await office.approversOf(id)).toEqual(['boss', 'chief'])
+        const decided = office.desk().decide(userRef('ann'), { approval: id, approve: true })
         await expect(decided).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
       }
       await expect(
@@ -338,8 +393,8 @@ onEachDatabase('approvals', (freshUrl) => {
       const office = await open()
       office.people.put('asker', ['managers'])
       const { id } = await office.ask({ allowSelf: true })
-      expect((await office.desk().list({ login: 'asker' }, { limit: 5 })).approvals).toHaveLength(1)
-      expect(await office.desk().decide({ login: 'asker' }, { approval: id, approve: true })).toMatchObject({
+      expect((await office.desk().list(userRef('asker'), { limit: 5 })).approvals).toHaveLength(1)
+      expect(await office.desk().decide(userRef('asker'), { approval: id, approve: true })).toMatchObject({
         status: 'approved',
       })
     })
@@ -358,7 +413,7 @@ onEachDatabase('approvals', (freshUrl) => {
     test('goes to those who are named for that case', async () => {
       const office = await open()
       const { id } = await office.ask({ approvers: [office.group('nobody')], failure: [office.group('chiefs')] })
-      expect((await office.one.approvals.get(id))?.approvers).toEqual(['chief'])
+      expect(await office.approversOf(id)).toEqual(['chief'])
       await office.desk().decide(chief, { approval: id, approve: true })
     })
 
@@ -369,7 +424,7 @@ onEachDatabase('approvals', (freshUrl) => {
       await expect(office.ask({ approvers: [filter] })).rejects.toMatchObject({ code: 'NO_APPROVERS' })
       const { id } = await office.ask({ escalations: [escalation(1, [filter])], failure: [office.group('chiefs')] })
       await until(async () => (await office.sweep()) > 0)
-      expect((await office.one.approvals.get(id))?.approvers).toEqual(['chief'])
+      expect(await office.approversOf(id)).toEqual(['chief'])
     })
   })
 
@@ -381,12 +436,12 @@ onEachDatabase('approvals', (freshUrl) => {
       await office.desk().delegate(boss, { deputy: 'DEPUTY', ...soon() })
       const { id } = await office.ask()
       expect(await office.mailedTo()).toEqual(['boss@x.org', 'chief@x.org', 'deputy@x.org'])
-      const deputy = { login: 'Deputy' }
+      const deputy = userRef('Deputy')
       expect(await office.desk().represents(deputy)).toEqual(['boss'])
       expect((await office.desk().list(deputy, { limit: 5 })).approvals).toMatchObject([{ id }])
       expect(await office.desk().get(deputy, id)).toMatchObject({ mayDecide: true, onBehalfOf: 'boss' })
       await office.desk().decide(deputy, { approval: id, approve: true, comment: 'for boss' })
-      expect(await office.one.approvals.get(id)).toMatchObject({ decidedBy: 'Deputy', onBehalfOf: 'boss' })
+      expect(await office.one.approvals.get(id)).toMatchObject({ decidedBy: userRef('Deputy'), onBehalfOf: 'boss' })
       expect((await office.audited()).slice(1)).toEqual(['boss|Deputy|approved|for boss'])
     })
 
@@ -394,7 +449,7 @@ onEachDatabase('approvals', (freshUrl) => {
       const office = await open()
       const { id: asked } = await office.ask({}, { requestor: 'deputy' })
       await office.desk().delegate(boss, { deputy: 'deputy', ...soon() })
-      const deputy = { login: 'deputy' }
+      const deputy = userRef('deputy')
       expect((await office.desk().list(deputy, { limit: 5 })).approvals).toEqual([])
       await expect(office.desk().decide(deputy, { approval: asked, approve: true })).rejects.toMatchObject({
         code: 'ACCESS_DENIED',
@@ -413,13 +468,13 @@ onEachDatabase('approvals', (freshUrl) => {
       const office = await open()
       office.people.put('third')
       await office.desk().delegate(boss, { deputy: 'deputy', ...soon() })
-      await office.desk().delegate({ login: 'deputy' }, { deputy: 'third', ...soon() })
+      await office.desk().delegate(userRef('deputy'), { deputy: 'third', ...soon() })
       const { id } = await office.ask()
-      await expect(office.desk().decide({ login: 'third' }, { approval: id, approve: true })).rejects.toMatchObject({
+      await expect(office.desk().decide(userRef('third'), { approval: id, approve: true })).rejects.toMatchObject({
         code: 'NOT_FOUND',
       })
       office.people.put('boss')
-      await expect(office.desk().decide({ login: 'deputy' }, { approval: id, approve: true })).rejects.toMatchObject({
+      await expect(office.desk().decide(userRef('deputy'), { approval: id, approve: true })).rejects.toMatchObject({
         code: 'NOT_FOUND',
       })
     })
@@ -431,7 +486,7 @@ onEachDatabase('approvals', (freshUrl) => {
       await expect(office.desk().endDelegation(chief, period.id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
       await office.desk().endDelegation(boss, period.id)
       await expect(office.desk().endDelegation(boss, period.id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
-      expect(await office.desk().represents({ login: 'deputy' })).toEqual([])
+      expect(await office.desk().represents(userRef('deputy'))).toEqual([])
       const until = `deputy from ${period.starts.toISOString()} to ${period.ends.toISOString()}`
       expect(await office.audited()).toEqual([`boss||${until}|`, 'boss||deputy|'])
       expect((await office.one.audit.verify()).problems).toEqual([])
@@ -468,7 +523,7 @@ onEachDatabase('approvals', (freshUrl) => {
         await office.sweep(office.two)
         return (await office.one.approvals.get(id))?.escalation === 2
       })
-      expect(await office.one.approvals.get(id)).toMatchObject({ approvers: ['chief'], state: 'open' })
+      expect(await office.one.approvals.get(id)).toMatchObject({ approvers: [userRef('chief')], state: 'open' })
       await expect(office.desk().decide(boss, { approval: id, approve: true })).rejects.toMatchObject({ status: 404 })
       expect((await office.audited()).at(-1)).toBe('gatehouse||escalated to chief|')
       expect(await office.mailedTo()).toContain('chief@x.org')
@@ -500,7 +555,7 @@ onEachDatabase('approvals', (freshUrl) => {
         ])
         if (decided.status === 'rejected') {
           expect(['CONFLICT', 'NOT_FOUND']).toContain((decided.reason as GatewayError).code)
-          expect(await office.one.approvals.get(id)).toMatchObject({ state: 'open', approvers: ['chief'] })
+          expect(await office.one.approvals.get(id)).toMatchObject({ state: 'open', approvers: [userRef('chief')] })
           await office.desk().decide(chief, { approval: id, approve: true })
         }
       }
@@ -522,7 +577,7 @@ onEachDatabase('approvals', (freshUrl) => {
         escalations: [escalation(1, [office.group('chiefs')], { onlyIf: late('no') })],
       })
       await until(async () => (await office.sweep()) > 0)
-      expect((await office.one.approvals.get(id))?.approvers).toEqual(['boss', 'chief'])
+      expect(await office.approversOf(id)).toEqual(['boss', 'chief'])
       expect(seen).toEqual(['subject'])
     })
 
@@ -535,8 +590,11 @@ onEachDatabase('approvals', (freshUrl) => {
         await office.sweep()
         return (await office.audited()).length >= 2
       })
-      expect((await office.one.approvals.get(assigned))?.approvers).toEqual(['chief'])
-      expect(await office.one.approvals.get(left)).toMatchObject({ approvers: ['boss', 'chief'], state: 'open' })
+      expect(await office.approversOf(assigned)).toEqual(['chief'])
+      expect(await office.one.approvals.get(left)).toMatchObject({
+        approvers: [userRef('boss'), userRef('chief')],
+        state: 'open',
+      })
       expect(await office.audited()).toContain('gatehouse||escalation 1 found nobody|')
     })
 
@@ -550,7 +608,7 @@ onEachDatabase('approvals', (freshUrl) => {
         await office.sweep()
         return (await office.one.approvals.get(id))?.escalation === 2
       })
-      expect((await office.one.approvals.get(id))?.approvers).toEqual(['chief'])
+      expect(await office.approversOf(id)).toEqual(['chief'])
     })
 
     test('a directory that does not answer puts it off', async () => {
@@ -582,7 +640,7 @@ onEachDatabase('approvals', (freshUrl) => {
       office.people.put('boss').put('new', ['managers'])
       expect(await remind('tuesday', 10)).toBe(2)
       expect(await office.mailedTo()).toEqual(['chief@x.org', 'chief@x.org', 'new@x.org', 'new@x.org'])
-      expect((await office.desk().list({ login: 'new' }, { limit: 5 })).approvals).toHaveLength(2)
+      expect((await office.desk().list(userRef('new'), { limit: 5 })).approvals).toHaveLength(2)
       office.skewMillis = 0
       expect(await remind('wednesday', 10)).toBe(0)
     })
@@ -627,7 +685,7 @@ onEachDatabase('approvals', (freshUrl) => {
       const office = await open()
       const ends = new Date(Date.now() + day)
       for (let i = 0; i < 101; i++) {
-        const period = { id: newId(), login: `away${i}`, deputy: 'boss', starts: new Date(0), ends }
+        const period = { id: newId(), user: userRef(`away${i}`), deputy: userRef('boss'), starts: new Date(0), ends }
         await office.one.delegations.add(period)
       }
       await office.ask()

@@ -2,9 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { Dn } from '#identity/dn.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { formerIdentity, issuerIdentity, type UserRef } from '#identity/identity.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Authorization } from '#sdk/authorization.ts'
 import type { Rule } from '#sdk/rule.ts'
+import { userRef } from '#storage/conformance/user-ref.ts'
 import { MemoryPeople } from '#testing/memory-people.ts'
 
 const people = (membersAreIds = false): MemoryPeople => {
@@ -115,14 +117,18 @@ describe('too many are refused, never cut', () => {
   })
 })
 
-test('a caller is the entry they are known by, or else those of their login', async () => {
+test('a user is the entry of their identity, whatever it is called by now; a login is no identity', async () => {
   const all = people()
-  const logins = async (login: string, name?: Dn) =>
-    (await finder(all).entriesOf({ login, ...(name === undefined ? {} : { dn: name }) })).map(
-      ({ dn: own }) => own.rdns[0],
-    )
-  expect(await logins('x', all.userDn('ada'))).toEqual([[{ type: 'uid', value: 'ada' }]])
-  expect(await logins('BOB', Dn.parse('uid=bob,ou=oauth2,o=Tremolo'))).toEqual([[{ type: 'uid', value: 'bob' }]])
-  expect(await logins('*')).toEqual([])
-  expect(await logins('')).toEqual([])
+  const logins = async (user: UserRef & { readonly dn?: Dn }) =>
+    (await finder(all).entriesOf(user)).map(({ attributes }) => attributes.first('uid'))
+  expect(await logins({ ...userRef('ada'), login: 'x' })).toEqual(['ada'])
+  expect(await logins({ ...userRef('ada'), login: 'x', dn: all.userDn('bob') })).toEqual(['ada'])
+  expect(await logins({ identity: issuerIdentity('https://i', 'bob'), login: 'bob' })).toEqual([])
+  expect(await logins({ identity: issuerIdentity('https://i', 'bob'), login: 'bob', dn: all.userDn('bob') })).toEqual(
+    [],
+  )
+  expect(await logins({ ...userRef('gone'), login: 'ada' })).toEqual([])
+  // Rows from before identities name a login only.
+  expect(await logins({ identity: formerIdentity('BOB'), login: 'BOB' })).toEqual(['bob'])
+  for (const login of ['*', '']) expect(await logins({ identity: formerIdentity(login), login })).toEqual([])
 })

@@ -2,6 +2,7 @@ import { parseMemberUrl } from '#engine/directory/member-url.ts'
 import type { DirectoryEntry, DirectorySearch, MemberDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import { type Identity, isFormer, type UserRef } from '#identity/identity.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -18,9 +19,8 @@ const maxNamesakes = 20
 const people: Filter = { kind: 'present', attribute: 'uid' }
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 
-/** Somebody whom rules name. */
-export interface Approver {
-  readonly login: string
+/** A user whom rules name. */
+export interface Approver extends UserRef {
   readonly entry: DirectoryEntry
 }
 
@@ -44,29 +44,48 @@ export class ApproverFinder {
    * 1,000 or more.
    */
   async find(rules: readonly Rule[]): Promise<readonly Approver[]> {
-    const found = new Map<string, Approver>()
+    const found = new Map<Identity, Approver>()
     for (const rule of rules) {
       for (const entry of await this.#entries(rule)) {
         const login = entry.attributes.first('uid')
         if (login === undefined || login === '' || isSwitchedOff(entry.attributes)) continue
-        const key = login.toLowerCase()
-        if (!found.has(key)) found.set(key, { login, entry })
+        const { identity } = entry
+        if (!found.has(identity)) found.set(identity, { login, identity, entry })
       }
       if (found.size >= tooMany) throw tooManyFound(rule)
     }
     return [...found.values()]
   }
 
-  /** The entry the caller is known by, or else all that have the caller's login. */
-  async entriesOf({ login, dn }: ApprovalUser): Promise<readonly DirectoryEntry[]> {
-    if (dn !== undefined) {
-      const own = await this.#search({ base: dn, scope: 'base', filter: people, limit: 1 })
-      if (own.length > 0) return own
-    }
-    if (login === '') return []
-    const filter: Filter = { kind: 'equal', attribute: 'uid', value: login }
+  /**
+   * The user's entry; none for a caller who has none, whatever their login. All entries with that login where only the
+   * login is known, as in rows from before identities.
+   */
+  async entriesOf({ identity, login, dn }: ApprovalUser): Promise<readonly DirectoryEntry[]> {
+    if (isFormer(identity)) return this.byLogin(login)
+    const isOwn = (entry: DirectoryEntry): boolean => entry.identity === identity
+    // By where and as what the user was last seen, which every system can look up; then by the identifier.
+    const seen = dn === undefined ? [] : await this.#search({ base: dn, scope: 'base', filter: people, limit: 1 })
+    const known = seen.find(isOwn) ?? (await this.byLogin(login)).find(isOwn)
+    const entry = known ?? (await this.#parts.directory.entry(identity))
+    return entry === undefined ? [] : [entry]
+  }
+
+  /** Entries of any branch that have the login. */
+  byLogin(login: string): Promise<readonly DirectoryEntry[]> {
+    return this.#holding('uid', login)
+  }
+
+  /** Entries that the name may mean: a login or a mail address. */
+  async named(name: string): Promise<readonly DirectoryEntry[]> {
+    return [...(await this.byLogin(name)), ...(name.includes('@') ? await this.#holding('mail', name) : [])]
+  }
+
+  async #holding(attribute: string, value: string): Promise<readonly DirectoryEntry[]> {
+    if (value === '') return []
+    const filter: Filter = { kind: 'equal', attribute, value }
     const found = await this.#search({ base: this.#parts.root, scope: 'sub', filter, limit: maxNamesakes })
-    return found.filter(({ attributes }) => attributes.values('uid').some((uid) => sameLogin(uid, login)))
+    return found.filter(({ attributes }) => attributes.values(attribute).some((one) => sameLogin(one, value)))
   }
 
   async #entries(rule: Rule): Promise<readonly DirectoryEntry[]> {
@@ -109,8 +128,19 @@ export class ApproverFinder {
     const names = await authorization.listPossibleApprovers(rule.params)
     if (names.length >= tooMany) throw tooManyFound(rule)
     const found: DirectoryEntry[] = []
-    for (const name of names) found.push(...(await this.entriesOf(asUser(name))))
+    for (const name of names) found.push(...(await this.#listedEntries(name)))
     return found
+  }
+
+  async #listedEntries(name: string): Promise<readonly DirectoryEntry[]> {
+    if (!name.includes('=')) return this.byLogin(name)
+    let base: Dn
+    try {
+      base = Dn.parse(name)
+    } catch {
+      return this.byLogin(name)
+    }
+    return this.#search({ base, scope: 'base', filter: people, limit: 1 })
   }
 
   async #all(rule: Rule, search: Omit<DirectorySearch, 'limit'>): Promise<readonly DirectoryEntry[]> {
@@ -121,16 +151,6 @@ export class ApproverFinder {
 
   #search(search: DirectorySearch): Promise<readonly DirectoryEntry[]> {
     return this.#parts.directory.search(search)
-  }
-}
-
-function asUser(name: string): ApprovalUser {
-  if (!name.includes('=')) return { login: name }
-  try {
-    // A name that is not in the directory is no login either.
-    return { login: '', dn: Dn.parse(name) }
-  } catch {
-    return { login: name }
   }
 }
 

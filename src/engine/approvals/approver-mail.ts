@@ -1,7 +1,9 @@
-import { hasAny } from '#engine/approvals/approval-authority.ts'
+import { isInvolved } from '#engine/approvals/approval-authority.ts'
+import type { Involved } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { type ApprovalLinks, type LinkedApproval, withApprovalLinks } from '#engine/approvals/links/approval-links.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
+import type { UserRef } from '#identity/identity.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import { isMailAddress, type MailText, type StepMail } from '#sdk/mail.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
@@ -12,7 +14,7 @@ const maxRepresented = 100
 const maxAddresses = 3
 
 /** The addresses by which one approver may decide; undefined where there is no page for them. */
-export type LinksFor = (approval: LinkedApproval, approver: string) => Promise<ApprovalLinks | undefined>
+export type LinksFor = (approval: LinkedApproval, approver: UserRef) => Promise<ApprovalLinks | undefined>
 
 export interface ApproverMailParts {
   readonly finder: ApproverFinder
@@ -28,7 +30,7 @@ export interface MailOccasion {
   /** As it is going to be stored. */
   readonly approval: LinkedApproval
   /** Who is to decide nothing, and so is told nothing. */
-  readonly involved: readonly string[]
+  readonly involved: Involved
 }
 
 /** Mails to approvers and to their deputies of this moment, each with links of their own. */
@@ -41,19 +43,21 @@ export async function approverMails(
   const { address, ...text } = mail
   const told = [...approvers]
   if (approvers.length <= maxRepresented) {
-    for (const { login } of approvers) {
-      for (const deputy of await delegations.deputiesOf(login)) {
-        if (hasAny(about.involved, [deputy]) || told.some((one) => hasAny([one.login], [deputy]))) continue
-        const [entry] = await finder.entriesOf({ login: deputy })
-        if (entry !== undefined && !isSwitchedOff(entry.attributes)) told.push({ login: deputy, entry })
+    for (const approver of approvers) {
+      for (const deputy of await delegations.deputiesOf(approver)) {
+        const [entry] = await finder.entriesOf(deputy)
+        if (entry === undefined || isSwitchedOff(entry.attributes)) continue
+        if (isInvolved(about.involved, deputy, [entry])) continue
+        const { identity } = entry
+        if (!told.some((one) => one.identity === identity)) told.push({ login: deputy.login, identity, entry })
       }
     }
   }
   const mails: StepMail[] = []
-  for (const { login, entry } of told) {
+  for (const { login, identity, entry } of told) {
     const addresses = entry.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses)
     if (addresses.length === 0) continue
-    const links = await linksFor?.(about.approval, login)
+    const links = await linksFor?.(about.approval, { login, identity })
     const said = links === undefined ? text : withApprovalLinks(text, links)
     for (const recipient of addresses) mails.push({ ...said, recipient })
   }

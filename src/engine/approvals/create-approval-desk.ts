@@ -1,5 +1,5 @@
 import { approvalRow } from '#engine/approvals/approval-audit.ts'
-import { ApprovalAuthority, hasAny, loginsOf, type Standing } from '#engine/approvals/approval-authority.ts'
+import { ApprovalAuthority, refsOf, type Standing } from '#engine/approvals/approval-authority.ts'
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import { readPlan } from '#engine/approvals/approval-plan.ts'
 import { approvalItem, approvalRecord, approvalView } from '#engine/approvals/approval-views.ts'
@@ -12,6 +12,7 @@ import { remind } from '#engine/approvals/reminding.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { MemberDirectory } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
+import { formerIdentity, type Identity, identitiesOf, isUser, type UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -25,8 +26,8 @@ import type { DelegationStore } from '#storage/delegation-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 
 const maxComment = 2000
-/** So many logins the store lists at once, the caller's own among them. */
-const maxListed = 100
+/** The store lists approvals of so many identities at once, the caller's own among them. */
+const maxListed = 200
 const maxOfRun = 100
 
 export interface DeskParts {
@@ -60,7 +61,8 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
     if (approval === undefined) return undefined
     const standing = await standingOf(approval, user)
     if (standing.kind !== 'none') return approvalView(approval, standing)
-    const decided = approval.decidedBy !== undefined && hasAny([approval.decidedBy], [user.login])
+    const { decidedBy } = approval
+    const decided = refsOf(user).some((ref) => isUser(decidedBy?.identity, ref))
     return decided ? approvalView(approval, standing) : undefined
   }
 
@@ -84,9 +86,10 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
     },
 
     async list(user, page): Promise<ApprovalItems> {
-      const own = await ownLogins(user, finder)
+      const own = refsOf(user)
       const represented = await representedBy(own, delegations)
-      const found = await approvals.listForApprovers([...own, ...represented].slice(0, maxListed), page)
+      const keys = [...own, ...represented].flatMap(identitiesOf)
+      const found = await approvals.listForApprovers(keys.slice(0, maxListed), page)
       const shown = await Promise.all(
         found.approvals.map(async (one) => ((await isHidden(one, own, approvals)) ? [] : [approvalItem(one)])),
       )
@@ -110,30 +113,34 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
     },
 
     delegate: (user, period) => delegate(user, period, all),
-    delegations: (user) => delegations.listOf(user.login),
+    delegations: async (user) =>
+      (await delegations.listOf(user)).map(({ user: of, deputy, ...period }) => ({
+        ...period,
+        login: of.login,
+        deputy: deputy.login,
+      })),
     endDelegation: (user, id) => endDelegation(user, id, all),
-    represents: async (user) => representedBy(await ownLogins(user, finder), delegations),
+    represents: async (user) => (await representedBy(refsOf(user), delegations)).map(({ login }) => login),
   }
 }
 
-/** The login that was authenticated, and that of the entry the caller is known by. */
-async function ownLogins(user: ApprovalUser, finder: ApproverFinder): Promise<string[]> {
-  return loginsOf(user, user.dn === undefined ? [] : await finder.entriesOf(user))
-}
-
-async function representedBy(logins: readonly string[], delegations: DelegationStore): Promise<string[]> {
-  const found = await Promise.all(logins.map((login) => delegations.representedBy(login)))
+async function representedBy(deputy: readonly UserRef[], delegations: DelegationStore): Promise<UserRef[]> {
+  const found = await Promise.all(deputy.map((ref) => delegations.representedBy(ref)))
   return found.flat()
 }
 
-/** Somebody else's, which the caller asked for or is the subject of, and so may not decide in the other's place. */
+/**
+ * Another user's, which the caller requested or is the subject of, and so may not decide in the other's place. Where only
+ * a login is known of them, it is hidden from the user who has it.
+ */
 async function isHidden(
-  { id, requestor, subject }: ApprovalSummary,
-  own: readonly string[],
+  { id, who, requestor, subject }: ApprovalSummary,
+  own: readonly UserRef[],
   approvals: ApprovalStore,
 ): Promise<boolean> {
-  if (!hasAny([requestor, subject], own)) return false
-  return !hasAny((await approvals.get(id))?.approvers ?? [], own)
+  const isOwn = (identity: Identity): boolean => own.some((ref) => isUser(identity, ref))
+  if (![who.requestor ?? formerIdentity(requestor), who.subject ?? formerIdentity(subject)].some(isOwn)) return false
+  return !((await approvals.get(id))?.approvers ?? []).some(({ identity }) => isOwn(identity))
 }
 
 function checkVote({ comment = '' }: ApprovalVote): void {
@@ -160,7 +167,7 @@ const barred = ({ id }: Approval, { login }: ApprovalUser): GatewayError =>
 async function store(
   approval: Approval,
   { onBehalfOf }: { readonly onBehalfOf?: string },
-  { login }: ApprovalUser,
+  { identity, login }: ApprovalUser,
   { approve, comment, requestId }: ApprovalVote,
   { approvals, clock }: DeskParts,
 ): Promise<Approval> {
@@ -182,7 +189,7 @@ async function store(
       approval: id,
       version,
       outcome,
-      by: login,
+      by: { identity, login },
       ...said,
       signal: { ...signal },
       audit: [approvalRow(approval, actor, clock(), outcome)],

@@ -1,11 +1,11 @@
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import type { UserRef } from '#identity/identity.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { ApprovalUser, DeputyPeriod } from '#sdk/approvals.ts'
-import { sameLogin } from '#sdk/workflow-user.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 
@@ -20,33 +20,39 @@ export interface DelegationParts {
 
 /** Names a deputy for a time. Deputies have to be in the directory, and cannot hand on what they are given. */
 export async function delegate(
-  { login }: ApprovalUser,
+  { identity, login }: ApprovalUser,
   { deputy, starts, ends }: Omit<DeputyPeriod, 'id' | 'login'>,
   { delegations, finder, clock }: DelegationParts,
 ): Promise<DeputyPeriod> {
   const now = clock()
   if (login === '') throw refused('only people who are known have deputies')
   if (deputy === '' || deputy.length > 500) throw refused('the deputy is not a login')
-  if (sameLogin(login, deputy)) throw refused('nobody is their own deputy')
   if (!(starts < ends) || ends <= now) throw refused('the period ends before it starts, or is over')
   if (ends.getTime() - starts.getTime() > maxPeriodMillis) throw refused('the period is longer than a year')
-  const [entry] = await finder.entriesOf({ login: deputy })
-  if (entry === undefined || isSwitchedOff(entry.attributes)) throw refused('there is no such deputy')
-  if ((await delegations.listOf(login)).length >= maxPeriods) throw refused('there are too many periods already')
+  const [entry, namesake] = (await finder.byLogin(deputy)).filter(({ attributes }) => !isSwitchedOff(attributes))
+  if (entry === undefined) throw refused('there is no such deputy')
+  if (namesake !== undefined) throw refused(`several users have the login "${deputy}"`)
+  if (entry.identity === identity) throw refused('no one is their own deputy')
+  const user: UserRef = { identity, login }
+  if ((await delegations.listOf(user)).length >= maxPeriods) throw refused('there are too many periods already')
   const period = { id: newId(), login, deputy: entry.attributes.first('uid') ?? deputy, starts, ends }
+  const named: UserRef = { identity: entry.identity, login: period.deputy }
   const value = `${period.deputy} from ${starts.toISOString()} to ${ends.toISOString()}`
-  await delegations.add(period, [delegationRow(period.id, login, now, 'add', value)])
+  await delegations.add({ id: period.id, user, deputy: named, starts, ends }, [
+    delegationRow(period.id, login, now, 'add', value),
+  ])
   return period
 }
 
 export async function endDelegation(
-  { login }: ApprovalUser,
+  { identity, login }: ApprovalUser,
   id: string,
   { delegations, clock }: DelegationParts,
 ): Promise<void> {
-  const [period] = (await delegations.listOf(login)).filter((one) => one.id === id)
-  const audit = period && [delegationRow(id, login, clock(), 'delete', period.deputy)]
-  if (audit === undefined || !(await delegations.remove(login, id, audit))) {
+  const user: UserRef = { identity, login }
+  const [period] = (await delegations.listOf(user)).filter((one) => one.id === id)
+  const audit = period && [delegationRow(id, login, clock(), 'delete', period.deputy.login)]
+  if (audit === undefined || !(await delegations.remove(user, id, audit))) {
     throw new GatewayError('NOT_FOUND', `"${login}" has no delegation ${id}`)
   }
 }

@@ -5,6 +5,7 @@ import type { Approver } from '#engine/approvals/approver-finder.ts'
 import { approverMails } from '#engine/approvals/approver-mail.ts'
 import { findApprovers, type OpeningParts } from '#engine/approvals/opening.ts'
 import type { TimerOutcome } from '#engine/workflow/timer-loop.ts'
+import { formerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Rule } from '#sdk/rule.ts'
@@ -46,8 +47,15 @@ export async function escalate(timer: ClaimedTimer, parts: EscalatingParts): Pro
   return await reassign(approval, { ...plan, approvers: found.rules }, found.approvers, step, timer, parts)
 }
 
-async function applies(rule: Rule, { subject }: Approval, { authority, finder }: EscalatingParts): Promise<boolean> {
-  return await authority.passes([rule], await finder.entriesOf({ login: subject }))
+async function applies(
+  rule: Rule,
+  { subject, who }: Approval,
+  { authority, finder }: EscalatingParts,
+): Promise<boolean> {
+  return await authority.passes(
+    [rule],
+    await finder.entriesOf({ login: subject, identity: who.subject ?? formerIdentity(subject) }),
+  )
 }
 
 async function firstFound(
@@ -58,7 +66,7 @@ async function firstFound(
 ): Promise<{ readonly rules: readonly Rule[]; readonly approvers: readonly Approver[] } | undefined> {
   for (const rules of choices) {
     try {
-      const approvers = await findApprovers(rules, allowSelf ? [] : involved, finder)
+      const approvers = await findApprovers(rules, allowSelf ? undefined : involved, finder)
       if (approvers.length > 0) return { rules, approvers }
     } catch (err) {
       if (!(err instanceof GatewayError) || err.code !== 'NO_APPROVERS') throw err
@@ -85,7 +93,7 @@ async function reassign(
     await parts.approvals.reassign({
       approval: id,
       version,
-      approvers: logins,
+      approvers: approvers.map(({ login, identity }) => ({ login, identity })),
       rules: storePlan(plan),
       escalation,
       audit: [approvalRow(approval, byItself, parts.clock(), `escalated to ${loginsText(logins)}`)],

@@ -1,16 +1,18 @@
-import { isMeant } from '#engine/approvals/approval-authority.ts'
+import { isInvolved } from '#engine/approvals/approval-authority.ts'
 import { approvalData } from '#engine/approvals/approval-data.ts'
 import { type ApprovalRun, escalationTimer } from '#engine/approvals/approval-desk.ts'
-import { type ApprovalPlan, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
+import { type ApprovalPlan, type Involved, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
 import { chosenEndIn } from '#engine/workflow/chosen-end.ts'
+import { entryOf, type Identity, isFormer } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { spanMillis, sumOfSpans } from '#kernel/time-span.ts'
 import type { ApprovalRequest } from '#sdk/approval.ts'
 import type { Rule } from '#sdk/rule.ts'
+import { sameLogin } from '#sdk/workflow-user.ts'
 import type { NewApproval } from '#storage/approval-store.ts'
 import type { NewTimer } from '#storage/timer-store.ts'
 
@@ -25,8 +27,8 @@ export async function openApproval(
   parts: OpeningParts,
 ): Promise<NewApproval> {
   const { label, allowSelf, escalations, failure, mail } = request
-  const involved = involvedIn(run)
-  const barred = allowSelf ? [] : involved
+  const involved = await involvedIn(run, parts.finder)
+  const barred = allowSelf ? undefined : involved
   let rules = request.approvers
   let approvers = await findApprovers(rules, barred, parts.finder)
   if (approvers.length === 0 && failure !== undefined) {
@@ -51,7 +53,7 @@ export async function openApproval(
     id,
     step: run.step,
     label,
-    approvers: approvers.map(({ login }) => login),
+    approvers: approvers.map(({ login, identity }) => ({ login, identity })),
     allowSelf,
     rules: readable(plan),
     data: approvalData(run.user, run.request),
@@ -64,22 +66,34 @@ export async function openApproval(
 /** Those whom the rules name, without those who may not decide. */
 export async function findApprovers(
   rules: readonly Rule[],
-  barred: readonly string[],
+  barred: Involved | undefined,
   finder: ApproverFinder,
 ): Promise<readonly Approver[]> {
-  return (await finder.find(rules)).filter(({ login, entry }) => !isMeant(barred, [login], [entry]))
+  const found = await finder.find(rules)
+  return barred === undefined ? found : found.filter((user) => !isInvolved(barred, user, [user.entry]))
 }
 
-/** Everybody in whose interest the decision may be. */
-function involvedIn({ subject, requestor, caller, user }: ApprovalRun): string[] {
-  const all = [
-    requestor,
-    subject,
-    user.userID,
-    ...user.attributes.values('uid'),
-    ...(caller === undefined ? [] : [caller]),
-  ]
-  return [...new Set(all)]
+/** Everyone in whose interest the decision may be: who requested it, in whose name, and whom it is about. */
+async function involvedIn(run: ApprovalRun, finder: ApproverFinder): Promise<Involved> {
+  const { who, requestor, caller, subject, user } = run
+  const identities = new Set<Identity>()
+  const names = new Set<string>()
+  const note = (identity: Identity | undefined, login: string): void => {
+    if (identity !== undefined) identities.add(identity)
+    // Somebody whom only a credential describes may have an entry as well, of the same name.
+    if (identity === undefined || entryOf(identity) === undefined) names.add(login)
+  }
+  note(who.requestor, requestor)
+  if (caller !== undefined) note(who.caller, caller)
+  note(who.subject, subject)
+  // What the run is about may be a login that a task chose, or an account that only a target has.
+  const known = who.subject === undefined || isFormer(who.subject) ? [] : [subject]
+  for (const name of new Set([subject, user.userID, ...user.attributes.values('uid')])) {
+    if (known.some((login) => sameLogin(login, name))) continue
+    for (const { identity } of await finder.named(name)) identities.add(identity)
+    names.add(name)
+  }
+  return { identities: [...identities], names: [...names] }
 }
 
 /**

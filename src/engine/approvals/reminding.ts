@@ -3,6 +3,7 @@ import type { ReminderRequest } from '#engine/approvals/approval-desk.ts'
 import { readPlan } from '#engine/approvals/approval-plan.ts'
 import { approverMails } from '#engine/approvals/approver-mail.ts'
 import { findApprovers, type OpeningParts } from '#engine/approvals/opening.ts'
+import type { UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { MailText } from '#sdk/mail.ts'
@@ -55,13 +56,13 @@ async function remindOf(id: string, request: ReminderRequest, parts: RemindingPa
   if (approval?.state !== 'open') return false
   const plan = readPlan(approval.rules)
   const { involved } = plan
-  const approvers = await findApprovers(plan.approvers, approval.allowSelf ? [] : involved, parts.finder)
+  const approvers = await findApprovers(plan.approvers, approval.allowSelf ? undefined : involved, parts.finder)
   if (approvers.length === 0) {
     parts.log.error('an open approval has nobody left to decide it', { approval: id, label: approval.label })
     return false
   }
   const logins = approvers.map(({ login }) => login)
-  const changed = !sameLogins(logins, approval.approvers)
+  const changed = !sameUsers(approvers, approval.approvers)
   const address = plan.mail?.address ?? request.mailAttribute
   const version = approval.version + (changed ? 1 : 0)
   const about = {
@@ -81,7 +82,7 @@ async function remindOf(id: string, request: ReminderRequest, parts: RemindingPa
     await parts.approvals.reassign({
       approval: id,
       version: approval.version,
-      approvers: logins,
+      approvers: approvers.map(({ login, identity }) => ({ login, identity })),
       rules: approval.rules,
       escalation: approval.escalation,
       audit: [approvalRow(approval, byItself, parts.clock(), `now with ${loginsText(logins)}`)],
@@ -108,8 +109,8 @@ function reminderText({ label, opened }: Approval, { message = defaultMessage }:
   }
 }
 
-function sameLogins(one: readonly string[], two: readonly string[]): boolean {
-  const keys = (logins: readonly string[]) => new Set(logins.map((login) => login.toLowerCase()))
+function sameUsers(one: readonly UserRef[], two: readonly UserRef[]): boolean {
+  const keys = (users: readonly UserRef[]) => new Set(users.map(({ identity }) => identity))
   const [a, b] = [keys(one), keys(two)]
   return a.size === b.size && [...a].every((key) => b.has(key))
 }

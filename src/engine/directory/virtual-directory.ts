@@ -6,10 +6,10 @@ import type {
   InsertEntry,
   MemberDirectory,
 } from '#identity/directory.ts'
-import { entryId } from '#identity/directory-link.ts'
-import type { Dn } from '#identity/dn.ts'
+import { entryId, idAttributes } from '#identity/directory-link.ts'
+import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { entryIdentity, type Identity } from '#identity/identity.ts'
+import { entryIdentity, entryOf, type Identity } from '#identity/identity.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
@@ -104,6 +104,22 @@ export class VirtualDirectory implements MemberDirectory {
     return found.flat()
   }
 
+  async entry(identity: Identity): Promise<DirectoryEntry | undefined> {
+    const place = entryOf(identity)
+    const mount = this.#mounts.find(({ name }) => name === place?.insert)
+    if (place === undefined || mount === undefined) return undefined
+    const byId: Filter = {
+      kind: 'or',
+      filters: idAttributes.map((attribute) => ({ kind: 'equal', attribute, value: place.id })),
+    }
+    const named = nameIn(place.id)
+    const found = [
+      ...(await this.search({ base: mount.suffix, scope: 'sub', filter: byId, limit: 2 })),
+      ...(named === undefined ? [] : await this.search({ base: named, scope: 'base', filter: anything, limit: 1 })),
+    ]
+    return found.find((entry) => entry.identity === identity)
+  }
+
   async bind(dn: Dn, password: string): Promise<boolean> {
     // An LDAP server takes a bind with an empty password for one of nobody, and accepts it (RFC 4513 5.1.2).
     if (password === '' || Buffer.byteLength(password) > maxPasswordBytes) return false
@@ -151,6 +167,16 @@ export class VirtualDirectory implements MemberDirectory {
       total += page.total ?? page.entries.length
     }
     return total
+  }
+}
+
+/** An entry without an identifier is identified by its name. */
+function nameIn(id: string): Dn | undefined {
+  if (!id.includes('=')) return undefined
+  try {
+    return Dn.parse(id)
+  } catch {
+    return undefined
   }
 }
 

@@ -16,13 +16,22 @@ const { data }: SavedRun = saveRun({
   workflow: 'w',
   subject: 'ann',
   requestor: 'asker',
+  who: {},
   user: { userID: 'ann', attributes: new Attributes(), groups: [], keepGroups: false },
   request: new Map(),
   frames: [],
   pins: new Map(),
   steps: 0,
 })
-const waiting = { id: 'r1', name: 'w', subject: 'ann', requestor: 'asker', state: 'waiting', data } as ClaimedRun
+const waiting = {
+  id: 'r1',
+  name: 'w',
+  subject: 'ann',
+  requestor: 'asker',
+  who: {},
+  state: 'waiting',
+  data,
+} as ClaimedRun
 
 type Foresee = (state: RunState, onEnd: () => void) => Promise<Foreseen>
 

@@ -2,6 +2,7 @@ import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { removalParameters, removalWorkflow } from '#engine/grants/removal-workflow.ts'
 import type { Runs } from '#engine/workflow/runs.ts'
 import { Attributes } from '#identity/attributes.ts'
+import { ownIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
@@ -52,6 +53,7 @@ async function revoke(grant: Grant, { store, runs, log }: RevokerParts): Promise
 const removalCall = ({ target, subject, kind, name, expires, run }: Grant): WorkflowCall => ({
   name: removalWorkflow,
   requestor: ownTarget,
+  who: { requestor: ownIdentity('grants') },
   user: { userID: subject, attributes: new Attributes(), groups: [] },
   keepGroups: true,
   asynchronous: true,

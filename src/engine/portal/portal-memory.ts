@@ -10,20 +10,20 @@ const offerMillis = 60 * 60 * 1000
 
 export function createPortalMemory(store: PortalStore): PortalMemory {
   return {
-    favourites: async (login) => (await store.marks(login, 'favourite')).flatMap(toItem),
-    addFavourite: (login, item) => store.mark(login, 'favourite', item, maxFavourites),
-    removeFavourite: (login, item) => store.unmark(login, 'favourite', item),
-    recent: async (login) => (await store.marks(login, 'recent')).flatMap(toItem).reverse(),
-    noteUse: (login, item) => store.note(login, 'recent', item, maxRecent),
+    favourites: async (user) => (await store.marks(user, 'favourite')).flatMap(toItem),
+    addFavourite: (user, item) => store.mark(user, 'favourite', item, maxFavourites),
+    removeFavourite: (user, item) => store.unmark(user, 'favourite', item),
+    recent: async (user) => (await store.marks(user, 'recent')).flatMap(toItem).reverse(),
+    noteUse: (user, item) => store.note(user, 'recent', item, maxRecent),
 
-    async offer(login, offers) {
+    async offer(user, offers) {
       const references = offers.map(() => newSecret())
       const stored = offers.map((offer, i) => ({ ...offer, reference: secretHash(references[i] ?? '') }))
-      if (stored.length > 0) await store.offer(login, stored, offerMillis, maxOffers)
+      if (stored.length > 0) await store.offer(user, stored, offerMillis, maxOffers)
       return references
     },
-    async offered(login, reference) {
-      const found = await store.offered(login, secretHash(reference))
+    async offered(user, reference) {
+      const found = await store.offered(user, secretHash(reference))
       return found && { workflow: found.workflow, parameters: found.parameters }
     },
   }

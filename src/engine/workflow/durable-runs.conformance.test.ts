@@ -6,6 +6,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ApprovalRequest } from '#sdk/approval.ts'
 import { next, type TaskContext, type TaskOutcome } from '#sdk/workflow-task.ts'
+import { userRef } from '#storage/conformance/user-ref.ts'
 import { readAddress } from '#storage/sql/databases.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { dyingStore, openDurable } from '#testing/durable-fixture.ts'
@@ -30,7 +31,7 @@ const approvals = {
     id: `approval-${step}-${Math.random()}`,
     step,
     label: 'Manager',
-    approvers: ['boss'],
+    approvers: [userRef('boss')],
     allowSelf: false,
     rules: [],
     data: {},
@@ -544,7 +545,7 @@ onEachDatabase('durable runs', (freshUrl) => {
         approval: open.id,
         version: open.version,
         outcome: 'approved',
-        by: 'boss',
+        by: userRef('boss'),
         signal,
         audit: [],
       } as const

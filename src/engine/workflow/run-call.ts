@@ -4,6 +4,7 @@ import { createRequestMap } from '#engine/workflow/request-map.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { rootFrame } from '#engine/workflow/walk.ts'
 import { Attributes } from '#identity/attributes.ts'
+import type { RunIdentities } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
@@ -32,6 +33,7 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
     workflow: call.name,
     subject: call.subject ?? call.user.userID,
     requestor: call.requestor,
+    who: call.who ?? {},
     ...(caller === undefined ? {} : { caller }),
     ...(reason === undefined ? {} : { reason }),
     ...(requestId === undefined ? {} : { requestId }),
@@ -45,11 +47,29 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
 }
 
 /** A run that a step of another asked for: as deep as that one and one more, and called by whoever called that one. */
-export const startedCall = (call: WorkflowCall, { depth = 0, caller }: Pick<RunState, 'depth' | 'caller'>) => ({
+export const startedCall = (
+  call: WorkflowCall,
+  { depth = 0, caller, who, requestor, subject }: Pick<RunState, 'depth' | 'caller' | 'who' | 'requestor' | 'subject'>,
+) => ({
   ...(caller === undefined ? {} : { caller }),
   ...call,
+  who: { ...inherited(call, { who, requestor, subject }), ...call.who },
   depth: depth + 1,
 })
+
+/** The same logins stand for the same people as in the run before. */
+function inherited(
+  call: WorkflowCall,
+  { who, requestor, subject }: Pick<RunState, 'who' | 'requestor' | 'subject'>,
+): RunIdentities {
+  const sameRequestor = call.requestor === requestor
+  const sameSubject = (call.subject ?? call.user.userID) === subject
+  return {
+    ...(sameRequestor && who.requestor !== undefined ? { requestor: who.requestor } : {}),
+    ...(who.caller === undefined ? {} : { caller: who.caller }),
+    ...(sameSubject && who.subject !== undefined ? { subject: who.subject } : {}),
+  }
+}
 
 function workflowUser(call: WorkflowCall): WorkflowUser {
   const { user, reason, password, newUserID, basedOn } = call

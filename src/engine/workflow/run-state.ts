@@ -1,4 +1,5 @@
 import type { Intent } from '#engine/workflow/intents.ts'
+import type { RunIdentities } from '#identity/identity.ts'
 import type { RequestMap, TaskSignal, WorkflowUser } from '#sdk/workflow-task.ts'
 
 /** Where a run stands in one list of tasks. Plain data, so that a run can be put down and taken up again. */
@@ -21,6 +22,7 @@ export interface RunState {
   readonly subject: string
   readonly requestor: string
   readonly caller?: string
+  readonly who: RunIdentities
   readonly reason?: string
   readonly requestId?: string
   readonly user: WorkflowUser

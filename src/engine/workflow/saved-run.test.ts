@@ -88,6 +88,7 @@ const states: fc.Arbitrary<RunState> = versions.chain((shared) => {
       workflow: 'w',
       subject: 's',
       requestor: 'r',
+      who: {},
       ...others,
       request: new Map<string, unknown>(request),
       pins: new Map(pins),
@@ -110,7 +111,7 @@ const plain = ({ user, frames, request, pins, ...state }: RunState) => ({
   pins: [...pins],
 })
 
-const head = { id: 'run', workflow: 'w', subject: 's', requestor: 'r' }
+const head = { id: 'run', workflow: 'w', subject: 's', requestor: 'r', who: {} }
 const throughText = (saved: SavedRun): SavedRun => JSON.parse(JSON.stringify(saved)) as SavedRun
 const smallest: RunState = {
   ...head,

@@ -22,7 +22,10 @@ export interface SavedRun {
 }
 
 /** What the store knows of a run by itself. */
-export type RunHead = Pick<RunState, 'id' | 'workflow' | 'subject' | 'requestor' | 'caller' | 'reason' | 'requestId'>
+export type RunHead = Pick<
+  RunState,
+  'id' | 'workflow' | 'subject' | 'requestor' | 'caller' | 'who' | 'reason' | 'requestId'
+>
 
 /** Throws WORKFLOW_FAILED for a run that holds what cannot be stored, or too much. */
 export function saveRun(state: RunState): SavedRun {

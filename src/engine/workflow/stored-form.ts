@@ -47,7 +47,7 @@ export async function newRunOf(state: RunState, box: SecretBox, deadline?: Date)
 
 /** What is told of a run wherever it stands. */
 export function headOf(state: RunState, deadline: Date | undefined): Omit<NewRun, 'data'> {
-  const { id, workflow: name, subject, requestor, caller, reason, requestId, pins, request } = state
+  const { id, workflow: name, subject, requestor, caller, who, reason, requestId, pins, request } = state
   const accessEnds = chosenEndIn(request)
   return {
     id,
@@ -56,6 +56,7 @@ export function headOf(state: RunState, deadline: Date | undefined): Omit<NewRun
     subject,
     requestor,
     ...(caller === undefined ? {} : { caller }),
+    who,
     ...(reason === undefined ? {} : { reason }),
     ...(requestId === undefined ? {} : { requestId }),
     ...(deadline === undefined ? {} : { deadline: { at: deadline } }),

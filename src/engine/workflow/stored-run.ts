@@ -5,13 +5,14 @@ import type { ClaimedRun } from '#storage/run-store.ts'
 
 /** A run as it was put down, without what it waited for. Throws WORKFLOW_FAILED for one that cannot be read. */
 export async function restoreStoredRun(run: ClaimedRun, sealer: RunSealer): Promise<RunState> {
-  const { id, name, subject, requestor, caller, reason, requestId, data } = run
+  const { id, name, subject, requestor, caller, who, reason, requestId, data } = run
   const secret = await sealer.open(run.secret)
   const head = {
     id,
     workflow: name,
     subject,
     requestor,
+    who,
     ...(caller === undefined ? {} : { caller }),
     ...(reason === undefined ? {} : { reason }),
     ...(requestId === undefined ? {} : { requestId }),

@@ -128,6 +128,7 @@ async function define(name: string, nodes: readonly Node[], trace: string[]): Pr
 const start = (definition: Definition): RunState => ({
   id: 'run',
   workflow: definition.name,
+  who: {},
   subject: 'u',
   requestor: 'caller',
   user: newUser(),

@@ -69,10 +69,11 @@ const shownApprovers = 5
 function approvalLines(approval: Approval): string[] {
   const { opened, label, state, id, approvers, decided, decidedBy, onBehalfOf, comment } = approval
   const more = approvers.length - shownApprovers
-  const asked = `${approvers.slice(0, shownApprovers).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+  const logins = approvers.slice(0, shownApprovers).map(({ login }) => login)
+  const asked = `${logins.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
   const lines = [`  ${opened.toISOString()} ${state} "${label}" ${id}, asked: ${asked}`]
   if (decided !== undefined) {
-    const by = `${decidedBy ?? 'nobody in time'}${onBehalfOf === undefined ? '' : ` for ${onBehalfOf}`}`
+    const by = `${decidedBy?.login ?? 'no one in time'}${onBehalfOf === undefined ? '' : ` for ${onBehalfOf}`}`
     lines.push(`      ${decided.toISOString()} by ${by}${comment === undefined ? '' : `: ${comment}`}`)
   }
   return lines

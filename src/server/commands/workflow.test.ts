@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { workflowCommand } from '#server/commands/workflow.ts'
+import { userRef } from '#storage/conformance/user-ref.ts'
 import { claimOne, minute, newApproval, newRun, stepRecord } from '#storage/conformance/workflow-stores.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases.ts'
@@ -33,7 +34,7 @@ async function dataFolder(): Promise<string> {
       touched: true,
       effects: { steps },
     })
-    const approval = newApproval('a-1', { approvers: ['boss', 'chief'] })
+    const approval = newApproval('a-1', { approvers: [userRef('boss'), userRef('chief')] })
     await runs.start(newRun('waiting', { subject: 'bob', state: { state: 'waiting' } }), { approval })
   })
   return folder

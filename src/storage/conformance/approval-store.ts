@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
+import { type Identity, storedIdentity } from '#identity/identity.ts'
 import type { Decision, Reassignment } from '#storage/approval-store.ts'
+import { userRef } from '#storage/conformance/user-ref.ts'
 import {
   auditRow,
   minute,
@@ -11,13 +13,14 @@ import {
   type WorkflowStores,
 } from '#storage/conformance/workflow-stores.ts'
 import { approverPage } from '#storage/sql/approval-statements.ts'
-import { lookupKey } from '#storage/sql/text-keys.ts'
+
+const who = (login: string): Identity => userRef(login).identity
 
 const decision = (approval: string, more: Partial<Decision> = {}): Decision => ({
   approval,
   version: 1,
   outcome: 'approved',
-  by: 'boss',
+  by: userRef('boss'),
   signal: { approval, approved: true },
   audit: [],
   ...more,
@@ -26,7 +29,7 @@ const decision = (approval: string, more: Partial<Decision> = {}): Decision => (
 const reassignment = (approval: string, more: Partial<Reassignment> = {}): Reassignment => ({
   approval,
   version: 1,
-  approvers: ['chief'],
+  approvers: [userRef('chief')],
   rules: [],
   escalation: 1,
   audit: [],
@@ -48,7 +51,9 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     const { one, two } = await open()
     const run = newRun('r', { subject: 'bob', reason: 'because', state: { state: 'waiting' } })
     const accessEnds = new Date(8_000_000_000_000)
-    await one.runs.start(run, { approval: newApproval('a', { approvers: ['Boss', 'boss', 'deputy'], accessEnds }) })
+    await one.runs.start(run, {
+      approval: newApproval('a', { approvers: [userRef('Boss'), userRef('boss'), userRef('deputy')], accessEnds }),
+    })
     const found = await two.approvals.get('a')
     expect(found).toMatchObject({
       id: 'a',
@@ -67,10 +72,10 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
       escalation: 0,
       version: 1,
     })
-    expect(found?.approvers.map((login) => login.toLowerCase())).toEqual(['boss', 'deputy'])
+    expect(found?.approvers).toEqual([userRef('boss'), userRef('deputy')])
     const listed = { id: 'a', accessEnds }
     expect(await two.approvals.listOfRun('r')).toMatchObject([listed])
-    expect((await two.approvals.listForApprovers(['boss'], { limit: 5 })).approvals).toMatchObject([listed])
+    expect((await two.approvals.listForApprovers([who('boss')], { limit: 5 })).approvals).toMatchObject([listed])
     expect((await two.approvals.listOpen(new Date(Date.now() + minute), { limit: 5 })).approvals).toMatchObject([
       listed,
     ])
@@ -93,7 +98,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     )
     expect(decided).toMatchObject({
       state: 'approved',
-      decidedBy: 'boss',
+      decidedBy: userRef('boss'),
       onBehalfOf: 'chief',
       comment: 'fine\ufffd',
       decided: expect.any(Date),
@@ -104,7 +109,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     expect((await one.audit.list({ limit: 5 })).rows).toMatchObject([{ approval: 'a', reason: 'fine' }])
     expect(await one.mails.claim(5, minute)).toHaveLength(1)
     expect(await one.runs.claim('w', 5, minute)).toMatchObject([{ signal: { approval: 'a', approved: true } }])
-    expect((await one.approvals.listForApprovers(['boss'], { limit: 5 })).approvals).toEqual([])
+    expect((await one.approvals.listForApprovers([who('boss')], { limit: 5 })).approvals).toEqual([])
   })
 
   test('of many who decide in the same instant one wins, and the others are told', async () => {
@@ -114,7 +119,11 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
       await openApproval(one, id)
       const tries = Array.from({ length: 6 }, (_, i) =>
         (i % 2 === 0 ? one : two).approvals.decide(
-          decision(id, { outcome: i % 3 === 0 ? 'denied' : 'approved', by: `${i}`, audit: [auditRow(`${id}-${i}`)] }),
+          decision(id, {
+            outcome: i % 3 === 0 ? 'denied' : 'approved',
+            by: userRef(`${i}`),
+            audit: [auditRow(`${id}-${i}`)],
+          }),
         ),
       )
       const { done, refused } = outcomes(await Promise.allSettled(tries))
@@ -141,8 +150,8 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
         expect(found).toMatchObject({ state: 'approved', escalation: 0 })
       } else {
         expect(decided.reason).toMatchObject({ code: 'VERSION_MISMATCH' })
-        expect(found).toMatchObject({ state: 'open', escalation: 1, approvers: ['chief'], version: 2 })
-        await one.approvals.decide(decision(id, { version: 2, by: 'chief' }))
+        expect(found).toMatchObject({ state: 'open', escalation: 1, approvers: [userRef('chief')], version: 2 })
+        await one.approvals.decide(decision(id, { version: 2, by: userRef('chief') }))
       }
     }
     expect(await one.timers.claim(50, noLease)).toEqual([])
@@ -188,9 +197,17 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     await expect(one.approvals.reassign({ ...change, timer })).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
     if (taken === undefined) throw new Error('no timer')
     const given = await two.approvals.reassign({ ...change, timer: taken })
-    expect(given).toMatchObject({ approvers: ['chief'], rules: ['next'], escalation: 1, version: 2, state: 'open' })
-    expect(ids((await one.approvals.listForApprovers(['boss', 'deputy'], { limit: 5 })).approvals)).toEqual([])
-    expect(ids((await one.approvals.listForApprovers(['CHIEF'], { limit: 5 })).approvals)).toEqual(['a'])
+    expect(given).toMatchObject({
+      approvers: [userRef('chief')],
+      rules: ['next'],
+      escalation: 1,
+      version: 2,
+      state: 'open',
+    })
+    expect(ids((await one.approvals.listForApprovers([who('boss'), who('deputy')], { limit: 5 })).approvals)).toEqual(
+      [],
+    )
+    expect(ids((await one.approvals.listForApprovers([who('CHIEF')], { limit: 5 })).approvals)).toEqual(['a'])
     expect(await one.mails.claim(5, minute)).toHaveLength(1)
     expect(await one.timers.claim(5, minute)).toMatchObject([{ id: 't2', approval: 'a', run: 'run of a' }])
     await expect(one.approvals.decide(decision('x'))).rejects.toMatchObject({ code: 'NOT_FOUND' })
@@ -210,13 +227,13 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     const { one } = await open()
     for (let i = 10; i < 40; i++) {
       await openApproval(one, `${i}`, {
-        approvers: i % 3 === 0 ? ['boss', 'deputy'] : [i % 3 === 1 ? 'boss' : 'deputy'],
+        approvers: i % 3 === 0 ? [userRef('boss'), userRef('deputy')] : [userRef(i % 3 === 1 ? 'boss' : 'deputy')],
       })
     }
     const seen: string[] = []
     let after: string | undefined
     do {
-      const page = await one.approvals.listForApprovers(['Boss', 'deputy', 'nobody', '\0'], {
+      const page = await one.approvals.listForApprovers(['Boss', 'deputy', 'nobody'].map(who), {
         limit: 7,
         ...(after === undefined ? {} : { after }),
       })
@@ -224,11 +241,11 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
       after = page.next
     } while (after !== undefined)
     expect(seen).toEqual(Array.from({ length: 30 }, (_, i) => `${i + 10}`))
-    expect((await one.approvals.listForApprovers(['boss'], { limit: 99 })).approvals).toHaveLength(20)
+    expect((await one.approvals.listForApprovers([who('boss')], { limit: 99 })).approvals).toHaveLength(20)
     expect((await one.approvals.listForApprovers([], { limit: 9 })).approvals).toEqual([])
-    const crowd = Array.from({ length: 101 }, (_, i) => `${i}`)
+    const crowd = Array.from({ length: 201 }, (_, i) => who(`${i}`))
     await expect(one.approvals.listForApprovers(crowd, { limit: 9 })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
-    await expect(one.approvals.listForApprovers(['boss'], { limit: 9, after: '\0' })).rejects.toMatchObject({
+    await expect(one.approvals.listForApprovers([who('boss')], { limit: 9, after: '\0' })).rejects.toMatchObject({
       code: 'BAD_REQUEST',
     })
   })
@@ -242,16 +259,19 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     await sql(`insert into approvals (id, run, step, label, state, opened, allow_self, rules, data, escalation, version)
       ${numbers} select ${padded}, 'r', 1, 'l', 'open', 1, 0, '[]', '{}', 0, 1 from n`)
     await sql(`insert into approval_approvers (approval, approver_key, approver, open)
-      ${numbers} select ${padded}, 'boss', 'Boss', 1 from n`)
+      ${numbers} select ${padded}, '${who('boss')}', 'Boss', 1 from n`)
     await sql(`insert into approval_approvers (approval, approver_key, approver, open)
-      ${numbers} select ${padded}, 'busy' || (i % 100), 'Busy', case when i % 200 < 100 then 1 else 0 end from n`)
+      ${numbers} select ${padded}, '${who('busy')}' || (i % 100), 'Busy', case when i % 200 < 100 then 1 else 0 end from n`)
     await sql('analyze')
-    const first = await one.approvals.listForApprovers(['boss'], { limit: 20 })
+    const first = await one.approvals.listForApprovers([who('boss')], { limit: 20 })
     expect(ids(first.approvals)).toEqual(Array.from({ length: 20 }, (_, i) => `${i + 1}`.padStart(6, '0')))
-    const far = await one.approvals.listForApprovers(['boss', 'busy7'], { limit: 20, after: '009900' })
+    const far = await one.approvals.listForApprovers([who('boss'), storedIdentity(`${who('busy')}7`)], {
+      limit: 20,
+      after: '009900',
+    })
     expect(far.approvals[0]?.id).toBe('009901')
 
-    const query = approverPage(dialect)({ approver_key: lookupKey('Boss'), after: '005000', limit: 21 })
+    const query = approverPage(dialect)({ approver_key: who('boss'), after: '005000', limit: 21 })
     const values = query.params.map((value) => (typeof value === 'number' ? String(value) : `'${value}'`))
     let next = 0
     const text = query.sql.replace(/\?|\$(\d+)/g, (_, number) => values[number ? Number(number) - 1 : next++] ?? '')

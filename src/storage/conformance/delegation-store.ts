@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { userRef } from '#storage/conformance/user-ref.ts'
 import { auditRow, minute, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 import type { Delegation } from '#storage/delegation-store.ts'
 
@@ -6,8 +7,8 @@ const inMinutes = (minutes: number): Date => new Date(Date.now() + minutes * min
 
 const delegation = (id: string, more: Partial<Delegation> = {}): Delegation => ({
   id,
-  login: 'Boss',
-  deputy: 'Deputy',
+  user: userRef('Boss'),
+  deputy: userRef('Deputy'),
   starts: inMinutes(-60),
   ends: inMinutes(60),
   ...more,
@@ -18,40 +19,44 @@ export function delegationStoreConformance(open: () => Promise<WorkflowStores>):
   test('a deputy decides while the period lasts, whatever the letter case', async () => {
     const { one, two } = await open()
     const present = delegation('a')
-    const future = delegation('b', { deputy: 'later', starts: inMinutes(60), ends: inMinutes(120) })
-    const past = delegation('c', { deputy: 'earlier', starts: inMinutes(-120), ends: inMinutes(-60) })
+    const future = delegation('b', { deputy: userRef('later'), starts: inMinutes(60), ends: inMinutes(120) })
+    const past = delegation('c', { deputy: userRef('earlier'), starts: inMinutes(-120), ends: inMinutes(-60) })
     for (const each of [future, present, past]) await one.delegations.add(each)
-    expect(await two.delegations.deputiesOf('BOSS')).toEqual(['Deputy'])
-    expect(await two.delegations.representedBy('deputy')).toEqual(['Boss'])
-    expect(await two.delegations.representedBy('later')).toEqual([])
-    expect(await two.delegations.representedBy('earlier')).toEqual([])
-    expect(await two.delegations.listOf('boss')).toEqual([present, future])
-    expect(await two.delegations.deputiesOf('\0')).toEqual([])
+    expect(await two.delegations.deputiesOf(userRef('BOSS'))).toEqual([userRef('Deputy')])
+    expect(await two.delegations.representedBy(userRef('deputy'))).toEqual([userRef('Boss')])
+    expect(await two.delegations.representedBy(userRef('later'))).toEqual([])
+    expect(await two.delegations.representedBy(userRef('earlier'))).toEqual([])
+    expect(await two.delegations.listOf(userRef('boss'))).toEqual([present, future])
+    expect(await two.delegations.deputiesOf(userRef('\0'))).toEqual([])
   })
 
   test('a delegation and its audit are one transaction', async () => {
     const { one } = await open()
     await one.delegations.add(delegation('a'), [auditRow('added')])
     await expect(one.delegations.add(delegation('a'), [auditRow('twice')])).rejects.toMatchObject({ code: 'CONFLICT' })
-    expect(await one.delegations.remove('deputy', 'a', [auditRow('not mine')])).toBe(false)
-    expect(await one.delegations.remove('boss', 'a', [auditRow('removed')])).toBe(true)
+    expect(await one.delegations.remove(userRef('deputy'), 'a', [auditRow('not mine')])).toBe(false)
+    expect(await one.delegations.remove(userRef('boss'), 'a', [auditRow('removed')])).toBe(true)
     expect((await one.audit.list({ limit: 9 })).rows.map(({ id }) => id).sort()).toEqual(['added', 'removed'])
   })
 
   test('only its owner removes a delegation', async () => {
     const { one } = await open()
     await one.delegations.add(delegation('a'))
-    expect(await one.delegations.remove('deputy', 'a')).toBe(false)
-    expect(await one.delegations.remove('boss', 'a')).toBe(true)
-    expect(await one.delegations.remove('boss', 'a')).toBe(false)
-    expect(await one.delegations.deputiesOf('boss')).toEqual([])
+    expect(await one.delegations.remove(userRef('deputy'), 'a')).toBe(false)
+    expect(await one.delegations.remove(userRef('boss'), 'a')).toBe(true)
+    expect(await one.delegations.remove(userRef('boss'), 'a')).toBe(false)
+    expect(await one.delegations.deputiesOf(userRef('boss'))).toEqual([])
   })
 
   test('what cannot be is refused', async () => {
     const { one } = await open()
     await one.delegations.add(delegation('a'))
     await expect(one.delegations.add(delegation('a'))).rejects.toMatchObject({ code: 'CONFLICT' })
-    const wrong = [{ ends: inMinutes(-61) }, { ends: new Date(Number.NaN) }, { deputy: 'a\0' }]
+    const wrong = [
+      { ends: inMinutes(-61) },
+      { ends: new Date(Number.NaN) },
+      { deputy: { ...userRef('a'), login: 'a\0' } },
+    ]
     for (const more of wrong) {
       await expect(one.delegations.add(delegation('b', more))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     }

@@ -1,9 +1,14 @@
 import { expect, test } from 'vitest'
+import { entryIdentity, formerIdentity, identitiesOf, type UserRef } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { type Migration, migrate, migration, readMigrations } from '#storage/sql/migrate.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
+import { listRuns } from '#storage/sql/run-reads.ts'
+import { SqlApprovalStore } from '#storage/sql/sql-approval-store.ts'
 import type { SqlClient } from '#storage/sql/sql-client.ts'
+import { SqlDelegationStore } from '#storage/sql/sql-delegation-store.ts'
+import { SqlPortalStore } from '#storage/sql/sql-portal-store.ts'
 import { SqlUserDirectory } from '#storage/sql/sql-user-directory.ts'
 
 const first = migration('0001_first.sql', 'create table first (a bigint); create table second (a bigint);')
@@ -108,5 +113,45 @@ export function migrationConformance(connect: () => Promise<() => SqlClient>): v
     const found = await directory.findByLogin('ada')
     expect(found?.attributes.toObject()).toEqual({ Mail: ['a@x', 'b"@x'], sn: ['Lovelace'] })
     expect(found?.version).toBe('4')
+  })
+
+  test('rows from before identities belong to the user who has their login', async () => {
+    const client = (await connect())()
+    const migrations = readMigrations(client.dialect)
+    await run(
+      client,
+      migrations.filter(({ name }) => name < '0018'),
+    )
+    const rows = [
+      `insert into runs (id, name, definition, state, subject, subject_key, requestor, requestor_key, caller, data, attempt,
+        fence, lease_until, due, touched, created, updated) values ('r', 'w', 'h', 'waiting', 'Bob', 'bob', 'Ann', 'ann',
+        'Svc', '{}', 0, 0, 0, 0, 0, 1, 1)`,
+      `insert into approvals (id, run, step, label, state, opened, allow_self, rules, data, escalation, version)
+        values ('a', 'r', 1, 'l', 'open', 1, 0, '[]', '{}', 0, 1)`,
+      "insert into approval_approvers (approval, approver_key, approver, open) values ('a', 'boss', 'Boss', 1)",
+      `insert into delegations (id, login, login_key, deputy, deputy_key, starts, ends)
+        values ('d', 'Boss', 'boss', 'Deputy', 'deputy', 0, 9999999999999)`,
+      "insert into portal_marks (login_key, list, kind, name, at) values ('ann', 'favourite', 'url', 'wiki', 1)",
+    ]
+    await client.transaction(async (tx) => {
+      for (const row of rows) await tx.run({ sql: row, params: [], name: undefined })
+    })
+    await run(client, migrations)
+    const user = (login: string): UserRef => ({ identity: entryIdentity('people', `id of ${login}`), login })
+    const runs = (query: object) => listRuns(client, { limit: 5, ...query }).then((page) => page.runs)
+    const [found] = await runs({ requestedBy: user('ANN') })
+    expect(found).toMatchObject({ id: 'r', who: { caller: formerIdentity('svc') } })
+    expect(await runs({ about: user('bob') })).toHaveLength(1)
+    for (const query of [{ requestedBy: user('bob') }, { about: user('ann') }]) expect(await runs(query)).toEqual([])
+    const approvals = new SqlApprovalStore(client)
+    expect((await approvals.listForApprovers(identitiesOf(user('boss')), { limit: 5 })).approvals).toHaveLength(1)
+    expect((await approvals.get('a'))?.approvers).toEqual([{ login: 'Boss', identity: formerIdentity('boss') }])
+    const delegations = new SqlDelegationStore(client)
+    expect(await delegations.representedBy(user('deputy'))).toMatchObject([{ login: 'Boss' }])
+    expect(await delegations.listOf(user('boss'))).toHaveLength(1)
+    const portal = new SqlPortalStore(client)
+    expect(await portal.marks(user('ann'), 'favourite')).toMatchObject([{ name: 'wiki' }])
+    await portal.unmark(user('ann'), 'favourite', { kind: 'url', name: 'wiki' })
+    expect(await portal.marks(user('ann'), 'favourite')).toEqual([])
   })
 }

@@ -1,5 +1,6 @@
 import type { NewApproval } from '#storage/approval-store.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import { userRef } from '#storage/conformance/user-ref.ts'
 import type { Storage } from '#storage/open.ts'
 import type {
   ClaimedRun,
@@ -54,7 +55,7 @@ export const newApproval = (id: string, more: Partial<NewApproval> = {}): NewApp
   id,
   step: 1,
   label: 'Manager approval',
-  approvers: ['Boss', 'deputy'],
+  approvers: [userRef('Boss'), userRef('deputy')],
   allowSelf: false,
   rules: [{ scope: 'group', constraint: 'managers' }],
   data: { note: 'please' },

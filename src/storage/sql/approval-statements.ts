@@ -23,6 +23,10 @@ const withRun = (db: Builder) =>
       'approval.state',
       'run.subject',
       'run.requestor',
+      'run.caller',
+      'run.requestor_identity',
+      'run.caller_identity',
+      'run.subject_identity',
       'run.reason',
       'approval.access_ends',
       'approval.opened',
@@ -53,6 +57,7 @@ interface Decide {
   readonly state: ApprovalState
   readonly decided: number
   readonly decided_by: string | null
+  readonly decided_identity: string | null
   readonly on_behalf_of: string | null
   readonly comment: string | null
 }
@@ -90,6 +95,7 @@ export const approvalStatements = perDialect((dialect) => ({
         state: at('state'),
         decided: at('decided'),
         decided_by: at('decided_by'),
+        decided_identity: at('decided_identity'),
         on_behalf_of: at('on_behalf_of'),
         comment: at('comment'),
         version: eb('version', '+', 1),
@@ -134,6 +140,7 @@ export const approvalReads = perDialect((dialect) => {
         .select([
           'approval.decided',
           'approval.decided_by',
+          'approval.decided_identity',
           'approval.on_behalf_of',
           'approval.comment',
           'approval.allow_self',
@@ -142,10 +149,10 @@ export const approvalReads = perDialect((dialect) => {
         ])
         .where('approval.id', '=', at('id')),
     ),
-    approvers: fixed<{ approval: string }, { approver: string }>(dialect, (db, at) =>
+    approvers: fixed<{ approval: string }, { approver: string; approver_key: string }>(dialect, (db, at) =>
       db
         .selectFrom('approval_approvers')
-        .select('approver')
+        .select(['approver', 'approver_key'])
         .where('approval', '=', at('approval'))
         .orderBy('approver_key')
         .limit(maxApprovers),

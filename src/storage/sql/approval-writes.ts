@@ -1,9 +1,10 @@
+import type { UserRef } from '#identity/identity.ts'
 import type { NewApproval } from '#storage/approval-store.ts'
 import { approvalStatements } from '#storage/sql/approval-statements.ts'
 import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 import { insertMails } from '#storage/sql/sql-mail-store.ts'
 import { endTimersOfRun, insertTimers } from '#storage/sql/sql-timer-store.ts'
-import { assertStorable, lookupKey, storable } from '#storage/sql/text-keys.ts'
+import { assertStorable, storable } from '#storage/sql/text-keys.ts'
 
 /** Opens an approval of a run that waits from the same transaction on. */
 export async function insertApproval(
@@ -33,9 +34,9 @@ export async function insertApproval(
   await insertMails(tx, approval.mails, now)
 }
 
-/** Logins that differ in letter case only are one approver. */
-export async function insertApprovers(tx: SqlTransaction, approval: string, logins: readonly string[]): Promise<void> {
-  const byKey = new Map(logins.map((login) => [lookupKey(storable(login)), storable(login)]))
+/** One user is one approver, whatever logins name them. */
+export async function insertApprovers(tx: SqlTransaction, approval: string, users: readonly UserRef[]): Promise<void> {
+  const byKey = new Map<string, string>(users.map(({ identity, login }) => [identity, storable(login)]))
   const rows = Array.from(byKey, ([approver_key, approver]) => ({ approval, approver_key, approver, open: 1 }))
   for (const query of approvalStatements(tx.dialect).insertApprovers(rows)) await tx.run(query)
 }
@@ -44,7 +45,7 @@ export async function insertApprovers(tx: SqlTransaction, approval: string, logi
 export async function closeWaits(tx: SqlTransaction, run: string, now: number): Promise<void> {
   const { openOfRun, decide, closeApprovers } = approvalStatements(tx.dialect)
   for (const { id } of await tx.query(openOfRun({ run }))) {
-    const nobody = { decided_by: null, on_behalf_of: null, comment: null }
+    const nobody = { decided_by: null, decided_identity: null, on_behalf_of: null, comment: null }
     await tx.run(decide({ id, state: 'cancelled', decided: now, ...nobody }))
     await tx.run(closeApprovers({ approval: id }))
   }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { identitiesOf } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { RunPage, RunQuery, RunState } from '#storage/run-store.ts'
 import { databaseNow } from '#storage/sql/database-time.ts'
@@ -122,6 +123,10 @@ export async function listRuns(reader: SqlReader, query: RunQuery): Promise<RunP
   if (name !== undefined) select = select.where('name', '=', name)
   if (subject !== undefined) select = select.where('subject_key', '=', lookupKey(subject))
   if (requestor !== undefined) select = select.where('requestor_key', '=', lookupKey(requestor))
+  if (query.requestedBy !== undefined) {
+    select = select.where('requestor_identity', 'in', identitiesOf(query.requestedBy))
+  }
+  if (query.about !== undefined) select = select.where('subject_identity', 'in', identitiesOf(query.about))
   if (query.after !== undefined) select = select.where('seq', '<', Number(query.after))
   const rows = await reader.query(dynamic(select.orderBy('seq', 'desc').limit(limit + 1)))
   const last = rows[limit - 1]

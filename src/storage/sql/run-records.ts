@@ -1,3 +1,4 @@
+import { type RunIdentities, storedIdentity } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type {
   Cancellation,
@@ -23,6 +24,9 @@ export const summaryColumns = [
   'subject',
   'requestor',
   'caller',
+  'requestor_identity',
+  'caller_identity',
+  'subject_identity',
   'reason',
   'request_id',
   'attempt',
@@ -40,7 +44,7 @@ export const summaryColumns = [
   'ended',
 ] as const
 
-export interface SummaryRow {
+export interface SummaryRow extends IdentityColumns {
   readonly seq: number
   readonly id: string
   readonly name: string
@@ -85,6 +89,7 @@ export function toSummary(row: SummaryRow): RunSummary {
     state: row.state,
     subject: row.subject,
     requestor: row.requestor,
+    who: identitiesIn(row),
     attempt: row.attempt,
     fence: row.fence,
     due: new Date(row.due),
@@ -103,6 +108,22 @@ export function toSummary(row: SummaryRow): RunSummary {
   }
 }
 
+export interface IdentityColumns {
+  readonly requestor_identity: string | null
+  readonly caller_identity: string | null
+  readonly subject_identity: string | null
+}
+
+export const identitiesIn = ({
+  requestor_identity,
+  caller_identity,
+  subject_identity,
+}: IdentityColumns): RunIdentities => ({
+  ...(requestor_identity === null ? {} : { requestor: storedIdentity(requestor_identity) }),
+  ...(caller_identity === null ? {} : { caller: storedIdentity(caller_identity) }),
+  ...(subject_identity === null ? {} : { subject: storedIdentity(subject_identity) }),
+})
+
 function cancellationOf(text: string): Cancellation {
   const { by, reason } = JSON.parse(text) as StoredCancellation
   return { by, ...(reason === undefined ? {} : { reason }) }
@@ -119,7 +140,7 @@ export const toClaimed = (row: ClaimedRow): ClaimedRun => ({
   ...(row.signal === null ? {} : { signal: JSON.parse(row.signal) as JsonObject }),
 })
 
-export interface NewRunValues extends WhenValues {
+export interface NewRunValues extends WhenValues, IdentityColumns {
   readonly id: string
   readonly name: string
   readonly definition: string
@@ -162,6 +183,9 @@ export function newRunValues(run: NewRun): NewRunValues {
     requestor: run.requestor,
     requestor_key: lookupKey(run.requestor),
     caller: optionalText(run.caller),
+    requestor_identity: run.who?.requestor ?? null,
+    caller_identity: run.who?.caller ?? null,
+    subject_identity: run.who?.subject ?? null,
     reason: optionalText(run.reason),
     request_id: optionalText(run.requestId),
     data: JSON.stringify(run.data),

@@ -1,3 +1,4 @@
+import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type {
   Approval,
@@ -18,10 +19,10 @@ import { runStatements } from '#storage/sql/run-statements.ts'
 import type { SqlClient, SqlReader, SqlTransaction } from '#storage/sql/sql-client.ts'
 import { insertMails } from '#storage/sql/sql-mail-store.ts'
 import { endTimersOfApproval, finishTimers, insertTimers } from '#storage/sql/sql-timer-store.ts'
-import { isStorable, lookupKey } from '#storage/sql/text-keys.ts'
+import { isStorable } from '#storage/sql/text-keys.ts'
 import { transactionWithWakeUp, type WakeUp } from '#storage/sql/wake-up.ts'
 
-const maxLogins = 100
+const maxIdentities = 200
 const maxCursor = 200
 
 export class SqlApprovalStore implements ApprovalStore {
@@ -42,9 +43,9 @@ export class SqlApprovalStore implements ApprovalStore {
     return (await this.#client.query(approvalReads(this.#client.dialect).ofRun({ run }))).map(toApprovalSummary)
   }
 
-  async listForApprovers(approvers: readonly string[], query: ApprovalPageQuery): Promise<ApprovalPage> {
-    const keys = new Set(approvers.filter(isStorable).map(lookupKey))
-    if (keys.size > maxLogins) throw new GatewayError('BAD_REQUEST', 'approvals of too many logins were asked for')
+  async listForApprovers(approvers: readonly Identity[], query: ApprovalPageQuery): Promise<ApprovalPage> {
+    const keys = new Set(approvers)
+    if (keys.size > maxIdentities) throw new GatewayError('BAD_REQUEST', 'approvals of too many users were requested')
     const { after, limit } = pageOf(query)
     const ids = new Set<string>()
     for (const approver_key of keys) {
@@ -83,7 +84,8 @@ export class SqlApprovalStore implements ApprovalStore {
           id,
           state: outcome,
           decided: now,
-          decided_by: optionalText(decision.by),
+          decided_by: optionalText(decision.by?.login),
+          decided_identity: decision.by?.identity ?? null,
           on_behalf_of: optionalText(decision.onBehalfOf),
           comment: optionalText(decision.comment),
         }),
@@ -163,9 +165,9 @@ async function readApproval(reader: SqlReader, id: string): Promise<Approval | u
   const { get, approvers } = approvalReads(reader.dialect)
   const [row]: WholeApprovalRow[] = await reader.query(get({ id }))
   if (row === undefined) return undefined
-  const logins = await reader.query(approvers({ approval: id }))
+  const found = await reader.query(approvers({ approval: id }))
   return toApproval(
     row,
-    logins.map(({ approver }) => approver),
+    found.map(({ approver, approver_key }) => ({ login: approver, identity: storedIdentity(approver_key) })),
   )
 }

@@ -1,3 +1,4 @@
+import { formerIdentity, storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { Delegation, DelegationStore } from '#storage/delegation-store.ts'
@@ -6,14 +7,16 @@ import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
 import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable, lookupKey } from '#storage/sql/text-keys.ts'
+import { assertStorable, isStorable, storable } from '#storage/sql/text-keys.ts'
 
 const maxListed = 100
 
 interface DelegationRow {
   readonly id: string
   readonly login: string
+  readonly login_key: string
   readonly deputy: string
+  readonly deputy_key: string
   readonly starts: number
   readonly ends: number
 }
@@ -21,7 +24,7 @@ interface DelegationRow {
 const statements = perDialect((dialect) => {
   const now = databaseNow(dialect)
   return {
-    insert: fixed<DelegationRow & { login_key: string; deputy_key: string }, unknown>(dialect, (db, at) =>
+    insert: fixed<DelegationRow, unknown>(dialect, (db, at) =>
       db.insertInto('delegations').values({
         id: at('id'),
         login: at('login'),
@@ -32,35 +35,38 @@ const statements = perDialect((dialect) => {
         ends: at('ends'),
       }),
     ),
-    remove: fixed<{ login_key: string; id: string }, unknown>(dialect, (db, at) =>
-      db.deleteFrom('delegations').where('id', '=', at('id')).where('login_key', '=', at('login_key')),
+    remove: fixed<Owner & { id: string }, unknown>(dialect, (db, at) =>
+      db
+        .deleteFrom('delegations')
+        .where('id', '=', at('id'))
+        .where('login_key', 'in', [at('identity'), at('former')]),
     ),
-    of: fixed<{ login_key: string }, DelegationRow>(dialect, (db, at) =>
+    of: fixed<Owner, DelegationRow>(dialect, (db, at) =>
       db
         .selectFrom('delegations')
-        .select(['id', 'login', 'deputy', 'starts', 'ends'])
-        .where('login_key', '=', at('login_key'))
+        .select(['id', 'login', 'login_key', 'deputy', 'deputy_key', 'starts', 'ends'])
+        .where('login_key', 'in', [at('identity'), at('former')])
         .where('ends', '>', now)
         .orderBy('starts')
         .orderBy('id')
         .limit(maxListed),
     ),
-    deputies: fixed<{ login_key: string }, { deputy: string }>(dialect, (db, at) =>
+    deputies: fixed<Owner, { deputy: string; deputy_key: string }>(dialect, (db, at) =>
       db
         .selectFrom('delegations')
-        .select('deputy')
-        .where('login_key', '=', at('login_key'))
+        .select(['deputy', 'deputy_key'])
+        .where('login_key', 'in', [at('identity'), at('former')])
         .where('ends', '>', now)
         .where('starts', '<=', now)
         .orderBy('starts')
         .orderBy('id')
         .limit(maxListed),
     ),
-    represented: fixed<{ deputy_key: string }, { login: string }>(dialect, (db, at) =>
+    represented: fixed<Owner, { login: string; login_key: string }>(dialect, (db, at) =>
       db
         .selectFrom('delegations')
-        .select('login')
-        .where('deputy_key', '=', at('deputy_key'))
+        .select(['login', 'login_key'])
+        .where('deputy_key', 'in', [at('identity'), at('former')])
         .where('ends', '>', now)
         .where('starts', '<=', now)
         .orderBy('starts')
@@ -81,17 +87,17 @@ export class SqlDelegationStore implements DelegationStore {
     return statements(this.#client.dialect)
   }
 
-  async add({ id, login, deputy, starts, ends }: Delegation, audit: readonly AuditRow[] = []): Promise<void> {
+  async add({ id, user, deputy, starts, ends }: Delegation, audit: readonly AuditRow[] = []): Promise<void> {
     assertStorable('id', id)
-    assertStorable('login', login)
-    assertStorable('deputy', deputy)
+    assertStorable('login', user.login)
+    assertStorable('deputy', deputy.login)
     if (!(starts < ends)) throw new GatewayError('BAD_REQUEST', 'a delegation that ends before it starts')
     const query = this.#statements.insert({
       id,
-      login,
-      login_key: lookupKey(login),
-      deputy,
-      deputy_key: lookupKey(deputy),
+      login: user.login,
+      login_key: user.identity,
+      deputy: deputy.login,
+      deputy_key: deputy.identity,
       starts: starts.getTime(),
       ends: ends.getTime(),
     })
@@ -101,9 +107,9 @@ export class SqlDelegationStore implements DelegationStore {
     })
   }
 
-  async remove(login: string, id: string, audit: readonly AuditRow[] = []): Promise<boolean> {
-    if (!isStorable(login) || !isStorable(id)) return false
-    const query = this.#statements.remove({ login_key: lookupKey(login), id })
+  async remove(user: UserRef, id: string, audit: readonly AuditRow[] = []): Promise<boolean> {
+    if (!isStorable(id)) return false
+    const query = this.#statements.remove({ ...ownerOf(user), id })
     return await this.#client.transaction(async (tx) => {
       const removed = (await tx.run(query)) > 0
       if (removed && audit.length > 0) await appendToChain(tx, audit)
@@ -111,21 +117,38 @@ export class SqlDelegationStore implements DelegationStore {
     })
   }
 
-  async listOf(login: string): Promise<readonly Delegation[]> {
-    if (!isStorable(login)) return []
-    const rows = await this.#client.query(this.#statements.of({ login_key: lookupKey(login) }))
-    return rows.map(({ starts, ends, ...row }) => ({ ...row, starts: new Date(starts), ends: new Date(ends) }))
+  async listOf(user: UserRef): Promise<readonly Delegation[]> {
+    const rows = await this.#client.query(this.#statements.of(ownerOf(user)))
+    return rows.map(({ id, login, login_key, deputy, deputy_key, starts, ends }) => ({
+      id,
+      user: userIn(login, login_key),
+      deputy: userIn(deputy, deputy_key),
+      starts: new Date(starts),
+      ends: new Date(ends),
+    }))
   }
 
-  async deputiesOf(login: string): Promise<readonly string[]> {
-    if (!isStorable(login)) return []
-    const rows = await this.#client.query(this.#statements.deputies({ login_key: lookupKey(login) }))
-    return [...new Set(rows.map(({ deputy }) => deputy))]
+  async deputiesOf(user: UserRef): Promise<readonly UserRef[]> {
+    const rows = await this.#client.query(this.#statements.deputies(ownerOf(user)))
+    return distinct(rows.map(({ deputy, deputy_key }) => userIn(deputy, deputy_key)))
   }
 
-  async representedBy(deputy: string): Promise<readonly string[]> {
-    if (!isStorable(deputy)) return []
-    const rows = await this.#client.query(this.#statements.represented({ deputy_key: lookupKey(deputy) }))
-    return [...new Set(rows.map(({ login }) => login))]
+  async representedBy(deputy: UserRef): Promise<readonly UserRef[]> {
+    const rows = await this.#client.query(this.#statements.represented(ownerOf(deputy)))
+    return distinct(rows.map(({ login, login_key }) => userIn(login, login_key)))
   }
 }
+
+/** Rows from before identities name logins, so a user's rows are stored under two keys. */
+interface Owner {
+  readonly identity: string
+  readonly former: string
+}
+
+const ownerOf = ({ identity, login }: UserRef): Owner => ({ identity, former: storable(formerIdentity(login)) })
+
+const userIn = (login: string, key: string): UserRef => ({ login, identity: storedIdentity(key) })
+
+const distinct = (users: readonly UserRef[]): UserRef[] => [
+  ...new Map(users.map((user) => [user.identity, user])).values(),
+]

@@ -1,13 +1,19 @@
 import { sql } from 'kysely'
+import { formerIdentity, type UserRef } from '#identity/identity.ts'
 import type { MarkList, PortalMark, PortalOffer, PortalStore } from '#storage/portal-store.ts'
 import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedInserts } from '#storage/sql/queries.ts'
 import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable, lookupKey, storable } from '#storage/sql/text-keys.ts'
+import { assertStorable, isStorable, storable } from '#storage/sql/text-keys.ts'
 
-interface MarkPlace {
+interface Owner {
   readonly login_key: string
+  /** Marks from before identities are stored under it. */
+  readonly former: string
+}
+
+interface MarkPlace extends Owner {
   readonly list: MarkList
   readonly kind: string
   readonly name: string
@@ -25,11 +31,11 @@ interface OfferRow {
 const statements = perDialect((dialect) => {
   const now = databaseNow(dialect)
   return {
-    marks: fixed<Pick<MarkPlace, 'login_key' | 'list'>, { kind: string; name: string; at: number }>(dialect, (db, at) =>
+    marks: fixed<Owner & Pick<MarkPlace, 'list'>, { kind: string; name: string; at: number }>(dialect, (db, at) =>
       db
         .selectFrom('portal_marks')
         .select(['kind', 'name', 'at'])
-        .where('login_key', '=', at('login_key'))
+        .where('login_key', 'in', [at('login_key'), at('former')])
         .where('list', '=', at('list'))
         .orderBy('at')
         .orderBy('name'),
@@ -49,7 +55,7 @@ const statements = perDialect((dialect) => {
     unmark: fixed<MarkPlace, unknown>(dialect, (db, at) =>
       db
         .deleteFrom('portal_marks')
-        .where('login_key', '=', at('login_key'))
+        .where('login_key', 'in', [at('login_key'), at('former')])
         .where('list', '=', at('list'))
         .where('kind', '=', at('kind'))
         .where('name', '=', at('name')),
@@ -97,14 +103,13 @@ export class SqlPortalStore implements PortalStore {
     return statements(this.#client.dialect)
   }
 
-  async marks(login: string, list: MarkList): Promise<readonly PortalMark[]> {
-    if (!isStorable(login)) return []
-    const rows = await this.#client.query(this.#statements.marks({ login_key: lookupKey(login), list }))
+  async marks(user: UserRef, list: MarkList): Promise<readonly PortalMark[]> {
+    const rows = await this.#client.query(this.#statements.marks({ ...ownerOf(user), list }))
     return rows.map(({ kind, name, at }) => ({ kind, name, at: new Date(at) }))
   }
 
-  async mark(login: string, list: MarkList, mark: Omit<PortalMark, 'at'>, limit: number): Promise<boolean> {
-    const place = placeOf(login, list, mark)
+  async mark(user: UserRef, list: MarkList, mark: Omit<PortalMark, 'at'>, limit: number): Promise<boolean> {
+    const place = placeOf(user, list, mark)
     const { marks, mark: insert } = this.#statements
     return await this.#client.transaction(async (tx) => {
       const present = await tx.query(marks(place))
@@ -113,8 +118,8 @@ export class SqlPortalStore implements PortalStore {
     })
   }
 
-  async note(login: string, list: MarkList, mark: Omit<PortalMark, 'at'>, limit: number): Promise<void> {
-    const place = placeOf(login, list, mark)
+  async note(user: UserRef, list: MarkList, mark: Omit<PortalMark, 'at'>, limit: number): Promise<void> {
+    const place = placeOf(user, list, mark)
     const { unmark, mark: insert, cut } = this.#statements
     await this.#client.transaction(async (tx) => {
       await tx.run(unmark(place))
@@ -123,17 +128,16 @@ export class SqlPortalStore implements PortalStore {
     })
   }
 
-  async unmark(login: string, list: MarkList, mark: Omit<PortalMark, 'at'>): Promise<void> {
-    if (!isStorable(login) || !isStorable(mark.kind) || !isStorable(mark.name)) return
-    const query = this.#statements.unmark(placeOf(login, list, mark))
+  async unmark(user: UserRef, list: MarkList, mark: Omit<PortalMark, 'at'>): Promise<void> {
+    if (!isStorable(mark.kind) || !isStorable(mark.name)) return
+    const query = this.#statements.unmark(placeOf(user, list, mark))
     await this.#client.transaction((tx) => tx.run(query))
   }
 
-  async offer(login: string, offers: readonly PortalOffer[], forMillis: number, keep: number): Promise<void> {
-    assertStorable('login', login)
+  async offer(user: UserRef, offers: readonly PortalOffer[], forMillis: number, keep: number): Promise<void> {
     const rows = offers.map(({ reference, workflow, parameters }) => ({
       reference,
-      login_key: lookupKey(login),
+      login_key: user.identity,
       workflow,
       parameters: storable(JSON.stringify(parameters)),
       life: Math.trunc(forMillis),
@@ -141,21 +145,25 @@ export class SqlPortalStore implements PortalStore {
     const queries = this.#statements.offers(rows)
     await this.#client.transaction(async (tx) => {
       await tx.run(this.#statements.expire({}))
-      await tx.run(this.#statements.forget({ login_key: lookupKey(login), keep }))
+      await tx.run(this.#statements.forget({ login_key: user.identity, keep }))
       for (const query of queries) await tx.run(query)
     })
   }
 
-  async offered(login: string, reference: string): Promise<PortalOffer | undefined> {
-    if (!isStorable(login) || !isStorable(reference)) return undefined
-    const query = this.#statements.offered({ reference, login_key: lookupKey(login) })
+  async offered(user: UserRef, reference: string): Promise<PortalOffer | undefined> {
+    if (!isStorable(reference)) return undefined
+    const query = this.#statements.offered({ reference, login_key: user.identity })
     const [row] = await this.#client.query(query)
     return row && { reference, workflow: row.workflow, parameters: JSON.parse(row.parameters) }
   }
 }
 
-function placeOf(login: string, list: MarkList, { kind, name }: Omit<PortalMark, 'at'>): MarkPlace {
-  assertStorable('login', login)
+function placeOf(user: UserRef, list: MarkList, { kind, name }: Omit<PortalMark, 'at'>): MarkPlace {
   assertStorable('name', name)
-  return { login_key: lookupKey(login), list, kind, name }
+  return { ...ownerOf(user), list, kind, name }
 }
+
+const ownerOf = ({ identity, login }: UserRef): Owner => ({
+  login_key: identity,
+  former: storable(formerIdentity(login)),
+})

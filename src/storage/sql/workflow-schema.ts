@@ -31,6 +31,9 @@ interface RunTable {
   requestor: string
   requestor_key: string
   caller: string | null
+  requestor_identity: string | null
+  caller_identity: string | null
+  subject_identity: string | null
   reason: string | null
   request_id: string | null
   data: string
@@ -74,6 +77,7 @@ interface ApprovalTable {
   opened: number
   decided: number | null
   decided_by: string | null
+  decided_identity: string | null
   on_behalf_of: string | null
   comment: string | null
   allow_self: number

@@ -4,9 +4,11 @@ import { SignJWT } from 'jose'
 import { describe, expect, test } from 'vitest'
 import { approvalLinks, withApprovalLinks } from '#engine/approvals/links/approval-links.ts'
 import { linksFor } from '#engine/approvals/links/links-for.ts'
+import { entryIdentity } from '#identity/identity.ts'
 import { approvalLinkKey, approvalLinkKeys, readApprovalLink, signApprovalLink } from '#sdk/approval-link.ts'
 import type { Configuration, UrlConfig } from '#sdk/configuration.ts'
 import type { KeySource } from '#sdk/host.ts'
+import { userRef } from '#storage/conformance/user-ref.ts'
 
 const keysOf = (...bytes: number[]): Pick<KeySource, 'secretKeys'> => ({
   secretKeys: async () => bytes.map((byte) => createSecretKey(Buffer.alloc(32, byte))),
@@ -15,7 +17,7 @@ const keys = keysOf(1)
 const now = new Date('2026-01-02T03:04:05Z')
 const expires = new Date('2026-01-03T03:04:05Z')
 const links = () =>
-  approvalLinks({ id: 'a-1', version: 3 }, 'boss', { url: 'https://x.test/decide?a=1', expires, keys })
+  approvalLinks({ id: 'a-1', version: 3 }, userRef('boss'), { url: 'https://x.test/decide?a=1', expires, keys })
 const tokenOf = (link: string): string => new URL(link).searchParams.get('token') ?? ''
 const read = async (token: string, at = now) => readApprovalLink(token, await approvalLinkKeys(keys), at)
 
@@ -23,7 +25,7 @@ describe('a link', () => {
   test('says which approval, version, approver and decision it is for', async () => {
     const { approve, deny } = await links()
     expect(approve.startsWith('https://x.test/decide?a=1&token=')).toBe(true)
-    const claims = { approval: 'a-1', version: 3, approver: 'boss' }
+    const claims = { approval: 'a-1', version: 3, approver: 'boss', identity: userRef('boss').identity }
     expect(await read(tokenOf(approve))).toEqual({ kind: 'valid', claims: { ...claims, approve: true } })
     expect(await read(tokenOf(deny))).toEqual({ kind: 'valid', claims: { ...claims, approve: false } })
   })
@@ -53,7 +55,11 @@ describe('a link', () => {
       approvalLinkKeys(keysNow).then((some) => readApprovalLink(token, some, now))
     expect(await read(old, both)).toMatchObject({ kind: 'valid' })
     expect(await read(old, keysOf(2))).toEqual({ kind: 'forged' })
-    const made = await approvalLinks({ id: 'a', version: 1 }, 'boss', { url: 'https://x.test', expires, keys: both })
+    const made = await approvalLinks({ id: 'a', version: 1 }, userRef('boss'), {
+      url: 'https://x.test',
+      expires,
+      keys: both,
+    })
     expect(await read(tokenOf(made.deny), keysOf(2))).toMatchObject({ kind: 'valid' })
     expect(await read(tokenOf(made.deny), keys)).toEqual({ kind: 'forged' })
   })
@@ -87,9 +93,10 @@ describe('a link', () => {
       approval: 'x'.repeat(36),
       version: 1000,
       approver: 'someone.with.a.long.name@example.com',
+      identity: entryIdentity('people', crypto.randomUUID()),
       approve: true,
     }
-    expect((await signApprovalLink(long, expires, await approvalLinkKey(keys))).length).toBeLessThan(400)
+    expect((await signApprovalLink(long, expires, await approvalLinkKey(keys))).length).toBeLessThan(500)
   })
 })
 
@@ -118,7 +125,7 @@ describe('the links of a configuration', () => {
   const made = (...pages: (string | undefined)[]) => {
     const urls = pages.map((page) => ({ filters: [filter(page)] }) as unknown as UrlConfig)
     const configuration = { applications: [{ urls }] } as unknown as Configuration
-    return linksFor(configuration, { keys, clock: () => now })({ id: 'a-1', version: 1 }, 'boss')
+    return linksFor(configuration, { keys, clock: () => now })({ id: 'a-1', version: 1 }, userRef('boss'))
   }
 
   test('lead to the first page there is, for as long as it says', async () => {

@@ -1,3 +1,4 @@
+import type { UserRef } from '#identity/identity.ts'
 import { escapeHtml } from '#kernel/html.ts'
 import { approvalLinkKey, signApprovalLink } from '#sdk/approval-link.ts'
 import type { KeySource } from '#sdk/host.ts'
@@ -28,13 +29,13 @@ export interface LinkOptions {
  */
 export async function approvalLinks(
   { id, version }: LinkedApproval,
-  approver: string,
+  { identity, login: approver }: UserRef,
   { url, expires, keys }: LinkOptions,
 ): Promise<ApprovalLinks> {
   const key = await approvalLinkKey(keys)
   const link = async (approve: boolean): Promise<string> => {
     const address = new URL(url)
-    const claims = { approval: id, version, approver, approve }
+    const claims = { approval: id, version, approver, identity, approve }
     address.searchParams.set('token', await signApprovalLink(claims, expires, key))
     return address.href
   }

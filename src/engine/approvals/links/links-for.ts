@@ -1,4 +1,5 @@
 import { type ApprovalLinks, approvalLinks, type LinkedApproval } from '#engine/approvals/links/approval-links.ts'
+import type { UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { KeySource } from '#sdk/host.ts'
@@ -10,7 +11,7 @@ import type { KeySource } from '#sdk/host.ts'
 export function linksFor(
   { applications }: Pick<Configuration, 'applications'>,
   { keys, clock }: { readonly keys: Pick<KeySource, 'secretKeys'>; readonly clock: Clock },
-): (approval: LinkedApproval, approver: string) => Promise<ApprovalLinks | undefined> {
+): (approval: LinkedApproval, approver: UserRef) => Promise<ApprovalLinks | undefined> {
   const page = applications
     .flatMap(({ urls }) => urls)
     .flatMap(({ filters }) => filters)

@@ -70,6 +70,7 @@ class JitProvision implements AuthMechanism {
         await this.#host.workflows.run({
           name: workflowName,
           requestor: login,
+          who: { requestor: subject.identity },
           user: { userID: login, attributes, groups: [] },
           keepGroups: true,
           reason: 'Login',

@@ -41,7 +41,7 @@ interface Scene {
 const tokenFor = async (more: { approver?: string; version?: number; approve?: boolean; expires?: number } = {}) => {
   const { approver = 'boss', version = 3, approve = true, expires = now + 60_000 } = more
   return signApprovalLink(
-    { approval: 'a-1', version, approver, approve },
+    { approval: 'a-1', version, approver, identity: subject(`uid=${approver},o=test`).identity, approve },
     new Date(expires),
     await approvalLinkKey(keys),
   )

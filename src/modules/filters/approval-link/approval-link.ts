@@ -1,3 +1,4 @@
+import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { confirmationPage, maxCommentLength } from '#modules/filters/approval-link/confirmation-page.ts'
 import { type ApprovalLinkClaims, approvalLinkKeys, readApprovalLink } from '#sdk/approval-link.ts'
@@ -10,7 +11,6 @@ import { htmlErrors, notice } from '#sdk/page.ts'
 import { flag, parsed, wholeNumber } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { readForm } from '#sdk/read-form.ts'
-import { sameLogin } from '#sdk/workflow-user.ts'
 
 const parameters = {
   url: parsed('web address', parsePageUrl, {
@@ -96,8 +96,9 @@ class ApprovalLinkFilter implements Filter {
     const { claims } = link
     const anonymous = subject.level === 0
     if (anonymous && !this.#withoutLogin) return notYours()
-    if (!anonymous && !sameLogin(subject.uid, claims.approver)) return notYours()
-    const user = anonymous ? { login: claims.approver } : approvalUser(subject)
+    const { identity, approver: login } = claims
+    if (!anonymous && !isUser(identity, approvalUser(subject))) return notYours()
+    const user = anonymous ? { identity, login } : approvalUser(subject)
     const approval = await approvals.get(user, claims.approval)
     if (approval === undefined) return moved()
     if (approval.status === 'approved' || approval.status === 'denied') return used()

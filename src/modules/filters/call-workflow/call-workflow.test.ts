@@ -81,6 +81,7 @@ test('a call of all members runs the workflow for the subject that the named att
     kept: true,
     requestor: 'boss',
     caller: 'svc',
+    who: { caller: subject('uid=svc,o=test').identity },
     reason: 'new here',
     password: 'hunter2',
     requestId: 'request-1',

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter.ts'
@@ -98,11 +99,13 @@ class CallWorkflow implements Filter {
       ...readCall(body, takes),
       name: body.name,
       requestor,
-      ...(requestor === caller ? {} : { caller }),
+      ...(requestor === caller
+        ? { who: { requestor: subject.identity } }
+        : { caller, who: { caller: subject.identity } }),
       requestId: request.id,
       kept: true,
     }
-    const key = await readCallKey(request, body, { application, mount, caller })
+    const key = await readCallKey(request, body, { application, mount, caller: subject.identity })
     const result = await this.#run(call, key, request.signal)
     return startAnswer(result, `${request.origin}${mount}`)
   }
@@ -131,7 +134,9 @@ class CallWorkflow implements Filter {
   /** Somebody else's run, or one that this URL could not have started, does not exist for the caller. */
   async #own({ subject }: Exchange, id: string): Promise<RunView> {
     const run = runId.test(id) ? await this.#host.runs.get(id) : undefined
-    if (run === undefined || (run.caller ?? run.requestor) !== subject.uid || !this.#allowed.has(run.name)) {
+    const starter = run?.caller === undefined ? run?.who.requestor : run.who.caller
+    const isOwn = isUser(starter, { identity: subject.identity, login: subject.uid })
+    if (run === undefined || !isOwn || !this.#allowed.has(run.name)) {
       throw new GatewayError('NOT_FOUND', `no run "${id.slice(0, 80)}" of "${subject.uid}"`, {
         publicText: 'There is no such run.',
       })

@@ -1,3 +1,4 @@
+import type { UserRef } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { FormAttribute } from '#sdk/form-attribute.ts'
 import type { ModuleHost } from '#sdk/host.ts'
@@ -40,3 +41,9 @@ export function rightsOf({ given, helper }: MainSettings, subject: Subject): Rig
   const preApprove = may(given.canPreApprove, helper?.mayPreApprove)
   return { preApprove, delegate: preApprove || may(given.canDelegate, helper?.mayDelegate) }
 }
+
+/** The caller, by whom the portal remembers and compares. */
+export const userOf = (parts: Pick<MainParts, 'settings'>, subject: Subject): UserRef => ({
+  identity: subject.identity,
+  login: loginOf(parts, subject),
+})

@@ -226,7 +226,7 @@ describe('favourites and recent', () => {
     }
     await expect(send('POST', '/recent', { kind: 'url', name: 'hidden' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
     await expect(send('POST', '/recent', { kind: 'url' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
-    await memory.addFavourite('ann', { kind: 'url', name: 'hidden' })
+    await memory.addFavourite({ identity: ann.identity, login: 'ann' }, { kind: 'url', name: 'hidden' })
     expect((await send('GET', '/favourites')).body.favourites).toEqual([])
   })
 })

@@ -7,7 +7,7 @@ import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import type { MarkedPortalItem, PortalItem } from '#sdk/portal.ts'
 import { answer, emptyAnswer, notFound } from './answer.ts'
-import { loginOf, type MainParts } from './main-parts.ts'
+import { type MainParts, userOf } from './main-parts.ts'
 import { typed } from './request-body.ts'
 
 const useSchema = z.strictObject({ kind: z.enum(['url', 'workflow']), name: typed(256).min(1) })
@@ -27,14 +27,14 @@ export const listMarks =
   (parts: MainParts) =>
   async ({ subject }: Exchange): Promise<GatewayResponse> => {
     const { memory } = parts.host.portal
-    const login = loginOf(parts, subject)
+    const user = userOf(parts, subject)
     const labels = await labelsOf(subject, parts)
     const shown = (items: readonly MarkedPortalItem[]): MarkedItem[] =>
       items.flatMap((item) => {
         const label = labels.get(keyOf(item))
         return label === undefined ? [] : [{ kind: item.kind, name: item.name, label, at: item.at.toISOString() }]
       })
-    const [favourites, recent] = await Promise.all([memory.favourites(login), memory.recent(login)])
+    const [favourites, recent] = await Promise.all([memory.favourites(user), memory.recent(user)])
     return answer({ favourites: shown(favourites), recent: shown(recent) } satisfies MarkedItems)
   }
 
@@ -42,7 +42,7 @@ export const addFavourite =
   (parts: MainParts) =>
   async ({ subject }: Exchange, kind = '', name = ''): Promise<GatewayResponse> => {
     const item = await seenItem(kind, name, subject, parts)
-    if (!(await parts.host.portal.memory.addFavourite(loginOf(parts, subject), item))) {
+    if (!(await parts.host.portal.memory.addFavourite(userOf(parts, subject), item))) {
       throw new GatewayError('CONFLICT', `"${subject.uid}" has too many favourites`, {
         publicText: 'There are too many favourites already.',
       })
@@ -54,7 +54,7 @@ export const addFavourite =
 export const removeFavourite =
   (parts: MainParts) =>
   async ({ subject }: Exchange, kind = '', name = ''): Promise<GatewayResponse> => {
-    await parts.host.portal.memory.removeFavourite(loginOf(parts, subject), readItem(kind, name))
+    await parts.host.portal.memory.removeFavourite(userOf(parts, subject), readItem(kind, name))
     return emptyAnswer(204)
   }
 
@@ -63,7 +63,7 @@ export const noteUse =
   async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
     const { kind, name } = await readJsonBody(request, useSchema, 4_096)
     const item = await seenItem(kind, name, subject, parts)
-    await parts.host.portal.memory.noteUse(loginOf(parts, subject), item)
+    await parts.host.portal.memory.noteUse(userOf(parts, subject), item)
     return emptyAnswer(204)
   }
 

@@ -1,4 +1,5 @@
 import type { SubmitOutcome } from '#contract/main.ts'
+import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { approvalUser } from '#sdk/approvals.ts'
 import type { Exchange } from '#sdk/exchange.ts'
@@ -33,7 +34,7 @@ export async function decideFirst(
   // A run that waits for others of the same person has yet to come to its approval, and then nobody is here to decide.
   if (first === undefined) return result.status === 'accepted' ? 'left' : 'none'
   if (!isNew || result.status !== 'waiting' || first.status !== 'open') {
-    return first.decision?.by === subject.uid ? 'taken' : 'left'
+    return isUser(first.decision?.identity, approvalUser(subject)) ? 'taken' : 'left'
   }
   try {
     await host.approvals.decide(approvalUser(subject), { approval: first.id, approve, comment, requestId: request.id })

@@ -89,6 +89,7 @@ export const changeProfile =
     const { status } = await host.workflows.run({
       name: settings.given.workflowName,
       requestor: subject.uid,
+      who: { requestor: subject.identity, subject: subject.identity },
       user: { userID: login, attributes, groups: [] },
       keepGroups: true,
       cleared: [...changed].flatMap(([name, value]) => (value === '' ? [name] : [])),

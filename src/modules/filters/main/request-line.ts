@@ -1,3 +1,4 @@
+import type { Identity, UserRef } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
@@ -7,13 +8,19 @@ import { isEngineKey } from '#sdk/engine-keys.ts'
 import { isLoginName } from '#sdk/login-name.ts'
 import type { PortalWorkflow } from '#sdk/portal.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
-import { loginOf, type MainParts, rightsOf } from './main-parts.ts'
+import { loginOf, type MainParts, rightsOf, userOf } from './main-parts.ts'
 import type { CartLine } from './request-body.ts'
 
 const atOnce = 4
 
 /** What the caller is told about a line; nothing of it was started. */
 export class Refused extends Error {}
+
+/** A user for whom something is requested; without an identity for one who has to be created first. */
+export interface RequestSubject {
+  readonly login: string
+  readonly identity?: Identity
+}
 
 /** A line whose every part was checked. */
 export interface ReadyLine {
@@ -23,8 +30,8 @@ export interface ReadyLine {
   readonly parameters: ParameterSet
   /** When the access is to end; undefined for good. */
   readonly ends: Date | undefined
-  /** Logins as the directory spells them; at least one. */
-  readonly subjects: readonly string[]
+  /** With logins as the directory spells them; at least one, each once. */
+  readonly subjects: readonly RequestSubject[]
   /** Those of them who have to be created first. */
   readonly unknown: readonly string[]
   readonly preApproval: { readonly approve: boolean; readonly comment: string } | undefined
@@ -47,8 +54,9 @@ export async function readLine(line: CartLine, subject: Subject, parts: MainPart
   const unknown = others.filter((_, i) => found[i] === undefined)
   const lost = parts.settings.given.jitWorkflow === undefined ? unknown : unknown.filter((login) => !isLoginName(login))
   if (lost.length > 0) throw new Refused(lost.map((login) => `Error, user ${login} does not exist;`).join(''))
-  const known = others.map((login, i) => found[i] ?? login)
-  const subjects = wanted.length === 0 || others.length < wanted.length ? [own, ...known] : known
+  const known = others.map((login, i): RequestSubject => found[i] ?? { login })
+  const isOwn = wanted.length === 0 || others.length < wanted.length
+  const subjects = onceEach(isOwn ? [{ login: own, identity: subject.identity }, ...known] : known)
   return { uuid: line.uuid, workflow: workflow.name, reason, parameters, ends, subjects, unknown, preApproval }
 }
 
@@ -100,7 +108,7 @@ async function readParameters(
     throw new Refused('Not Found')
   }
   const offered =
-    reference === '' ? undefined : await parts.host.portal.memory.offered(loginOf(parts, subject), reference)
+    reference === '' ? undefined : await parts.host.portal.memory.offered(userOf(parts, subject), reference)
   if (offered?.workflow !== name) throw new Refused('Not Found')
   const sets = await dynamic.parameterSets(subject)
   if (!sets.some((set) => sameParameters(set, offered.parameters))) throw new Refused('Unauthorized')
@@ -118,10 +126,15 @@ function sameParameters(one: ParameterSet, other: ParameterSet): boolean {
   )
 }
 
-async function findLogin(login: string, { people }: MainParts): Promise<string | undefined> {
+/** One user may be named by several logins. */
+const onceEach = (subjects: readonly RequestSubject[]): RequestSubject[] => [
+  ...new Map(subjects.map((one) => [one.identity ?? one.login, one])).values(),
+]
+
+async function findLogin(login: string, { people }: MainParts): Promise<UserRef | undefined> {
   try {
     const entry = await people.byLogin(login)
-    return entry && people.loginIn(entry, login)
+    return entry && { login: people.loginIn(entry, login), identity: entry.identity }
   } catch (error) {
     if (error instanceof GatewayError && error.code === 'CONFLICT') {
       throw new Refused(`Error, there are several users ${login};`)

@@ -6,17 +6,17 @@ import type {
   RequestStep,
   RequestSummary,
 } from '#contract/main-requests.ts'
+import { isUser } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
-import type { ApprovalRecord } from '#sdk/approvals.ts'
+import { type ApprovalRecord, approvalUser } from '#sdk/approvals.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import type { RunPhase, RunStepView, RunView } from '#sdk/runs.ts'
-import { sameLogin } from '#sdk/workflow-user.ts'
 import { answer, badRequest, notFound } from './answer.ts'
 import { decisionView } from './decision-view.ts'
-import { loginOf, type MainParts } from './main-parts.ts'
+import { type MainParts, userOf } from './main-parts.ts'
 import { maxReason, typed } from './request-body.ts'
 import { readLimit, readQuery } from './routes.ts'
 
@@ -39,7 +39,7 @@ export const listRequests =
     const [after] = query.after
     const wanted = query.state.map(readState)
     const page = await parts.host.runs.list({
-      ...(about === 'me' ? { subject: loginOf(parts, subject) } : { requestor: subject.uid }),
+      ...(about === 'me' ? { about: userOf(parts, subject) } : { requestedBy: approvalUser(subject) }),
       ...(wanted.length === 0 ? {} : { states: wanted }),
       ...(after === undefined ? {} : { after }),
       limit: readLimit(query.limit, defaultLimit, maxListed),
@@ -95,14 +95,15 @@ export const cancelRequest =
 /** Somebody else's request does not exist for the caller. */
 async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<RunView> {
   const run = runId.test(id) ? await parts.host.runs.get(id) : undefined
-  const concerns = run && (isRequester(run, subject) || sameLogin(run.subject, loginOf(parts, subject)))
+  const concerns = run && (isRequester(run, subject) || isUser(run.who.subject, userOf(parts, subject)))
   if (run === undefined || concerns !== true) {
     throw notFound(`no run "${id.slice(0, 80)}" of "${subject.uid}"`, 'There is no such request.')
   }
   return run
 }
 
-const isRequester = ({ requestor, caller }: RunView, { uid }: Subject): boolean => sameLogin(caller ?? requestor, uid)
+const isRequester = ({ who, caller }: RunView, subject: Subject): boolean =>
+  isUser(caller === undefined ? who.requestor : who.caller, approvalUser(subject))
 
 function summaryOf(run: RunView, { host }: MainParts): RequestSummary {
   const { id, name, state, subject, requestor, reason, created, updated, ended, deadline, accessEnds, cancel } = run

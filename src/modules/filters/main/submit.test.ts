@@ -60,7 +60,9 @@ describe('submitting', () => {
       params: {},
       user: { userID: 'ann', groups: [] },
     })
-    expect(await memory.recent('ann')).toMatchObject([{ kind: 'workflow', name: 'join' }])
+    expect(await memory.recent({ identity: ann.identity, login: 'ann' })).toMatchObject([
+      { kind: 'workflow', name: 'join' },
+    ])
   })
 
   test('D3: nobody chooses the requester, groups or parameters of the engine', async () => {

@@ -11,10 +11,10 @@ import { readJsonBody } from '#sdk/json-body.ts'
 import type { CallKey } from '#sdk/runs.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import { answer } from './answer.ts'
-import { loginOf, type MainParts } from './main-parts.ts'
+import { type MainParts, userOf } from './main-parts.ts'
 import { type Decision, decideFirst, decisionOf, type StartedRun } from './pre-approval.ts'
 import { type CartLine, cartSchema, maxCartBytes } from './request-body.ts'
-import { type ReadyLine, Refused, readLine } from './request-line.ts'
+import { type ReadyLine, Refused, type RequestSubject, readLine } from './request-line.ts'
 
 /** How long a line waits for the same line that came just before it. */
 const waitMillis = 10_000
@@ -43,7 +43,7 @@ async function submitLine(line: CartLine, exchange: Exchange, parts: MainParts):
   try {
     const ready = await readLine(line, subject, parts)
     for (const login of ready.unknown) await createPerson(login, exchange, parts)
-    const decisions = await inParallel(ready.subjects, atOnce, (login) => startFor(login, ready, exchange, parts))
+    const decisions = await inParallel(ready.subjects, atOnce, (one) => startFor(one, ready, exchange, parts))
     await noteUse(ready.workflow, subject, parts)
     return { result: 'success', ...(ready.preApproval === undefined ? {} : { decision: decisionOf(decisions) }) }
   } catch (thrown) {
@@ -61,7 +61,7 @@ async function submitLine(line: CartLine, exchange: Exchange, parts: MainParts):
 /** What was asked for is under way, whether or not the portal remembers that it was. */
 async function noteUse(name: string, subject: Subject, parts: MainParts): Promise<void> {
   try {
-    await parts.host.portal.memory.noteUse(loginOf(parts, subject), { kind: 'workflow', name })
+    await parts.host.portal.memory.noteUse(userOf(parts, subject), { kind: 'workflow', name })
   } catch (err) {
     parts.host.log.warn('a request was not noted as used', { workflow: name, err })
   }
@@ -74,6 +74,7 @@ async function createPerson(login: string, { subject, request }: Exchange, parts
   await parts.host.workflows.run({
     name: jitWorkflow,
     requestor: subject.uid,
+    who: { requestor: subject.identity },
     user: { userID: login, attributes: Attributes.from({ [uidAttributeName]: [login] }), groups: [] },
     keepGroups: true,
     requestId: request.id,
@@ -81,11 +82,13 @@ async function createPerson(login: string, { subject, request }: Exchange, parts
   })
 }
 
-async function startFor(login: string, line: ReadyLine, exchange: Exchange, parts: MainParts): Promise<Decision> {
+async function startFor(one: RequestSubject, line: ReadyLine, exchange: Exchange, parts: MainParts): Promise<Decision> {
   const { subject, request } = exchange
+  const { login, identity } = one
   const call: WorkflowCall = {
     name: line.workflow,
     requestor: subject.uid,
+    who: { requestor: subject.identity, ...(identity === undefined ? {} : { subject: identity }) },
     user: {
       userID: login,
       attributes: Attributes.from({ [parts.settings.given.uidAttributeName]: [login] }),
@@ -99,7 +102,7 @@ async function startFor(login: string, line: ReadyLine, exchange: Exchange, part
     requestId: request.id,
     ...(line.reason === '' ? {} : { reason: line.reason }),
   }
-  const started = await startOnce(call, callKey(login, line, exchange), parts)
+  const started = await startOnce(call, callKey(one, line, exchange), parts)
   return line.preApproval === undefined ? 'none' : decideFirst(started, line.preApproval, exchange, parts)
 }
 
@@ -107,12 +110,16 @@ async function startFor(login: string, line: ReadyLine, exchange: Exchange, part
 const withEnd = ({ parameters, ends }: ReadyLine): WorkflowCall['params'] =>
   ends === undefined ? parameters : { ...parameters, [accessEndKey]: ends.toISOString() }
 
-function callKey(login: string, line: ReadyLine, { application, mount, subject }: Exchange): CallKey {
+function callKey(
+  { login, identity }: RequestSubject,
+  line: ReadyLine,
+  { application, mount, subject }: Exchange,
+): CallKey {
   const sha256 = (value: unknown): string => hash('sha256', JSON.stringify(value), 'base64url')
   const { workflow, reason, preApproval } = line
   return {
-    scope: sha256(['main', application, mount, subject.uid]),
-    key: `${line.uuid} ${sha256(login.toLowerCase())}`,
+    scope: sha256(['main', application, mount, subject.identity]),
+    key: `${line.uuid} ${sha256(identity ?? login.toLowerCase())}`,
     bodyHash: sha256([workflow, reason, Object.entries(withEnd(line)).sort(), preApproval ?? null]),
   }
 }

@@ -1,4 +1,5 @@
 import type { DelegationRights, WorkflowListItem } from '#contract/main.ts'
+import type { UserRef } from '#identity/identity.ts'
 import { asGatewayError } from '#kernel/errors.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { spanMillis } from '#kernel/time-span.ts'
@@ -7,7 +8,7 @@ import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { PortalWorkflow } from '#sdk/portal.ts'
 import { answer, badRequest, notFound } from './answer.ts'
-import { loginOf, type MainParts, rightsOf } from './main-parts.ts'
+import { type MainParts, rightsOf, userOf } from './main-parts.ts'
 import { readQuery } from './routes.ts'
 
 /** Rows of all dynamic workflows of an org. */
@@ -26,7 +27,7 @@ export const listWorkflows =
     const rows = (await Promise.all(workflows.map((workflow) => rowsOf(workflow, parts, exchange)))).flat()
     if (rows.length > maxRows) host.log.warn('a list of workflows was cut', { org, rows: rows.length })
     const shown = rows.slice(0, maxRows).sort((a, b) => (a.label < b.label ? -1 : 1))
-    return answer(await withReferences(shown, loginOf(parts, subject), parts))
+    return answer(await withReferences(shown, userOf(parts, subject), parts))
   }
 
 /** A source that fails hides its own workflow and no other. */
@@ -65,9 +66,9 @@ const parameterIn = (parameters: ParameterSet, name: string): string =>
 const filled = (text: string, parameters: ParameterSet): string =>
   parseTemplate(text, { keys: true, attributes: false }).render({ key: (name) => parameterIn(parameters, name) })
 
-async function withReferences(rows: readonly Row[], login: string, { host }: MainParts): Promise<WorkflowListItem[]> {
+async function withReferences(rows: readonly Row[], user: UserRef, { host }: MainParts): Promise<WorkflowListItem[]> {
   const offers = rows.flatMap(({ name, parameters }) => (parameters ? [{ workflow: name, parameters }] : []))
-  const references = [...(await host.portal.memory.offer(login, offers))]
+  const references = [...(await host.portal.memory.offer(user, offers))]
   return rows.map(({ parameters, ...row }) => {
     const reference = parameters === undefined ? undefined : references.shift()
     const uuid = crypto.randomUUID()

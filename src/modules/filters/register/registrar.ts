@@ -136,6 +136,7 @@ export class Registrar {
       userID,
       values,
       requestor: subject.uid,
+      identity: subject.identity,
       reason: reason === '' ? undefined : reason,
       password: given.preSetPassword ? body.password : undefined,
       invitation: invitation?.id,

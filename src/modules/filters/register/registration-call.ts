@@ -1,4 +1,5 @@
 import { Attributes } from '#identity/attributes.ts'
+import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
@@ -11,6 +12,7 @@ export interface Registration {
   readonly values: ReadonlyMap<string, string>
   /** Who asks for it. */
   readonly requestor: string
+  readonly identity: Identity | undefined
   readonly reason: string | undefined
   readonly password: string | undefined
   readonly invitation: string | undefined
@@ -18,7 +20,7 @@ export interface Registration {
 
 export function workflowCall(
   { given }: RegisterSettings,
-  { userID, values, requestor, reason, password }: Registration,
+  { userID, values, requestor, identity, reason, password }: Registration,
   requestId: string,
 ): WorkflowCall {
   const attributes = Attributes.from([...values].map(([name, value]) => [name, [value]] as const))
@@ -26,6 +28,7 @@ export function workflowCall(
   return {
     name: given.workflowName,
     requestor,
+    ...(identity === undefined ? {} : { who: { requestor: identity } }),
     user: { userID, attributes, groups: [] },
     keepGroups: true,
     asynchronous: true,
@@ -38,9 +41,18 @@ export function workflowCall(
 }
 
 /** As it is sealed until its mail is confirmed. */
-export const toJson = ({ values, userID, requestor, reason, password, invitation }: Registration): JsonObject => ({
+export const toJson = ({
+  values,
   userID,
   requestor,
+  identity,
+  reason,
+  password,
+  invitation,
+}: Registration): JsonObject => ({
+  userID,
+  requestor,
+  ...(identity === undefined ? {} : { identity }),
   values: Object.fromEntries(values),
   ...(reason === undefined ? {} : { reason }),
   ...(password === undefined ? {} : { password }),
@@ -53,7 +65,7 @@ export function fromJson(data: JsonObject): Registration {
     return typeof value === 'string' ? value : undefined
   }
   const { values } = data
-  const [userID, requestor] = [text('userID'), text('requestor')]
+  const [userID, requestor, identity] = [text('userID'), text('requestor'), text('identity')]
   if (userID === undefined || requestor === undefined || !isJsonObject(values)) {
     throw new GatewayError('INTERNAL', 'a stored registration is not as it was stored')
   }
@@ -63,6 +75,7 @@ export function fromJson(data: JsonObject): Registration {
   return {
     userID,
     requestor,
+    identity: identity === undefined ? undefined : storedIdentity(identity),
     values: new Map(texts),
     reason: text('reason'),
     password: text('password'),

@@ -55,6 +55,7 @@ export async function runWorkflow(
     user,
     params,
     requestor: exchange.subject.uid,
+    who: { requestor: exchange.subject.identity },
     requestId: exchange.request.id,
     keepGroups: true,
     ...(password === undefined ? {} : { password }),

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { ownIdentity } from '#identity/identity.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { isEngineKey } from '#sdk/engine-keys.ts'
 import type { JobHost } from '#sdk/job.ts'
@@ -30,6 +31,7 @@ export function askedWorkflows(answer: JsonValue | undefined, allowed: readonly 
     return {
       name,
       requestor: job,
+      who: { requestor: ownIdentity(`job ${job}`) },
       user: {
         userID: at.text(fields['userID'], 'userID'),
         attributes: at.attributes(fields['attributes'] ?? {}),
