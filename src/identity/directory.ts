@@ -54,6 +54,8 @@ export interface EntryDirectory {
 
 export interface Directory extends EntryDirectory {
   page(search: DirectoryPageSearch): Promise<DirectoryPage>
+  /** The entry of this identity, wherever it is by now; undefined when it is gone, or no entry's identity. */
+  entry(identity: Identity): Promise<DirectoryEntry | undefined>
   /**
    * Whether this is the entry's password; false for an empty one. NOT_SUPPORTED where the entry's system checks no
    * passwords.
@@ -62,8 +64,6 @@ export interface Directory extends EntryDirectory {
 }
 
 export interface MemberDirectory extends Directory {
-  /** The entry of this identity, wherever it is by now; undefined when it is gone, or no entry's identity. */
-  entry(identity: Identity): Promise<DirectoryEntry | undefined>
   /** The people in the static group, at most this many. None when there is no such group. */
   members(group: Dn, limit: number): Promise<readonly DirectoryEntry[]>
 }

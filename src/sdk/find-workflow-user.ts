@@ -1,9 +1,10 @@
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
-import type { Dn } from '#identity/dn.ts'
+import { Dn } from '#identity/dn.ts'
+import { isFormer } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Target, TargetRequest } from '#sdk/target.ts'
-import type { WorkflowUser } from '#sdk/workflow-task.ts'
+import type { TaskContext, WorkflowUser } from '#sdk/workflow-task.ts'
 import { lookupName, sameLogin } from '#sdk/workflow-user.ts'
 
 /**
@@ -47,3 +48,20 @@ export async function findInDirectory(
   }
   return undefined
 }
+
+/** The requester's entry: that of their identity, or, where only a login is known, the only one that has it. */
+export async function findRequester(
+  { requestor, who }: Pick<TaskContext, 'requestor' | 'who'>,
+  directory: Pick<Directory, 'search' | 'entry'>,
+): Promise<DirectoryEntry | undefined> {
+  if (who.requestor !== undefined && !isFormer(who.requestor)) return directory.entry(who.requestor)
+  const filter = { kind: 'equal', attribute: 'uid', value: requestor } as const
+  const [entry, another] = await directory.search({ base: new Dn([]), scope: 'sub', filter, limit: 2 })
+  return another === undefined ? entry : undefined
+}
+
+/** Whether the requester is the user whom the run is about; by login only where an identity is not known. */
+export const isAboutRequester = ({ requestor, who, user }: Pick<TaskContext, 'requestor' | 'who' | 'user'>): boolean =>
+  who.requestor === undefined || who.subject === undefined || isFormer(who.requestor) || isFormer(who.subject)
+    ? sameLogin(requestor, user.userID)
+    : who.requestor === who.subject

@@ -9,7 +9,7 @@ import type { TaskContext, TaskOutcome, WorkflowTask } from '#sdk/workflow-task.
 export interface ForesightContext extends TaskContext {
   /** The target on paper: what is read is what the target holds, what is written is noted and read again from then on. */
   target(name: string): Target
-  readonly directory: Pick<Directory, 'search'>
+  readonly directory: Pick<Directory, 'search' | 'entry'>
 }
 
 type Outcome = Promise<TaskOutcome> | TaskOutcome
@@ -29,8 +29,8 @@ export const onTarget = (
 
 /** A task that reads the directory. */
 export const onDirectory = (
-  directory: Pick<Directory, 'search'>,
-  act: (directory: Pick<Directory, 'search'>, context: TaskContext) => Outcome,
+  directory: Pick<Directory, 'search' | 'entry'>,
+  act: (directory: Pick<Directory, 'search' | 'entry'>, context: TaskContext) => Outcome,
 ): WorkflowTask => ({
   run: (context) => act(directory, context),
   foresee: (context) => act(context.directory, context),

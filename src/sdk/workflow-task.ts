@@ -1,4 +1,5 @@
 import type { Attributes } from '#identity/attributes.ts'
+import type { RunIdentities } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -59,6 +60,7 @@ export interface TaskContext {
   readonly request: RequestMap
   readonly workflow: { readonly id: string; readonly name: string }
   readonly requestor: string
+  readonly who: RunIdentities
   readonly log: Logger
   /** What the task waited for; absent when it is run for the first time. */
   readonly signal?: TaskSignal

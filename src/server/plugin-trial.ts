@@ -53,6 +53,7 @@ export async function tryTask(options: TrialOptions) {
         request,
         workflow: { id: 'trial', name: 'trial' },
         requestor: 'trial',
+        who: {},
         log: silentLogger,
         effects: { mail: unused, start: unused, grant: unused },
         forTarget: () => ({
@@ -145,7 +146,7 @@ const host = {
   name: 'trial',
   log: silentLogger,
   javaScript: () => undefined,
-  directory: { search: noDirectory, page: noDirectory, isMember: noDirectory, bind: noDirectory },
+  directory: { search: noDirectory, page: noDirectory, isMember: noDirectory, bind: noDirectory, entry: noDirectory },
 }
 
 function codeOf({ module, parameters = {}, timeoutMillis = 10_000 }: TrialOptions): PluginCode {

@@ -1,4 +1,5 @@
 import type { Directory, EntryDirectory } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
 
 const everything = 100_000
 
@@ -9,6 +10,10 @@ export const fakeDirectory = (entries: EntryDirectory): Directory => ({
     const all = await entries.search({ ...search, limit: everything })
     const end = Number(after) + limit
     return { entries: all.slice(Number(after), end), ...(end < all.length ? { next: String(end) } : {}) }
+  },
+  entry: async (identity) => {
+    const search = { base: new Dn([]), scope: 'sub', filter: { kind: 'present', attribute: 'objectClass' } } as const
+    return (await entries.search({ ...search, limit: everything })).find((entry) => entry.identity === identity)
   },
   isMember: (group, member) => entries.isMember(group, member),
   bind: async () => false,

@@ -46,6 +46,7 @@ export async function runTask(spec: TaskSpec, options: TaskRunOptions = {}): Pro
     request,
     workflow: { id: 'run-1', name: 'w' },
     requestor: options.requestor ?? user.userID,
+    who: {},
     log,
     effects: {
       mail: (mail) => void mails.push(mail),

@@ -12,7 +12,7 @@ import {
   type Position,
   positionText,
 } from '#engine/workflow/walk.ts'
-import type { Directory } from '#identity/directory.ts'
+import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError } from '#kernel/errors.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
@@ -35,7 +35,7 @@ export const foresightLimits: ForesightLimits = { millis: 3_000, steps: 200, que
 export interface ForesightParts {
   readonly definitions: DefinitionOf
   readonly target: (name: string) => Target
-  readonly directory: Pick<Directory, 'search'>
+  readonly directory: Pick<Directory, 'search' | 'entry'>
   readonly clock: Clock
   readonly log: Logger
   /** Called once nothing goes on any more, which is later than the answer where a target does not answer in time. */
@@ -142,7 +142,7 @@ class PaperRun {
   }
 
   #context(): ForesightContext {
-    const { id, workflow: name, requestor, request, signal } = this.#state
+    const { id, workflow: name, requestor, who, request, signal } = this.#state
     const workflow = { id, name }
     const forTarget = (): TargetRequest => ({
       workflow,
@@ -158,6 +158,7 @@ class PaperRun {
       request,
       workflow,
       requestor,
+      who,
       log: silentLogger,
       effects: this.#effects,
       forTarget,
@@ -176,11 +177,16 @@ class PaperRun {
   }
 
   /** What is read there is masked as well. */
-  readonly #directory: Pick<Directory, 'search'> = {
+  readonly #directory: Pick<Directory, 'search' | 'entry'> = {
     search: async (search) => {
       this.#ask()
       const found = await this.#parts.directory.search(search)
-      return found.map((entry) => ({ ...entry, attributes: maskHeld(entry.attributes) }))
+      return found.map(masked)
+    },
+    entry: async (identity) => {
+      this.#ask()
+      const found = await this.#parts.directory.entry(identity)
+      return found && masked(found)
     },
   }
 
@@ -202,3 +208,5 @@ class PaperRun {
     if (++this.#questions > this.#limits.questions) throw new ForesightEnds('there are too many questions')
   }
 }
+
+const masked = (entry: DirectoryEntry): DirectoryEntry => ({ ...entry, attributes: maskHeld(entry.attributes) })

@@ -143,6 +143,7 @@ const contextFor = (state: RunState): TaskContext => ({
   request: state.request,
   workflow: { id: state.id, name: state.workflow },
   requestor: state.requestor,
+  who: state.who,
   log: silentLogger,
   effects: noEffects,
   forTarget: () => {

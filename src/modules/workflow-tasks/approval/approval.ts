@@ -2,6 +2,7 @@ import type { Directory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { findTemplateKey, type Template } from '#kernel/template.ts'
 import type { ApprovalDecision, ApprovalRequest } from '#sdk/approval.ts'
+import { findRequester, isAboutRequester } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
 import { onDirectory } from '#sdk/foresight.ts'
 import { isMailAddress, type MailText } from '#sdk/mail.ts'
@@ -11,7 +12,7 @@ import type { RuleTemplate, RuleValues } from '#sdk/rule-template.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { renderTask, templateReads } from '#sdk/task-template.ts'
 import type { TaskContext, TaskModule, TaskOutcome } from '#sdk/workflow-task.ts'
-import { sameLogin, userValues } from '#sdk/workflow-user.ts'
+import { userValues } from '#sdk/workflow-user.ts'
 import { ApprovalFields, type EscalationPolicy } from './approval-fields.ts'
 
 const fields = {
@@ -150,7 +151,7 @@ async function decided(
   config: Config,
   { approval: id, approved, comment }: ApprovalDecision,
   context: TaskContext,
-  directory: Pick<Directory, 'search'>,
+  directory: Pick<Directory, 'search' | 'entry'>,
 ): Promise<TaskOutcome> {
   const { user, request: map, effects, log } = context
   map.set('APPROVAL_ID', id)
@@ -165,21 +166,19 @@ async function decided(
   return { kind: 'branch', branch: 'onFailure', last: true }
 }
 
-const everywhere = new Dn([])
 const maxAddresses = 3
 
 /** The subject's own where the requester is the subject, who may not be in the directory yet. */
 async function requesterAddresses(
   attribute: string,
-  { user, requestor }: TaskContext,
-  directory: Pick<Directory, 'search'>,
+  context: TaskContext,
+  directory: Pick<Directory, 'search' | 'entry'>,
 ): Promise<readonly string[]> {
-  const own = sameLogin(user.userID, requestor) ? user.attributes.values(attribute).filter(isMailAddress) : []
+  const { attributes } = context.user
+  const own = isAboutRequester(context) ? attributes.values(attribute).filter(isMailAddress) : []
   if (own.length > 0) return own.slice(0, maxAddresses)
-  const filter = { kind: 'equal', attribute: 'uid', value: requestor } as const
-  const found = await directory.search({ base: everywhere, scope: 'sub', filter, limit: 10 })
-  const all = found.flatMap(({ attributes }) => attributes.values(attribute)).filter(isMailAddress)
-  return [...new Set(all)].slice(0, maxAddresses)
+  const entry = await findRequester(context, directory)
+  return (entry?.attributes.values(attribute) ?? []).filter(isMailAddress).slice(0, maxAddresses)
 }
 
 const oneLine = (text: string, length: number): string =>

@@ -37,6 +37,7 @@ function contextOf(user: Partial<WorkflowUser> = {}, request: [string, unknown][
     request: new Map(request),
     workflow: { id: '1', name: 'onboard' },
     requestor: 'boss',
+    who: {},
     log: silentLogger,
     effects: noEffects,
     forTarget: (name) => ({

@@ -1,7 +1,7 @@
 import type { Directory } from '#identity/directory.ts'
-import { Dn } from '#identity/dn.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { findRequester, isAboutRequester } from '#sdk/find-workflow-user.ts'
 import { noFlow } from '#sdk/flow.ts'
 import { onDirectory } from '#sdk/foresight.ts'
 import { checkMail, isMailAddress, type MailText } from '#sdk/mail.ts'
@@ -9,7 +9,7 @@ import { readMailTemplate } from '#sdk/mail-template.ts'
 import { referNotifier } from '#sdk/notifier.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { next, type TaskContext, type TaskModule } from '#sdk/workflow-task.ts'
-import { sameLogin, userValues } from '#sdk/workflow-user.ts'
+import { userValues } from '#sdk/workflow-user.ts'
 
 const fields = {
   subject: { about: 'The subject, one line; a template.', required: true },
@@ -67,19 +67,19 @@ function send(recipient: string, mail: MailText, { effects }: TaskContext): void
 
 /** Whoever asked for the run is told as well, where the directory knows an address. */
 async function requesterAddress(
-  { user, request, requestor, log }: TaskContext,
+  context: TaskContext,
   mailAttribute: string,
-  directory: Pick<Directory, 'search'>,
+  directory: Pick<Directory, 'search' | 'entry'>,
 ): Promise<string | undefined> {
+  const { request, requestor, log } = context
   const only = request.get(sendToSubject)
-  if (sameLogin(requestor, user.userID) || (only !== undefined && String(only).toLowerCase() !== 'false')) {
+  if (isAboutRequester(context) || (only !== undefined && String(only).toLowerCase() !== 'false')) {
     return undefined
   }
-  const filter = { kind: 'equal', attribute: 'uid', value: requestor } as const
-  const found = await directory.search({ base: new Dn([]), scope: 'sub', filter, limit: 2 })
-  const address = found.length === 1 ? found[0]?.attributes.first(mailAttribute) : undefined
+  const entry = await findRequester(context, directory)
+  const address = entry?.attributes.first(mailAttribute)
   if (address !== undefined && isMailAddress(address)) return address
-  log.info('the requester is not told: the directory has no address', { requestor, entries: found.length })
+  log.info('no mail to the requester: the directory has no address', { requestor, found: entry !== undefined })
   return undefined
 }
 
