@@ -28,8 +28,12 @@ export interface TaskFlow {
   readonly dropsOthers: boolean
   /** The task may add attributes that cannot be told beforehand, so nothing after it can be called missing. */
   readonly opaque: boolean
-  /** Attributes written to a target; undefined names mean "all there are". */
-  readonly provisions?: { readonly target: string; readonly attributes: readonly AttributePlace[] | undefined }
+  /** Attributes and memberships written to a target; an undefined list means "all there are". */
+  readonly provisions?: {
+    readonly target: string
+    readonly attributes: readonly AttributePlace[] | undefined
+    readonly groups?: readonly string[] | undefined
+  }
 }
 
 export const noFlow: TaskFlow = { reads: [], produces: [], dropsOthers: false, opaque: false }
