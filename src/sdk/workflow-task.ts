@@ -59,6 +59,8 @@ export interface TaskContext {
   readonly request: RequestMap
   readonly workflow: { readonly id: string; readonly name: string }
   readonly requestor: string
+  /** Who called in the requestor's name, where that is another. */
+  readonly caller?: string
   readonly log: Logger
   /** What the task waited for; absent when it is run for the first time. */
   readonly signal?: TaskSignal

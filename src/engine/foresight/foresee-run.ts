@@ -142,7 +142,7 @@ class PaperRun {
   }
 
   #context(): ForesightContext {
-    const { id, workflow: name, requestor, request, signal } = this.#state
+    const { id, workflow: name, requestor, caller, request, signal } = this.#state
     const workflow = { id, name }
     const forTarget = (): TargetRequest => ({
       workflow,
@@ -158,6 +158,7 @@ class PaperRun {
       request,
       workflow,
       requestor,
+      ...(caller === undefined ? {} : { caller }),
       log: silentLogger,
       effects: this.#effects,
       forTarget,
