@@ -90,7 +90,7 @@ spec:
       uri: /call
       authChain: development
       ${everybody}
-      filterChain: [{ className: filters.CallWorkflow, params: { allowedWorkflow: [welcome, later, ask] } }]
+      filterChain: [{ className: filters.CallWorkflow, params: { allowedWorkflow: [welcome, later, ask], subject: any } }]
     - hosts: ['*']
       uri: /decide
       ${everybody}
