@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { Path } from '#kernel/issues.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
@@ -41,7 +42,7 @@ const parameters = {
 const waitMillis = 20_000
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-type Config = ReturnType<typeof readParameters<typeof parameters>>
+type Config = ReturnType<typeof readParameters<typeof parameters>> & { readonly path: Path }
 
 /** Runs a workflow for whoever may call it, and tells how the run goes on to whoever started it. */
 export default defineFilter({
@@ -55,9 +56,15 @@ export default defineFilter({
     if (read.allowedWorkflow.length === 0) {
       issues.warning(params.pathOf('allowedWorkflow'), 'without an allowed workflow nothing can be called')
     }
-    return read
+    return { ...read, path: params.pathOf('allowedWorkflow') }
   },
   summarize: ({ allowedWorkflow }) => allowedWorkflow.map((value) => ({ label: 'workflow', value })),
+  callable: ({ allowedWorkflow, path, allowGroups, subject }) => ({
+    workflows: allowedWorkflow,
+    path,
+    groups: allowGroups.length > 0,
+    forThemselves: subject.includes('caller'),
+  }),
   create: (config, host) => new CallWorkflow(config, host),
 })
 
