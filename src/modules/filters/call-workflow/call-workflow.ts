@@ -42,7 +42,12 @@ const parameters = {
 const waitMillis = 20_000
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-type Config = ReturnType<typeof readParameters<typeof parameters>> & { readonly path: Path }
+type Config = ReturnType<typeof readParameters<typeof parameters>> & {
+  /** `subject` as it is written. */
+  readonly subjects: readonly string[]
+  /** Of `allowedWorkflow`. */
+  readonly path: Path
+}
 
 /** Runs a workflow for whoever may call it, and tells how the run goes on to whoever started it. */
 export default defineFilter({
@@ -56,9 +61,15 @@ export default defineFilter({
     if (read.allowedWorkflow.length === 0) {
       issues.warning(params.pathOf('allowedWorkflow'), 'without an allowed workflow nothing can be called')
     }
-    return { ...read, path: params.pathOf('allowedWorkflow') }
+    const subjects = params.values('subject').filter((value) => value !== '')
+    return { ...read, subjects, path: params.pathOf('allowedWorkflow') }
   },
-  summarize: ({ allowedWorkflow }) => allowedWorkflow.map((value) => ({ label: 'workflow', value })),
+  summarize: ({ allowedWorkflow, subjects, allowGroups, requireRequestorMatch }) => [
+    ...allowedWorkflow.map((value) => ({ label: 'workflow', value })),
+    ...(subjects.length === 0 ? ['caller'] : subjects).map((value) => ({ label: 'for the user', value })),
+    { label: 'groups', value: allowGroups.length === 0 ? 'none' : allowGroups.join(', ') },
+    { label: 'requestor', value: requireRequestorMatch ? 'caller' : 'any' },
+  ],
   callable: ({ allowedWorkflow, path, allowGroups, subject }) => ({
     workflows: allowedWorkflow,
     path,
@@ -104,7 +115,6 @@ class CallWorkflow implements Filter {
         publicText: 'There is no such workflow.',
       })
     }
-    const caller = subject.uid
     const call: WorkflowCall = {
       ...(await this.#readCall(body, takes, { request, subject })),
       name: body.name,
