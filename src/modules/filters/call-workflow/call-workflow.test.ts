@@ -202,7 +202,10 @@ describe('whom a call may be about', () => {
     expect(runs.calls[0]?.user.userID).toBe('Ann')
     expect(runs.calls[0]?.user.attributes.toObject()).toEqual({ login: ['Ann'] })
     expect((await post({ ...about({ login: 'Ann' }), requestor: 'ann' }, {}, { as })).status).toBe(200)
-    expect(runs.calls[1]).toMatchObject({ requestor: '00u1' })
+    expect(runs.calls[1]).toMatchObject({
+      requestor: '00u1',
+      who: { requestor: ann.identity, subject: ann.identity },
+    })
     expect(runs.calls[1]).not.toHaveProperty('caller')
     for (const login of ['bob', 'nobody', 'Ann@x.io']) {
       expect(await problemsOf(post(about({ login }), {}, { as }))).toEqual(refused)
@@ -264,6 +267,17 @@ describe('whom a call may be about', () => {
     const { post, runs } = await open({ allowedWorkflow: 'join', subject: 'any' }, people)
     expect((await post(about({ login: 'BOB', uid: 'x' }))).status).toBe(200)
     expect(runs.calls[0]?.user.userID).toBe('BOB')
+  })
+
+  test('who they are goes with the call: requester, caller and subject', async () => {
+    const { post, runs } = await open({ ...everything, allowedWorkflow: 'join' }, people)
+    await post({ ...about({ login: 'bob' }), requestor: 'ANN' })
+    await post({ ...about({ login: 'new' }), requestor: 'unknown' })
+    const caller = subject('uid=svc,o=test').identity
+    expect(runs.calls.map(({ who }) => who)).toEqual([
+      { requestor: ann.identity, caller, subject: bob.identity },
+      { caller },
+    ])
   })
 
   test('the operator may fix the attribute that names the user', async () => {
