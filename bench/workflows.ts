@@ -161,7 +161,7 @@ spec:
       azRules: [{scope: dn, constraint: "sub=idp,ou=api,o=Tremolo"}]
       filterChain:
         - className: filters.CallWorkflow
-          params: {allowedWorkflow: join}
+          params: {allowedWorkflow: join, subject: any}
 `,
   )
   return folder

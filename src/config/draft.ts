@@ -20,7 +20,7 @@ import type {
   TargetConfig,
   WorkflowConfig,
 } from '#sdk/configuration.ts'
-import type { AttributeFlow } from '#sdk/flow.ts'
+import type { AttributeFlow, CallableWorkflows } from '#sdk/flow.ts'
 import type { IssuerConfig } from '#sdk/issuer.ts'
 import type { Params } from '#sdk/params.ts'
 import type { StsWebhookConfig } from '#sdk/sts-webhook.ts'
@@ -50,6 +50,13 @@ export interface Gateway {
   readonly document: ConfigDocument
   readonly path: Path
   readonly flow: AttributeFlow
+}
+
+/** A URL whose callers start workflows. */
+export interface CallableUrl {
+  readonly document: ConfigDocument
+  readonly chain: string | undefined
+  readonly callable: CallableWorkflows
 }
 
 /** A URL as the checks across objects want it. */
@@ -86,5 +93,6 @@ export class Draft {
   stsWebhook: StsWebhookConfig | undefined
   readonly issuers: IssuerConfig[] = []
   readonly gateways: Gateway[] = []
+  readonly callables: CallableUrl[] = []
   readonly claims: UrlClaim[] = []
 }

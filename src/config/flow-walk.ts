@@ -1,13 +1,22 @@
 import type { ConfigDocument } from '#config/config-document.ts'
 import type { Draft, Gateway } from '#config/draft.ts'
 import type { Catalog } from '#sdk/catalog.ts'
-import type { AttributePlace } from '#sdk/flow.ts'
+import type { AttributePlace, TaskFlow } from '#sdk/flow.ts'
 import type { PreparedTask } from '#sdk/workflow-task.ts'
 
 /** One way to start a workflow; without a gateway, with attributes that nobody can tell. */
 export interface Start {
   readonly workflow: string
   readonly gateway: Gateway | undefined
+  /** Whoever starts it may name any group. */
+  readonly anyGroup?: boolean
+}
+
+/** A task that writes to a target what nothing bounds. */
+export interface UnboundWrite {
+  readonly task: PreparedTask
+  readonly document: ConfigDocument
+  readonly what: 'attributes' | 'groups'
 }
 
 /** An attribute that is used where no way there produces it. */
@@ -32,6 +41,8 @@ export interface Held {
 interface State {
   readonly names: ReadonlyMap<string, string>
   readonly opaque: boolean
+  /** The user may have been given any group. */
+  readonly anyGroup: boolean
   origin(): string
   /** Names that tasks added since `origin`. */
   readonly added: readonly string[]
@@ -47,6 +58,7 @@ export class FlowWalk {
   readonly #held = new Map<string, { names: Map<string, string>; opaque: boolean }>()
   /** By place: the first way on which it was missing, or undefined once one way produced it. */
   readonly #uses = new Map<AttributePlace, Missing | undefined>()
+  readonly #unbound = new Map<string, UnboundWrite>()
   readonly #running = new Set<string>()
   #visits = 0
 
@@ -55,8 +67,13 @@ export class FlowWalk {
     this.#catalog = catalog
   }
 
-  run({ workflow, gateway }: Start): void {
-    this.#workflow(workflow, startState(gateway))
+  run({ workflow, gateway, anyGroup = false }: Start): void {
+    this.#workflow(workflow, { ...startState(gateway), anyGroup })
+  }
+
+  /** Each task once for each kind. */
+  unbound(): UnboundWrite[] {
+    return this.#visits > maxVisits ? [] : [...this.#unbound.values()]
   }
 
   missing(): Missing[] {
@@ -88,9 +105,10 @@ export class FlowWalk {
     if (++this.#visits > maxVisits) return state
     const { flow } = task
     for (const place of flow.reads) this.#use(place, 'read', undefined, state, document)
-    if (flow.provisions !== undefined) this.#provision(flow.provisions, state, document)
+    if (flow.provisions !== undefined) this.#provision(task, flow.provisions, state, document)
     if (this.#catalog.tasks.get(task.taskType)?.branches === true) return this.#branch(task, state, document)
     let after = withProduced(state, flow.produces, flow.opaque)
+    if (flow.takesAnyGroup === true) after = { ...after, anyGroup: true }
     for (const name of task.calls) after = this.#workflow(name, after)
     return after
   }
@@ -100,7 +118,10 @@ export class FlowWalk {
     const { flow } = task
     if (flow.produces.length > 0 || flow.dropsOthers) {
       const inner = flow.dropsOthers
-        ? mappedState(flow.produces, flow.opaque, document, 'the strict mapping around it')
+        ? {
+            ...mappedState(flow.produces, flow.opaque, document, 'the strict mapping around it'),
+            anyGroup: state.anyGroup,
+          }
         : withProduced(state, flow.produces, flow.opaque)
       this.#tasks(task.onSuccess, inner, document)
       this.#tasks(task.onFailure, state, document)
@@ -113,18 +134,25 @@ export class FlowWalk {
       ...before,
       names: new Map([...success.names, ...failure.names]),
       opaque: success.opaque || failure.opaque,
+      anyGroup: success.anyGroup || failure.anyGroup,
       added: [...new Set([...success.added, ...failure.added])],
     }
   }
 
   #provision(
-    { target, attributes }: { target: string; attributes: readonly AttributePlace[] | undefined },
+    task: PreparedTask,
+    { target, attributes, groups }: NonNullable<TaskFlow['provisions']>,
     state: State,
     document: ConfigDocument,
   ): void {
     const held = this.#held.get(target) ?? { names: new Map<string, string>(), opaque: false }
     this.#held.set(target, held)
     const written = this.#throughTarget(target, state)
+    const unbound = (what: UnboundWrite['what']): void => {
+      this.#unbound.set(JSON.stringify([document.at(task.path), what]), { task, document, what })
+    }
+    if (attributes === undefined && written.opaque) unbound('attributes')
+    if (groups === undefined && state.anyGroup) unbound('groups')
     if (attributes === undefined) {
       for (const [key, name] of written.names) held.names.set(key, name)
       held.opaque ||= written.opaque
@@ -168,12 +196,13 @@ export class FlowWalk {
 }
 
 function startState(gateway: Gateway | undefined): State {
-  if (gateway === undefined) return { names: new Map(), opaque: true, origin: () => '', added: [] }
+  if (gateway === undefined) return { names: new Map(), opaque: true, anyGroup: false, origin: () => '', added: [] }
   const { produces, given } = gateway.flow
   const names = [...given, ...produces.map(({ attribute }) => attribute)]
   return {
     names: byKey(names),
     opaque: false,
+    anyGroup: false,
     origin: () => gatewayMaps(gateway),
     added: [],
   }
@@ -190,7 +219,7 @@ function mappedState(
     const place = produces[0] === undefined ? '' : ` (${document.at(produces[0].path)})`
     return `${who} maps ${listed(names)}${place}`
   }
-  return { names: byKey(names), opaque, origin, added: [] }
+  return { names: byKey(names), opaque, anyGroup: false, origin, added: [] }
 }
 
 function withProduced(state: State, produces: readonly AttributePlace[], opaque: boolean): State {

@@ -5,6 +5,7 @@ import { checkInserts } from '#config/build/directory-insert.ts'
 import { trustNames } from '#config/build/issuer.ts'
 import { buildSts } from '#config/build/sts.ts'
 import type { LoadState } from '#config/build-context.ts'
+import { checkCallableWorkflows } from '#config/callable-workflows.ts'
 import { type ConfigDocument, FixedPlace } from '#config/config-document.ts'
 import { checkClaims, checkCycles, checkDuplicates, checkLogins, checkTrusts } from '#config/cross-check.ts'
 import { checkDataFlow } from '#config/data-flow.ts'
@@ -92,6 +93,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   checkReferences(state.references, knownNames(files, state, sources), issues)
   checkAccessEnds(state.draft, state.references, issues)
   checkDataFlow(state.draft, state.references, options.catalog, issues)
+  checkCallableWorkflows(state.draft, options.catalog, issues)
 
   const told = issues.list.filter(
     (issue, i) =>

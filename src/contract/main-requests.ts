@@ -12,6 +12,8 @@ export interface ApprovalSummary {
   readonly user: string
   readonly displayName: string
   readonly requestor: string
+  /** Who submitted it in the requester's name; absent where the requester did. */
+  readonly caller?: string
   readonly wfStart: number
   readonly approvalStart: number
   readonly wfName: string
@@ -90,6 +92,8 @@ export interface RequestSummary {
   readonly state: RequestState
   readonly subject: string
   readonly requestor: string
+  /** Who submitted it in the requester's name; absent where the requester did. */
+  readonly caller?: string
   readonly reason?: string
   readonly created: string
   readonly updated: string

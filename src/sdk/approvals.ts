@@ -26,6 +26,8 @@ export interface ApprovalItem {
   readonly workflow: { readonly id: string; readonly name: string }
   readonly subject: string
   readonly requestor: string
+  /** The authenticated caller, where that is another than the requestor. */
+  readonly caller?: string
   readonly reason?: string
   /** When access that is given is to end. */
   readonly accessEnds?: Date

@@ -94,12 +94,17 @@ export interface AuthMechanism extends Closable {
   responseHeaders?(request: GatewayRequest): Readonly<Record<string, string>>
 }
 
+/** Whom a mechanism lets in, as far as its configuration says so; with an issuer, its users. */
+export type CallerKind = 'people' | 'programs' | { readonly issuer: string }
+
 export interface PreparedMechanism {
   readonly className: string
   /** Chains it includes, for the check that none includes itself. */
   readonly includes: readonly string[]
   /** It may ask a person for something; such a chain needs an application that keeps sessions. */
   readonly interactive: boolean
+  /** Undefined where that can't be known beforehand. */
+  readonly callers?: CallerKind | undefined
   create(host: ModuleHost): Promise<AuthMechanism>
 }
 
@@ -125,6 +130,8 @@ export interface AuthMechanismDefinition<C> {
   includes?(config: C): readonly string[]
   /** See PreparedMechanism. */
   readonly interactive?: boolean
+  /** See PreparedMechanism; people where it is interactive. */
+  callers?(config: C): CallerKind
 }
 
 export function defineAuthMechanism<C>(definition: AuthMechanismDefinition<C>): AuthMechanismModule {
@@ -140,6 +147,7 @@ export function defineAuthMechanism<C>(definition: AuthMechanismDefinition<C>): 
         className,
         includes: definition.includes?.(config) ?? [],
         interactive: definition.interactive ?? false,
+        callers: definition.callers?.(config) ?? (definition.interactive === true ? 'people' : undefined),
         create: async (host) => definition.create(config, host),
       }
     },

@@ -3,7 +3,7 @@ import type { Closable } from '#kernel/scope.ts'
 import type { ApprovalLinkPage } from '#sdk/approval-link.ts'
 import { type ErrorFormat, jsonErrors } from '#sdk/error-format.ts'
 import type { Exchange } from '#sdk/exchange.ts'
-import type { AttributeFlow } from '#sdk/flow.ts'
+import type { AttributeFlow, CallableWorkflows } from '#sdk/flow.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { ParameterTable } from '#sdk/parameters.ts'
@@ -52,6 +52,8 @@ export interface PreparedFilter {
   readonly summary: readonly { readonly label: string; readonly value: string }[]
   /** How attributes travel through it, for the data-flow check. */
   readonly flow: AttributeFlow | undefined
+  /** For the check of what callers can make workflows write. */
+  readonly callable?: CallableWorkflows | undefined
   create(host: ModuleHost): Promise<Filter>
 }
 
@@ -83,6 +85,7 @@ export interface FilterDefinition<C> {
   invitations?(config: C): InvitationForm | undefined
   summarize?(config: C): PreparedFilter['summary']
   flow?(config: C): AttributeFlow
+  callable?(config: C): CallableWorkflows
 }
 
 export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
@@ -105,6 +108,7 @@ export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
         invitations: definition.invitations?.(config),
         summary: definition.summarize?.(config) ?? [],
         flow: definition.flow?.(config),
+        callable: definition.callable?.(config),
         create: async (host) => definition.create(config, host),
       }
     },

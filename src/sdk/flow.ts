@@ -20,6 +20,16 @@ export interface AttributeFlow {
   readonly builtInAt?: Path
 }
 
+/** Workflows that callers of a filter start with attributes, and maybe groups, of their own choice. */
+export interface CallableWorkflows {
+  readonly workflows: readonly string[]
+  readonly path: Path
+  /** Callers may name groups. */
+  readonly groups: boolean
+  /** Callers may act for themselves. */
+  readonly forThemselves: boolean
+}
+
 /** How one workflow task moves attributes. */
 export interface TaskFlow {
   readonly reads: readonly AttributePlace[]
@@ -28,8 +38,14 @@ export interface TaskFlow {
   readonly dropsOthers: boolean
   /** The task may add attributes that cannot be told beforehand, so nothing after it can be called missing. */
   readonly opaque: boolean
-  /** Attributes written to a target; undefined names mean "all there are". */
-  readonly provisions?: { readonly target: string; readonly attributes: readonly AttributePlace[] | undefined }
+  /** From here on the user may be given any group: whoever starts the run names it in a parameter or an attribute. */
+  readonly takesAnyGroup?: boolean
+  /** Attributes and memberships written to a target; an undefined list means "all there are". */
+  readonly provisions?: {
+    readonly target: string
+    readonly attributes: readonly AttributePlace[] | undefined
+    readonly groups?: readonly string[] | undefined
+  }
 }
 
 export const noFlow: TaskFlow = { reads: [], produces: [], dropsOthers: false, opaque: false }

@@ -92,6 +92,18 @@ export type RunStart =
   /** The key was used for something else. */
   | { readonly kind: 'other-body' }
 
+/** A call that asked for more than its caller may; nothing of it is kept but audit entries. */
+export interface RefusedCall {
+  /** The workflow. */
+  readonly name: string
+  readonly caller: string
+  /** The user whom the call was about. */
+  readonly subject: string
+  readonly requestId: string
+  /** One entry each. */
+  readonly refused: readonly { readonly kind: 'entry' | 'group'; readonly attribute: string; readonly value: string }[]
+}
+
 export interface RunIntervention {
   readonly id: string
   /** Of the run as it was shown; VERSION_MISMATCH when something happened to it since. */
@@ -105,6 +117,8 @@ export interface RunIntervention {
 export interface RunAccess {
   /** As `WorkflowStarter.run`, and with a key once only. Throws as that does; the key is free again then. */
   start(call: WorkflowCall, key?: CallKey): Promise<RunStart>
+  /** Writes the refusal into the audit, at a bounded rate per caller; never rejects, since the call is refused anyway. */
+  refuse(call: RefusedCall): Promise<void>
   get(id: string): Promise<RunView | undefined>
   /** Throws BAD_REQUEST for an `after` that no page gave. */
   list(query: RunFilter): Promise<RunViewPage>

@@ -61,6 +61,8 @@ export interface TaskContext {
   readonly workflow: { readonly id: string; readonly name: string }
   readonly requestor: string
   readonly who: RunIdentities
+  /** Who called in the requestor's name, where that is another. */
+  readonly caller?: string
   readonly log: Logger
   /** What the task waited for; absent when it is run for the first time. */
   readonly signal?: TaskSignal

@@ -82,6 +82,20 @@ export function wantedGroups(
   return unionOfGroups(withoutGroups(present, user.groupChanges.remove), user.groupChanges.add)
 }
 
+/** Group names without regard to letter case. */
+export const isGroupIn = (names: readonly string[], group: string): boolean =>
+  names.some((name) => name.toLowerCase() === group.toLowerCase())
+
+/** A copy of the user that asks for the same memberships as far as these groups go, and leaves all others to the target. */
+export function limitGroups(user: WorkflowUser, names: readonly string[]): WorkflowUser {
+  const listed = (groups: readonly string[]): string[] => groups.filter((group) => isGroupIn(names, group))
+  const { groupChanges: noted, ...rest } = user
+  const add = listed(user.keepGroups ? (noted?.add ?? []) : user.groups)
+  const remove = user.keepGroups ? listed(noted?.remove ?? []) : withoutGroups(names, add)
+  const limited = { ...rest, groups: [], keepGroups: true }
+  return add.length + remove.length === 0 ? limited : { ...limited, groupChanges: { add, remove } }
+}
+
 /**
  * From here on the memberships are known: those the user named and those a store holds. With `inverse`, only those of
  * the store that the user did not name, which is how a removal is written.

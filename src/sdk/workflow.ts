@@ -1,6 +1,7 @@
 import type { RunIdentities } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import type { NamedGroup } from '#identity/user-directory.ts'
+import type { GroupChanges } from '#sdk/workflow-task.ts'
 
 export interface WorkflowCall {
   readonly name: string
@@ -15,6 +16,8 @@ export interface WorkflowCall {
   readonly cleared?: readonly string[]
   /** The user's groups are not known here, so memberships stay as they are unless a task loads or changes them. */
   readonly keepGroups?: boolean
+  /** With `keepGroups`: memberships to add to and take from those that a target holds. */
+  readonly groupChanges?: GroupChanges
   readonly reason?: string
   /** Answered once the run is stored; otherwise once it ended, or had to wait. */
   readonly asynchronous?: boolean

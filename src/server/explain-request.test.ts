@@ -29,6 +29,13 @@ test('an unknown path tells the paths of its host, an unknown host the hosts', a
   )
 })
 
+test('what callers of workflows may ask for is shown', async () => {
+  const shown = await explain('POST', 'http://127.0.0.1:8080/call-workflow', '--as', 'uid=ada')
+  for (const line of ['workflow: crm-sync', 'for the user: caller', 'groups: none', 'requestor: caller']) {
+    expect(shown).toMatch(new RegExp(`^ +${line}$`, 'm'))
+  }
+})
+
 test('a chain that asks people says so, and where', async () => {
   const told = await explainIn('examples/login', 'GET', 'http://127.0.0.1:8080/hello')
   expect(told).toMatch(/^chain +login, level 10$/m)

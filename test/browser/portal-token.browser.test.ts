@@ -41,6 +41,13 @@ spec:
       authChain: id-token
       azRules: [{ scope: dn, constraint: "ou=people,o=Tremolo" }]
       filterChain: [{ className: filters.CallWorkflow, params: { allowedWorkflow: newsletter } }]
+    - hosts: ["127.0.0.1"]
+      uri: /call-for-others
+      authChain: id-token
+      azRules: [{ scope: dn, constraint: "ou=people,o=Tremolo" }]
+      filterChain:
+        - className: filters.CallWorkflow
+          params: { allowedWorkflow: vault-access, requireRequestorMatch: "false" }
 `
 
 describe.skipIf(!hasChromium())('the token page', () => {
@@ -105,6 +112,36 @@ describe.skipIf(!hasChromium())('the token page', () => {
     // The command changes the user that the file is used with.
     expect(kubeconfig).toContain('user: ada@example\n')
     expect(await value(page, 'kubectl Command').textContent()).toContain(' set-credentials ada@example ')
+    expect(complaints).toEqual([])
+  })
+
+  test('approver, requester and caller read who submitted a request in the name of another', async () => {
+    const { page: ada } = await visit('/portal/token', 'ada')
+    const bearer = await value(ada, 'id_token').textContent()
+    const answer = await fetch(url('/call-for-others'), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        name: 'vault-access',
+        requestor: 'linus',
+        uidAttributeName: 'uid',
+        user: { attributes: [{ name: 'uid', values: ['ada'] }] },
+        reason: 'By the token page',
+      }),
+    })
+    expect(answer.status).toBe(202)
+    const { workflowId } = JSON.parse(await answer.text())
+    const both = 'linus (submitted by ada)'
+
+    const { page: grace, complaints } = await visit('/portal/approvals', 'grace')
+    await grace.getByText(`asked by ${both}`).click()
+    await grace.getByText(both, { exact: true }).waitFor()
+    await picture(grace, 'approval-submitted-for-another')
+    for (const login of ['linus', 'ada']) {
+      const { page } = await visit(`/portal/requests/${workflowId}`, login)
+      await page.getByText(`Asked by ${both}`).waitFor()
+      await page.getByText(both, { exact: true }).waitFor()
+    }
     expect(complaints).toEqual([])
   })
 

@@ -143,6 +143,7 @@ spec:
         - className: filters.CallWorkflow
           params:
             allowedWorkflow: [${Object.values(workflows).join(', ')}]
+            subject: any
     - hosts: ["127.0.0.1"]
       uri: ${approvalPath}
       azRules: [{scope: dn, constraint: o=Tremolo}]

@@ -21,6 +21,12 @@ import { testServerCertificate } from '#testing/test-certificates.ts'
 const run = promisify(execFile)
 const everybody = 'azRules: [{ scope: dn, constraint: o=Tremolo }]'
 
+/** Callers are the people of the directory, once it has them. */
+const linkedLogin = developmentLogin.replace(
+  'linkToDirectory: "false"',
+  'linkToDirectory: "true"\n        lookupFilter: (uid=${sub})',
+)
+
 const configuration = (port: number): string => `
 apiVersion: openunison.tremolo.io/v1
 kind: Notifier
@@ -78,7 +84,7 @@ spec:
 ---
 ${tokenMechanism}
 ---
-${developmentLogin}
+${linkedLogin}
 ---
 apiVersion: openunison.tremolo.io/v2
 kind: Application
@@ -90,7 +96,7 @@ spec:
       uri: /call
       authChain: development
       ${everybody}
-      filterChain: [{ className: filters.CallWorkflow, params: { allowedWorkflow: [welcome, later, ask] } }]
+      filterChain: [{ className: filters.CallWorkflow, params: { allowedWorkflow: [welcome, later, ask], subject: any } }]
     - hosts: ['*']
       uri: /decide
       ${everybody}

@@ -406,14 +406,14 @@ function story(databaseUrl?: () => Promise<string>): void {
   // A minute passes in one of the stories only.
   const waits = databaseUrl === undefined
   test(`the documented way to call a workflow: a token of one minute${waits ? ', and another after logging out and in' : ''}`, async () => {
-    const call = (idToken: string) =>
+    const call = (idToken: string, login = 'ada') =>
       fetch(`${gateway.url}/call-workflow`, {
         method: 'POST',
         headers: { authorization: `Bearer ${idToken}`, 'content-type': 'application/json' },
         body: JSON.stringify({
           name: 'onboard',
           uidAttributeName: 'uid',
-          user: { uid: 'jj', attributes: [{ name: 'uid', values: ['jj'] }] },
+          user: { uid: login, attributes: [{ name: 'uid', values: [login] }] },
           reason: 'story',
         }),
       })
@@ -425,6 +425,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(first.body.state).toEqual({ idToken: 'valid', refreshToken: 'none', renewable: false })
     const done = await call(idToken)
     expect([done.status, await done.json()]).toMatchObject([200, { status: 'completed' }])
+    expect((await call(idToken, 'grace')).status).toBe(403)
     expect((await call(first.body.token['id_token']?.slice(0, -4) ?? '')).status).toBe(401)
     const renewal = await tokenUser(browser, '/workflow-token/token/user', 'POST')
     expect([renewal.status, renewal.body]).toMatchObject([

@@ -31,7 +31,10 @@ spec:
       azRules: [{ scope: filter, constraint: (role=workflow-caller) }]
       filterChain:
         - className: filters.CallWorkflow
-          params: { allowedWorkflow: [onboard, ask, stumble, welcome, gone] }
+          params:
+            allowedWorkflow: [onboard, ask, stumble, welcome, gone]
+            subject: any
+            requireRequestorMatch: "false"
 ---
 apiVersion: openunison.tremolo.io/v1
 kind: Target

@@ -1,7 +1,16 @@
 import { formerIdentity, isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { CallKey, RunAccess, RunFilter, RunIntervention, RunPhase, RunStart, RunView } from '#sdk/runs.ts'
+import type {
+  CallKey,
+  RefusedCall,
+  RunAccess,
+  RunFilter,
+  RunIntervention,
+  RunPhase,
+  RunStart,
+  RunView,
+} from '#sdk/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 
 interface Answered {
@@ -13,6 +22,7 @@ interface Answered {
 /** Runs that are started and do nothing. A test says what becomes of them. */
 export class MemoryRuns implements RunAccess {
   readonly calls: WorkflowCall[] = []
+  readonly refused: RefusedCall[] = []
   readonly runs = new Map<string, RunView>()
   readonly interventions: (RunIntervention & { readonly action: string; readonly onlyUntouched?: boolean })[] = []
   /** What a run that is started does before it is answered; may throw. */
@@ -41,6 +51,10 @@ export class MemoryRuns implements RunAccess {
       if (place !== undefined) this.#answered.delete(place)
       throw error
     }
+  }
+
+  async refuse(call: RefusedCall): Promise<void> {
+    this.refused.push(call)
   }
 
   add(run: Partial<RunView> = {}): RunView {

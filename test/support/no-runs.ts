@@ -7,6 +7,7 @@ const absent = async (): Promise<never> => {
 /** For modules that are not to ask for runs. */
 export const noRuns: RunAccess = {
   start: absent,
+  refuse: absent,
   get: absent,
   list: absent,
   steps: absent,

@@ -23,6 +23,7 @@ export interface TaskRunOptions {
   readonly attributes?: Readonly<Record<string, readonly string[]>>
   readonly request?: Readonly<Record<string, unknown>>
   readonly requestor?: string
+  readonly caller?: string
   readonly host?: ModuleHost
   readonly signal?: TaskSignal
   readonly forTarget?: TaskContext['forTarget']
@@ -47,6 +48,7 @@ export async function runTask(spec: TaskSpec, options: TaskRunOptions = {}): Pro
     workflow: { id: 'run-1', name: 'w' },
     requestor: options.requestor ?? user.userID,
     who: {},
+    ...(options.caller === undefined ? {} : { caller: options.caller }),
     log,
     effects: {
       mail: (mail) => void mails.push(mail),

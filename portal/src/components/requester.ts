@@ -1,6 +1,8 @@
 import { nobodysLogin } from '#contract/main.ts'
 import type { Translation } from '../app/i18n.tsx'
 
-/** Who asked for something, in words: whoever registers has no login yet. */
-export const requesterText = (login: string, t: Translation['t']): string =>
-  login.toLowerCase() === nobodysLogin ? t('people.registering') : login
+/** Who requested something, in words, and who submitted it where that is another user. New users have no login yet. */
+export function requesterText(login: string, t: Translation['t'], caller?: string): string {
+  const requestor = login.toLowerCase() === nobodysLogin ? t('people.registering') : login
+  return caller === undefined ? requestor : t('people.submittedBy', { requestor, caller })
+}

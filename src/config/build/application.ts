@@ -113,6 +113,9 @@ function buildFilters(spec: UrlSpec, path: Path, context: BuildContext): UrlConf
     if (prepared.flow !== undefined) {
       state.draft.gateways.push({ application: context.placed.name, document, path: at, flow: prepared.flow })
     }
+    if (prepared.callable !== undefined) {
+      state.draft.callables.push({ document, chain: spec.authChain, callable: prepared.callable })
+    }
     return [{ ...prepared, at: context.at(at) }]
   })
   if (spec.idp === undefined && filters.length === written.length && !filters.some(({ answers }) => answers === true)) {

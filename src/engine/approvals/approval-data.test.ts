@@ -27,6 +27,15 @@ test('D4: approvers see the request, but no secrets and no keys of the engine', 
   })
 })
 
+test('groups that a user is to join are shown, also while the other memberships are unknown', () => {
+  const groupsOf = (user: Parameters<typeof approvalData>[0]) => approvalData(user, new Map())['groups']
+  const user = userWith({}, ['staff'])
+  expect(groupsOf({ ...user, keepGroups: false })).toEqual(['staff'])
+  expect(groupsOf({ ...user, keepGroups: true })).toEqual([])
+  const groupChanges = { add: ['vault'], remove: ['vpn'] }
+  expect(groupsOf({ ...user, keepGroups: true, groupChanges })).toEqual(['vault'])
+})
+
 test('however much there is, what is shown is bounded', () => {
   const values = Array.from({ length: 500 }, () => 'x'.repeat(5000))
   const many = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`a${i}`, values]))

@@ -1,6 +1,6 @@
+import type { RequestedUser } from '#engine/approvals/approval-data.ts'
 import type { TimerHandler } from '#engine/workflow/timer-loop.ts'
 import type { RunIdentities } from '#identity/identity.ts'
-import type { User } from '#identity/user.ts'
 import type { ApprovalRequest } from '#sdk/approval.ts'
 import type { ApprovalAccess } from '#sdk/approvals.ts'
 import type { NewApproval } from '#storage/approval-store.ts'
@@ -17,7 +17,7 @@ export interface ApprovalRun {
   readonly caller?: string
   readonly who: RunIdentities
   /** The user as the task sees it, and the request map; what approvers are shown of them holds no secrets. */
-  readonly user: User
+  readonly user: RequestedUser
   readonly request: ReadonlyMap<string, unknown>
 }
 

@@ -9,6 +9,7 @@ export const approvalItem = (approval: ApprovalSummary): ApprovalItem => ({
   workflow: { id: approval.run, name: approval.workflow },
   subject: approval.subject,
   requestor: approval.requestor,
+  ...(approval.caller === undefined ? {} : { caller: approval.caller }),
   ...(approval.reason === undefined ? {} : { reason: approval.reason }),
   ...(approval.accessEnds === undefined ? {} : { accessEnds: approval.accessEnds }),
   opened: approval.opened,

@@ -130,7 +130,8 @@ class Office {
         ['accessEnds', accessEnds?.toISOString() ?? ''],
       ]),
     })
-    const started = newRun(run, { name: 'vault', subject, requestor, who, state: { state: 'waiting' } })
+    const by = caller === undefined ? {} : { caller }
+    const started = newRun(run, { name: 'vault', subject, requestor, ...by, who, state: { state: 'waiting' } })
     await this.one.runs.start(started, { approval })
     return { id: approval.id, run }
   }
@@ -365,6 +366,24 @@ onEachDatabase('approvals', (freshUrl) => {
       await expect(office.desk().decide(outside, { approval: id, approve: true })).rejects.toMatchObject({
         code: 'NOT_FOUND',
       })
+    })
+
+    test('approvers are shown and mailed who submitted a request in the name of another', async () => {
+      const office = await open()
+      const { id } = await office.ask({}, { requestor: 'asker', caller: 'svc' })
+      await office.ask({}, { requestor: 'asker', caller: 'ASKER' })
+      await office.ask({}, { requestor: 'asker' })
+      expect((await office.desk().list(boss, { limit: 5 })).approvals[0]).toMatchObject({
+        requestor: 'asker',
+        caller: 'svc',
+      })
+      expect(await office.desk().get(boss, id)).toMatchObject({ requestor: 'asker', caller: 'svc' })
+      const line = 'Requested in the name of asker, submitted by svc.'
+      const said = async () => (await office.one.mails.claim(500, minute)).map(({ text }) => text.includes(line))
+      expect((await said()).filter(Boolean)).toHaveLength(2)
+      await office.sql(`update approvals set opened = opened - ${2 * day}`)
+      await office.desk().remind({ openForMillis: day, key: 'k' })
+      expect((await said()).filter(Boolean)).toHaveLength(2)
     })
 
     test('nor may they where the request knows them by another name', async () => {

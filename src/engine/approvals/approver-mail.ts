@@ -1,11 +1,18 @@
 import { isInvolved } from '#engine/approvals/approval-authority.ts'
 import type { Involved } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
-import { type ApprovalLinks, type LinkedApproval, withApprovalLinks } from '#engine/approvals/links/approval-links.ts'
+import {
+  type ApprovalLinks,
+  endingWith,
+  type LinkedApproval,
+  withApprovalLinks,
+} from '#engine/approvals/links/approval-links.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
+import { escapeHtml } from '#kernel/html.ts'
 import { isMailAddress, type MailText, type StepMail } from '#sdk/mail.ts'
+import { sameLogin } from '#sdk/workflow-user.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 import type { NewMail } from '#storage/mail-store.ts'
 
@@ -31,6 +38,17 @@ export interface MailOccasion {
   readonly approval: LinkedApproval
   /** Who is to decide nothing, and so is told nothing. */
   readonly involved: Involved
+}
+
+/** Approvers read who submitted the request, where that is not the requester. */
+export function withCaller<M extends MailText>(
+  mail: M,
+  { requestor, caller }: { readonly requestor: string; readonly caller?: string },
+): M {
+  if (caller === undefined || sameLogin(caller, requestor)) return mail
+  const line = `Requested in the name of ${requestor}, submitted by ${caller}.`
+  const text = `${mail.text.trimEnd()}\n\n${line}\n`
+  return { ...mail, text, ...(mail.html && { html: endingWith(mail.html, `<p>${escapeHtml(line)}</p>`) }) }
 }
 
 /** Mails to approvers and to their deputies of this moment, each with links of their own. */

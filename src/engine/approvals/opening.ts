@@ -3,7 +3,7 @@ import { approvalData } from '#engine/approvals/approval-data.ts'
 import { type ApprovalRun, escalationTimer } from '#engine/approvals/approval-desk.ts'
 import { type ApprovalPlan, type Involved, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
-import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
+import { type ApproverMailParts, approverMails, withCaller } from '#engine/approvals/approver-mail.ts'
 import { chosenEndIn } from '#engine/workflow/chosen-end.ts'
 import { entryOf, type Identity, isFormer } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -26,7 +26,8 @@ export async function openApproval(
   run: ApprovalRun,
   parts: OpeningParts,
 ): Promise<NewApproval> {
-  const { label, allowSelf, escalations, failure, mail } = request
+  const { label, allowSelf, escalations, failure } = request
+  const mail = request.mail && withCaller(request.mail, run)
   const involved = await involvedIn(run, parts.finder)
   const barred = allowSelf ? undefined : involved
   let rules = request.approvers

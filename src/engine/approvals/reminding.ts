@@ -1,7 +1,7 @@
 import { approvalRow, byItself, loginsText } from '#engine/approvals/approval-audit.ts'
 import type { ReminderRequest } from '#engine/approvals/approval-desk.ts'
 import { readPlan } from '#engine/approvals/approval-plan.ts'
-import { approverMails } from '#engine/approvals/approver-mail.ts'
+import { approverMails, withCaller } from '#engine/approvals/approver-mail.ts'
 import { findApprovers, type OpeningParts } from '#engine/approvals/opening.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -72,7 +72,7 @@ async function remindOf(id: string, request: ReminderRequest, parts: RemindingPa
     approval: { id, version },
     involved,
   }
-  const text = { ...reminderText(approval, request, parts.clock()), ...pick(plan.mail) }
+  const text = withCaller({ ...reminderText(approval, request, parts.clock()), ...pick(plan.mail) }, approval)
   const mails = address === undefined ? [] : await approverMails(approvers, { ...text, address }, about, parts)
   if (!changed) {
     if (mails.length > 0) await parts.mails.add(mails)

@@ -90,6 +90,14 @@ describe('accounts', () => {
     expect(whole).toBe(true)
   })
 
+  test('only memberships of the groups that the task lists change', async () => {
+    const { steps } = await foresee([provision({ attributes: ['mail'], groups: ['vault', 'interns'] })], {
+      attributes: { mail: ['old@x.org'] },
+      groups: ['vault', 'administrators'],
+    })
+    expect(steps).toEqual([entry({ joins: ['vault'], leaves: ['interns'] })])
+  })
+
   test('nothing is told where everything is as it should be', async () => {
     expect(
       await foresee([provision({ attributes: ['mail'] })], { attributes: { mail: ['old@x.org'] }, keepGroups: true }),

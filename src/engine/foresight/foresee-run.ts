@@ -142,7 +142,7 @@ class PaperRun {
   }
 
   #context(): ForesightContext {
-    const { id, workflow: name, requestor, who, request, signal } = this.#state
+    const { id, workflow: name, requestor, caller, who, request, signal } = this.#state
     const workflow = { id, name }
     const forTarget = (): TargetRequest => ({
       workflow,
@@ -159,6 +159,7 @@ class PaperRun {
       workflow,
       requestor,
       who,
+      ...(caller === undefined ? {} : { caller }),
       log: silentLogger,
       effects: this.#effects,
       forTarget,

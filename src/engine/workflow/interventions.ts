@@ -7,7 +7,7 @@ import type { AuditRow } from '#storage/audit-store.ts'
 import type { Run, RunStore } from '#storage/run-store.ts'
 
 /** Shows stored runs and lets administrators act on them; needs no configuration. Every act is in the audit. */
-export class RunInterventions implements Omit<RunAccess, 'start'> {
+export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse'> {
   readonly #store: RunStore
   readonly #clock: Clock
 

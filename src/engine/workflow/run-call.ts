@@ -78,6 +78,7 @@ function workflowUser(call: WorkflowCall): WorkflowUser {
     attributes: Attributes.from(user.attributes),
     groups: [...user.groups],
     keepGroups: call.keepGroups ?? false,
+    ...(call.groupChanges === undefined ? {} : { groupChanges: call.groupChanges }),
     ...(user.id === undefined ? {} : { id: user.id }),
     ...(call.cleared === undefined ? {} : { cleared: call.cleared }),
     ...(newUserID === undefined ? {} : { newUserID }),

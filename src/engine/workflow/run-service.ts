@@ -7,8 +7,10 @@ import { isWithinCall } from '#engine/workflow/within-call-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { accepted, type Workflows } from '#engine/workflow/workflows.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import type { CallKey, RunStart } from '#sdk/runs.ts'
+import { RateLimit } from '#kernel/rate-limit.ts'
+import type { CallKey, RefusedCall, RunStart } from '#sdk/runs.ts'
 import type { RunStatus, WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import type { NewRun, StartOutcome } from '#storage/run-store.ts'
 
@@ -17,15 +19,21 @@ const answerMillis = 2 * 60_000
 /** How long a call waits for stored runs of its subject before it is stored behind them, or refused for now. */
 const behindMillis = 2_000
 
+/** Entries about refused calls: a caller who goes on asking stands in the log only. */
+const refusals = { burst: 50, perMinute: 30 }
+const longest = 200
+
 /** Runs as one configuration sees them. */
 export class RunService extends RunInterventions implements Runs {
   readonly #workflows: () => Workflows
   readonly #services: WorkflowServices
+  readonly #refusals: RateLimit
 
   constructor(workflows: () => Workflows, services: WorkflowServices) {
     super(services.runs, services.clock)
     this.#workflows = workflows
     this.#services = services
+    this.#refusals = new RateLimit(10_000, services.clock)
   }
 
   async run(call: WorkflowCall): Promise<WorkflowResult> {
@@ -60,6 +68,29 @@ export class RunService extends RunInterventions implements Runs {
       })
       throw error
     }
+  }
+
+  async refuse({ name, caller, subject, requestId, refused }: RefusedCall): Promise<void> {
+    const { audit, clock, log } = this.#services
+    const rows = refused
+      .filter(() => this.#refusals.take(caller, refusals) === undefined)
+      .map(({ kind, attribute, value }) => ({
+        id: newId(),
+        time: clock(),
+        requestor: caller,
+        subject,
+        workflow: { id: '', name },
+        target: 'gatehouse',
+        kind,
+        action: 'refuse' as const,
+        attribute,
+        value: value.slice(0, longest).toWellFormed(),
+        requestId,
+      }))
+    if (rows.length === 0) return
+    await audit.append(rows).catch((err: unknown) => {
+      log.warn('a refused call is in the log only', { caller, subject, workflow: name, requestId, err })
+    })
   }
 
   /**

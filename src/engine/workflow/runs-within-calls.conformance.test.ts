@@ -48,6 +48,33 @@ const auditOf = async ({ storage }: DurableProcess, workflowId: string): Promise
 }
 
 onEachDatabase('runs within calls', (freshUrl) => {
+  test('a refused call is in the audit, part by part and at a bounded rate for each caller', async () => {
+    const process = await openDurable(await freshUrl(), { workflows: {} })
+    const refused = Array.from(
+      { length: 20 },
+      (_, i) => ({ kind: 'group', attribute: 'groups', value: `g${i}` }) as const,
+    )
+    const call = { name: 'w', caller: 'eve', subject: 'ann', requestId: 'r', refused }
+    const { runs } = process
+    for (let i = 0; i < 10; i++) await runs.refuse(call)
+    await runs.refuse({ ...call, caller: 'mallory', refused: [{ kind: 'entry', attribute: 'subject', value: 'ann' }] })
+    const { rows } = await process.storage.audit.list({ subject: 'ann', limit: 500 })
+    const ofEve = rows.filter(({ requestor }) => requestor === 'eve')
+    expect(ofEve.length).toBeGreaterThanOrEqual(50)
+    expect(ofEve.length).toBeLessThan(100)
+    expect(rows[0]).toMatchObject({
+      requestor: 'mallory',
+      subject: 'ann',
+      workflow: { name: 'w' },
+      target: 'gatehouse',
+      kind: 'entry',
+      action: 'refuse',
+      attribute: 'subject',
+      value: 'ann',
+      requestId: 'r',
+    })
+  })
+
   describe('a run that ends within its call', () => {
     const workflows = { w: [addMail, provision()], fails: [addMail, provision(), { taskType: 'breaks' }] }
     const tasks = {

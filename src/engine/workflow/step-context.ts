@@ -24,7 +24,7 @@ export interface RunServices {
 
 /** What one step is given. Plain objects without getters: they are made for every step, and targets may copy them. */
 export function stepContext(state: RunState, position: Position, services: RunServices): TaskContext {
-  const { id, requestor, who, request } = state
+  const { id, requestor, caller, who, request } = state
   const user = currentUser(state)
   const workflow = { id, name: state.workflow }
   const log = new StepLogger(services.log, workflow, position)
@@ -49,7 +49,18 @@ export function stepContext(state: RunState, position: Position, services: RunSe
   })
   const { signal } = state
   const { effects } = services
-  return { user, request, workflow, requestor, who, log, effects, forTarget, ...(signal === undefined ? {} : { signal }) }
+  return {
+    user,
+    request,
+    workflow,
+    requestor,
+    ...(caller === undefined ? {} : { caller }),
+    who,
+    log,
+    effects,
+    forTarget,
+    ...(signal === undefined ? {} : { signal }),
+  }
 }
 
 /** Without a prototype, so that no key can reach JavaScript's own properties. */

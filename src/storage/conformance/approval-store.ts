@@ -49,7 +49,7 @@ const ids = (approvals: readonly { readonly id: string }[]): string[] => approva
 export function approvalStoreConformance(open: () => Promise<WorkflowStores>): void {
   test('an approval is read as it was opened, with what its run says', async () => {
     const { one, two } = await open()
-    const run = newRun('r', { subject: 'bob', reason: 'because', state: { state: 'waiting' } })
+    const run = newRun('r', { subject: 'bob', caller: 'svc', reason: 'because', state: { state: 'waiting' } })
     const accessEnds = new Date(8_000_000_000_000)
     await one.runs.start(run, {
       approval: newApproval('a', { approvers: [userRef('Boss'), userRef('boss'), userRef('deputy')], accessEnds }),
@@ -64,6 +64,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
       state: 'open',
       subject: 'bob',
       requestor: 'alice',
+      caller: 'svc',
       reason: 'because',
       accessEnds,
       allowSelf: false,
@@ -73,7 +74,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
       version: 1,
     })
     expect(found?.approvers).toEqual([userRef('boss'), userRef('deputy')])
-    const listed = { id: 'a', accessEnds }
+    const listed = { id: 'a', requestor: 'alice', caller: 'svc', accessEnds }
     expect(await two.approvals.listOfRun('r')).toMatchObject([listed])
     expect((await two.approvals.listForApprovers([who('boss')], { limit: 5 })).approvals).toMatchObject([listed])
     expect((await two.approvals.listOpen(new Date(Date.now() + minute), { limit: 5 })).approvals).toMatchObject([

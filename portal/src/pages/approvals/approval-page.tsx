@@ -58,10 +58,10 @@ export function ApprovalPage() {
 
 function About({ details }: { readonly details: ApprovalDetails }) {
   const { t, moment, relative } = useTranslation()
-  const { displayName, user, requestor, reason, wfLabel, wfStart, accessEnds, approvers, onBehalfOf } = details
+  const { displayName, user, requestor, caller, reason, wfLabel, wfStart, accessEnds, approvers, onBehalfOf } = details
   const facts = [
     { name: t('request.for'), value: displayName === user ? user : `${displayName} (${user})` },
-    { name: t('request.by'), value: requesterText(requestor, t) },
+    { name: t('request.by'), value: requesterText(requestor, t, caller) },
     { name: t('request.created'), value: `${moment(wfStart)} (${relative(wfStart)})` },
     { name: t('approvals.workflow'), value: wfLabel },
     ...(reason === '' ? [] : [{ name: t('cart.reason'), value: <Preline text={reason} /> }]),

@@ -14,7 +14,7 @@ interface ApprovalRowProps {
 
 export function ApprovalRow({ approval, isChosen, onChoose }: ApprovalRowProps) {
   const { t, relative, moment } = useTranslation()
-  const { label, displayName, requestor, user, reason, approvalStart, wfLabel, accessEnds } = approval
+  const { label, displayName, requestor, caller, user, reason, approvalStart, wfLabel, accessEnds } = approval
   return (
     <Group className="card" wrap="nowrap" gap="sm">
       <Checkbox
@@ -28,8 +28,9 @@ export function ApprovalRow({ approval, isChosen, onChoose }: ApprovalRowProps) 
             <Text fw={600}>{isolated(label)}</Text>
             <Text size="sm" c="dimmed">
               {isolated(wfLabel)} · {isolated(displayName)}
-              {requestor !== user && ` · ${t('approvals.askedBy', { requestor: requesterText(requestor, t) })}`} ·{' '}
-              <time title={moment(approvalStart)}>{relative(approvalStart)}</time>
+              {(requestor !== user || caller !== undefined) &&
+                ` · ${t('approvals.askedBy', { requestor: requesterText(requestor, t, caller) })}`}{' '}
+              · <time title={moment(approvalStart)}>{relative(approvalStart)}</time>
               {accessEnds !== undefined && ` · ${t('requests.until', { when: moment(accessEnds) })}`}
             </Text>
             {reason !== '' && (

@@ -76,7 +76,7 @@ function Chooser({ all, list, onDecide }: ChooserProps) {
       all.filter(
         (one) =>
           (workflow === '' || one.wfName === workflow) &&
-          matches(q, one.label, one.wfLabel, one.user, one.displayName, one.requestor, one.reason),
+          matches(q, one.label, one.wfLabel, one.user, one.displayName, one.requestor, one.caller ?? '', one.reason),
       ),
     [all, q, workflow],
   )

@@ -66,7 +66,7 @@ export function Incidents() {
 
 function Incident({ run, onAsk }: { readonly run: AdminRun; readonly onAsk: (action: AdminAction) => void }) {
   const { t, moment, relative } = useTranslation()
-  const { name, subject, requestor, incident, updated, created } = run
+  const { name, subject, requestor, caller, incident, updated, created } = run
   return (
     <Paper withBorder p="md" component="article" aria-label={t('dashboard.incidentOf', { name, subject })}>
       <Group justify="space-between" align="start" gap="sm">
@@ -75,7 +75,7 @@ function Incident({ run, onAsk }: { readonly run: AdminRun; readonly onAsk: (act
             <Text fw={600}>{name}</Text>
             <Status tone="bad" icon="warning" text={relative(updated)} />
           </Group>
-          <Text size="sm">{t('dashboard.forBy', { subject, requestor: requesterText(requestor, t) })}</Text>
+          <Text size="sm">{t('dashboard.forBy', { subject, requestor: requesterText(requestor, t, caller) })}</Text>
           <Text size="sm" c="dimmed">
             {t('dashboard.since', { created: moment(created) })}
           </Text>

@@ -68,12 +68,12 @@ export function RequestDetailsPage() {
 
 function Summary({ details }: { readonly details: RequestDetails }) {
   const { t, moment, relative } = useTranslation()
-  const { state, subject, requestor, reason, created, accessEnds, deadline, failure } = details
+  const { state, subject, requestor, caller, reason, created, accessEnds, deadline, failure } = details
   const look = stateLooks[state]
   const facts: readonly Fact[] = [
     { name: t('requests.state'), value: <Status tone={look.tone} icon={look.icon} text={t(look.text)} /> },
     { name: t('request.for'), value: subject },
-    { name: t('request.by'), value: requesterText(requestor, t) },
+    { name: t('request.by'), value: requesterText(requestor, t, caller) },
     { name: t('request.created'), value: moment(created) },
     ...(reason === undefined ? [] : [{ name: t('cart.reason'), value: <Preline text={reason} /> }]),
     ...(accessEnds === undefined

@@ -10,7 +10,7 @@ import { stateLooks } from './request-states.ts'
 
 export function RequestRow({ request }: { readonly request: RequestSummary }) {
   const { t, relative, moment } = useTranslation()
-  const { id, label, state, subject, requestor, created, deadline, accessEnds } = request
+  const { id, label, state, subject, requestor, caller, created, deadline, accessEnds } = request
   const look = stateLooks[state]
   return (
     <div className="card">
@@ -19,7 +19,7 @@ export function RequestRow({ request }: { readonly request: RequestSummary }) {
           <div>
             <Text fw={600}>{isolated(label)}</Text>
             <Text size="sm" c="dimmed">
-              {t('requests.line', { subject, requestor: requesterText(requestor, t) })} ·{' '}
+              {t('requests.line', { subject, requestor: requesterText(requestor, t, caller) })} ·{' '}
               <time title={moment(created)}>{relative(created)}</time>
               {accessEnds !== undefined && ` · ${t('requests.until', { when: moment(accessEnds) })}`}
               {deadline !== undefined && ` · ${t('requests.deadline', { when: relative(deadline) })}`}

@@ -66,7 +66,7 @@ function lineOf(entry: TimelineEntry, { t, tn, moment }: Translation): Line {
       return {
         icon: 'dot',
         tone: 'plain',
-        title: t('timeline.submitted', { by: requesterText(entry.by, t) }),
+        title: t('timeline.submitted', { by: requesterText(entry.by, t, entry.caller) }),
         text: entry.until && t('timeline.until', { when: moment(entry.until) }),
       }
     case 'step': {

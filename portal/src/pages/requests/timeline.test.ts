@@ -36,6 +36,11 @@ const details = (more: Partial<RequestDetails>): RequestDetails => ({
 })
 const kinds = (of: RequestDetails): string[] => timelineOf(of).map(({ kind }) => kind)
 
+test('the first entry has who submitted the request in the name of another', () => {
+  expect(timelineOf(details({}))[0]).toMatchObject({ by: 'ada', caller: undefined })
+  expect(timelineOf(details({ caller: 'svc' }))[0]).toMatchObject({ by: 'ada', caller: 'svc' })
+})
+
 test('what is awaited comes last, with whoever holds it', () => {
   expect(kinds(details({ approvals: [approval({})], timeline: [step(1, 'notifyUser', 2)] }))).toEqual([
     'submitted',

@@ -2,7 +2,13 @@ import type { RequestApproval, RequestDetails, RequestStep } from '#contract/mai
 
 /** One thing that happened to a request, or that it waits for. */
 export type TimelineEntry =
-  | { readonly kind: 'submitted'; readonly at: string; readonly by: string; readonly until: string | undefined }
+  | {
+      readonly kind: 'submitted'
+      readonly at: string
+      readonly by: string
+      readonly caller: string | undefined
+      readonly until: string | undefined
+    }
   | { readonly kind: 'step'; readonly at: string; readonly step: RequestStep }
   | { readonly kind: 'opened'; readonly at: string; readonly approval: RequestApproval }
   | { readonly kind: 'decided'; readonly at: string; readonly approval: RequestApproval }
@@ -48,6 +54,6 @@ export function timelineOf(details: RequestDetails): readonly TimelineEntry[] {
   } else if (details.ended !== undefined) {
     end.push({ kind: 'ended', at: details.ended, state: details.state })
   }
-  const { created, requestor, accessEnds } = details
-  return [{ kind: 'submitted', at: created, by: requestor, until: accessEnds }, ...happened, ...awaited, ...end]
+  const { created, requestor, caller, accessEnds } = details
+  return [{ kind: 'submitted', at: created, by: requestor, caller, until: accessEnds }, ...happened, ...awaited, ...end]
 }

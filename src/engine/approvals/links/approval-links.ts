@@ -46,11 +46,15 @@ export async function approvalLinks(
 export function withApprovalLinks(mail: MailText, { approve, deny }: ApprovalLinks): MailText {
   const anchor = (address: string, label: string) => `<a href="${escapeHtml(address)}">${label}</a>`
   const links = `<p>${anchor(approve, 'Approve')} &nbsp; ${anchor(deny, 'Deny')}</p>`
-  const html = mail.html ?? htmlOfText(mail.text)
-  const end = html.search(/<\/body\s*>/i)
   return {
     ...mail,
     text: `${mail.text.trimEnd()}\n\nApprove:\n${approve}\n\nDeny:\n${deny}\n`,
-    html: end < 0 ? html + links : html.slice(0, end) + links + html.slice(end),
+    html: endingWith(mail.html ?? htmlOfText(mail.text), links),
   }
+}
+
+/** The HTML with one more part at the end of its body. */
+export function endingWith(html: string, part: string): string {
+  const end = html.search(/<\/body\s*>/i)
+  return end < 0 ? html + part : html.slice(0, end) + part + html.slice(end)
 }

@@ -18,6 +18,7 @@ export default defineAuthMechanism<OAuth2JwtConfig>({
   aliases: ['com.tremolosecurity.proxy.auth.oauth2.OAuth2JWT'],
   parameters,
   parse: parseOAuth2Jwt,
+  callers: ({ issuer, link }) => (link.lookup === undefined ? { issuer } : 'people'),
   create: async (config, host) => createMechanism(config, host, await keysOf(config, host)),
 })
 

@@ -49,6 +49,7 @@ export default defineAuthMechanism<Config>({
   aliases: ['com.tremolosecurity.proxy.auth.OAuth2K8sServiceAccount'],
   parameters,
   parse,
+  callers: () => 'programs',
   create: createMechanism,
 })
 

@@ -118,6 +118,13 @@ describe('opening a link', () => {
     expect(await call('POST', await tokenFor(), ahead)).toMatchObject({ status: 422, votes: [{}] })
   })
 
+  test('shows who submitted it in the name of another', async () => {
+    const { page } = await call('GET', await tokenFor(), { approval: { caller: 'mal<lory>' } })
+    expect(page).toContain('<dt>Asked for by</dt><dd>eve</dd>')
+    expect(page).toContain('<dt>Submitted by</dt><dd>mal&lt;lory&gt;</dd>')
+    expect((await call('GET', await tokenFor())).page).not.toContain('Submitted by')
+  })
+
   test('shows the chosen end of access, and who registered without a login', async () => {
     const approval = { accessEnds: new Date('2026-02-01T23:59:59Z'), requestor: 'Anonymous' }
     const { page } = await call('GET', await tokenFor(), { approval })

@@ -24,6 +24,7 @@ export function confirmationPage({ approval, approver, approve, token, action }:
     ['Workflow', approval.workflow.name],
     ['For', approval.subject],
     ['Asked for by', isNobodysName(approval.requestor) ? registering : approval.requestor],
+    ['Submitted by', approval.caller ?? ''],
     ['Reason', approval.reason ?? ''],
     ['Access until', approval.accessEnds === undefined ? '' : minuteOf(approval.accessEnds)],
     ['Open since', minuteOf(approval.opened)],

@@ -1,6 +1,13 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import type { DirectoryEntry } from '#identity/directory.ts'
+import { type DirectoryLink, directoryLink } from '#identity/directory-link.ts'
+import { Dn } from '#identity/dn.ts'
+import { entryIdentity } from '#identity/identity.ts'
+import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
@@ -10,13 +17,28 @@ import callWorkflow from './call-workflow.ts'
 
 const address = 'https://gw.example.com/call-workflow'
 
-async function open(params: ParamValues = { allowedWorkflow: ['join', 'gone'] }) {
+interface Caller {
+  readonly caller?: string
+  readonly application?: string
+  /** Instead of the name. */
+  readonly as?: Subject
+}
+
+/** All that an operator can allow. */
+const everything = {
+  allowedWorkflow: ['join', 'gone'],
+  subject: 'any',
+  allowGroups: '*',
+  requireRequestorMatch: 'false',
+}
+
+async function open(params: ParamValues = everything, entries: readonly DirectoryEntry[] = []) {
   const runs = new MemoryRuns()
   const prepared = callWorkflow.prepare(fakeParams(params), noIssues(), fakeParseContext())
   const filter = await prepared.create(
-    fakeModuleHost({ runs, workflowParameters: { join: ['team', 'a_b'], secret: [] } }),
+    fakeModuleHost({ runs, entries, workflowParameters: { join: ['team', 'a_b'], secret: [] } }),
   )
-  const send = async (request: FakeRequest, { caller = 'svc', application = 'api' } = {}) => {
+  const send = async (request: FakeRequest, { caller = 'svc', application = 'api', as }: Caller = {}) => {
     const path = new URL(request.url ?? address).pathname
     const response = await filter.handle(
       {
@@ -24,7 +46,7 @@ async function open(params: ParamValues = { allowedWorkflow: ['join', 'gone'] })
         application,
         mount: '/call-workflow',
         pathInfo: path.slice('/call-workflow'.length),
-        subject: subject(`uid=${caller},o=test`),
+        subject: as ?? subject(`uid=${caller},o=test`),
       },
       async () => {
         throw new Error('there is nothing behind this filter')
@@ -32,11 +54,7 @@ async function open(params: ParamValues = { allowedWorkflow: ['join', 'gone'] })
     )
     return { status: response.status, headers: response.headers, body: JSON.parse(String(response.body)) }
   }
-  const post = (
-    body: unknown,
-    headers: Record<string, string> = {},
-    as: { caller?: string; application?: string } = {},
-  ) =>
+  const post = (body: unknown, headers: Record<string, string> = {}, as: Caller = {}) =>
     send(
       {
         method: 'POST',
@@ -93,7 +111,7 @@ test('a call of all members runs the workflow for the subject that the named att
   expect(call?.user.attributes.toObject()).toEqual({ uid: ['jjackson'], mail: ['a@b', 'c@d'] })
 })
 
-test('without groups the memberships stay as they are; an empty list says that there are none', async () => {
+test('without groups the memberships stay as they are; where all are allowed, an empty list says that there are none', async () => {
   const { post, runs } = await open()
   await post(body)
   await post({ ...body, user: { ...user, groups: [] } })
@@ -133,11 +151,190 @@ test('the requestor is the caller unless another is named; where they must match
     ['svc', undefined],
     ['boss', 'svc'],
   ])
-  const strict = await open({ allowedWorkflow: 'join', requireRequestorMatch: 'true' })
-  expect((await strict.post({ ...body, requestor: 'svc' })).status).toBe(200)
-  expect((await strict.post(body)).status).toBe(200)
-  await expect(strict.post({ ...body, requestor: 'boss' })).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
-  expect(strict.runs.calls).toHaveLength(2)
+  for (const more of [{}, { requireRequestorMatch: 'true' }]) {
+    const strict = await open({ allowedWorkflow: 'join', subject: 'any', ...more })
+    expect((await strict.post({ ...body, requestor: 'svc' })).status).toBe(200)
+    expect((await strict.post(body)).status).toBe(200)
+    expect(await problemsOf(strict.post({ ...body, requestor: 'boss' }))).toEqual(['ACCESS_DENIED', '/requestor'])
+    expect(strict.runs.calls).toHaveLength(2)
+    expect(strict.runs.refused).toEqual([
+      {
+        name: 'join',
+        caller: 'svc',
+        subject: 'jjackson',
+        requestId: 'request-1',
+        refused: [{ kind: 'entry', attribute: 'requestor', value: 'boss' }],
+      },
+    ])
+  }
+})
+
+const entry = (uid: string, more: Record<string, string[]> = {}): DirectoryEntry =>
+  directoryEntry({
+    dn: Dn.parse(`uid=${uid},ou=people,o=test`),
+    attributes: Attributes.from({ uid: [uid], mail: [`${uid}@x.io`], ...more }),
+    id: `id-${uid}`,
+  })
+const directoryLinkOf = (to: DirectoryEntry): DirectoryLink =>
+  directoryLink(to, { filter: { kind: 'present', attribute: 'uid' }, uidAttr: 'sub' })
+/** Somebody whom the authentication linked to the entry. */
+const linked = (to: DirectoryEntry, uid: string, uidAttr = 'sub'): Subject => ({
+  ...subject(to.dn.toString(), { ...to.attributes.toObject(), [uidAttr]: [uid] }),
+  uid,
+  identity: to.identity,
+  link: { ...directoryLinkOf(to), uidAttr },
+})
+
+describe('whom a call may be about', () => {
+  const [ann, bob] = [entry('Ann', { department: ['sales'] }), entry('bob', { department: ['sales', 'it'] })]
+  const people = [ann, bob, entry('carl', { department: ['legal'] })]
+  const about = (values: Record<string, string>, uidAttributeName = 'login') => ({
+    name: 'join',
+    uidAttributeName,
+    user: { attributes: Object.entries(values).map(([name, value]) => ({ name, values: [value] })) },
+  })
+  const refused = ['ACCESS_DENIED', '/user/attributes/0/values']
+
+  test('by default the caller, found by the linked directory entry and known by the spelling of the directory', async () => {
+    const { post, runs } = await open({ allowedWorkflow: 'join' }, people)
+    const as = linked(ann, '00u1')
+    expect((await post(about({ login: 'ANN' }), {}, { as })).status).toBe(200)
+    expect(runs.calls[0]?.user.userID).toBe('Ann')
+    expect(runs.calls[0]?.user.attributes.toObject()).toEqual({ login: ['Ann'] })
+    expect((await post({ ...about({ login: 'Ann' }), requestor: 'ann' }, {}, { as })).status).toBe(200)
+    expect(runs.calls[1]).toMatchObject({
+      requestor: '00u1',
+      who: { requestor: ann.identity, subject: ann.identity },
+    })
+    expect(runs.calls[1]).not.toHaveProperty('caller')
+    for (const login of ['bob', 'nobody', 'Ann@x.io']) {
+      expect(await problemsOf(post(about({ login }), {}, { as }))).toEqual(refused)
+    }
+    expect(runs.calls).toHaveLength(2)
+    expect(runs.refused[0]).toMatchObject({
+      caller: '00u1',
+      subject: 'bob',
+      refused: [{ kind: 'entry', attribute: 'subject', value: 'bob' }],
+    })
+  })
+
+  test('a caller of another issuer who happens to be called like a user is not that user', async () => {
+    const { post } = await open({ allowedWorkflow: 'join' }, people)
+    expect(await problemsOf(post(about({ login: 'bob' }), {}, { caller: 'bob' }))).toEqual(refused)
+    const another = { ...linked(bob, 'bob'), identity: entryIdentity('test', 'id-of-an-earlier-bob') }
+    expect(await problemsOf(post(about({ login: 'bob' }), {}, { as: another }))).toEqual(refused)
+    expect((await post(about({ login: 'NEW' }), {}, { caller: 'new' })).status).toBe(200)
+  })
+
+  test('a login that several entries have is nobody', async () => {
+    const twin = { ...bob, dn: Dn.parse('uid=bob,ou=others,o=test') }
+    const { post } = await open({ allowedWorkflow: 'join', subject: ['caller', '(uid=*)'] }, [bob, twin])
+    expect(await problemsOf(post(about({ login: 'bob' }), {}, { as: linked(bob, 'bob') }))).toEqual(refused)
+  })
+
+  test('the attributes that name people must not name another one', async () => {
+    const { post, runs } = await open({ allowedWorkflow: 'join', subject: ['caller', '(department=it)'] }, people)
+    const as = linked(ann, '00u1')
+    for (const [more, subjectOf] of [
+      [{ uid: 'bob' }, 'ann'],
+      [{ sub: 'bob' }, 'ann'],
+      [{ UID: 'ann' }, 'bob'],
+    ] as const) {
+      expect(await problemsOf(post(about({ login: subjectOf, ...more }), {}, { as }))).toEqual([
+        'ACCESS_DENIED',
+        '/user/attributes/1/values',
+      ])
+    }
+    expect(runs.calls).toEqual([])
+    expect((await post(about({ login: 'ann', uid: 'ann', mail: 'new@x.io' }), {}, { as })).status).toBe(200)
+  })
+
+  test('users whom a filter describes, with values of the caller', async () => {
+    const params = {
+      allowedWorkflow: 'join',
+      subject: ['(&(department=${department})(!(uid=carl)))', '(mail=carl@x.io)'],
+    }
+    const { post, runs } = await open(params, people)
+    const as = linked(ann, 'ann')
+    for (const login of ['Ann', 'bob', 'carl']) expect((await post(about({ login }), {}, { as })).status).toBe(200)
+    expect(runs.calls.map(({ user: { userID } }) => userID)).toEqual(['Ann', 'bob', 'carl'])
+    expect(await problemsOf(post(about({ login: 'nobody', department: 'sales' }), {}, { as }))).toEqual(refused)
+    const nowhere = linked(entry('dora'), 'dora')
+    expect(await problemsOf(post(about({ login: 'bob' }), {}, { as: nowhere }))).toEqual(refused)
+  })
+
+  test('anybody, where the operator says so', async () => {
+    const { post, runs } = await open({ allowedWorkflow: 'join', subject: 'any' }, people)
+    expect((await post(about({ login: 'BOB', uid: 'x' }))).status).toBe(200)
+    expect(runs.calls[0]?.user.userID).toBe('BOB')
+  })
+
+  test('who they are goes with the call: requester, caller and subject', async () => {
+    const { post, runs } = await open({ ...everything, allowedWorkflow: 'join' }, people)
+    await post({ ...about({ login: 'bob' }), requestor: 'ANN' })
+    await post({ ...about({ login: 'new' }), requestor: 'unknown' })
+    const caller = subject('uid=svc,o=test').identity
+    expect(runs.calls.map(({ who }) => who)).toEqual([
+      { requestor: ann.identity, caller, subject: bob.identity },
+      { caller },
+    ])
+  })
+
+  test('the operator may fix the attribute that names the user', async () => {
+    const { post, runs } = await open({ allowedWorkflow: 'join', subject: 'any', uidAttributeName: 'login' })
+    expect(await problemsOf(post(about({ x: 'ann', login: 'bob' }, 'x')))).toEqual([
+      'UNPROCESSABLE',
+      '/uidAttributeName',
+    ])
+    expect((await post(about({ LOGIN: 'ann' }, 'Login'))).status).toBe(200)
+    expect(runs.calls).toHaveLength(1)
+  })
+})
+
+describe('which groups a call may name', () => {
+  const named = (groups?: string[]) => ({ ...body, user: { ...user, ...(groups === undefined ? {} : { groups }) } })
+  const parts = ({ runs }: { runs: MemoryRuns }) =>
+    runs.calls.map(({ user: { groups }, keepGroups, groupChanges }) => ({ groups, keepGroups, groupChanges }))
+
+  test('by default none; an empty list takes none away', async () => {
+    const opened = await open({ allowedWorkflow: 'join', subject: 'any' })
+    expect(await problemsOf(opened.post(named(['users', 'administrators'])))).toEqual([
+      'ACCESS_DENIED',
+      '/user/groups/0',
+      '/user/groups/1',
+    ])
+    expect(opened.runs.refused[0]?.refused).toEqual([
+      { kind: 'group', attribute: 'groups', value: 'users' },
+      { kind: 'group', attribute: 'groups', value: 'administrators' },
+    ])
+    await opened.post(named([]))
+    await opened.post(named())
+    const stay = { groups: [], keepGroups: true, groupChanges: undefined }
+    expect(parts(opened)).toEqual([stay, stay])
+  })
+
+  test('those of the list: they are joined and left, and others stay', async () => {
+    const opened = await open({ allowedWorkflow: 'join', subject: 'any', allowGroups: ['users', 'VPN'] })
+    expect(await problemsOf(opened.post(named(['users', 'administrators'])))).toEqual([
+      'ACCESS_DENIED',
+      '/user/groups/1',
+    ])
+    await opened.post(named(['Users']))
+    await opened.post(named([]))
+    await opened.post(named())
+    const kept = { groups: [], keepGroups: true }
+    expect(parts(opened)).toEqual([
+      { ...kept, groupChanges: { add: ['Users'], remove: ['VPN'] } },
+      { ...kept, groupChanges: { add: [], remove: ['users', 'VPN'] } },
+      { ...kept, groupChanges: undefined },
+    ])
+  })
+
+  test('2,000 groups are refused with the first 20', async () => {
+    const { post, runs } = await open({ allowedWorkflow: 'join', subject: 'any' })
+    expect(await problemsOf(post(named(Array.from({ length: 2_000 }, (_, i) => `g${i}`))))).toHaveLength(21)
+    expect(runs.refused[0]?.refused).toHaveLength(20)
+  })
 })
 
 test.each([

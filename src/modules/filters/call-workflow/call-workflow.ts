@@ -1,19 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { Path } from '#kernel/issues.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
-import { flag, list } from '#sdk/parameter-types.ts'
+import { flag, list, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { problemErrors } from '#sdk/problem-json.ts'
 import type { CallKey, RunView } from '#sdk/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
-import { sameLogin } from '#sdk/workflow-user.ts'
-import { callSchema, maxBodyBytes } from './call-body.ts'
+import { type CallBody, callSchema, maxBodyBytes } from './call-body.ts'
 import { readCallKey } from './call-key.ts'
+import { CallRefused, readClaims, subjectParameter } from './call-rights.ts'
 import { readCall } from './read-call.ts'
 import { jsonAnswer, startAnswer, statusAnswer } from './run-answer.ts'
 
@@ -23,8 +24,17 @@ const parameters = {
     reference: 'workflow',
     absentReference: 'warning',
   }),
+  subject: subjectParameter,
+  uidAttributeName: text({
+    about: 'The attribute that must name the user; without it, the body chooses one.',
+  }),
+  allowGroups: list({
+    about:
+      'The groups that a body may name, or `*` for every group; may repeat. A call changes memberships of these groups only. Without any, of none.',
+  }),
   requireRequestorMatch: flag({
-    about: '`"true"` refuses a call whose `requestor` is another than the authenticated caller.',
+    about: '`"false"` lets a call name another `requestor` than the authenticated caller.',
+    fallback: true,
   }),
 }
 
@@ -32,7 +42,12 @@ const parameters = {
 const waitMillis = 20_000
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-type Config = ReturnType<typeof readParameters<typeof parameters>>
+type Config = ReturnType<typeof readParameters<typeof parameters>> & {
+  /** `subject` as it is written. */
+  readonly subjects: readonly string[]
+  /** Of `allowedWorkflow`. */
+  readonly path: Path
+}
 
 /** Runs a workflow for whoever may call it, and tells how the run goes on to whoever started it. */
 export default defineFilter({
@@ -46,20 +61,32 @@ export default defineFilter({
     if (read.allowedWorkflow.length === 0) {
       issues.warning(params.pathOf('allowedWorkflow'), 'without an allowed workflow nothing can be called')
     }
-    return read
+    const subjects = params.values('subject').filter((value) => value !== '')
+    return { ...read, subjects, path: params.pathOf('allowedWorkflow') }
   },
-  summarize: ({ allowedWorkflow }) => allowedWorkflow.map((value) => ({ label: 'workflow', value })),
+  summarize: ({ allowedWorkflow, subjects, allowGroups, requireRequestorMatch }) => [
+    ...allowedWorkflow.map((value) => ({ label: 'workflow', value })),
+    ...(subjects.length === 0 ? ['caller'] : subjects).map((value) => ({ label: 'for the user', value })),
+    { label: 'groups', value: allowGroups.length === 0 ? 'none' : allowGroups.join(', ') },
+    { label: 'requestor', value: requireRequestorMatch ? 'caller' : 'any' },
+  ],
+  callable: ({ allowedWorkflow, path, allowGroups, subject }) => ({
+    workflows: allowedWorkflow,
+    path,
+    groups: allowGroups.length > 0,
+    forThemselves: subject.includes('caller'),
+  }),
   create: (config, host) => new CallWorkflow(config, host),
 })
 
 class CallWorkflow implements Filter {
   readonly #allowed: ReadonlySet<string>
-  readonly #requireMatch: boolean
+  readonly #config: Config
   readonly #host: ModuleHost
 
-  constructor({ allowedWorkflow, requireRequestorMatch }: Config, host: ModuleHost) {
-    this.#allowed = new Set(allowedWorkflow)
-    this.#requireMatch = requireRequestorMatch
+  constructor(config: Config, host: ModuleHost) {
+    this.#allowed = new Set(config.allowedWorkflow)
+    this.#config = config
     this.#host = host
   }
 
@@ -82,13 +109,6 @@ class CallWorkflow implements Filter {
         publicText: 'This workflow may not be called here.',
       })
     }
-    const caller = subject.uid
-    const requestor = body.requestor === undefined || sameLogin(body.requestor, caller) ? caller : body.requestor
-    if (this.#requireMatch && requestor !== caller) {
-      throw new GatewayError('ACCESS_DENIED', `"${caller}" called in the name of "${requestor}"`, {
-        publicText: 'The requestor must be the caller.',
-      })
-    }
     const takes = this.#host.workflowParameters(body.name)
     if (takes === undefined) {
       throw new GatewayError('NOT_FOUND', `there is no workflow "${body.name}"`, {
@@ -96,18 +116,34 @@ class CallWorkflow implements Filter {
       })
     }
     const call: WorkflowCall = {
-      ...readCall(body, takes),
+      ...(await this.#readCall(body, takes, { request, subject })),
       name: body.name,
-      requestor,
-      ...(requestor === caller
-        ? { who: { requestor: subject.identity } }
-        : { caller, who: { caller: subject.identity } }),
       requestId: request.id,
       kept: true,
     }
     const key = await readCallKey(request, body, { application, mount, caller: subject.identity })
     const result = await this.#run(call, key, request.signal)
     return startAnswer(result, `${request.origin}${mount}`)
+  }
+
+  async #readCall(
+    body: CallBody,
+    takes: ReadonlySet<string>,
+    { request, subject }: Pick<Exchange, 'request' | 'subject'>,
+  ): Promise<Omit<WorkflowCall, 'name'>> {
+    const parts = readCall(body, takes, this.#config.uidAttributeName)
+    try {
+      const claims = await readClaims(body, parts.user, subject, this.#config, this.#host.directory)
+      return { ...parts, ...claims }
+    } catch (error) {
+      if (error instanceof CallRefused) {
+        const { refused } = error
+        const { userID } = parts.user
+        const call = { name: body.name, caller: subject.uid, subject: userID, requestId: request.id, refused }
+        await this.#host.runs.refuse(call)
+      }
+      throw error
+    }
   }
 
   /** Calls with a key that come at the same time all get the answer to the first of them. */

@@ -11,11 +11,18 @@ const execTypes: ReadonlyMap<string, boolean> = new Map([
   ['UNISON.EXEC.ASYNC', true],
 ])
 
-type CallParts = Pick<WorkflowCall, 'user' | 'keepGroups' | 'params' | 'asynchronous' | 'password' | 'reason'>
+type CallParts = Pick<WorkflowCall, 'user' | 'params' | 'asynchronous' | 'password' | 'reason'>
 
-/** What a well-formed body asks for. Throws UNPROCESSABLE, which tells all that it may not ask for. */
-export function readCall(body: CallBody, parameters: ReadonlySet<string>): CallParts {
+/** What a well-formed body asks for, without its groups. Throws UNPROCESSABLE, which names every part that can't be used. */
+export function readCall(
+  body: CallBody,
+  parameters: ReadonlySet<string>,
+  uidAttributeName: string | undefined,
+): CallParts {
   const problems: FieldProblem[] = []
+  if (uidAttributeName !== undefined && uidAttributeName.toLowerCase() !== body.uidAttributeName.toLowerCase()) {
+    problems.push({ pointer: '/uidAttributeName', detail: `must be "${uidAttributeName}" here` })
+  }
   const subject = readSubject(body, problems)
   const asynchronous = readExecType(body, problems)
   const params = readParams(body, parameters, problems)
@@ -23,14 +30,13 @@ export function readCall(body: CallBody, parameters: ReadonlySet<string>): CallP
     const told = problems.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
     throw new GatewayError('UNPROCESSABLE', `the call may not be made: ${told}`, { problems })
   }
-  const { groups, userPassword } = body.user
+  const { userPassword } = body.user
   return {
     user: {
       userID: subject,
       attributes: Attributes.from(body.user.attributes.map((one) => [one.name, one.values] as const)),
-      groups: groups ?? [],
+      groups: [],
     },
-    keepGroups: groups === undefined,
     params,
     asynchronous,
     ...(userPassword === undefined ? {} : { password: userPassword }),

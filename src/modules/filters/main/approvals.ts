@@ -61,6 +61,7 @@ function summaryOf(item: ApprovalItem, displayName: string, { host }: MainParts)
     user: item.subject,
     displayName,
     requestor: item.requestor,
+    ...(item.caller === undefined ? {} : { caller: item.caller }),
     wfStart: idTime(id).getTime(),
     approvalStart: item.opened.getTime(),
     wfName: name,

@@ -61,6 +61,17 @@ describe('my requests', () => {
     expect(text).not.toContain('ECONNREFUSED')
   })
 
+  test('that somebody submitted in the name of another are shown to both, with both', async () => {
+    const { send, runs } = await open()
+    const { id } = runs.add({ requestor: 'ann', caller: 'svc', subject: 'carol', state: 'waiting' })
+    for (const who of [ann, someone('svc')]) {
+      const { body } = await send('GET', `/requests/${id}`, undefined, who)
+      expect(body).toMatchObject({ requestor: 'ann', caller: 'svc', mayCancel: true })
+    }
+    expect((await send('GET', '/requests')).body.requests[0]).toMatchObject({ requestor: 'ann', caller: 'svc' })
+    await expect(send('GET', `/requests/${id}`, undefined, someone('bob'))).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
   test('tell the end of access that was asked for', async () => {
     const { send, runs, mine } = await open()
     const { id } = runs.add({ requestor: 'ann', accessEnds: new Date('2030-02-01T00:00:00Z') })

@@ -102,11 +102,13 @@ async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<R
   return run
 }
 
-const isRequester = ({ who, caller }: RunView, subject: Subject): boolean =>
-  isUser(caller === undefined ? who.requestor : who.caller, approvalUser(subject))
+/** The one in whose name it was submitted, and the one who submitted it. */
+const isRequester = ({ who }: RunView, subject: Subject): boolean =>
+  [who.requestor, who.caller].some((identity) => isUser(identity, approvalUser(subject)))
 
 function summaryOf(run: RunView, { host }: MainParts): RequestSummary {
-  const { id, name, state, subject, requestor, reason, created, updated, ended, deadline, accessEnds, cancel } = run
+  const { id, name, state, subject, requestor, caller, reason, created, updated, ended, deadline, accessEnds, cancel } =
+    run
   return {
     id,
     name,
@@ -114,6 +116,7 @@ function summaryOf(run: RunView, { host }: MainParts): RequestSummary {
     state,
     subject,
     requestor,
+    ...(caller === undefined ? {} : { caller }),
     ...(reason === undefined ? {} : { reason }),
     created: created.toISOString(),
     updated: updated.toISOString(),

@@ -1,4 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
+import type { Template } from '#kernel/template.ts'
 import { noFlow } from '#sdk/flow.ts'
 import { onPaper } from '#sdk/foresight.ts'
 import { expiryFields, readTaskExpiry } from '#sdk/task-expiry.ts'
@@ -38,6 +39,7 @@ const addGroup: TaskModule = {
           ...templateReads(remove, read.pathOf('remove')),
           ...expiry.reads,
         ],
+        takesAnyGroup: isOnlyValues(name),
       },
       create: async () =>
         onPaper((context) => {
@@ -59,6 +61,10 @@ const addGroup: TaskModule = {
 }
 
 export default addGroup
+
+/** Whether nothing of the name is fixed. */
+const isOnlyValues = (name: Template): boolean =>
+  name.text !== '' && name.render({ key: () => '', attribute: () => '' }).trim() === ''
 
 function readFlag(text: string): boolean | undefined {
   const word = text.trim().toLowerCase()

@@ -195,6 +195,16 @@ describe('when somebody has decided', () => {
     expect(mails).toEqual([{ recipient: 'a@x.org', subject: 'No to prod', text: 'Because: not ${cn} $namespace$' }])
   })
 
+  test('a requester who did not submit the request reads who did', async () => {
+    const denied = async (caller: string) => {
+      const host = fakeModuleHost({ entries: people })
+      const { mails } = await runTask(approval(), { signal: signal(false, 'no'), requestor: 'asker', caller, host })
+      return mails.map(({ text }) => text)
+    }
+    expect(await denied('svc')).toEqual(['Because: no\n\nThe request was submitted in your name by svc.\n'])
+    expect(await denied('ASKER')).toEqual(['Because: no'])
+  })
+
   test('a requester who is the subject is told at the address of the request', async () => {
     const { mails, user } = await runTask(approval(), {
       signal: signal(false),

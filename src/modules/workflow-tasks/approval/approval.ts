@@ -1,5 +1,4 @@
 import type { Directory } from '#identity/directory.ts'
-import { Dn } from '#identity/dn.ts'
 import { findTemplateKey, type Template } from '#kernel/template.ts'
 import type { ApprovalDecision, ApprovalRequest } from '#sdk/approval.ts'
 import { findRequester, isAboutRequester } from '#sdk/find-workflow-user.ts'
@@ -159,12 +158,16 @@ async function decided(
   if (approved) return { kind: 'branch', branch: 'onSuccess' }
   user.attributes.set(reasonAttribute, comment === undefined ? [] : [comment])
   const subject = oneLine(renderTask(config.failureEmailSubject, context), 300)
-  const text = renderTask(config.failureEmailMsg, context)
+  const text = withCaller(renderTask(config.failureEmailMsg, context), context)
   const recipients = await requesterAddresses(config.mailAttr, context, directory)
   if (recipients.length === 0) log.info('the requester has no address to be told of the denial', { approval: id })
   for (const recipient of recipients) effects.mail({ recipient, subject, text, ...config.notifier })
   return { kind: 'branch', branch: 'onFailure', last: true }
 }
+
+/** A requester who did not submit the request reads who did. */
+const withCaller = (text: string, { requestor, caller }: TaskContext): string =>
+  caller === undefined ? text : `${text.trimEnd()}\n\nThe request was submitted in your name by ${caller}.\n`
 
 const maxAddresses = 3
 

@@ -20,7 +20,11 @@ export default defineCustomTask({
     ...readParameters(parameters, params, issues, context),
     path: params.pathOf('attributeName'),
   }),
-  flow: ({ attributeName, path }) => ({ ...noFlow, reads: [{ attribute: attributeName, path }] }),
+  flow: ({ attributeName, path }) => ({
+    ...noFlow,
+    reads: [{ attribute: attributeName, path }],
+    takesAnyGroup: true,
+  }),
   create: ({ attributeName }) =>
     onPaper(({ user }) => {
       changeGroups(user, user.attributes.values(attributeName), [])

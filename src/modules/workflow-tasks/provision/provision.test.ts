@@ -192,6 +192,86 @@ describe('memberships that are not known', () => {
   })
 })
 
+describe('groups', () => {
+  const groups = ['group1', 'GROUP3']
+  const stands = (store: MemoryTarget) => store.stored('jjackson')?.groups.toSorted()
+
+  test('that are listed are joined and left; memberships of others stay', async () => {
+    const store = stored()
+    await provisioned(store, provision({ groups }), { groups: ['group3', 'administrators'] })
+    expect(stands(store)).toEqual(['group2', 'group3'])
+    await provisioned(store, provision({ groups, sync: false }), { groups: ['group1', 'administrators'] })
+    expect(stands(store)).toEqual(['group1', 'group2', 'group3'])
+  })
+
+  test('that are not listed are not given to a new user either', async () => {
+    const store = new MemoryTarget()
+    await provisioned(store, provision({ groups }), { groups: ['group1', 'administrators'] })
+    expect(stands(store)).toEqual(['group1'])
+  })
+
+  test('an empty list writes no membership, and memberships alone are no difference then', async () => {
+    const store = stored()
+    await provisioned(store, provision({ groups: [], attributes: ['mail'] }), {
+      attributes: { mail: ['old'] },
+      groups: ['administrators'],
+    })
+    expect(store.methods()).toEqual(['findUser'])
+  })
+
+  test('bound what earlier tasks add and remove, for this task alone', async () => {
+    const store = stored()
+    const other = stored()
+    const { run } = await startWorkflows({
+      workflows: {
+        w: [
+          { taskType: 'addGroup', name: 'group3' },
+          { taskType: 'addGroup', name: 'administrators' },
+          { taskType: 'addGroup', name: 'group2', remove: 'true' },
+          provision({ groups }),
+          provision({ target: 'other' }),
+        ],
+      },
+      targets: { store, other },
+    })
+    await run('w', { keepGroups: true })
+    expect(stands(store)).toEqual(['group1', 'group2', 'group3'])
+    expect(stands(other)).toEqual(['administrators', 'group1', 'group3'])
+  })
+
+  test('what someone else changes between reading and writing is not lost', async () => {
+    const store = stored()
+    let once = true
+    store.before = ({ method }) => {
+      if (method === 'syncUser' && once) store.touch('jjackson', ['group1', 'outside'])
+      if (method === 'syncUser') once = false
+    }
+    await provisioned(store, provision({ groups }), { groups: ['group3'] })
+    expect(stands(store)).toEqual(['group3', 'outside'])
+  })
+
+  test('of any list and any wish: what is not listed stays, what is listed is as wanted', async () => {
+    const all = ['a', 'b', 'c', 'd', 'e']
+    const some = fc.subarray(all)
+    await fc.assert(
+      fc.asyncProperty(some, some, some, async (held, listed, wanted) => {
+        const store = new MemoryTarget([{ userID: 'jjackson', groups: held }])
+        await provisioned(store, provision({ groups: listed }), { groups: wanted })
+        const expected = all.filter((name) => (listed.includes(name) ? wanted.includes(name) : held.includes(name)))
+        expect(stands(store)).toEqual(expected)
+      }),
+    )
+  })
+
+  test('that are not a list of texts are an error', () => {
+    const { issues } = parseTasks([provision({ groups: 'a' }), provision({ groups: ['a', {}] })])
+    expect(issues.list.map(({ path, message }) => `${path.join('.')}: ${message}`)).toEqual([
+      '0.groups: "groups" must be a list',
+      '1.groups.1: every entry of "groups" must be text',
+    ])
+  })
+})
+
 describe('races', () => {
   test('a user whom someone else creates meanwhile is a conflict, unless it is as it should be', async () => {
     const store = new MemoryTarget()

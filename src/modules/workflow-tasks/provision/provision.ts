@@ -11,7 +11,7 @@ import { type TargetUser, targetUser } from '#sdk/target-user.ts'
 import { expiryFields, readTaskExpiry, type TaskExpiry } from '#sdk/task-expiry.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { next, type TaskModule, type WorkflowTask, type WorkflowUser } from '#sdk/workflow-task.ts'
-import { takeVersion } from '#sdk/workflow-user.ts'
+import { limitGroups, takeVersion } from '#sdk/workflow-user.ts'
 import { applyUser } from './apply-user.ts'
 
 const fields = {
@@ -33,6 +33,11 @@ const fields = {
       'The attributes that may be written; when empty, all that the user has and all that the request took from it.',
     required: false,
   },
+  groups: {
+    about:
+      'The groups whose memberships may be written; others stay as they are. Every group when absent, none with an empty list.',
+    required: false,
+  },
   ...expiryFields,
 } as const
 
@@ -42,6 +47,8 @@ interface Config {
   readonly setPassword: boolean
   readonly onlyPassedInAttributes: boolean
   readonly attributes: readonly string[]
+  /** Undefined: every group. */
+  readonly groups: readonly string[] | undefined
   readonly expiry: TaskExpiry
 }
 
@@ -52,12 +59,14 @@ const provision: TaskModule = {
   prepare: (given, path, issues, context) => {
     const read = new TaskFields(fields, given, path, issues)
     const attributes = read.texts('attributes')
+    const groups = read.value('groups') === undefined ? undefined : read.texts('groups').map(({ text }) => text)
     const config: Config = {
       target: read.text('target'),
       sync: read.flag('sync', true),
       setPassword: read.flag('setPassword', false),
       onlyPassedInAttributes: read.flag('onlyPassedInAttributes', false),
       attributes: attributes.map(({ text }) => text),
+      groups,
       expiry: readTaskExpiry(read, issues),
     }
     if (config.target !== '') context.refer('target', config.target, read.pathOf('target'))
@@ -69,7 +78,7 @@ const provision: TaskModule = {
         produces: [],
         dropsOthers: false,
         opaque: false,
-        provisions: { target: config.target, attributes: places.length === 0 ? undefined : places },
+        provisions: { target: config.target, attributes: places.length === 0 ? undefined : places, groups },
       },
       create: async ({ targets, clock }) =>
         provisionTask(config, targets.get(config.target), targets.mapping?.(config.target), clock),
@@ -81,7 +90,8 @@ export default provision
 
 function provisionTask(config: Config, own: Target, mapping: Mapping | undefined, clock: Clock): WorkflowTask {
   return onTarget(config.target, own, async (target, context) => {
-    const { user, forTarget } = context
+    const { forTarget } = context
+    const user = config.groups === undefined ? context.user : limitGroups(context.user, config.groups)
     // Before the target is called: what cannot end must not begin.
     const ends = accessEnds(config.expiry.of(context), user, clock())
     const request = forTarget(config.target)
@@ -104,7 +114,7 @@ function provisionTask(config: Config, own: Target, mapping: Mapping | undefined
       request,
     )
     grantForTime(ends, config.target, login, context.effects)
-    if (config.setPassword) await setPassword(target, config.target, user, login, request)
+    if (config.setPassword) await setPassword(target, config.target, context.user, login, request)
     return next
   })
 }

@@ -92,6 +92,12 @@ describe('a membership', () => {
     expect((await run(provision(), kept.user)).grants).toEqual([])
   })
 
+  test('is not granted by a task that does not list the group', async () => {
+    const { user } = await run(addGroup({ expiresAfter: '8h' }), { keepGroups: true })
+    expect((await run(provision({ groups: ['staff'] }), user)).grants).toEqual([])
+    expect((await run(provision({ groups: ['VAULT'] }), user)).grants).toMatchObject([{ name: 'vault' }])
+  })
+
   test('is not granted where the user’s groups do not hold it any more', async () => {
     const { user } = await run(addGroup({ expiresAfter: '8h' }), { groups: ['staff'] })
     expect((await run(provision(), { ...user, groups: ['staff'] })).grants).toEqual([])

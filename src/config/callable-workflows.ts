@@ -1,0 +1,47 @@
+import type { CallableUrl, Draft } from '#config/draft.ts'
+import { FlowWalk } from '#config/flow-walk.ts'
+import type { Issues } from '#kernel/issues.ts'
+import type { CallerKind } from '#sdk/auth-mechanism.ts'
+import type { Catalog } from '#sdk/catalog.ts'
+
+/**
+ * Warns of tasks that write whatever a person sends: people start workflows by a call with attributes of their own choice,
+ * and with groups where the URL, or a task, lets them name any. Each task is reported once, whichever URLs lead to it.
+ */
+export function checkCallableWorkflows(draft: Draft, catalog: Catalog, issues: Issues): void {
+  const reported = new Set<string>()
+  for (const url of draft.callables) {
+    if (!isForPeople(url, draft)) continue
+    const { workflows, groups, path } = url.callable
+    for (const workflow of workflows) {
+      const walk = new FlowWalk(draft, catalog)
+      walk.run({ workflow, gateway: undefined, anyGroup: groups })
+      for (const { task, document, what } of walk.unbound()) {
+        const key = JSON.stringify([document.at(task.path), what])
+        if (reported.has(key)) continue
+        reported.add(key)
+        const way = `people can call the workflow "${workflow}" (${url.document.at(path)})`
+        const remedy = `list those that it may write in "${what}"`
+        issues.for(document).warning(task.path, `${way}, and this task writes all ${what} that they choose; ${remedy}`)
+      }
+    }
+  }
+}
+
+/** Where the chain does not say who comes, callers who may act for themselves are taken for people. */
+function isForPeople({ chain, callable }: CallableUrl, draft: Draft): boolean {
+  const kinds = chain === undefined ? ['people' as const] : callersOf(chain, draft, new Set())
+  const isOwn = ({ issuer }: { readonly issuer: string }): boolean =>
+    draft.issuers.some(({ mount }) => URL.canParse(issuer) && new URL(issuer).pathname === mount)
+  if (kinds.some((kind) => kind === 'people' || (typeof kind === 'object' && isOwn(kind)))) return true
+  return callable.forThemselves && !kinds.includes('programs')
+}
+
+function callersOf(chain: string, draft: Draft, seen: Set<string>): CallerKind[] {
+  if (seen.has(chain)) return []
+  seen.add(chain)
+  return (draft.chains.get(chain)?.config.mechanisms ?? []).flatMap(({ mechanism }) => [
+    ...(mechanism.callers === undefined ? [] : [mechanism.callers]),
+    ...mechanism.includes.flatMap((included) => callersOf(included, draft, seen)),
+  ])
+}

@@ -1,0 +1,208 @@
+import type { Directory } from '#identity/directory.ts'
+import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
+import type { Identity, RunIdentities } from '#identity/identity.ts'
+import type { Subject } from '#identity/subject.ts'
+import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
+import { jsonPointer } from '#sdk/json-body.ts'
+import type { Parameter } from '#sdk/parameters.ts'
+import type { RefusedCall } from '#sdk/runs.ts'
+import type { WorkflowCall } from '#sdk/workflow.ts'
+import type { GroupChanges } from '#sdk/workflow-task.ts'
+import { isGroupIn, sameLogin, withoutGroups } from '#sdk/workflow-user.ts'
+import type { CallBody } from './call-body.ts'
+import { type FoundLogin, findLogin, isOwnLogin } from './own-login.ts'
+
+/** A kind of user whom callers may act for; the template's values are attributes of the caller. */
+type SubjectRule = 'caller' | 'any' | FilterTemplate
+
+export const subjectParameter: Parameter<readonly SubjectRule[]> = {
+  about:
+    'The users whom callers may act for: `caller` (themselves), `any`, or an RFC 4515 filter that the directory entry of the user must match, with attributes of the caller as `${attribute}`; may repeat, and one that holds is enough.',
+  type: 'list',
+  many: true,
+  fallback: ['caller'],
+  read: (values, report) =>
+    values.flatMap((value, i): SubjectRule[] => {
+      if (value === 'caller' || value === 'any') return [value]
+      try {
+        return [parseFilterTemplate(value)]
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error)
+        report(`must be caller, any or a filter, not "${value}": ${reason}`, i)
+        return []
+      }
+    }),
+}
+
+export interface CallRights {
+  readonly subject: readonly SubjectRule[]
+  /** `*` stands for every group. */
+  readonly allowGroups: readonly string[]
+  readonly requireRequestorMatch: boolean
+}
+
+/** What a call asks for beyond its workflow: for whom, in whose name, with which memberships. */
+export interface CallClaims {
+  /** As the run is to know the user. */
+  readonly user: WorkflowCall['user']
+  readonly requestor: string
+  /** The caller, where the requester is another. */
+  readonly caller?: string
+  readonly who: RunIdentities
+  readonly keepGroups: boolean
+  readonly groupChanges?: GroupChanges
+}
+
+interface Refusal extends FieldProblem {
+  readonly audit: RefusedCall['refused'][number]
+}
+
+const maxRefusals = 20
+
+export class CallRefused extends GatewayError {
+  readonly refused: RefusedCall['refused']
+
+  constructor(refusals: readonly Refusal[]) {
+    const shown = refusals.slice(0, maxRefusals)
+    super('ACCESS_DENIED', shown.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; '), {
+      publicText: 'The call asks for something that callers may not ask for at this URL.',
+      problems: shown.map(({ pointer, detail }) => ({ pointer, detail })),
+    })
+    this.refused = shown.map(({ audit }) => audit)
+  }
+}
+
+/** Throws CallRefused, which names every part of the body that the rights of this URL do not cover. */
+export async function readClaims(
+  body: CallBody,
+  user: WorkflowCall['user'],
+  caller: Subject,
+  rights: CallRights,
+  directory: Pick<Directory, 'search'>,
+): Promise<CallClaims> {
+  const refusals: Refusal[] = []
+  const names = await readRequestor(body.requestor, caller, rights, directory, refusals)
+  const { login, identity } = await readSubject(body, user, caller, rights, directory, refusals)
+  const memberships = readGroups(body.user.groups, rights, refusals)
+  if (refusals.length > 0) throw new CallRefused(refusals)
+  const attributes = user.attributes.clone()
+  if (login !== user.userID) attributes.set(body.uidAttributeName, [login])
+  return {
+    ...names,
+    user: { ...user, userID: login, attributes, groups: memberships.groups },
+    who: { ...names.who, ...(identity === undefined ? {} : { subject: identity }) },
+    ...memberships.known,
+  }
+}
+
+async function readRequestor(
+  named: string | undefined,
+  caller: Subject,
+  { requireRequestorMatch }: CallRights,
+  directory: Pick<Directory, 'search'>,
+  refusals: Refusal[],
+): Promise<Pick<CallClaims, 'requestor' | 'caller' | 'who'>> {
+  const own = { requestor: caller.uid, who: { requestor: caller.identity } }
+  if (named === undefined || sameLogin(named, caller.uid)) return own
+  const found = await findLogin(named, directory)
+  if (isOwnLogin(found, named, caller)) return own
+  if (requireRequestorMatch) {
+    refusals.push({
+      pointer: '/requestor',
+      detail: 'is not the caller; only where requireRequestorMatch is "false" may callers name another requester',
+      audit: { kind: 'entry', attribute: 'requestor', value: named },
+    })
+  }
+  const requestor = found.kind === 'entry' ? { requestor: found.entry.identity } : {}
+  return { requestor: named, caller: caller.uid, who: { ...requestor, caller: caller.identity } }
+}
+
+/** The login as the directory spells it, since targets may take another spelling for another user. */
+async function readSubject(
+  { user: { attributes }, uidAttributeName }: CallBody,
+  user: WorkflowCall['user'],
+  caller: Subject,
+  { subject: rules }: CallRights,
+  directory: Pick<Directory, 'search'>,
+  refusals: Refusal[],
+): Promise<{ readonly login: string; readonly identity?: Identity }> {
+  const { userID } = user
+  const found = await findLogin(userID, directory)
+  const identity = found.kind === 'entry' ? { identity: found.entry.identity } : {}
+  if (rules.includes('any')) return { login: userID, ...identity }
+  const refuse = (name: string, detail: string): void => {
+    const at = attributes.findIndex((attribute) => attribute.name.toLowerCase() === name.toLowerCase())
+    const pointer = jsonPointer(['user', 'attributes', at, 'values'])
+    refusals.push({ pointer, detail, audit: { kind: 'entry', attribute: 'subject', value: userID } })
+  }
+  if (!(await isCovered(found, userID, caller, rules, directory))) {
+    const allowed = rules.length === 1 && rules[0] === 'caller' ? 'is not the caller' : 'is not one of these users'
+    refuse(uidAttributeName, `${allowed}; the parameter "subject" says whom callers may act for`)
+    return { login: userID }
+  }
+  const own = found.kind === 'entry' ? found.entry.attributes : caller.attributes
+  for (const name of namingAttributes(found, caller)) {
+    if (sameLogin(name, uidAttributeName)) continue
+    const isOwn = (value: string): boolean => [userID, ...own.values(name)].some((one) => sameLogin(one, value))
+    if (!user.attributes.values(name).every(isOwn)) refuse(name, 'names another user than the subject')
+  }
+  if (found.kind === 'entry') return { login: found.login, ...identity }
+  return { login: userID, ...(isOwnLogin(found, userID, caller) ? { identity: caller.identity } : {}) }
+}
+
+async function isCovered(
+  found: FoundLogin,
+  login: string,
+  caller: Subject,
+  rules: readonly SubjectRule[],
+  directory: Pick<Directory, 'search'>,
+): Promise<boolean> {
+  for (const rule of rules) {
+    if (rule === 'any') return true
+    if (rule === 'caller') {
+      if (isOwnLogin(found, login, caller)) return true
+    } else if (found.kind === 'entry') {
+      const filter = rule.bind((name) => caller.attributes.values(name))
+      if (filter === undefined) continue
+      const matching = await directory.search({ base: found.entry.dn, scope: 'base', filter, limit: 1 })
+      if (matching.length > 0) return true
+    }
+  }
+  return false
+}
+
+/** By which a target or the directory may know the user: a call must not give one user the name of another. */
+function namingAttributes(found: FoundLogin, { link, dn }: Subject): readonly string[] {
+  const [rdn = []] = (found.kind === 'entry' ? found.entry.dn : dn).rdns
+  const names = ['uid', ...(link?.uidAttr === undefined ? [] : [link.uidAttr]), ...rdn.map(({ type }) => type)]
+  return [...new Set(names.map((name) => name.toLowerCase()))]
+}
+
+interface NamedMemberships {
+  readonly groups: readonly string[]
+  readonly known: Pick<CallClaims, 'keepGroups' | 'groupChanges'>
+}
+
+/** Without a list, and outside of the groups that the body may name, memberships stay as they are. */
+function readGroups(
+  named: readonly string[] | undefined,
+  { allowGroups }: CallRights,
+  refusals: Refusal[],
+): NamedMemberships {
+  if (named !== undefined && allowGroups.includes('*')) return { groups: named, known: { keepGroups: false } }
+  const unknown: NamedMemberships = { groups: [], known: { keepGroups: true } }
+  if (named === undefined) return unknown
+  for (const [i, group] of named.entries()) {
+    if (isGroupIn(allowGroups, group)) continue
+    refusals.push({
+      pointer: jsonPointer(['user', 'groups', i]),
+      detail: 'is not a group that callers may name; the parameter "allowGroups" lists those that they may',
+      audit: { kind: 'group', attribute: 'groups', value: group },
+    })
+  }
+  if (allowGroups.length === 0) return unknown
+  return {
+    groups: [],
+    known: { keepGroups: true, groupChanges: { add: named, remove: withoutGroups(allowGroups, named) } },
+  }
+}
