@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
+import { checkAuditKeys, loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { MailWorker } from '#engine/mail/mail-worker.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
@@ -29,7 +30,7 @@ import { createKeyBox, createKeyKeeper, keyIssuers, objectsOf } from '#server/to
 import { TrustedProxies } from '#server/trusted-proxies.ts'
 import { WebhookListener } from '#server/webhook-listener.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
-import { openStorage } from '#storage/open.ts'
+import { openStorage, type Storage } from '#storage/open.ts'
 import { openRunWakeUp } from '#storage/run-wake-up.ts'
 
 export interface GatewayOptions {
@@ -90,6 +91,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   if (first.configuration === undefined) await source.settled(first, 'refused')
   const configuration = usable(first, log)
   checkSecretKeys(options.environment)
+  checkAuditKeys(options.environment)
   mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 })
   const dispatcher = await openRunWakeUp(options.databaseUrl, log)
   const database = {
@@ -103,9 +105,11 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
       clock,
       log,
       wake: dispatcher,
+      auditKeys: await loadAuditKeys(options, 'gateway'),
     }),
   )
   await storage.ready()
+  await authenticateAudit(storage, log)
   const { dataFolder } = options
   const { folder: configFolder, secrets } = source
   const metrics = createMetrics()
@@ -226,6 +230,15 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     services.events.drain()
   })
   return { address, metricsAddress, webhookAddress: webhook.address, reload }
+}
+
+/** Before anything is written: an audit that was tampered with stays open for more, and says so. */
+async function authenticateAudit({ audit }: Storage, log: Logger): Promise<void> {
+  const { records, forged } = await audit.authenticate()
+  if (records > 0) log.info('the audit is authenticated from now on; what was there is sealed as it stood', { records })
+  if (forged.length > 0) {
+    log.error('the audit was changed without its key; run "gatehouse audit verify"', { chains: forged })
+  }
 }
 
 /** The configuration, with its warnings logged; throws ConfigurationRefused when it has errors. */

@@ -111,7 +111,7 @@ export async function startCallWorkflow(databaseUrl: string | undefined): Promis
   cpSync('examples/call-workflow', config, { recursive: true })
   writeFileSync(join(config, 'story.yaml'), more)
   const dataFolder = join(folder, 'data')
-  const place = databaseUrl === undefined ? ['--data', dataFolder] : ['--database', databaseUrl]
+  const place = ['--data', dataFolder, ...(databaseUrl === undefined ? [] : ['--database', databaseUrl])]
   const start = () =>
     startGatewayProcess({
       config,

@@ -51,7 +51,7 @@ export function createChores({ stores, clock, approvals, revokeDue }: ChoreParts
         ['mails', mails, stores.mails],
         ['idempotencyKeys', idempotencyKeys, stores.idempotency],
         ['jobRuns', jobRuns, stores.jobRuns],
-        ['audit', audit, stores.audit],
+        ['audit', audit, { prune: async (at) => (await stores.audit.prune(at, { by: 'gatehouse' })).removed }],
       ]
       const removed: Record<string, number> = {}
       for (const [name, days, store] of work) {
