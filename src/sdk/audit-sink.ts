@@ -1,5 +1,8 @@
+import { resolve } from 'node:path'
+import type { Issues, Path } from '#kernel/issues.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
 
 /** A record of the audit, as sinks get it: several rows that were written together. */
 export interface SinkRecord {
@@ -28,8 +31,34 @@ export interface AuditSink extends Closable {
   hasLost?(): boolean
 }
 
-export type PreparedAuditSink = Prepared<AuditSink>
-export type AuditSinkModule = Module<AuditSink>
+export interface AuditSinkHost {
+  /** The name of the YAML object. */
+  readonly name: string
+  /** Relative file names are below it. */
+  readonly dataFolder: string
+}
 
-export const defineAuditSink = <C>(definition: ModuleDefinition<C, AuditSink>): AuditSinkModule =>
+export type PreparedAuditSink = Prepared<AuditSink, AuditSinkHost>
+export type AuditSinkModule = Module<AuditSink, AuditSinkHost>
+
+/** `create` opens nothing: a receiver that cannot be reached is reported by `send`, and tried again. */
+export const defineAuditSink = <C>(definition: ModuleDefinition<C, AuditSink, AuditSinkHost>): AuditSinkModule =>
   defineModule(definition)
+
+/** The text of the PEM file that the parameter names, relative to the configuration folder; undefined with an issue. */
+export function readAuthority(
+  file: string | undefined,
+  path: Path,
+  issues: Issues,
+  { folder, readFile }: ParseContext,
+): string | undefined {
+  if (file === undefined || readFile === undefined) return undefined
+  try {
+    const text = readFile(resolve(folder, file))
+    if (text.includes('-----BEGIN CERTIFICATE-----')) return text
+    issues.error(path, `${file} holds no certificate in PEM form`)
+  } catch (error) {
+    issues.error(path, error instanceof Error ? error.message : String(error))
+  }
+  return undefined
+}

@@ -2,6 +2,8 @@ import { mkdirSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
+import { AuditAnchors } from '#engine/audit/audit-anchors.ts'
+import { AuditSinks } from '#engine/audit/audit-sinks.ts'
 import { checkAuditKeys, loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { MailWorker } from '#engine/mail/mail-worker.ts'
@@ -113,6 +115,12 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const { dataFolder } = options
   const { folder: configFolder, secrets } = source
   const metrics = createMetrics()
+  const outside = { dataFolder, clock, log, meter: metrics.audit }
+  const anchors = scope.own(new AuditAnchors({ ...outside, audit: storage.audit }))
+  const sinks = scope.own(new AuditSinks({ ...outside, store: storage.auditSinks }))
+  const configureAudit = async ({ auditSinks, auditAnchors }: Configuration): Promise<void> => {
+    await Promise.all([sinks.configure(auditSinks), anchors.configure(auditAnchors)])
+  }
   const { attempts, ...workerLimits } = options.workflowLimits
   const lease = chaosLease(options.environment)
   const limits = { ...workerLimits, retries: { ...defaultRetries, attempts }, ...lease }
@@ -198,11 +206,13 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   )
   await webhook.start()
 
+  await configureAudit(configuration)
   // Reading back may lead here, so there is somebody to answer.
   keeping.start()
   const apply = async (loaded: LoadResult): Promise<void> => {
     const outcome = await swapIn(loaded, running, services, metrics, log)
     void source.settled(loaded, outcome)
+    if (outcome === 'applied') void configureAudit(running.current.configuration)
     tokenKeys.configure(keyIssuers(running.current.configuration))
     keeping.wake()
     webhook.wake()

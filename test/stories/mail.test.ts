@@ -118,7 +118,12 @@ async function scene(options: MailServerOptions = {}): Promise<Scene> {
     server,
     start: async ({ dataFolder = temporaryFolder(), database } = {}) => {
       const args = database === undefined ? [] : ['--database', database]
-      const started = await startGatewayProcess({ config, dataFolder, args, environment: sharedKey })
+      const started = await startGatewayProcess({
+        config,
+        dataFolder,
+        args,
+        ...(database === undefined ? {} : { environment: sharedKey }),
+      })
       onTestFinished(async () => void (await started.stop()))
       return started
     },
