@@ -143,9 +143,12 @@ export async function startCallWorkflow(databaseUrl: string | undefined): Promis
       }
     },
     restartKilled: async () => {
-      const ended = new Promise((resolve) => gateway.process.once('exit', resolve))
-      gateway.process.kill('SIGKILL')
-      await ended
+      const { process: child } = gateway
+      if (child.exitCode === null && child.signalCode === null) {
+        const ended = new Promise((resolve) => child.once('exit', resolve))
+        child.kill('SIGKILL')
+        await ended
+      }
       gateway = await start()
     },
     close: async () => {
