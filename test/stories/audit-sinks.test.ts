@@ -120,7 +120,7 @@ function expectInOrder(rows: readonly Row[]): void {
 
 onEachDatabase('audit sinks', (freshUrl) => {
   test('receivers that are killed and restarted, and a gateway that is killed meanwhile, miss nothing', {
-    timeout: 300_000,
+    timeout: 600_000,
   }, async () => {
     const url = await freshUrl()
     const config = join(temporaryFolder(), 'config')
@@ -147,7 +147,7 @@ onEachDatabase('audit sinks', (freshUrl) => {
       }
     }
     const all = async (receiver: Receiver): Promise<void> =>
-      await until(async () => expected.isSubsetOf(subjectsOf(receiver.rows())), 90_000)
+      await until(async () => expected.isSubsetOf(subjectsOf(receiver.rows())), 180_000)
 
     await work(10)
     await Promise.all([all(syslog), all(https)])

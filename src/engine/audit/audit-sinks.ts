@@ -26,11 +26,16 @@ export class AuditSinks {
   #configs: ReadonlyMap<string, AuditSinkConfig> = new Map()
   #deliveries: readonly SinkDelivery[] = []
   #isRecorded = true
+  #looking: Promise<void> | undefined
   #changing: Promise<void> = Promise.resolve()
 
   constructor(parts: AuditSinksParts) {
     this.#parts = parts
-    this.#timer = setInterval(() => void this.look(), lookEveryMillis)
+    this.#timer = setInterval(() => {
+      this.#looking ??= this.look().finally(() => {
+        this.#looking = undefined
+      })
+    }, lookEveryMillis)
     this.#timer.unref()
   }
 
@@ -86,6 +91,7 @@ export class AuditSinks {
 
   async close(): Promise<void> {
     clearInterval(this.#timer)
+    await this.#looking
     await this.#changing
     await this.#closeAll()
   }

@@ -23,7 +23,7 @@ export interface SinkDeliveryParts {
   readonly meter: AuditMeter
 }
 
-const sinkTimes: DeliveryTimes = { idleMillis: 1000, pushMillis: 30_000, leaseMillis: 60_000 }
+const sinkTimes: DeliveryTimes = { idleMillis: 1000, pushMillis: 15_000, leaseMillis: 45_000 }
 /** Records that are read and sent at once, and about how many characters of them. */
 const batchRecords = 200
 const batchChars = 1_000_000
