@@ -82,7 +82,14 @@ async function broken(story: Story): Promise<readonly string[]> {
       },
       audit: {
         export: async () => ({ records: [{ rows: [...all.rows, ...all.audited.map(change)] }] }),
-        verify: async () => ({ checked: 1, unchained: 0, problems: all.problems }),
+        verify: async () => ({
+          checked: 1,
+          unchained: 0,
+          authenticated: true,
+          sealed: [],
+          pruned: [],
+          problems: all.problems,
+        }),
       },
       mails: { figures: async () => ({ queued: 0, unknown: 0, failed: 0 }) },
     },

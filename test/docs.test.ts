@@ -22,6 +22,11 @@ const table = (parameters: ParameterTable | undefined): string[] => Object.keys(
 const taskNames = [...catalog.tasks.keys()].sort()
 
 const slots: readonly Slot[] = [
+  {
+    folder: 'audit-sinks',
+    names: catalog.auditSinks.names(),
+    rows: (n) => table(catalog.auditSinks.find(n)?.parameters),
+  },
   { folder: 'filters', names: catalog.filters.names(), rows: (n) => table(catalog.filters.find(n)?.parameters) },
   { folder: 'targets', names: catalog.targets.names(), rows: (n) => table(catalog.targets.find(n)?.parameters) },
   {
@@ -84,6 +89,7 @@ describe.each(slots)('docs/reference/$folder', ({ folder, names, rows }) => {
 
   test('aliases stand on the page', () => {
     const modules = [
+      catalog.auditSinks,
       catalog.filters,
       catalog.targets,
       catalog.authMechanisms,

@@ -1,3 +1,4 @@
+import { auditSinks } from '#catalog/audit-sinks.ts'
 import { authMechanisms } from '#catalog/auth-mechanisms.ts'
 import { authorizations } from '#catalog/authorizations.ts'
 import { customTasks } from '#catalog/custom-tasks.ts'
@@ -14,6 +15,7 @@ import type { Catalog } from '#sdk/catalog.ts'
 
 /** Everything this build of Gatehouse can be configured with. */
 export const catalog: Catalog = {
+  auditSinks,
   authMechanisms,
   authorizations,
   customTasks,

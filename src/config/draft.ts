@@ -8,6 +8,8 @@ import type { TrustSpec } from '#model/trust.ts'
 import type { AuthMechanismModule } from '#sdk/auth-mechanism.ts'
 import type {
   ApplicationConfig,
+  AuditAnchorConfig,
+  AuditSinkConfig,
   AuthorizationConfig,
   ChainConfig,
   Described,
@@ -89,6 +91,8 @@ export class Draft {
   readonly reports = new Map<string, Described<ReportSpec>>()
   readonly jobs = new Map<string, JobConfig>()
   readonly notifiers = new Map<string, NotifierConfig>()
+  readonly auditSinks = new Map<string, AuditSinkConfig>()
+  readonly auditAnchors = new Map<string, AuditAnchorConfig>()
   readonly stsEndpoints: StsEndpointConfig[] = []
   stsWebhook: StsWebhookConfig | undefined
   readonly issuers: IssuerConfig[] = []

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { buildApplication } from '#config/build/application.ts'
+import { buildAuditAnchor, buildAuditSink } from '#config/build/audit.ts'
 import { buildChain, buildMechanism } from '#config/build/authentication.ts'
 import { buildJavaScriptMapping, buildOrg, buildPortalUrl, buildReport } from '#config/build/described.ts'
 import { buildDirectoryInsert } from '#config/build/directory-insert.ts'
@@ -13,6 +14,7 @@ import type { ConfigDocument } from '#config/config-document.ts'
 import { readRepaired } from '#config/schema-issues.ts'
 import type { Path } from '#kernel/issues.ts'
 import { applicationFrameSchema, applicationSchema } from '#model/application.ts'
+import { auditAnchorSchema, auditSinkSchema } from '#model/audit.ts'
 import { authenticationChainSchema } from '#model/authentication-chain.ts'
 import { authenticationMechanismSchema } from '#model/authentication-mechanism.ts'
 import { customAuthorizationSchema } from '#model/custom-authorization.ts'
@@ -114,6 +116,8 @@ export const kinds: readonly Kind[] = [
   kind('Report', reportSchema, buildReport),
   kind('OUJob', ouJobSchema, buildJob),
   kind('Notifier', notifierSchema, buildNotifier, { referredAs: 'notifier' }),
+  kind('AuditSink', auditSinkSchema, buildAuditSink),
+  kind('AuditAnchor', auditAnchorSchema, buildAuditAnchor),
 ]
 
 /** The predecessor's group and ours; they mean the same. */

@@ -175,6 +175,8 @@ function finish(state: LoadState, directoryRoot: Dn, hash: string, known: KnownN
     reports: draft.reports,
     jobs: draft.jobs,
     notifiers: draft.notifiers,
+    auditSinks: draft.auditSinks,
+    auditAnchors: draft.auditAnchors,
     stsEndpoints: draft.stsEndpoints,
     stsWebhook: draft.stsWebhook,
     issuers: draft.issuers,

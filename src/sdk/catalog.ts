@@ -1,4 +1,5 @@
 import type { Registry } from '#kernel/registry.ts'
+import type { AuditSinkModule } from '#sdk/audit-sink.ts'
 import type { AuthMechanismModule } from '#sdk/auth-mechanism.ts'
 import type { AuthorizationModule } from '#sdk/authorization.ts'
 import type { DirectoryInsertModule } from '#sdk/directory-insert.ts'
@@ -13,6 +14,7 @@ import type { CustomTaskModule, TaskModule } from '#sdk/workflow-task.ts'
 
 /** Every module there is, by slot. Configuration and engine receive it; only `catalog/` imports implementations. */
 export interface Catalog {
+  readonly auditSinks: Registry<AuditSinkModule>
   readonly authMechanisms: Registry<AuthMechanismModule>
   readonly authorizations: Registry<AuthorizationModule>
   readonly directoryInserts: Registry<DirectoryInsertModule>

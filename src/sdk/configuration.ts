@@ -8,6 +8,7 @@ import type { ReportSpec } from '#model/report.ts'
 import type { StsEndpointSpec } from '#model/sts.ts'
 import type { TrustSpec } from '#model/trust.ts'
 import type { AccessEndOffer } from '#sdk/access-end.ts'
+import type { PreparedAuditSink } from '#sdk/audit-sink.ts'
 import type { PreparedMechanism } from '#sdk/auth-mechanism.ts'
 import type { PreparedAuthorization } from '#sdk/authorization.ts'
 import type { PreparedInsert } from '#sdk/directory-insert.ts'
@@ -54,6 +55,10 @@ export interface Configuration {
   readonly reports: ReadonlyMap<string, Described<ReportSpec>>
   readonly jobs: ReadonlyMap<string, JobConfig>
   readonly notifiers: ReadonlyMap<string, NotifierConfig>
+  /** What gets a copy of the audit. */
+  readonly auditSinks: ReadonlyMap<string, AuditSinkConfig>
+  /** Where the signed head of the audit is kept outside the database, beside the log. */
+  readonly auditAnchors: ReadonlyMap<string, AuditAnchorConfig>
   readonly stsEndpoints: readonly StsEndpointConfig[]
   /** Undefined where API servers ask the injector at no listener of its own. */
   readonly stsWebhook?: StsWebhookConfig | undefined
@@ -194,6 +199,19 @@ export type RestoredWorkflow = { readonly config: WorkflowConfig } | { readonly 
 
 export interface NotifierConfig extends Placed {
   readonly notifier: PreparedNotifier
+}
+
+export interface AuditSinkConfig extends Placed {
+  readonly sink: PreparedAuditSink
+  /** What a new sink begins with: the whole audit, or what is written from now on. */
+  readonly start: 'beginning' | 'now'
+}
+
+export const defaultAnchorMillis = 5 * 60_000
+
+export interface AuditAnchorConfig extends Placed {
+  readonly sink: PreparedAuditSink
+  readonly intervalMillis: number
 }
 
 export interface AuthorizationConfig extends Placed {

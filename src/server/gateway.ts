@@ -2,6 +2,9 @@ import { mkdirSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
+import { AuditAnchors } from '#engine/audit/audit-anchors.ts'
+import { AuditSinks } from '#engine/audit/audit-sinks.ts'
+import { checkAuditKeys, loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { MailWorker } from '#engine/mail/mail-worker.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
@@ -29,7 +32,7 @@ import { createKeyBox, createKeyKeeper, keyIssuers, objectsOf } from '#server/to
 import { TrustedProxies } from '#server/trusted-proxies.ts'
 import { WebhookListener } from '#server/webhook-listener.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
-import { openStorage } from '#storage/open.ts'
+import { openStorage, type Storage } from '#storage/open.ts'
 import { openRunWakeUp } from '#storage/run-wake-up.ts'
 
 export interface GatewayOptions {
@@ -90,6 +93,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   if (first.configuration === undefined) await source.settled(first, 'refused')
   const configuration = usable(first, log)
   checkSecretKeys(options.environment)
+  checkAuditKeys(options.environment)
   mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 })
   const dispatcher = await openRunWakeUp(options.databaseUrl, log)
   const database = {
@@ -103,12 +107,20 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
       clock,
       log,
       wake: dispatcher,
+      auditKeys: await loadAuditKeys(options, 'gateway'),
     }),
   )
   await storage.ready()
+  await authenticateAudit(storage, log)
   const { dataFolder } = options
   const { folder: configFolder, secrets } = source
   const metrics = createMetrics()
+  const outside = { dataFolder, clock, log, meter: metrics.audit }
+  const anchors = scope.own(new AuditAnchors({ ...outside, audit: storage.audit }))
+  const sinks = scope.own(new AuditSinks({ ...outside, store: storage.auditSinks }))
+  const configureAudit = async ({ auditSinks, auditAnchors }: Configuration): Promise<void> => {
+    await Promise.all([sinks.configure(auditSinks), anchors.configure(auditAnchors)])
+  }
   const { attempts, ...workerLimits } = options.workflowLimits
   const lease = chaosLease(options.environment)
   const limits = { ...workerLimits, retries: { ...defaultRetries, attempts }, ...lease }
@@ -194,11 +206,13 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   )
   await webhook.start()
 
+  await configureAudit(configuration)
   // Reading back may lead here, so there is somebody to answer.
   keeping.start()
   const apply = async (loaded: LoadResult): Promise<void> => {
     const outcome = await swapIn(loaded, running, services, metrics, log)
     void source.settled(loaded, outcome)
+    if (outcome === 'applied') void configureAudit(running.current.configuration)
     tokenKeys.configure(keyIssuers(running.current.configuration))
     keeping.wake()
     webhook.wake()
@@ -226,6 +240,15 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     services.events.drain()
   })
   return { address, metricsAddress, webhookAddress: webhook.address, reload }
+}
+
+/** Before anything is written: an audit that was tampered with stays open for more, and says so. */
+async function authenticateAudit({ audit }: Storage, log: Logger): Promise<void> {
+  const { records, forged } = await audit.authenticate()
+  if (records > 0) log.info('the audit is authenticated from now on; what was there is sealed as it stood', { records })
+  if (forged.length > 0) {
+    log.error('the audit was changed without its key; run "gatehouse audit verify"', { chains: forged })
+  }
 }
 
 /** The configuration, with its warnings logged; throws ConfigurationRefused when it has errors. */

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { createAuditMetrics } from '#server/audit-metrics.ts'
 import { createPeopleMetrics } from '#server/people-metrics.ts'
 import { createWorkflowMetrics } from '#server/workflow-metrics.ts'
 
@@ -137,6 +138,7 @@ export function createMetrics() {
         readable.set({ endpoint }, ok ? 1 : 0)
       },
     },
+    audit: createAuditMetrics(registry),
     people: createPeopleMetrics(registry),
     workflows: createWorkflowMetrics(registry),
     reloads: new Counter({

@@ -1,3 +1,5 @@
+import type { KeyObject } from 'node:crypto'
+
 /** One change that was made to a target, or one decision about a token or a login: on whose behalf and why. Rows are only ever added. */
 export interface AuditRow {
   /** Unique; made by whoever writes the row. */
@@ -11,7 +13,8 @@ export interface AuditRow {
   readonly subject: string
   readonly workflow: { readonly id: string; readonly name: string }
   readonly target: string
-  readonly kind: 'entry' | 'attribute' | 'group' | 'token' | 'session'
+  /** `audit`: about the audit itself, such as that it was pruned. */
+  readonly kind: 'entry' | 'attribute' | 'group' | 'token' | 'session' | 'audit'
   /** A token or a session is issued or refused, and a session deleted; everything else is changed. */
   readonly action: 'add' | 'replace' | 'delete' | 'issue' | 'refuse'
   readonly attribute: string
@@ -63,16 +66,53 @@ export interface AuditExport {
   readonly next?: string
 }
 
+/** A key of 256 bits that seals the audit, and the name by which a seal says that it needs this one. */
+export interface AuditKey {
+  readonly id: string
+  readonly key: KeyObject
+}
+
+/** The heads of all chains that have records, at one time and signed: to be kept where the database is not. */
+export interface AuditAnchor {
+  /** ISO 8601. */
+  readonly time: string
+  readonly heads: readonly { readonly chain: number; readonly number: number; readonly hash: string }[]
+  readonly key: string
+  readonly mac: string
+}
+
 /**
- * `changed`: the record, or the link to the one before it, is not what was written. `removed`: records are missing, this
- * one first. `inserted`: the record was not written by this store.
+ * - `changed`: the record, or the link to the one before it, is not what was written.
+ * - `removed`: records are missing, this one first.
+ * - `inserted`: the record was not written by this store.
+ * - `forged`: head or base of the chain were changed by someone without the key.
+ * - `broken`: they had been, when the gateway next wrote to the chain.
+ * - `unsealed`: the chain has no seal, while others have one or this process has a key.
+ * - `no key`: the seal needs a key that this process does not have.
+ * - `older`: the database does not have this record yet, which an anchor or an export knows.
+ * - `differs`: it has another record than the anchor or the export.
+ * - `resealed`: the records were pruned before an operator sealed the chain again, so the anchor proves nothing of them.
+ * - `invalid`: the anchor was not signed by a key that is known here.
  */
 export interface AuditProblem {
-  readonly kind: 'changed' | 'removed' | 'inserted'
+  readonly kind:
+    | 'changed'
+    | 'removed'
+    | 'inserted'
+    | 'forged'
+    | 'broken'
+    | 'unsealed'
+    | 'no key'
+    | 'older'
+    | 'differs'
+    | 'resealed'
+    | 'invalid'
   readonly chain?: number
   readonly number?: number
   /** Of the record's first row, where there is a record. */
   readonly id?: string
+  /** The key that is missing. */
+  readonly key?: string
 }
 
 export interface AuditReport {
@@ -80,13 +120,50 @@ export interface AuditReport {
   readonly checked: number
   /** Records from before there were chains, which nothing can be said of. */
   readonly unchained: number
+  /** Whether every chain has a seal that is right. */
+  readonly authenticated: boolean
+  /** Records up to `number` were there already when their chain was sealed: only what happened since `at` is proven. */
+  readonly sealed: readonly { readonly chain: number; readonly number: number; readonly at: Date }[]
+  /** Records up to `number` were pruned. */
+  readonly pruned: readonly { readonly chain: number; readonly number: number }[]
   /** Empty when everything is as it was written. The first 100, chain by chain. */
   readonly problems: readonly AuditProblem[]
 }
 
+/** Of what someone kept outside the database. */
+export interface AuditComparison {
+  /** Heads or records that were compared. */
+  readonly compared: number
+  /** Those that were pruned since, which cannot be compared. */
+  readonly pruned: number
+  readonly problems: readonly AuditProblem[]
+}
+
+export interface AuditSealing {
+  /** Records that were sealed as they stood, by this call. */
+  readonly records: number
+  /** Chains whose head or base is not authentic. */
+  readonly forged: readonly number[]
+}
+
+export interface AuditPruning {
+  /** Who removes it; an entry says so. */
+  readonly by: string
+  /** Removes also what a configured audit sink has not received. */
+  readonly unsent?: boolean
+}
+
+export interface PrunedAudit {
+  /** Records that were removed. */
+  readonly removed: number
+  /** Audit sinks for which older records were kept, since they have not received them. */
+  readonly waiting: readonly string[]
+}
+
 /**
  * Rows are only ever added. Each record's hash covers the record and the hash of the one before it in its chain; there
- * are several chains, so that those who append at the same time do not wait for each other.
+ * are several chains, so that those who append at the same time do not wait for each other. Head and base of a chain are
+ * sealed with a key that is not in the database, by every commit that moves them.
  */
 export interface AuditStore {
   /** All rows or none. Throws CONFLICT when the same rows were written before. */
@@ -102,6 +179,20 @@ export interface AuditStore {
   export(query: Pick<AuditQuery, 'from' | 'until' | 'after' | 'limit'>): Promise<AuditExport>
   /** Walks all chains, in bounded memory, while others append. */
   verify(): Promise<AuditReport>
-  /** Removes what was written before then, from the beginning of each chain; how many records. */
-  prune(before: Date): Promise<number>
+  /**
+   * To be called by a gateway before it writes. Seals the chains of a database that has no seals yet as they stand, and
+   * says so in an entry; seals anew what an older key sealed. Throws INTERNAL without a key, or where a seal needs one
+   * that is not here.
+   */
+  authenticate(): Promise<AuditSealing>
+  /** Accepts all chains as they stand, whatever their seals say, and says so in an entry. Throws INTERNAL without a key. */
+  seal(by: string): Promise<AuditSealing>
+  /** The heads as of now, of chains whose seal is right. Undefined without a key, or where no chain has records. */
+  anchor(): Promise<AuditAnchor | undefined>
+  /** Compares the chains with anchors, at most 100 at a time. Trust the result only if `verify` has found no problem. */
+  compareAnchors(anchors: readonly AuditAnchor[]): Promise<AuditComparison>
+  /** Compares the chains with exported records, of which some rows may be missing, at most 500 at a time; the same holds. */
+  compareRecords(records: readonly AuditRecord[]): Promise<AuditComparison>
+  /** Removes what was written before then, from the beginning of each chain, and says so in an entry. */
+  prune(before: Date, options: AuditPruning): Promise<PrunedAudit>
 }

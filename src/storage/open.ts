@@ -4,7 +4,8 @@ import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directo
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditSinkStore } from '#storage/audit-sink-store.ts'
+import type { AuditKey, AuditStore } from '#storage/audit-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 import type { EventStore } from '#storage/event-store.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
@@ -22,9 +23,11 @@ import type { ReportStore } from '#storage/report-store.ts'
 import type { RunStore } from '#storage/run-store.ts'
 import type { SecondFactorStore } from '#storage/second-factor-store.ts'
 import type { SessionStore } from '#storage/session-store.ts'
+import { AuditSeal } from '#storage/sql/audit-seal.ts'
 import { Databases } from '#storage/sql/databases.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
 import { SqlApprovalStore } from '#storage/sql/sql-approval-store.ts'
+import { SqlAuditSinkStore } from '#storage/sql/sql-audit-sink-store.ts'
 import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
 import { SqlDelegationStore } from '#storage/sql/sql-delegation-store.ts'
 import { SqlEventStore } from '#storage/sql/sql-event-store.ts'
@@ -58,6 +61,8 @@ export interface StorageOptions {
   readonly log: Logger
   /** Told of runs that may be claimed. */
   readonly wake?: WakeUp
+  /** The keys of the audit: the first seals, all of them verify. Without any, an audit that is sealed cannot be written. */
+  readonly auditKeys?: readonly AuditKey[]
 }
 
 /** All that Gatehouse keeps. */
@@ -66,6 +71,7 @@ export interface Storage {
   readonly logins: LoginStore
   readonly loginFailures: LoginFailureStore
   readonly audit: AuditStore
+  readonly auditSinks: AuditSinkStore
   readonly journal: JournalStore
   readonly events: EventStore
   readonly runs: RunStore
@@ -98,10 +104,12 @@ export interface Storage {
 }
 
 /** Throws an Error when it is not said where the database is. Nothing is opened before `ready`, or the first use. */
-export function openStorage({ url, dataFolder, clock, log, wake }: StorageOptions): Storage {
+export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: StorageOptions): Storage {
   const address = url ?? (dataFolder === undefined ? undefined : `sqlite:${join(dataFolder, 'gatehouse.db')}`)
   if (address === undefined) throw new Error('a data folder or a database is needed')
-  const databases = new Databases(clock, log)
+  const [firstKey, ...otherKeys] = auditKeys ?? []
+  const seal = firstKey === undefined ? undefined : new AuditSeal([firstKey, ...otherKeys])
+  const databases = new Databases(clock, log, seal)
   const { client, release } = databases.use(address)
   const ready = async (): Promise<void> => {
     await client.query(dynamic({ compile: () => sql`select 1`.compile(builderFor(client.dialect)) }))
@@ -111,7 +119,8 @@ export function openStorage({ url, dataFolder, clock, log, wake }: StorageOption
     sessions: new SqlSessionStore(client),
     logins: new SqlLoginStore(client),
     loginFailures: new SqlLoginFailureStore(client),
-    audit: new SqlAuditStore(client),
+    audit: new SqlAuditStore(client, seal),
+    auditSinks: new SqlAuditSinkStore(client),
     journal: new SqlJournalStore(client),
     events: new SqlEventStore(client),
     runs: new SqlRunStore(client, wake),

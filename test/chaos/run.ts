@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { crashPoints } from '#engine/workflow/crash-point.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
@@ -133,6 +134,7 @@ async function play(scenario: Scenario, database: EmbeddedDatabase | undefined):
       ...(database === undefined ? { dataFolder } : { url: database.url }),
       clock: systemClock,
       log: silentLogger,
+      auditKeys: await loadAuditKeys({ environment: process.env, dataFolder }, 'command'),
     })
     storage = opened
     const workload = new Workload(crew, random)

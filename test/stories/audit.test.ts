@@ -1,19 +1,23 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type ChainedRecord, linkHash } from '#storage/sql/audit-chain.ts'
 import { type StoryGateway, startCallWorkflow } from '#testing/call-workflow-story.ts'
 import { until } from '#testing/gateway-process.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
 
-type Sql = (statement: string) => Promise<void>
+type Sql = (statement: string) => Promise<readonly Readonly<Record<string, unknown>>[]>
 
 describe('the audit on SQLite', () =>
   story(undefined, (gateway) => async (statement) => {
     const database = new DatabaseSync(join(gateway.process.dataFolder, 'gatehouse.db'))
     try {
-      database.exec(statement)
+      database.exec('pragma busy_timeout = 5000')
+      return database.prepare(statement).all()
     } finally {
       database.close()
     }
@@ -26,7 +30,7 @@ describe.skipIf(postgresUrl() === '')('the audit on PostgreSQL', () => {
       url = await freshSchema()
       return url
     },
-    () => async (statement) => void (await runSql(url, statement)),
+    () => (statement) => runSql(url, statement),
   )
 })
 
@@ -149,12 +153,118 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  test('what is pruned is gone, and the rest verifies', async () => {
+  /** The first and the last record of the chain that has the most, and what is known of it. */
+  async function longest() {
+    const all = await records()
+    const [first, last] = [all[0], all.at(-1)]
+    if (first === undefined || last === undefined || all.length < 4) throw new Error('a longer chain is needed')
+    return { chain: first.chain, first, last, beforeLast: all.at(-2), all }
+  }
+
+  /** Tampers with the database, and puts everything back after the look at it. */
+  async function tampered(statements: readonly string[], look: () => Promise<void>): Promise<void> {
+    for (const table of ['audit', 'audit_chains']) await sql(`create table kept_${table} as select * from ${table}`)
+    try {
+      for (const statement of statements) await sql(statement)
+      await look()
+    } finally {
+      for (const table of ['audit', 'audit_chains']) {
+        await sql(`delete from ${table}`)
+        await sql(`insert into ${table} select * from kept_${table}`)
+        await sql(`drop table kept_${table}`)
+      }
+    }
+    expect((await verify()).code).toBe(0)
+  }
+
+  test('records that were removed at an end together with the chain’s row are detected', async () => {
+    const { chain, first, last, beforeLast } = await longest()
+    const forged = new RegExp(`^forged: chain ${chain}, record`)
+    const lastOnes = [
+      `delete from audit where chain = ${chain} and chain_seq = ${last.number}`,
+      `update audit_chains set seq = ${beforeLast?.number}, hash = '${beforeLast?.hash}' where chain = ${chain}`,
+    ]
+    await tampered(lastOnes, async () => {
+      expect(await verify()).toMatchObject({ code: 1, output: expect.stringMatching(forged) })
+    })
+    const firstOnes = [
+      `delete from audit where chain = ${chain} and chain_seq = ${first.number}`,
+      `update audit_chains set base_seq = ${first.number}, base_hash = '${first.hash}' where chain = ${chain}`,
+    ]
+    await tampered(firstOnes, async () => {
+      expect(await verify()).toMatchObject({ code: 1, output: expect.stringMatching(forged) })
+    })
+  })
+
+  test('a record that was edited or removed is detected, also where every hash after it was computed again', async () => {
+    const { chain, all } = await longest()
+    const number = all[1]?.number
+    for (const change of [
+      `update audit set requestor = 'mallory' where chain = ${chain} and chain_seq = ${number}`,
+      `delete from audit where chain = ${chain} and chain_seq = ${number}`,
+    ]) {
+      await tampered([change], async () => {
+        expect((await verify()).code).toBe(1)
+        await rechain(chain)
+        expect(await verify()).toMatchObject({
+          code: 1,
+          output: expect.stringMatching(new RegExp(`^forged: chain ${chain}`)),
+        })
+      })
+    }
+  })
+
+  /** Numbers and hashes of the chain as someone without the key would make them again. */
+  async function rechain(chain: number): Promise<void> {
+    let [before, number] = ['', 0]
+    for (const row of await sql(`select * from audit where chain = ${chain} order by chain_seq`)) {
+      const record = { ...row, time: Number(row['time']) } as unknown as ChainedRecord
+      number++
+      before = linkHash(before, chain, number, record)
+      await sql(`update audit set chain_seq = ${number}, hash = '${before}' where id = '${record.id}'`)
+    }
+    await sql(`update audit_chains set seq = ${number}, hash = '${before}' where chain = ${chain}`)
+  }
+
+  test('a restored backup is detected by an anchor of the log, and by an export', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-anchors-'))
+    const [anchors, exported] = [join(folder, 'anchors.log'), join(folder, 'export.jsonl')]
+    try {
+      for (const table of ['audit', 'audit_chains']) await sql(`create table old_${table} as select * from ${table}`)
+      await onboard('after-the-backup', await gateway.token('svc'))
+      // The head is anchored at the end, whatever the interval.
+      await gateway.process.stop()
+      const lines = gateway.process.output().split('\n')
+      writeFileSync(anchors, lines.filter((line) => line.startsWith('{')).join('\n'))
+      writeFileSync(exported, (await gateway.command('audit', 'export')).output)
+      const compare = () => gateway.command('audit', 'verify', '--anchor', anchors, '--export', exported)
+      expect(await compare()).toMatchObject({
+        code: 0,
+        output: expect.stringContaining('heads of anchors compared: all'),
+      })
+      for (const table of ['audit', 'audit_chains']) {
+        await sql(`delete from ${table}`)
+        await sql(`insert into ${table} select * from old_${table}`)
+      }
+      await gateway.restartKilled()
+      expect((await verify()).code).toBe(0)
+      const found = await compare()
+      expect(found.code).toBe(1)
+      expect(found.output).toMatch(/anchors\.log: older: chain \d+, record \d+ \(.*old backup/)
+      expect(found.output).toMatch(/export\.jsonl: older: chain \d+, record/)
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }, 120_000)
+
+  test('what is pruned is gone, an entry says so, and the rest verifies', async () => {
     expect((await gateway.command('audit', 'prune', '--before', '0s')).code).toBe(2)
     expect((await exported()).length).toBeGreaterThan(0)
-    const pruned = await gateway.command('audit', 'prune', '--before', '0s', '--yes')
+    const pruned = await gateway.command('audit', 'prune', '--before', '0s', '--yes', '--by', 'ada')
     expect(pruned).toMatchObject({ code: 0, output: expect.stringMatching(/^\d+ records from before/) })
-    expect(await exported()).toEqual([])
-    expect((await verify()).code).toBe(0)
+    expect(await exported()).toMatchObject([
+      { kind: 'audit', action: 'delete', attribute: 'records', requestor: 'ada' },
+    ])
+    expect(await verify()).toMatchObject({ code: 0, output: expect.stringMatching(/^pruned: chain \d+, records 1 to/) })
   })
 }

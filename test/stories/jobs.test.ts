@@ -55,11 +55,12 @@ onEachDatabase('a job', (freshUrl) => {
     const database = await freshUrl()
     // Whoever is killed in the middle of a run holds it for twice the lease.
     const args = ['--database', database, '--workflow-lease-seconds', '5']
-    const first = await startGatewayProcess({ config, args })
+    const dataFolder = temporaryFolder()
+    const first = await startGatewayProcess({ config, dataFolder, args })
     onTestFinished(async () => void (await first.stop()))
     await until(async () => heard.length >= 3, 60_000)
     // A file of SQLite is one process's own.
-    const second = database.startsWith('postgres') ? await startGatewayProcess({ config, args }) : first
+    const second = database.startsWith('postgres') ? await startGatewayProcess({ config, dataFolder, args }) : first
     onTestFinished(async () => void (await second.stop()))
     const before = heard.length
     await until(async () => heard.length >= before + 4, 60_000)

@@ -124,12 +124,20 @@ async function scene(options: MailServerOptions = {}): Promise<Scene> {
     server,
     start: async ({ dataFolder = temporaryFolder(), database } = {}) => {
       const args = database === undefined ? [] : ['--database', database]
-      const started = await startGatewayProcess({ config, dataFolder, args })
+      const started = await startGatewayProcess({
+        config,
+        dataFolder,
+        args,
+        ...(database === undefined ? {} : { environment: sharedKey }),
+      })
       onTestFinished(async () => void (await started.stop()))
       return started
     },
   }
 }
+
+/** Gateways that share a database share their key. */
+const sharedKey = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 4).toString('base64') }
 
 const idsOf = (mails: readonly ReceivedMail[]): (string | undefined)[] =>
   mails.map(({ headers }) => headers.get('message-id')?.[0])
@@ -236,7 +244,9 @@ describe.skipIf(postgresUrl() === '')('the outbox, with gateways on PostgreSQL',
     await until(async () => (await mails.figures()).queued === 0, 20_000)
     expect(await mails.figures()).toMatchObject({ queued: 0, unknown: 1, failed: 0 })
     const command = async (...args: string[]) =>
-      (await run('bin/gatehouse', ['mail', ...args, '--database', database])).stdout.trim()
+      (
+        await run('bin/gatehouse', ['mail', ...args, '--database', database], { env: { ...process.env, ...sharedKey } })
+      ).stdout.trim()
     const [id = ''] = (await command('list', '--state', 'unknown')).split('\n')[0]?.split(' ').slice(2) ?? []
     expect(await command('retry', id)).toContain('is queued')
     await until(async () => server.mails.length === 3, 20_000)

@@ -114,7 +114,7 @@ export async function startCallWorkflow(databaseUrl: string | undefined): Promis
   cpSync('examples/call-workflow', config, { recursive: true })
   writeFileSync(join(config, 'story.yaml'), more)
   const dataFolder = join(folder, 'data')
-  const place = databaseUrl === undefined ? ['--data', dataFolder] : ['--database', databaseUrl]
+  const place = ['--data', dataFolder, ...(databaseUrl === undefined ? [] : ['--database', databaseUrl])]
   const start = () =>
     startGatewayProcess({
       config,
@@ -146,9 +146,12 @@ export async function startCallWorkflow(databaseUrl: string | undefined): Promis
       }
     },
     restartKilled: async () => {
-      const ended = new Promise((resolve) => gateway.process.once('exit', resolve))
-      gateway.process.kill('SIGKILL')
-      await ended
+      const { process: child } = gateway
+      if (child.exitCode === null && child.signalCode === null) {
+        const ended = new Promise((resolve) => child.once('exit', resolve))
+        child.kill('SIGKILL')
+        await ended
+      }
       gateway = await start()
     },
     close: async () => {

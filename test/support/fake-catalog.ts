@@ -234,6 +234,7 @@ const customTask: TaskModule = {
 
 /** Modules of every slot, small enough to see what a configuration does with them. */
 export const fakeCatalog: Catalog = {
+  auditSinks: createRegistry('audit sink', []),
   authMechanisms: createRegistry('mechanism', [token, include]),
   authorizations: createRegistry('authorization', [always]),
   dynamicWorkflows: createRegistry('dynamic workflow', []),

@@ -1,5 +1,6 @@
-import { Delivery, type DeliveryTimes } from '#engine/events/delivery.ts'
+import { Delivery } from '#engine/events/delivery.ts'
 import type { EventMeter } from '#engine/events/event-meter.ts'
+import type { DeliveryTimes } from '#engine/events/leased-delivery.ts'
 import { StreamWaiters } from '#engine/events/stream-waiters.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'

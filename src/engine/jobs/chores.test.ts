@@ -17,7 +17,9 @@ function chores(pruned: string[] = []) {
       mails: store('mails'),
       idempotency: store('keys'),
       jobRuns: store('jobs'),
-      audit: store('audit'),
+      audit: {
+        prune: async (before) => ({ removed: await store('audit').prune(before), waiting: [] }),
+      },
       sessions: { deleteExpired: async () => 4 },
     },
     approvals: {

@@ -40,6 +40,12 @@ export function createChores({ stores, clock, approvals, revokeDue }: ChoreParts
       }),
     async cleanUp(retention, signal) {
       const { runs, mails, idempotencyKeys, jobRuns, audit } = retention
+      const removed: Record<string, number> = {}
+      const pruneAudit = async (before: Date): Promise<number> => {
+        const pruned = await stores.audit.prune(before, { by: 'gatehouse' })
+        if (pruned.waiting.length > 0) removed['auditSinksBehind'] = pruned.waiting.length
+        return pruned.removed
+      }
       const work: readonly (readonly [name: string, days: number | undefined, store: Pruned])[] = [
         ['runs', runs, stores.runs],
         // Not before the processes that use one had the time to say so.
@@ -51,9 +57,8 @@ export function createChores({ stores, clock, approvals, revokeDue }: ChoreParts
         ['mails', mails, stores.mails],
         ['idempotencyKeys', idempotencyKeys, stores.idempotency],
         ['jobRuns', jobRuns, stores.jobRuns],
-        ['audit', audit, stores.audit],
+        ['audit', audit, { prune: pruneAudit }],
       ]
-      const removed: Record<string, number> = {}
       for (const [name, days, store] of work) {
         signal.throwIfAborted()
         if (days !== undefined) removed[name] = await store.prune(new Date(clock().getTime() - days * dayMillis))

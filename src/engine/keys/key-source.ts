@@ -1,7 +1,6 @@
-import { createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
 import { certificatesIn, readCertificateFile, readPublicKey, readPublicKeyFile } from '#engine/keys/public-key-file.ts'
-import { loadSecretKeys, type SecretKey } from '#engine/keys/secret-keys.ts'
+import { derivedKey, loadSecretKeys, type SecretKey } from '#engine/keys/secret-keys.ts'
 import { openSigningKey } from '#engine/keys/signing-key-file.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { KeySource } from '#sdk/host.ts'
@@ -51,11 +50,7 @@ export function createKeySource(folders: KeyFolders): KeySource {
       secret.catch(() => {
         secret = undefined
       })
-      return (await secret).map(({ key }) => derived(key, purpose))
+      return (await secret).map(({ key }) => derivedKey(key, purpose).key)
     },
   }
 }
-
-/** Nothing can be told of the key, or of one for another purpose, from this one. */
-const derived = (key: KeyObject, purpose: string): KeyObject =>
-  createSecretKey(Buffer.from(hkdfSync('sha256', key, '', purpose, 32)))

@@ -1,4 +1,4 @@
-import { createSecretKey, hash, type KeyObject, randomBytes } from 'node:crypto'
+import { createSecretKey, hash, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { fileOnce } from '#engine/keys/file-once.ts'
 
@@ -21,24 +21,38 @@ export interface SecretKeySource {
  * that share a database must share them. Throws an Error that does not show the key.
  */
 export async function loadSecretKeys({ environment, dataFolder }: SecretKeySource): Promise<readonly SecretKey[]> {
-  const given = environment[variable]
-  if (given !== undefined && given !== '') return given.split(',').map((text) => readKey(text, variable))
+  const given = readSecretKeys(environment, variable)
+  if (given !== undefined) return given
   const path = join(dataFolder, 'keys', 'workflow-secret.key')
   return [readKey(await fileOnce(path, async () => `${randomBytes(32).toString('base64')}\n`), path)]
 }
 
 /** Throws an Error, without the value, when the variable is set to something that is no key. */
 export function checkSecretKeys(environment: SecretKeySource['environment']): void {
-  const given = environment[variable]
-  if (given !== undefined && given !== '') for (const text of given.split(',')) readKey(text, variable)
+  readSecretKeys(environment, variable)
 }
+
+/** The keys of an environment variable, in base64 and separated by commas; undefined where it is not set. */
+export function readSecretKeys(
+  environment: SecretKeySource['environment'],
+  name: string,
+): readonly SecretKey[] | undefined {
+  const given = environment[name]
+  return given === undefined || given === '' ? undefined : given.split(',').map((text) => readKey(text, name))
+}
+
+/** Another key for one purpose; nothing can be learned from it about the key it was derived from. */
+export const derivedKey = (key: KeyObject, purpose: string): SecretKey =>
+  namedKey(Buffer.from(hkdfSync('sha256', key, '', purpose, 32)))
 
 function readKey(text: string, place: string): SecretKey {
   const bytes = Buffer.from(text.trim(), 'base64')
   if (bytes.length !== 32)
     throw new Error(`${place}: a key is 32 bytes in base64, as "openssl rand -base64 32" makes it`)
-  return {
-    id: hash('sha256', Buffer.concat([Buffer.from('gatehouse key'), bytes]), 'base64url').slice(0, 12),
-    key: createSecretKey(bytes),
-  }
+  return namedKey(bytes)
 }
+
+const namedKey = (bytes: Buffer): SecretKey => ({
+  id: hash('sha256', Buffer.concat([Buffer.from('gatehouse key'), bytes]), 'base64url').slice(0, 12),
+  key: createSecretKey(bytes),
+})

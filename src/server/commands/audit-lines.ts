@@ -1,5 +1,6 @@
+import type { FileComparison } from '#server/commands/audit-files.ts'
 import { terminalLine } from '#server/commands/terminal-line.ts'
-import type { AuditProblem, AuditRecord, AuditReport, AuditRow } from '#storage/audit-store.ts'
+import type { AuditProblem, AuditReport, AuditRow } from '#storage/audit-store.ts'
 
 const verbs = { add: '+', replace: '=', delete: '-', issue: 'issued ', refuse: 'refused ' } as const
 
@@ -21,24 +22,55 @@ export function auditLine(row: AuditRow, width: number): string {
   return terminalLine(text, width)
 }
 
-/** One line for each row, with the record that it stands in. */
-export function auditJsonLines({ link, rows }: AuditRecord): string[] {
-  return rows.map((row) => JSON.stringify(link === undefined ? row : { ...row, record: link }))
-}
-
 export const auditJson = (row: AuditRow): string => JSON.stringify(row)
 
-export function reportLines({ checked, unchained, problems }: AuditReport): string[] {
-  const old = unchained === 0 ? '' : `; ${unchained} are from before there were chains, and nothing can be said of them`
+export function reportLines(report: AuditReport): string[] {
+  const { checked, unchained, authenticated, sealed, pruned, problems } = report
+  const old = unchained === 0 ? '' : `; ${unchained} are from before there were chains and cannot be checked`
   const found = problems.length === 0 ? 'all as they were written' : problemCount(problems.length)
-  return [...problems.map(problemLine), `${checked} records checked: ${found}${old}`]
+  return [
+    ...problems.map(problemLine),
+    ...pruned.map(({ chain, number }) => `pruned: chain ${chain}, records 1 to ${number}`),
+    ...sealed.map(
+      ({ chain, number, at }) =>
+        `authenticated from chain ${chain}, record ${number + 1} on: earlier ones were sealed as they stood on ${at.toISOString()}`,
+    ),
+    ...(authenticated || problems.length > 0
+      ? []
+      : ['not authenticated: no gateway has sealed this audit yet; start one']),
+    `${checked} records checked: ${found}${old}`,
+  ]
+}
+
+export const anchorLines = (comparison: FileComparison): string[] => comparisonLines(comparison, 'heads of anchors')
+export const exportLines = (comparison: FileComparison): string[] => comparisonLines(comparison, 'exported records')
+
+function comparisonLines({ file, compared, pruned, problems }: FileComparison, what: string): string[] {
+  const found = problems.length === 0 ? 'all as in the database' : problemCount(problems.length)
+  const gone = pruned === 0 ? '' : `; ${pruned} were pruned since`
+  return [
+    ...problems.map((problem) => `${file}: ${problemLine(problem)}`),
+    `${file}: ${compared} ${what} compared: ${found}${gone}`,
+  ]
 }
 
 const maxTold = 100
 const problemCount = (count: number): string =>
   count >= maxTold ? `at least ${count} problems` : `${count} problem${count === 1 ? '' : 's'}`
 
-function problemLine({ kind, chain, number, id }: AuditProblem): string {
+const meanings: Readonly<Partial<Record<AuditProblem['kind'], string>>> = {
+  forged: 'its first or last record was changed without the key',
+  broken: 'up to here it was changed without the key, before later records were written',
+  unsealed: 'it has no seal',
+  older: 'the database does not have this record: it may be an old backup',
+  differs: 'the database has another record in its place',
+  resealed: 'it was pruned, and later sealed again by an operator',
+}
+
+function problemLine({ kind, chain, number, id, key }: AuditProblem): string {
+  if (kind === 'invalid') return 'invalid: a line is damaged, or was not signed with the key of the audit'
+  if (kind === 'no key') return `no key: the seal needs key ${key}, which is not available here`
+  const meaning = meanings[kind]
   const place = chain === undefined ? 'a record outside the chains' : `chain ${chain}, record ${number ?? '?'}`
-  return `${kind}: ${place}${id === undefined ? '' : `, row ${id}`}`
+  return `${kind}: ${place}${id === undefined ? '' : `, row ${id}`}${meaning === undefined ? '' : ` (${meaning})`}`
 }

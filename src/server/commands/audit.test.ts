@@ -1,6 +1,8 @@
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
+import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
@@ -25,14 +27,24 @@ const row = (subject: string, more: Partial<AuditRow> = {}): AuditRow => ({
 
 const old = new Date('2020-01-01T00:00:00Z')
 
+/** As a gateway leaves it: with its key, and sealed. */
 async function dataFolder(rows: readonly AuditRow[]): Promise<string> {
   const folder = temporaryFolder()
-  const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger })
+  const storage = await storageOf(folder)
+  await storage.audit.authenticate()
   for (const one of rows) await storage.audit.append([one])
   await storage.ready()
   await storage.close()
   return folder
 }
+
+const storageOf = async (dataFolder: string) =>
+  openStorage({
+    dataFolder,
+    clock: systemClock,
+    log: silentLogger,
+    auditKeys: await loadAuditKeys({ environment: {}, dataFolder }, 'gateway'),
+  })
 
 async function run(...args: string[]) {
   const output: string[] = []
@@ -87,7 +99,7 @@ test('the latest changes are told, oldest first, as far as they are asked for', 
 test('everything is exported, a line for each row, with its record', async () => {
   const many = Array.from({ length: 1203 }, (_, i) => row(`u${i}`))
   const data = await dataFolder([])
-  const storage = openStorage({ dataFolder: data, clock: systemClock, log: silentLogger })
+  const storage = await storageOf(data)
   for (let i = 0; i < many.length; i += 3) await storage.audit.append(many.slice(i, i + 3))
   await storage.close()
   const { code, parsed } = await run('export', '--data', data)
@@ -104,8 +116,89 @@ test('pruning needs a word of confirmation, and leaves an audit that verifies', 
   expect(unconfirmed.errors[0]).toContain('--yes')
   expect((await run('tail', '--data', data)).output).toHaveLength(2)
   expect((await run('prune', '--data', data, '--before', '30d', '--yes')).output[0]).toMatch(/^1 record from before/)
-  expect((await run('tail', '--data', data)).output).toHaveLength(1)
-  expect((await run('verify', '--data', data)).code).toBe(0)
+  expect((await run('tail', '--data', data)).output).toHaveLength(2)
+  expect((await run('tail', '--data', data, '--target', 'audit', '--json')).parsed()).toMatchObject([
+    { kind: 'audit', action: 'delete', attribute: 'records', requestor: expect.stringContaining('(command line)') },
+  ])
+  expect(await run('verify', '--data', data)).toMatchObject({
+    code: 0,
+    output: ['pruned: chain 0, records 1 to 1', '2 records checked: all as they were written'],
+  })
+})
+
+test('what an audit sink has not received is kept, unless it is told otherwise', async () => {
+  const data = await dataFolder([row('a', { time: old }), row('b')])
+  const storage = await storageOf(data)
+  await storage.auditSinks.configure(new Map([['siem', 'beginning']]))
+  await storage.close()
+  const kept = await run('prune', '--data', data, '--before', '30d', '--yes')
+  expect(kept).toMatchObject({ code: 1, output: [expect.stringMatching(/^0 records/)] })
+  expect(kept.errors[0]).toContain('siem')
+  expect(await run('prune', '--data', data, '--before', '30d', '--yes', '--unsent')).toMatchObject({
+    code: 0,
+    output: [expect.stringMatching(/^1 record /)],
+  })
+})
+
+test('without the key nothing is proven, and an audit that no gateway sealed says so', async () => {
+  const data = await dataFolder([row('a')])
+  rmSync(join(data, 'keys'), { recursive: true })
+  const { code, output } = await run('verify', '--data', data)
+  expect(code).toBe(1)
+  expect(output[0]).toMatch(/^no key: the seal needs key [\w-]{12}/)
+  const fresh = temporaryFolder()
+  const storage = openStorage({ dataFolder: fresh, clock: systemClock, log: silentLogger })
+  await storage.audit.append([row('a')])
+  await storage.close()
+  expect(await run('verify', '--data', fresh)).toMatchObject({
+    code: 1,
+    output: [expect.stringMatching(/^not authenticated/), '1 records checked: all as they were written'],
+  })
+})
+
+test('a head that was put back is forged, until an operator accepts it', async () => {
+  const data = await dataFolder([row('a'), row('b'), row('c')])
+  const database = new DatabaseSync(join(data, 'gatehouse.db'))
+  database.exec(`delete from audit where chain_seq = 3;
+    update audit_chains set seq = 2, hash = (select hash from audit where chain_seq = 2) where chain = 0`)
+  database.close()
+  const { code, output } = await run('verify', '--data', data)
+  expect([code, output[0]]).toEqual([1, expect.stringMatching(/^forged: chain 0, record 2 \(.*without the key/)])
+  expect((await run('seal', '--data', data)).code).toBe(2)
+  expect((await run('seal', '--data', data, '--yes', '--by', 'ada')).output).toEqual(['2 records sealed as they are'])
+  expect(await run('verify', '--data', data)).toMatchObject({
+    code: 0,
+    output: [expect.stringMatching(/^authenticated from chain 0, record 3 on/), expect.stringMatching(/^3 records/)],
+  })
+})
+
+test('the audit is compared with anchors and exports, which may be lines of a log or of a sink', async () => {
+  const data = await dataFolder([row('a'), row('b'), row('c')])
+  const storage = await storageOf(data)
+  const anchor = await storage.audit.anchor()
+  await storage.close()
+  const [anchors, exported] = [join(data, 'anchors.jsonl'), join(data, 'export.jsonl')]
+  const lines = (await run('export', '--data', data)).output
+  writeFileSync(anchors, `${JSON.stringify({ level: 30, msg: 'audit anchor', anchor })}\n{"msg":"other"}\n`)
+  writeFileSync(exported, `${lines.join('\n')}\n${lines[0]}\n`)
+  const files = ['--anchor', anchors, '--export', exported]
+  expect(await run('verify', '--data', data, ...files)).toMatchObject({
+    code: 0,
+    output: [
+      `${anchors}: 1 heads of anchors compared: all as in the database`,
+      `${exported}: 3 exported records compared: all as in the database`,
+      '3 records checked: all as they were written',
+    ],
+  })
+  writeFileSync(exported, lines.join('\n').replace('a@b', 'x@y'))
+  writeFileSync(anchors, `${JSON.stringify(anchor).replace('"number":3', '"number":9')}\nnot json`)
+  const { code, output } = await run('verify', '--data', data, ...files)
+  expect(code).toBe(1)
+  expect(output).toContain(`${exported}: differs: chain 0, record 1 (the database has another record in its place)`)
+  expect(output.filter((line) => line.startsWith(`${anchors}: invalid:`))).toHaveLength(2)
+  writeFileSync(anchors, '\n')
+  expect((await run('verify', '--data', data, '--anchor', anchors)).errors[0]).toContain('holds no anchor')
+  expect((await run('verify', '--data', data, '--anchor', join(data, 'none'))).code).toBe(1)
 })
 
 test('without a database nothing is made, and it is said', async () => {

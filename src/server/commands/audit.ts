@@ -1,41 +1,53 @@
+import { userInfo } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
+import { auditJsonLines } from '#engine/audit/audit-json-lines.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { parseMoment } from '#kernel/moment.ts'
 import { readArguments } from '#server/commands/arguments.ts'
-import { auditJson, auditJsonLines, auditLine, reportLines } from '#server/commands/audit-lines.ts'
+import { compareWithAnchors, compareWithExport } from '#server/commands/audit-files.ts'
+import { anchorLines, auditJson, auditLine, exportLines, reportLines } from '#server/commands/audit-lines.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
 import { terminalWidth } from '#server/commands/terminal-line.ts'
 import { wholeNumber } from '#server/commands/whole-number.ts'
 import type { AuditQuery, AuditRow, AuditStore } from '#storage/audit-store.ts'
 
-const usage = `Usage: gatehouse audit verify [OPTIONS]
+const usage = `Usage: gatehouse audit verify [--anchor FILE] [--export FILE] [OPTIONS]
        gatehouse audit tail [--follow] [OPTIONS]
        gatehouse audit export [--from WHEN] [--until WHEN] [OPTIONS]
        gatehouse audit prune --before WHEN --yes [OPTIONS]
+       gatehouse audit seal --yes [OPTIONS]
 
-verify  tells every record that was changed, removed or inserted; exit code 1 where there is one
-tail    tells the latest changes, oldest first
-export  tells all changes, oldest first, as JSON Lines
-prune   removes what was written before a time, for good
+verify  Print every record that was changed, removed or inserted; exit code 1 if there is one
+tail    Print the latest changes, oldest first
+export  Print all changes, oldest first, as JSON Lines
+prune   Remove the records from before a time, for good
+seal    Accept the audit as it stands, after verify has reported a forged seal
 
 ${databaseUsage}
-  --json            verify and tail: for programs
+  --json            verify and tail: print JSON
+  --anchor FILE     verify: compare with the anchors in this file, JSON Lines; may repeat
+  --export FILE     verify: compare with this export, or with the file of an audit sink; may repeat
   --subject LOGIN   tail: only changes of this user
-  --requestor LOGIN tail: only changes that this user asked for
+  --requestor LOGIN tail: only changes that this user requested
   --workflow ID     tail: only changes of this run
   --target NAME     tail: only changes at this target
   --limit N         tail: at most this many (50)
-  --follow          tail: goes on as changes are made, until Ctrl-C
+  --follow          tail: continue as changes are made, until Ctrl-C
   --from, --until   tail and export: from then on, and before then
-  --before WHEN     prune: what is older goes
-  --yes             prune: really
+  --before WHEN     prune: remove what is older
+  --unsent          prune: remove also what an audit sink has not received
+  --by NAME         prune and seal: who does it, for the audit (the user of the system)
+  --yes             prune and seal: confirm
 
-WHEN is 90s, 15m, 1h or 7d ago, or an ISO 8601 date.`
+WHEN is 90s, 15m, 1h or 7d ago, or an ISO 8601 date.
+verify, prune and seal need the gateway's key: GATEHOUSE_AUDIT_KEY, GATEHOUSE_SECRET_KEY or its --data folder.`
 
 const options = {
   ...databaseOptions,
   json: { type: 'boolean' },
+  anchor: { type: 'string', multiple: true },
+  export: { type: 'string', multiple: true },
   subject: { type: 'string' },
   requestor: { type: 'string' },
   workflow: { type: 'string' },
@@ -45,6 +57,8 @@ const options = {
   from: { type: 'string' },
   until: { type: 'string' },
   before: { type: 'string' },
+  unsent: { type: 'boolean' },
+  by: { type: 'string' },
   yes: { type: 'boolean' },
 } as const
 
@@ -61,7 +75,7 @@ type Action = (store: AuditStore, values: Values, io: CommandIo) => Promise<numb
 
 const read = (args: string[], io: CommandIo) => readArguments(args, { usage, options, positionals: 1 }, io)
 
-/** `gatehouse audit verify|tail|export|prune`. */
+/** `gatehouse audit verify|tail|export|prune|seal`. */
 export const auditCommand: RunCommand = async (args, io) => {
   const given = read(args, io)
   if ('exit' in given) return given.exit
@@ -84,13 +98,24 @@ const actions: ReadonlyMap<string, (values: Values) => Action> = new Map<string,
   ['verify', () => verify],
   ['tail', (values) => tail(readFilters(values), readLimit(values))],
   ['export', (values) => exportAll(readPeriod(values))],
-  ['prune', (values) => prune(readBefore(values))],
+  ['prune', (values) => prune(readBefore(values), readBy(values))],
+  ['seal', (values) => seal(readBy(values), values)],
 ])
 
-const verify: Action = async (store, { json }, io) => {
+const verify: Action = async (store, { json, anchor = [], export: exports = [] }, io) => {
   const report = await store.verify()
-  for (const line of json === true ? [JSON.stringify(report)] : reportLines(report)) io.stdout(line)
-  return report.problems.length === 0 ? 0 : 1
+  const anchors = []
+  for (const file of anchor) anchors.push(await compareWithAnchors(store, file))
+  const exported = []
+  for (const file of exports) exported.push(await compareWithExport(store, file))
+  if (json === true) io.stdout(JSON.stringify({ ...report, anchors, exports: exported }))
+  else {
+    for (const line of [...anchors.flatMap(anchorLines), ...exported.flatMap(exportLines), ...reportLines(report)]) {
+      io.stdout(line)
+    }
+  }
+  const problems = [report, ...anchors, ...exported].flatMap((each) => each.problems)
+  return problems.length === 0 && report.authenticated ? 0 : 1
 }
 
 const tail =
@@ -157,12 +182,31 @@ const exportAll =
   }
 
 const prune =
-  (before: Date): Action =>
-  async (store, _values, io) => {
-    const records = await store.prune(before)
-    io.stdout(`${records} record${records === 1 ? '' : 's'} from before ${before.toISOString()} removed`)
+  (before: Date, by: string): Action =>
+  async (store, { unsent = false }, io) => {
+    const { removed, waiting } = await store.prune(before, { by, unsent })
+    io.stdout(`${removed} record${removed === 1 ? '' : 's'} from before ${before.toISOString()} removed`)
+    if (waiting.length === 0) return 0
+    io.stderr(
+      `gatehouse audit: older records were kept: the audit sink ${waiting.join(', ')} has not received them. Wait until it has, or add --unsent.`,
+    )
+    return 1
+  }
+
+function seal(by: string, { yes }: Values): Action {
+  if (yes !== true) throw new WrongUsage('seal accepts every record as it is now; run verify first, then add --yes')
+  return async (store, _values, io) => {
+    const { records } = await store.seal(by)
+    io.stdout(`${records} record${records === 1 ? '' : 's'} sealed as they are`)
     return 0
   }
+}
+
+const maxName = 200
+function readBy({ by = `${userInfo().username} (command line)` }: Values): string {
+  if (by === '' || by.length > maxName) throw new WrongUsage(`--by has 1 to ${maxName} characters`)
+  return by
+}
 
 function readFilters(values: Values): Omit<AuditQuery, 'limit'> {
   const { subject, requestor, workflow, target } = values

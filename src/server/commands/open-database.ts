@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
+import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
@@ -29,7 +30,8 @@ export async function withDatabase<T>(
     throw new Error(`there is no database in ${place.data}; give the gateway's --data or --database`)
   }
   const where = url === undefined ? { dataFolder: place.data } : { url }
-  const storage = openStorage({ ...where, clock: systemClock, log: silentLogger })
+  const auditKeys = await loadAuditKeys({ environment: process.env, dataFolder: place.data }, 'command')
+  const storage = openStorage({ ...where, clock: systemClock, log: silentLogger, auditKeys })
   try {
     return await work(storage)
   } finally {

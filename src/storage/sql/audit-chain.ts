@@ -1,7 +1,10 @@
 import { hash } from 'node:crypto'
 import { sql } from 'kysely'
+import { systemClock } from '#kernel/clock.ts'
+import { newId } from '#kernel/ids.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import { auditColumns, type RecordColumns, toRecords } from '#storage/sql/audit-records.ts'
+import { authenticity, type ChainState, chainColumns, missingKey } from '#storage/sql/audit-seal.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { asLists, fixed, fixedInserts } from '#storage/sql/queries.ts'
 import type { SqlTransaction } from '#storage/sql/sql-client.ts'
@@ -11,13 +14,18 @@ const chains = 16
 /** As they were made; they never become more or fewer. */
 export const auditChains: readonly number[] = Array.from({ length: chains }, (_, chain) => chain)
 
-export interface Head {
-  readonly chain: number
-  readonly seq: number
-  readonly hash: string
-}
-
-type HeadColumns = readonly [chain: number, seq: number, hash: string]
+type HeadColumns = readonly [
+  chain: number,
+  seq: number,
+  hash: string,
+  base_seq: number,
+  base_hash: string,
+  sealed_seq: number | null,
+  sealed_at: number | null,
+  broken_seq: number | null,
+  key_id: string | null,
+  mac: string | null,
+]
 
 export type ChainedRecord = RecordColumns & {
   readonly chain: number
@@ -34,8 +42,8 @@ const numbers: ReadonlySet<string> = new Set(['time', 'chain', 'chain_seq'])
  */
 const statements = perDialect((dialect) => {
   const head = (chain: 'free' | 'given') =>
-    fixed<{ chain: number }, Head>(dialect, (db, at) => {
-      const heads = db.selectFrom('audit_chains').select(['chain', 'seq', 'hash'])
+    fixed<{ chain: number }, ChainState>(dialect, (db, at) => {
+      const heads = db.selectFrom('audit_chains').select(chainColumns)
       if (dialect === 'sqlite') return heads.where('chain', '=', 0)
       if (chain === 'given') return heads.where('chain', '=', at('chain')).forUpdate()
       return heads.where('chain', '>=', 0).limit(1).forUpdate().skipLocked()
@@ -44,10 +52,10 @@ const statements = perDialect((dialect) => {
     free: head('free'),
     given: head('given'),
     insert: fixedInserts<ChainedRecord>(dialect, columns, (db, rows) => db.insertInto('audit').values(rows)),
-    advance: fixed<Head, unknown>(dialect, (db, at) =>
+    advance: fixed<ChainState, unknown>(dialect, (db, at) =>
       db
         .updateTable('audit_chains')
-        .set({ seq: at('seq'), hash: at('hash') })
+        .set({ seq: at('seq'), hash: at('hash'), broken_seq: at('broken_seq'), key_id: at('key_id'), mac: at('mac') })
         .where('chain', '=', at('chain')),
     ),
   }
@@ -55,13 +63,16 @@ const statements = perDialect((dialect) => {
 
 /** Rows and head in one statement, which saves PostgreSQL a journey. */
 const insertAndAdvance = perDialect((dialect) =>
-  fixed<Head & { readonly records: string }, unknown>(dialect, (db, at) => {
+  fixed<ChainState & { readonly records: string }, unknown>(dialect, (db, at) => {
     const names = sql.join(columns.map((name) => sql.ref(name)))
     const types = sql.join(columns.map((name) => sql`${sql.ref(name)} ${numbers.has(name) ? sql`bigint` : sql`text`}`))
     return {
       compile: () =>
         sql`with head as (
-            update audit_chains set seq = ${at('seq')}, hash = ${at('hash')} where chain = ${at('chain')}
+            update audit_chains
+            set seq = ${at('seq')}, hash = ${at('hash')}, broken_seq = ${at('broken_seq')},
+              key_id = ${at('key_id')}, mac = ${at('mac')}
+            where chain = ${at('chain')}
           )
           insert into audit (${names})
           select ${names} from json_to_recordset(cast(${at('records')} as json)) as record(${types})
@@ -70,16 +81,25 @@ const insertAndAdvance = perDialect((dialect) =>
   }),
 )
 
-/** Writes rows as the next links of a chain. To come last in a transaction, since others may wait for the head. */
+/**
+ * Writes rows as the next links of a chain, and seals its new head. To come last in a transaction, since others may wait
+ * for the head. A head that someone forged is not hidden by the new one: an entry before the rows says so, and the chain
+ * keeps the mark. Throws INTERNAL where the chain is sealed with a key that is not here.
+ */
 export async function appendToChain(tx: SqlTransaction, rows: readonly AuditRow[]): Promise<void> {
   const head = await takeHead(tx)
+  const { seal } = tx
+  const trust = authenticity(seal, head)
+  if (trust === 'no key') throw missingKey(head.key_id)
+  const isForged = trust === 'forged' || (trust === 'unsealed' && seal?.isRequired === true)
   let { seq, hash: before } = head
-  const records = toRecords(rows).map((record): ChainedRecord => {
+  const records = toRecords(isForged ? [breakRow(head), ...rows] : rows).map((record): ChainedRecord => {
     seq++
     before = linkHash(before, head.chain, seq, record)
     return { ...record, chain: head.chain, chain_seq: seq, hash: before }
   })
-  const moved = { chain: head.chain, seq, hash: before }
+  const next = { ...head, seq, hash: before, ...(isForged ? { broken_seq: head.seq } : {}) }
+  const moved = seal !== undefined && (isForged || trust === 'sealed') ? seal.sign(next) : next
   if (tx.dialect === 'postgres') {
     await tx.run(insertAndAdvance(tx.dialect)({ ...moved, records: JSON.stringify(records) }))
     return
@@ -89,13 +109,39 @@ export async function appendToChain(tx: SqlTransaction, rows: readonly AuditRow[
   await tx.run(advance(moved))
 }
 
-async function takeHead(tx: SqlTransaction): Promise<Head> {
+const breakRow = ({ chain, seq }: ChainState): AuditRow =>
+  auditEntry({
+    action: 'refuse',
+    attribute: 'seal',
+    value: `chain ${chain}, record ${seq}`,
+    reason: 'the head of the chain was changed without the key of the audit',
+  })
+
+/** An entry about the audit itself. */
+export function auditEntry(
+  change: Pick<AuditRow, 'action' | 'attribute' | 'value' | 'reason'>,
+  by = 'gatehouse',
+): AuditRow {
+  return {
+    id: newId(),
+    time: systemClock(),
+    requestor: by,
+    subject: 'audit',
+    workflow: { id: newId(), name: 'audit' },
+    target: 'audit',
+    kind: 'audit',
+    ...change,
+  }
+}
+
+async function takeHead(tx: SqlTransaction): Promise<ChainState> {
   const { free, given } = statements(tx.dialect)
   const chain = Math.floor(Math.random() * chains)
   const [head] = await tx.query(asLists<HeadColumns>(free({ chain })))
   const [taken] = head === undefined ? await tx.query(asLists<HeadColumns>(given({ chain }))) : [head]
   if (taken === undefined) throw new Error(`the audit has no chain ${chain}`)
-  return { chain: taken[0], seq: taken[1], hash: taken[2] }
+  const [number, seq, hash, base_seq, base_hash, sealed_seq, sealed_at, broken_seq, key_id, mac] = taken
+  return { chain: number, seq, hash, base_seq, base_hash, sealed_seq, sealed_at, broken_seq, key_id, mac }
 }
 
 /**

@@ -1,6 +1,13 @@
 import type { AuditProblem, AuditReport } from '#storage/audit-store.ts'
 import { auditChains, type ChainedRecord, linkHash } from '#storage/sql/audit-chain.ts'
 import { auditColumns } from '#storage/sql/audit-records.ts'
+import {
+  type AuditSeal,
+  type Authenticity,
+  authenticity,
+  type ChainState,
+  chainColumns,
+} from '#storage/sql/audit-seal.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
 import type { SqlReader } from '#storage/sql/sql-client.ts'
@@ -8,12 +15,7 @@ import type { SqlReader } from '#storage/sql/sql-client.ts'
 const pageSize = 500
 const maxProblems = 100
 
-interface Chain {
-  readonly chain: number
-  readonly seq: number
-  readonly hash: string
-  readonly base_seq: number
-  readonly base_hash: string
+interface Chain extends ChainState {
   /** The number of the last record that there is, as of the same moment. */
   readonly last: number | null
 }
@@ -22,7 +24,7 @@ const statements = perDialect((dialect) => ({
   chains: fixed<object, Chain>(dialect, (db) =>
     db
       .selectFrom('audit_chains as c')
-      .select(['c.chain', 'c.seq', 'c.hash', 'c.base_seq', 'c.base_hash'])
+      .select(chainColumns.map((name) => `c.${name}` as const))
       .select((eb) =>
         eb
           .selectFrom('audit')
@@ -70,26 +72,55 @@ const statements = perDialect((dialect) => ({
 }))
 
 /** Reads only. Appending and retention may go on meanwhile. */
-export async function verifyAudit(client: SqlReader): Promise<AuditReport> {
+export async function verifyAudit(client: SqlReader, seal: AuditSeal | undefined): Promise<AuditReport> {
   const { chains, unchained, strangers } = statements(client.dialect)
   const problems: AuditProblem[] = []
   let checked = 0
   const all = await client.query(chains({}))
+  const trusts = all.map((chain) => authenticity(seal, chain))
+  const expectsSeal = seal !== undefined || trusts.some((trust) => trust !== 'unsealed')
+  for (const [i, chain] of all.entries()) problems.push(...sealProblems(chain, trusts[i], expectsSeal))
   const seq = all.find(({ chain }) => chain < 0)?.seq ?? 0
-  for (const chain of all.filter((each) => each.chain >= 0)) {
-    checked += await verifyChain(client, chain, problems)
-  }
+  const real = all.filter(({ chain }) => chain >= 0)
+  for (const chain of real) checked += await verifyChain(client, chain, problems, seal)
   for (const chain of auditChains.filter((each) => !all.some((known) => known.chain === each))) {
     problems.push({ kind: 'removed', chain, number: 1 })
   }
   for (const { id } of await client.query(strangers({ seq }))) problems.push({ kind: 'inserted', id })
   const [old] = await client.query(unchained({ seq }))
-  return { checked, unchained: old?.count ?? 0, problems: problems.slice(0, maxProblems) }
+  return {
+    checked,
+    unchained: old?.count ?? 0,
+    authenticated: trusts.every((trust) => trust === 'sealed'),
+    sealed: real.flatMap(({ chain, base_seq, sealed_seq, sealed_at }) =>
+      sealed_seq !== null && sealed_at !== null && sealed_seq > base_seq
+        ? [{ chain, number: sealed_seq, at: new Date(sealed_at) }]
+        : [],
+    ),
+    pruned: real.flatMap(({ chain, base_seq }) => (base_seq > 0 ? [{ chain, number: base_seq }] : [])),
+    problems: problems.slice(0, maxProblems),
+  }
 }
 
-async function verifyChain(client: SqlReader, chain: Chain, problems: AuditProblem[]): Promise<number> {
+function sealProblems(
+  { chain, seq, broken_seq, key_id }: Chain,
+  trust: Authenticity | undefined,
+  expectsSeal: boolean,
+): AuditProblem[] {
+  const broken: AuditProblem[] = broken_seq === null ? [] : [{ kind: 'broken', chain, number: broken_seq }]
+  if (trust === 'forged') return [{ kind: 'forged', chain, number: seq }, ...broken]
+  if (trust === 'no key') return [{ kind: 'no key', chain, key: key_id ?? '' }, ...broken]
+  return trust === 'unsealed' && expectsSeal ? [{ kind: 'unsealed', chain, number: seq }, ...broken] : broken
+}
+
+async function verifyChain(
+  client: SqlReader,
+  chain: Chain,
+  problems: AuditProblem[],
+  seal: AuditSeal | undefined,
+): Promise<number> {
   const { page } = statements(client.dialect)
-  let place: Place = { chain, number: chain.base_seq, hash: chain.base_hash, seq: 0 }
+  let place: Place = { chain, seal, number: chain.base_seq, hash: chain.base_hash, seq: 0 }
   let checked = 0
   for (let after = Number.MIN_SAFE_INTEGER; problems.length < maxProblems; ) {
     const records = await client.query(page({ chain: chain.chain, after }))
@@ -103,7 +134,7 @@ async function verifyChain(client: SqlReader, chain: Chain, problems: AuditProbl
   }
   if (problems.length >= maxProblems) return checked
   const { seq, hash, last } = chain
-  if (place.number < seq && (await currentBase(client, chain)).base_seq < seq) {
+  if (place.number < seq && (await currentBase(client, place)).base_seq < seq) {
     problems.push({ kind: 'removed', chain: chain.chain, number: place.number + 1 })
   } else if (place.number === seq && place.hash !== hash) {
     problems.push({ kind: 'changed', chain: chain.chain, number: seq })
@@ -115,12 +146,13 @@ async function verifyChain(client: SqlReader, chain: Chain, problems: AuditProbl
 /** Behind a record that was looked at. */
 interface Place {
   readonly chain: Chain
+  readonly seal: AuditSeal | undefined
   readonly number: number
   readonly hash: string
   readonly seq: number
 }
 
-/** A record that is wrong is told once: what follows is checked as if it were right. */
+/** A record that is wrong is reported once: what follows is checked as if it were right. */
 async function check(
   client: SqlReader,
   place: Place,
@@ -135,7 +167,7 @@ async function check(
   }
   let before: string | undefined = place.hash
   if (number > place.number + 1) {
-    const { base_seq, base_hash } = await currentBase(client, place.chain)
+    const { base_seq, base_hash } = await currentBase(client, place)
     if (base_seq < number - 1) problems.push({ kind: 'removed', chain, number: Math.max(place.number, base_seq) + 1 })
     before = base_seq === number - 1 ? base_hash : undefined
   }
@@ -144,10 +176,10 @@ async function check(
   return behind
 }
 
-/** Retention may have moved it since the walk began. */
-async function currentBase(client: SqlReader, { chain }: Chain): Promise<Chain> {
+/** Retention may have moved it since the walk began; nothing else may, so it counts where its seal is right. */
+async function currentBase(client: SqlReader, { chain, seal }: Place): Promise<Chain> {
   const all = await client.query(statements(client.dialect).chains({}))
-  const found = all.find((each) => each.chain === chain)
-  if (found === undefined) throw new Error(`the audit has no chain ${chain}`)
-  return found
+  const found = all.find((each) => each.chain === chain.chain)
+  if (found === undefined) throw new Error(`the audit has no chain ${chain.chain}`)
+  return authenticity(seal, found) === 'forged' ? chain : found
 }

@@ -2,6 +2,7 @@ import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { AuditSeal } from '#storage/sql/audit-seal.ts'
 import { LazyClient } from '#storage/sql/lazy-client.ts'
 import { migrate, readMigrations } from '#storage/sql/migrate.ts'
 import type { SqlClient, SqlDialect } from '#storage/sql/sql-client.ts'
@@ -19,11 +20,14 @@ interface Opened {
 export class Databases {
   readonly #clock: Clock
   readonly #log: Logger
+  readonly #seal: AuditSeal | undefined
   readonly #opened = new Map<string, Opened>()
 
-  constructor(clock: Clock, log: Logger) {
+  /** `seal` is for the audit, in whichever of the databases that is. */
+  constructor(clock: Clock, log: Logger, seal?: AuditSeal) {
     this.#clock = clock
     this.#log = log
+    this.#seal = seal
   }
 
   /** Does not connect yet. Throws an Error for an address of no known kind. */
@@ -45,7 +49,7 @@ export class Databases {
 
   #lazy(dialect: SqlDialect, address: string): LazyClient {
     return new LazyClient(dialect, async () => {
-      const client = await connect(dialect, address, this.#log)
+      const client = await connect(dialect, address, this.#log, this.#seal)
       try {
         await migrate(client, readMigrations(dialect), this.#clock, this.#log)
         return client
@@ -58,10 +62,15 @@ export class Databases {
 }
 
 /** The driver of PostgreSQL is loaded where there is one only. */
-async function connect(dialect: SqlDialect, address: string, log: Logger): Promise<SqlClient> {
-  if (dialect === 'sqlite') return new SqliteClient(address)
+async function connect(
+  dialect: SqlDialect,
+  address: string,
+  log: Logger,
+  seal: AuditSeal | undefined,
+): Promise<SqlClient> {
+  if (dialect === 'sqlite') return new SqliteClient(address, seal)
   const { PostgresClient } = await import('#storage/sql/postgres.ts')
-  return new PostgresClient(address, log)
+  return new PostgresClient(address, log, seal)
 }
 
 /** `postgres://…`, `postgresql://…` or `sqlite:<file>`. The message never shows the address, which may hold a password. */

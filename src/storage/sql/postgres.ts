@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { AuditSeal } from '#storage/sql/audit-seal.ts'
 import { isConnectionLoss, isRetryable, postgresError } from '#storage/sql/postgres-errors.ts'
 import type { Durability, MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/sql/sql-client.ts'
 
@@ -26,10 +27,13 @@ export class PostgresClient implements SqlClient {
   readonly dialect = 'postgres'
   readonly #pool: pg.Pool
   readonly #allDone = Promise.withResolvers<void>()
+  /** Seals what is appended to the audit. */
+  readonly seal: AuditSeal | undefined
   #underWay = 0
   #closed = false
 
-  constructor(url: string, log: Logger) {
+  constructor(url: string, log: Logger, seal?: AuditSeal) {
+    this.seal = seal
     this.#pool = new pg.Pool({
       connectionString: url,
       application_name: 'gatehouse',
@@ -172,6 +176,10 @@ class PostgresTransaction implements SqlTransaction {
 
   async run(query: SqlQuery<unknown>): Promise<number> {
     return (await this.#execute(query)).rowCount ?? 0
+  }
+
+  get seal(): AuditSeal | undefined {
+    return this.client.seal
   }
 
   end(): void {

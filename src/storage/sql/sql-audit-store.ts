@@ -1,16 +1,24 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type {
+  AuditAnchor,
+  AuditComparison,
   AuditExport,
   AuditPage,
+  AuditPruning,
   AuditQuery,
   AuditRecord,
   AuditReport,
   AuditRow,
+  AuditSealing,
   AuditStore,
+  PrunedAudit,
 } from '#storage/audit-store.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
+import { anchorAudit, compareAnchors, compareRecords } from '#storage/sql/audit-comparison.ts'
 import { auditColumns, type RecordColumns, toRows } from '#storage/sql/audit-records.ts'
 import { pruneAudit } from '#storage/sql/audit-retention.ts'
+import type { AuditSeal } from '#storage/sql/audit-seal.ts'
+import { authenticateAudit, resealAudit } from '#storage/sql/audit-sealing.ts'
 import { verifyAudit } from '#storage/sql/audit-verification.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
 import type { SqlClient } from '#storage/sql/sql-client.ts'
@@ -26,9 +34,12 @@ interface Cursor {
 
 export class SqlAuditStore implements AuditStore {
   readonly #client: SqlClient
+  readonly #seal: AuditSeal | undefined
 
-  constructor(client: SqlClient) {
+  /** `seal` is the one that the client's transactions have. */
+  constructor(client: SqlClient, seal?: AuditSeal) {
     this.#client = client
+    this.#seal = seal
   }
 
   async append(rows: readonly AuditRow[]): Promise<void> {
@@ -48,11 +59,31 @@ export class SqlAuditStore implements AuditStore {
   }
 
   verify(): Promise<AuditReport> {
-    return verifyAudit(this.#client)
+    return verifyAudit(this.#client, this.#seal)
   }
 
-  prune(before: Date): Promise<number> {
-    return pruneAudit(this.#client, before)
+  authenticate(): Promise<AuditSealing> {
+    return authenticateAudit(this.#client, this.#seal)
+  }
+
+  seal(by: string): Promise<AuditSealing> {
+    return resealAudit(this.#client, this.#seal, by)
+  }
+
+  anchor(): Promise<AuditAnchor | undefined> {
+    return anchorAudit(this.#client, this.#seal)
+  }
+
+  compareAnchors(anchors: readonly AuditAnchor[]): Promise<AuditComparison> {
+    return compareAnchors(this.#client, this.#seal, anchors)
+  }
+
+  compareRecords(records: readonly AuditRecord[]): Promise<AuditComparison> {
+    return compareRecords(this.#client, records)
+  }
+
+  prune(before: Date, options: AuditPruning): Promise<PrunedAudit> {
+    return pruneAudit(this.#client, before, options)
   }
 
   async export(query: Pick<AuditQuery, 'from' | 'until' | 'after' | 'limit'>): Promise<AuditExport> {

@@ -1,3 +1,5 @@
+import type { AuditSeal } from '#storage/sql/audit-seal.ts'
+
 export type SqlValue = string | number | bigint | null
 export type SqlDialect = 'sqlite' | 'postgres'
 
@@ -20,6 +22,8 @@ export interface SqlReader {
 
 /** Sees its own writes. Unusable once the transaction's function has returned. */
 export interface SqlTransaction extends SqlReader {
+  /** Seals what is appended to the audit; absent where this process has no key for it. */
+  readonly seal?: AuditSeal | undefined
   /** For statements without rows; how many rows were changed. */
   run(query: SqlQuery<unknown>): Promise<number>
 }

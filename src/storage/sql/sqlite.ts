@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GatewayError } from '#kernel/errors.ts'
+import type { AuditSeal } from '#storage/sql/audit-seal.ts'
 import { type CommitConnection, SharedCommits } from '#storage/sql/shared-commits.ts'
 import type { MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/sql/sql-client.ts'
 import { isBusy, sqliteError } from '#storage/sql/sqlite-errors.ts'
@@ -35,10 +36,13 @@ export class SqliteClient implements SqlClient {
   readonly #reads: StatementCache
   readonly #readsBetween: StatementCache
   readonly #commits: SharedCommits
+  /** Seals what is appended to the audit. */
+  readonly seal: AuditSeal | undefined
   #closed = false
 
   /** Makes the file and its folder when they do not exist. Only the owner may read them. */
-  constructor(file: string) {
+  constructor(file: string, seal?: AuditSeal) {
+    this.seal = seal
     makeFile(file)
     this.#writer = openFile(file, { readOnly: false })
     try {
@@ -126,6 +130,10 @@ class SqliteTransaction implements SqlTransaction {
 
   async run(query: SqlQuery<unknown>): Promise<number> {
     return this.#execute(() => Number(this.#statements.get(query).run(...query.params).changes))
+  }
+
+  get seal(): AuditSeal | undefined {
+    return this.client.seal
   }
 
   end(): void {

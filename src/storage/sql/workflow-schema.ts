@@ -3,6 +3,7 @@ import type { ApprovalState } from '#storage/approval-store.ts'
 import type { Grant } from '#storage/grant-store.ts'
 import type { JobRun } from '#storage/job-run-store.ts'
 import type { RunState } from '#storage/run-store.ts'
+import type { ChainState } from '#storage/sql/audit-seal.ts'
 
 /** The tables of durable workflows. Times are milliseconds since 1970, by the clock of the database. */
 export interface WorkflowSchema {
@@ -17,7 +18,18 @@ export interface WorkflowSchema {
   delegations: DelegationTable
   job_runs: JobRunTable
   idempotency: IdempotencyTable
-  audit_chains: { chain: number; seq: number; hash: string; base_seq: number; base_hash: string }
+  audit_chains: ChainState
+  audit_sinks: AuditSinkTable
+}
+
+interface AuditSinkTable {
+  name: string
+  configured: number
+  positions: string
+  owner: string
+  lease_until: number
+  failures: number
+  retry_at: number
 }
 
 interface RunTable {

@@ -84,6 +84,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* The kinds of configuration that are read from the cluster. */}}
 {{- define "gatehouse.kinds" -}}
 - applications
+- auditanchors
+- auditsinks
 - authchains
 - authmechs
 - customazs

@@ -1,0 +1,148 @@
+import type { AuditMeter } from '#engine/audit/audit-meter.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { AuditSink } from '#sdk/audit-sink.ts'
+import { type AuditAnchorConfig, defaultAnchorMillis } from '#sdk/configuration.ts'
+import type { AuditAnchor, AuditStore } from '#storage/audit-store.ts'
+
+export interface AuditAnchorsParts {
+  readonly audit: Pick<AuditStore, 'anchor'>
+  readonly dataFolder: string
+  readonly clock: Clock
+  readonly log: Logger
+  readonly meter: AuditMeter
+}
+
+/** Where anchors go. */
+interface Place {
+  readonly name: string
+  readonly intervalMillis: number
+  keep(anchor: AuditAnchor): Promise<string | undefined>
+  close?(): Promise<void> | void
+  /** When it was last looked whether the head has moved, and the heads that were kept last. */
+  lookedAt: number
+  kept: string
+}
+
+const lookEveryMillis = 1000
+const sendMillis = 10_000
+
+/**
+ * Keeps the signed heads of the audit outside the database, where they have moved: in the log, and by each AuditAnchor of
+ * the configuration. Each process does so.
+ */
+export class AuditAnchors {
+  readonly #parts: AuditAnchorsParts
+  readonly #timer: NodeJS.Timeout
+  readonly #log: Place
+  #places: readonly Place[] = []
+  #last: AuditAnchor | undefined
+  #working: Promise<void> = Promise.resolve()
+
+  constructor(parts: AuditAnchorsParts) {
+    this.#parts = parts
+    const lookedAt = parts.clock().getTime()
+    this.#log = {
+      name: 'log',
+      intervalMillis: defaultAnchorMillis,
+      lookedAt,
+      kept: '',
+      keep: async (anchor) => {
+        parts.log.info('audit anchor', { anchor })
+        return undefined
+      },
+    }
+    this.#timer = setInterval(() => this.#next(() => this.#keepDue(false)), lookEveryMillis)
+    this.#timer.unref()
+  }
+
+  configure(configs: ReadonlyMap<string, AuditAnchorConfig>): Promise<void> {
+    return this.#next(async () => {
+      const { dataFolder, clock, log } = this.#parts
+      await this.#closePlaces()
+      const places: Place[] = []
+      for (const [name, { sink, intervalMillis }] of configs) {
+        try {
+          const created = await sink.create({ name, dataFolder })
+          places.push({
+            name,
+            intervalMillis,
+            lookedAt: clock().getTime(),
+            kept: '',
+            keep: (anchor) => send(created, anchor),
+            close: () => created.close?.(),
+          })
+        } catch (err) {
+          log.error('an audit anchor could not be created', { anchor: name, err })
+        }
+      }
+      this.#places = places
+    })
+  }
+
+  /** Anchors once more what was written since. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#next(() => this.#keepDue(true))
+    await this.#closePlaces()
+  }
+
+  /** One after the other; nothing here throws. */
+  #next(work: () => Promise<void>): Promise<void> {
+    this.#working = this.#working.then(work)
+    return this.#working
+  }
+
+  async #keepDue(isLast: boolean): Promise<void> {
+    const { clock, log, audit } = this.#parts
+    const now = clock().getTime()
+    const due = [this.#log, ...this.#places].filter((place) => isLast || now - place.lookedAt >= place.intervalMillis)
+    if (due.length === 0) return
+    try {
+      const anchor = await audit.anchor()
+      for (const place of due) place.lookedAt = now
+      if (anchor === undefined) return
+      this.#compare(anchor)
+      for (const place of due) await this.#keep(place, anchor)
+    } catch (err) {
+      log.warn('the audit could not be anchored', { err })
+    }
+  }
+
+  async #keep(place: Place, anchor: AuditAnchor): Promise<void> {
+    const { log, meter } = this.#parts
+    const heads = JSON.stringify(anchor.heads)
+    if (place.kept === heads) return
+    const reason = await place.keep(anchor)
+    meter.anchored(place.name, reason === undefined ? 'kept' : 'failed')
+    if (reason === undefined) place.kept = heads
+    else log.warn('an audit anchor was not kept', { anchor: place.name, reason })
+  }
+
+  /** A chain never gets shorter; where it did, someone put back an older database while we ran. */
+  #compare(anchor: AuditAnchor): void {
+    const before = this.#last
+    this.#last = anchor
+    const shorter = before?.heads.filter(
+      ({ chain, number }) => (anchor.heads.find((head) => head.chain === chain)?.number ?? 0) < number,
+    )
+    if (shorter !== undefined && shorter.length > 0) {
+      const chains = shorter.map(({ chain }) => chain)
+      this.#parts.log.error('the audit has fewer records than before; run "gatehouse audit verify"', { chains })
+    }
+  }
+
+  async #closePlaces(): Promise<void> {
+    const places = this.#places
+    this.#places = []
+    for (const place of places) await place.close?.()
+  }
+}
+
+/** Why it was not kept, if so. */
+async function send(sink: AuditSink, anchor: AuditAnchor): Promise<string | undefined> {
+  const link = { chain: -1, number: Date.parse(anchor.time), hash: anchor.mac }
+  const record = { link, lines: [JSON.stringify(anchor)], time: new Date(anchor.time) }
+  const outcome = await sink.send([record], AbortSignal.timeout(sendMillis))
+  return outcome.kind === 'failed' ? outcome.reason : undefined
+}

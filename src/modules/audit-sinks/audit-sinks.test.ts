@@ -1,0 +1,173 @@
+import { once } from 'node:events'
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { auditSinks } from '#catalog/audit-sinks.ts'
+import type { AuditSink, SinkRecord } from '#sdk/audit-sink.ts'
+import { batchServer, syslogServer } from '#testing/audit-receiver.ts'
+import { temporaryFolder } from '#testing/databases.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { testServerCertificate, unrelatedCertificate } from '#testing/test-certificates.ts'
+
+const folder = (): { path: string; ca: string; other: string } => {
+  const path = temporaryFolder()
+  writeFileSync(join(path, 'ca.pem'), testServerCertificate)
+  writeFileSync(join(path, 'other.pem'), unrelatedCertificate)
+  return { path, ca: 'ca.pem', other: 'other.pem' }
+}
+
+const parse = (className: string, params: ParamValues, at: string) => {
+  const issues = noIssues()
+  const module = auditSinks.find(className)
+  if (module === undefined) throw new Error(`no ${className}`)
+  const readFile = (file: string) => readFileSync(file, 'utf8')
+  const prepared = module.prepare(fakeParams(params), issues, { ...fakeParseContext(at), readFile })
+  return { prepared, issues: issueTexts(issues.list) }
+}
+
+async function sinkOf(className: string, params: ParamValues, at: string): Promise<AuditSink> {
+  const { prepared, issues } = parse(className, params, at)
+  expect(issues.filter((text) => text.startsWith('error'))).toEqual([])
+  const sink = await prepared.create({ name: 'siem', dataFolder: at })
+  onTestFinished(async () => sink.close?.())
+  return sink
+}
+
+const record = (number: number, ...lines: string[]): SinkRecord => ({
+  link: { chain: 0, number, hash: `h${number}` },
+  lines: lines.length === 0 ? [JSON.stringify({ number, name: 'é' })] : lines,
+  time: new Date('2030-01-02T03:04:05.678Z'),
+})
+
+const inTime = (): AbortSignal => AbortSignal.timeout(20_000)
+
+async function listen(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return (server.address() as AddressInfo).port
+}
+
+test('a file gets whole lines, is rotated by size, and keeps so many files', async () => {
+  const { path } = folder()
+  const sink = await sinkOf('auditSinks.File', { file: 'out/audit.jsonl', maxMegabytes: '1', maxFiles: '3' }, path)
+  const file = join(path, 'out/audit.jsonl')
+  expect(await sink.send([record(1), record(2, 'a', 'b')], inTime())).toEqual({ kind: 'accepted' })
+  expect(readFileSync(file, 'utf8')).toBe('{"number":1,"name":"é"}\na\nb\n')
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  for (const letter of ['c', 'd', 'e', 'f']) await sink.send([record(3, letter.repeat(600_000))], inTime())
+  const firstOf = (name: string) => readFileSync(name, 'utf8')[0]
+  expect([firstOf(file), firstOf(`${file}.1`), firstOf(`${file}.2`)]).toEqual(['f', 'e', 'd'])
+  expect(existsSync(`${file}.3`)).toBe(false)
+})
+
+test('a part of a line that a crash left is cut, and a file that another program moved is begun again', async () => {
+  const { path } = folder()
+  const file = join(path, 'audit.jsonl')
+  writeFileSync(file, 'whole\n{"par')
+  const sink = await sinkOf('auditSinks.File', { file }, path)
+  await sink.send([record(1, 'next')], inTime())
+  expect(readFileSync(file, 'utf8')).toBe('whole\nnext\n')
+  renameSync(file, `${file}.moved`)
+  await sink.send([record(2, 'more')], inTime())
+  expect(readFileSync(file, 'utf8')).toBe('more\n')
+  const blocked = await sinkOf('auditSinks.File', { file: join(file, 'below') }, path)
+  expect(await blocked.send([record(3)], inTime())).toMatchObject({ kind: 'failed' })
+})
+
+test('syslog gets framed messages, over TCP and over TLS that is verified', async () => {
+  const { path, ca, other } = folder()
+  for (const security of ['none', 'tls'] as const) {
+    const got: string[] = []
+    const port = String(await listen(syslogServer(security, (text) => got.push(text))))
+    const trust: ParamValues = security === 'tls' ? { caFile: ca } : {}
+    const sink = await sinkOf('auditSinks.Syslog', { host: '127.0.0.1', port, security, ...trust }, path)
+    for (let i = 1; i <= 3; i++)
+      expect(await sink.send([record(i), record(i + 10)], inTime())).toEqual({ kind: 'accepted' })
+    expect(got.map((text) => JSON.parse(text).number)).toEqual([1, 11, 2, 12, 3, 13])
+    expect(sink.hasLost?.()).toBe(false)
+    if (security === 'none') continue
+    const wrong = await sinkOf('auditSinks.Syslog', { host: '127.0.0.1', port, caFile: other }, path)
+    expect(await wrong.send([record(4)], inTime())).toMatchObject({ kind: 'failed' })
+    const named = await sinkOf(
+      'auditSinks.Syslog',
+      { host: '127.0.0.1', port, caFile: ca, serverName: 'logs.example' },
+      path,
+    )
+    expect(await named.send([record(5)], inTime())).toMatchObject({ kind: 'failed' })
+    expect(got).toHaveLength(6)
+  }
+})
+
+test('a message has the form of RFC 5424', async () => {
+  let bytes = ''
+  const server = createServer((socket) => void socket.setEncoding('utf8').on('data', (text) => (bytes += text)))
+  const port = String(await listen(server))
+  const sink = await sinkOf(
+    'auditSinks.Syslog',
+    { host: '127.0.0.1', port, security: 'none', appName: 'gate' },
+    temporaryFolder(),
+  )
+  await sink.send([record(1, '{"a":"é"}'), record(2, '{"action":"refuse"}')], inTime())
+  const [, size, rest] = /^(\d+) (.*)$/s.exec(bytes) ?? []
+  const first = Buffer.from(rest ?? '')
+    .subarray(0, Number(size))
+    .toString()
+  expect(first).toMatch(/^<109>1 2030-01-02T03:04:05\.678Z [\x21-\x7e]+ gate \d+ audit - \ufeff\{"a":"é"\}$/)
+  expect(bytes).toMatch(/\d+ <108>1 .*"refuse"\}$/)
+})
+
+test('a syslog receiver that dies before it has read everything, or soon after, is noticed', async () => {
+  const sockets = new Set<Socket>()
+  let mode: 'reset' | 'read' = 'reset'
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    if (mode === 'reset') socket.once('data', () => socket.resetAndDestroy())
+    else socket.resume()
+  })
+  const port = String(await listen(server))
+  const sink = await sinkOf('auditSinks.Syslog', { host: '127.0.0.1', port, security: 'none' }, temporaryFolder())
+  expect(await sink.send([record(1, 'x'.repeat(2_000_000))], inTime())).toMatchObject({ kind: 'failed' })
+  mode = 'read'
+  expect(await sink.send([record(1)], inTime())).toEqual({ kind: 'accepted' })
+  expect(sink.hasLost?.()).toBe(false)
+  for (const socket of sockets) socket.destroy()
+  await vi.waitFor(() => expect(sink.hasLost?.()).toBe(true), 10_000)
+  expect(sink.hasLost?.()).toBe(false)
+})
+
+test('https posts batches with a token and a key that repeats with the batch; other answers are failures', async () => {
+  const { path, ca, other } = folder()
+  const got: string[] = []
+  const server = batchServer((text) => got.push(text))
+  const seen: unknown[] = []
+  server.on('request', ({ headers }) => seen.push([headers['idempotency-key'], headers['content-type']]))
+  const url = `https://127.0.0.1:${await listen(server)}/audit`
+  const sink = await sinkOf('auditSinks.Https', { url, caFile: ca, token: 'receiver-token' }, path)
+  expect(await sink.send([record(1), record(2)], inTime())).toEqual({ kind: 'accepted' })
+  await sink.send([record(1), record(2)], inTime())
+  await sink.send([record(3)], inTime())
+  expect(got.map((text) => JSON.parse(text).number)).toEqual([1, 2, 1, 2, 3])
+  expect(seen[0]).toEqual([expect.stringMatching(/^[\w-]{43}$/), 'application/x-ndjson'])
+  expect(seen[1]).toEqual(seen[0])
+  expect(seen[2]).not.toEqual(seen[0])
+  const stranger = await sinkOf('auditSinks.Https', { url, caFile: ca, token: 'wrong' }, path)
+  expect(await stranger.send([record(4)], inTime())).toEqual({ kind: 'failed', reason: 'the receiver answered 401' })
+  const wrong = await sinkOf('auditSinks.Https', { url, caFile: other, token: 'receiver-token' }, path)
+  expect(await wrong.send([record(4)], inTime())).toMatchObject({ kind: 'failed' })
+  expect(got).toHaveLength(5)
+})
+
+test.each([
+  ['auditSinks.Https', { url: 'http://logs.example.com' }, /"url": .*https/],
+  ['auditSinks.Https', { url: 'https://a:b@logs.example.com' }, /password/],
+  ['auditSinks.Https', { url: 'https://a', headerName: 'X-Key' }, /go together/],
+  ['auditSinks.Https', { url: 'https://a', caFile: 'none.pem' }, /caFile/],
+  ['auditSinks.Syslog', { host: 'a', security: 'none' }, /^warning.*without TLS/],
+  ['auditSinks.Syslog', { host: 'a', facility: '24' }, /facility/],
+  ['auditSinks.File', {}, /file/],
+] as const)('%s %j is reported', (className, params, expected) => {
+  expect(parse(className, params, temporaryFolder()).issues).toContainEqual(expect.stringMatching(expected))
+})

@@ -1,0 +1,118 @@
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import type {
+  AuditAnchor,
+  AuditComparison,
+  AuditProblem,
+  AuditRecord,
+  AuditRow,
+  AuditStore,
+} from '#storage/audit-store.ts'
+
+/** What is compared at once. */
+const batchSize = 100
+const maxProblems = 100
+const maxLineChars = 16 * 1024 * 1024
+
+export interface FileComparison extends AuditComparison {
+  readonly file: string
+}
+
+/**
+ * Compares the audit with a file of anchors: one JSON object in each line, bare or as `anchor` of a line of the gateway's
+ * log. Throws an Error for a file that cannot be read, or that holds no anchor.
+ */
+export function compareWithAnchors(store: AuditStore, file: string): Promise<FileComparison> {
+  return compareLines(file, 'anchor', readAnchor, (anchors) => store.compareAnchors(anchors))
+}
+
+/** Compares the audit with a file as `audit export` or an audit sink writes it. The same holds. */
+export function compareWithExport(store: AuditStore, file: string): Promise<FileComparison> {
+  return compareLines(file, 'audit record', readRecord, (rows) => store.compareRecords(joinRows(rows)))
+}
+
+async function compareLines<T>(
+  file: string,
+  what: string,
+  read: (line: JsonObject) => T | undefined,
+  compare: (batch: readonly T[]) => Promise<AuditComparison>,
+): Promise<FileComparison> {
+  const problems: AuditProblem[] = []
+  let [compared, pruned, found] = [0, 0, 0]
+  let batch: T[] = []
+  const flush = async (): Promise<void> => {
+    if (batch.length === 0) return
+    const outcome = await compare(batch)
+    batch = []
+    compared += outcome.compared
+    pruned += outcome.pruned
+    problems.push(...outcome.problems)
+  }
+  const lines = createInterface({ input: createReadStream(file, 'utf8'), crlfDelay: Number.POSITIVE_INFINITY })
+  for await (const line of lines) {
+    if (line.trim() === '') continue
+    const parsed = line.length > maxLineChars ? undefined : parseLine(line)
+    const item = parsed === undefined ? undefined : read(parsed)
+    if (item === undefined) {
+      // A log has other lines too; what is not even JSON was damaged.
+      if (parsed === undefined) problems.push({ kind: 'invalid' })
+      continue
+    }
+    found++
+    batch.push(item)
+    if (batch.length >= batchSize) await flush()
+    if (problems.length >= maxProblems) break
+  }
+  await flush()
+  if (found === 0 && problems.length === 0) throw new Error(`${file} holds no ${what}`)
+  return { file, compared, pruned, problems: problems.slice(0, maxProblems) }
+}
+
+function parseLine(line: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(line)
+    return isJsonObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function readAnchor(line: JsonObject): AuditAnchor | undefined {
+  const anchor = isJsonObject(line['anchor']) ? line['anchor'] : line
+  const { time, key, mac, heads } = anchor
+  if (typeof time !== 'string' || typeof key !== 'string' || typeof mac !== 'string') return undefined
+  if (!Array.isArray(heads) || heads.length > 1000) return undefined
+  const read = heads.map(readLink)
+  return read.every((head) => head !== undefined) ? { time, key, mac, heads: read } : undefined
+}
+
+interface KeptRow {
+  readonly link: NonNullable<AuditRecord['link']>
+  readonly row: AuditRow
+}
+
+/** Rows from before there were chains are in no record, so they cannot be compared. */
+function readRecord({ record, ...row }: JsonObject): KeptRow | undefined {
+  const link = readLink(record)
+  return link && { link, row: row as unknown as AuditRow }
+}
+
+function readLink(value: JsonValue | undefined): NonNullable<AuditRecord['link']> | undefined {
+  if (!isJsonObject(value)) return undefined
+  const { chain, number, hash } = value
+  if (typeof chain !== 'number' || typeof number !== 'number' || typeof hash !== 'string') return undefined
+  return Number.isSafeInteger(chain) && Number.isSafeInteger(number) ? { chain, number, hash } : undefined
+}
+
+/** A batch may end within a record, and a sink may repeat rows. */
+function joinRows(rows: readonly KeptRow[]): AuditRecord[] {
+  const records = new Map<string, { link: KeptRow['link']; rows: Map<string, AuditRow> }>()
+  for (const { link, row } of rows) {
+    const place = `${link.chain} ${link.number} ${link.hash}`
+    const record = records.get(place) ?? { link, rows: new Map() }
+    records.set(place, record)
+    record.rows.set(row.id, row)
+  }
+  return [...records.values()].map((record) => ({ link: record.link, rows: [...record.rows.values()] }))
+}

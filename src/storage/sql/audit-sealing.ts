@@ -1,0 +1,96 @@
+import { systemClock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { AuditSealing } from '#storage/audit-store.ts'
+import { appendToChain, auditEntry } from '#storage/sql/audit-chain.ts'
+import { type AuditSeal, type ChainState, chainColumns, missingKey } from '#storage/sql/audit-seal.ts'
+import { perDialect } from '#storage/sql/per-dialect.ts'
+import { fixed } from '#storage/sql/queries.ts'
+import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
+
+const statements = perDialect((dialect) => {
+  const chains = (isLocking: boolean) =>
+    fixed<object, ChainState>(dialect, (db) =>
+      db
+        .selectFrom('audit_chains')
+        .select(chainColumns)
+        .orderBy('chain')
+        .$if(isLocking && dialect === 'postgres', (query) => query.forUpdate()),
+    )
+  return {
+    all: chains(false),
+    locked: chains(true),
+    seal: fixed<ChainState, unknown>(dialect, (db, at) =>
+      db
+        .updateTable('audit_chains')
+        .set({
+          sealed_seq: at('sealed_seq'),
+          sealed_at: at('sealed_at'),
+          broken_seq: at('broken_seq'),
+          key_id: at('key_id'),
+          mac: at('mac'),
+        })
+        .where('chain', '=', at('chain')),
+    ),
+  }
+})
+
+/** All chains as they stand, in one snapshot. */
+export const readChains = (client: Pick<SqlClient, 'dialect' | 'query'>): Promise<ChainState[]> =>
+  client.query(statements(client.dialect).all({}))
+
+/** Seals a database that has no seals, and seals anew what an older key sealed. */
+export async function authenticateAudit(client: SqlClient, seal: AuditSeal | undefined): Promise<AuditSealing> {
+  if (seal === undefined) throw noKey()
+  const found = await readChains(client)
+  const needsWork = found.some((chain) => chain.mac === null || !seal.isCurrent(chain))
+  const records = needsWork ? await client.transaction((tx) => sealWhatIsNew(tx, seal)) : 0
+  const now = await readChains(client)
+  const unknown = now.find((chain) => seal.check(chain) === 'no key')
+  if (unknown !== undefined) throw missingKey(unknown.key_id)
+  seal.isRequired = true
+  return { records, forged: now.flatMap((chain) => (seal.check(chain) === 'sealed' ? [] : [chain.chain])) }
+}
+
+/** Some chains with a seal and some without is nobody's first start: those are left for `verify` to report. */
+async function sealWhatIsNew(tx: SqlTransaction, seal: AuditSeal): Promise<number> {
+  const chains = await tx.query(statements(tx.dialect).locked({}))
+  if (chains.every(({ mac }) => mac === null)) return await sealAll(tx, seal, chains, 'gatehouse')
+  for (const chain of chains) {
+    if (seal.check(chain) === 'sealed' && !seal.isCurrent(chain)) {
+      await tx.run(statements(tx.dialect).seal(seal.sign(chain)))
+    }
+  }
+  return 0
+}
+
+/** Accepts every chain as it stands. */
+export async function resealAudit(client: SqlClient, seal: AuditSeal | undefined, by: string): Promise<AuditSealing> {
+  if (seal === undefined) throw noKey()
+  const records = await client.transaction(async (tx) =>
+    sealAll(tx, seal, await tx.query(statements(tx.dialect).locked({})), by),
+  )
+  return { records, forged: [] }
+}
+
+/** An empty audit needs no entry. */
+async function sealAll(
+  tx: SqlTransaction,
+  seal: AuditSeal,
+  chains: readonly ChainState[],
+  by: string,
+): Promise<number> {
+  const at = systemClock().getTime()
+  for (const chain of chains) {
+    const sealed = seal.sign({ ...chain, sealed_seq: chain.seq, sealed_at: at, broken_seq: null })
+    await tx.run(statements(tx.dialect).seal(sealed))
+  }
+  const filled = chains.filter(({ chain, seq, base_seq }) => chain >= 0 && seq > base_seq)
+  if (filled.length > 0) {
+    const value = filled.map(({ chain, seq }) => `chain ${chain}, record ${seq}`).join('; ')
+    const reason = 'the records up to these were sealed as they stood'
+    await appendToChain(tx, [auditEntry({ action: 'add', attribute: 'seal', value, reason }, by)])
+  }
+  return filled.reduce((sum, { seq, base_seq }) => sum + seq - base_seq, 0)
+}
+
+const noKey = (): GatewayError => new GatewayError('INTERNAL', 'there is no key to seal the audit with')
