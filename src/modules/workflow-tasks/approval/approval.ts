@@ -166,7 +166,7 @@ async function decided(
 }
 
 /** A requester who did not submit the request reads who did. */
-const withCaller = (text: string, { requestor, caller }: TaskContext): string =>
+const withCaller = (text: string, { caller }: TaskContext): string =>
   caller === undefined ? text : `${text.trimEnd()}\n\nThe request was submitted in your name by ${caller}.\n`
 
 const maxAddresses = 3
