@@ -34,13 +34,18 @@ export interface ApprovalList {
 export interface ApprovalDetails extends ApprovalSummary {
   readonly userObj: {
     readonly userID: string
-    /** The directory does not have them: what is shown is what the request says. */
+    /** A registration, or somebody whom the directory does not have: what is shown is what the request says. */
     readonly isNew: boolean
     readonly groups: readonly string[]
     readonly requestReason: string
     /** By label. */
     readonly attribs: Readonly<Record<string, AttributeValues>>
   }
+  /**
+   * Of an open registration: whether somebody has the login, or the value of a unique attribute, now. Approving it is then
+   * refused with 409. `checked` is false where that could not be found out.
+   */
+  readonly existing?: { readonly checked: boolean; readonly login: boolean; readonly attributes: readonly string[] }
   /** By label. */
   readonly requestAttributes: Readonly<Record<string, string>>
   readonly status: 'open' | 'approved' | 'denied' | 'cancelled'

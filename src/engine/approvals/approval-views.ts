@@ -11,6 +11,7 @@ export const approvalItem = (approval: ApprovalSummary): ApprovalItem => ({
   requestor: approval.requestor,
   ...(approval.reason === undefined ? {} : { reason: approval.reason }),
   ...(approval.accessEnds === undefined ? {} : { accessEnds: approval.accessEnds }),
+  ...(approval.newAccount === true ? { newAccount: true } : {}),
   opened: approval.opened,
   escalation: approval.escalation,
   version: approval.version,

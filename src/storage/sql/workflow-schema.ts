@@ -84,6 +84,7 @@ interface ApprovalTable {
   rules: string
   data: string
   access_ends: number | null
+  new_account: number
   escalation: number
   version: number
 }
