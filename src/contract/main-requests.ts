@@ -41,6 +41,8 @@ export interface ApprovalDetails extends ApprovalSummary {
     /** By label. */
     readonly attribs: Readonly<Record<string, AttributeValues>>
   }
+  /** A registration: it creates an account, and what is shown is what was submitted, whoever has the login by now. */
+  readonly registration?: true
   /**
    * Of an open registration: whether somebody has the login, or the value of a unique attribute, now. Approving it is then
    * refused with 409. `checked` is false where that could not be found out.
@@ -83,7 +85,7 @@ export interface BulkVote {
 
 /** By approval: how it went; `status` is what deciding it alone would have answered. */
 export interface BulkResults {
-  readonly results: Readonly<Record<string, { readonly status: number; readonly text: string }>>
+  readonly results: Readonly<Record<string, { readonly status: number; readonly text: string; readonly code?: string }>>
 }
 
 export type RequestState = 'ready' | 'running' | 'waiting' | 'incident' | 'completed' | 'failed' | 'cancelled'

@@ -125,7 +125,13 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
 
   test('a value that must be unique is somebody’s by now', async () => {
     const store = new MemoryTarget()
-    const people = [{ dn: Dn.parse('uid=x,o=x'), identity: entryIdentity('x', 'x'), attributes: Attributes.from({ mail: ['EVIL@example.com'] }) }]
+    const people = [
+      {
+        dn: Dn.parse('uid=x,o=x'),
+        identity: entryIdentity('x', 'x'),
+        attributes: Attributes.from({ mail: ['EVIL@example.com'] }),
+      },
+    ]
     const directory = { ...nobody, search: async () => people }
     const options = { workflows: { w: [provision()] }, targets: { store }, directory }
     const process = await openDurable(await freshUrl(), options)

@@ -106,6 +106,7 @@ async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts)
       requestReason: view.reason ?? '',
       attribs: entry === undefined ? requested(view) : labelled(entry, parts),
     },
+    ...(isRegistration ? { registration: true as const } : {}),
     ...(existing === undefined ? {} : { existing }),
     requestAttributes: parametersOf(view, parts),
     status: view.status,
@@ -183,7 +184,7 @@ export const decideApprovals =
   ({ host }: MainParts) =>
   async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
     const { approvals, approved, reason: comment } = await readJsonBody(request, bulkSchema, maxBodyBytes)
-    const results: Record<string, { status: number; text: string }> = Object.create(null)
+    const results: Record<string, BulkResults['results'][string]> = Object.create(null)
     for (const approval of approvals) {
       try {
         const vote = { approval, approve: approved, comment, requestId: request.id }
@@ -192,7 +193,7 @@ export const decideApprovals =
       } catch (thrown) {
         const error = asGatewayError(thrown)
         if (!error.isRefusal) host.log.error('an approval could not be decided', { approval, err: error })
-        results[approval] = { status: error.status, text: error.publicText }
+        results[approval] = { status: error.status, text: error.publicText, code: error.code }
       }
     }
     return answer({ results } satisfies BulkResults)
