@@ -286,20 +286,47 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     expect(store.passwords.size).toBe(0)
   })
 
+  /** A process whose target `store` is the embedded directory. */
+  async function openOwn(url: string, workflows: Options['workflows']): Promise<DurableProcess> {
+    const process = await openDurable(url, { workflows: {} })
+    const { storage } = process
+    const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
+    const store = new DatabaseTarget(storage.userDirectory({ name: 'people' }), passwords, true)
+    await process.reload({ workflows, tasks, approvals, directory: nobody, targets: { store } })
+    return process
+  }
+
+  test('a target that can be searched is asked for unique values, too', async () => {
+    const process = await openOwn(await freshUrl(), { w: [provision()] })
+    const users = process.storage.userDirectory({ name: 'people' })
+    await users.create({ userID: 'real', attributes: Attributes.from({ mail: ['Evil@example.com'] }), groups: [] })
+    const { id } = await process.run('w', registration)
+    process.worker()
+    const message = 'An account with this mail exists already; the registration changed nothing.'
+    expect(await process.settled(id)).toMatchObject({ state: 'failed', incident: { code: 'ACCOUNT_EXISTS', message } })
+    expect(await users.findByLogin('newhire')).toBeUndefined()
+  })
+
+  test('an account that another created in the place of the run’s own stays as it is', async () => {
+    const process = await openOwn(await freshUrl(), {
+      w: [provision(), ...askFirst({ taskType: 'addGroup', name: 'g' }, provision())],
+    })
+    const users = process.storage.userDirectory({ name: 'people' })
+    const { id } = await process.run('w', registration)
+    process.worker()
+    await process.settled(id, 'waiting')
+    await users.delete('newhire')
+    await users.create({ userID: 'newhire', attributes: Attributes.from(real.attributes), groups: ['staff'] })
+    const before = await users.findByLogin('newhire')
+    await approve(process, id)
+    expect(await process.settled(id)).toMatchObject({ state: 'failed', incident: { code: 'ACCOUNT_EXISTS' } })
+    expect(await users.findByLogin('newhire')).toEqual(before)
+  })
+
   test('in the own database, where the audit is one commit with the account, a lost process changes nothing about it', async () => {
     const url = await freshUrl()
     const workflows = { w: [provision()] }
-    const open = async (): Promise<DurableProcess> => {
-      const process = await openDurable(url, { workflows: {} })
-      const { storage } = process
-      const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
-      await process.reload({
-        workflows,
-        directory: nobody,
-        targets: { store: new DatabaseTarget(storage.userDirectory({ name: 'people' }), passwords, true) },
-      })
-      return process
-    }
+    const open = (): Promise<DurableProcess> => openOwn(url, workflows)
     const process = await open()
     const users = process.storage.userDirectory({ name: 'people' })
     const { id } = await process.run('w', registration)
