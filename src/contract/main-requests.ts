@@ -36,13 +36,20 @@ export interface ApprovalList {
 export interface ApprovalDetails extends ApprovalSummary {
   readonly userObj: {
     readonly userID: string
-    /** The directory does not have them: what is shown is what the request says. */
+    /** A registration, or somebody whom the directory does not have: what is shown is what the request says. */
     readonly isNew: boolean
     readonly groups: readonly string[]
     readonly requestReason: string
     /** By label. */
     readonly attribs: Readonly<Record<string, AttributeValues>>
   }
+  /** A registration: it creates an account, and what is shown is what was submitted, whoever has the login by now. */
+  readonly registration?: true
+  /**
+   * Of an open registration: whether somebody has the login, or the value of a unique attribute, now. Approving it is then
+   * refused with 409. `checked` is false where that could not be found out.
+   */
+  readonly existing?: { readonly checked: boolean; readonly login: boolean; readonly attributes: readonly string[] }
   /** By label. */
   readonly requestAttributes: Readonly<Record<string, string>>
   readonly status: 'open' | 'approved' | 'denied' | 'cancelled'
@@ -80,7 +87,7 @@ export interface BulkVote {
 
 /** By approval: how it went; `status` is what deciding it alone would have answered. */
 export interface BulkResults {
-  readonly results: Readonly<Record<string, { readonly status: number; readonly text: string }>>
+  readonly results: Readonly<Record<string, { readonly status: number; readonly text: string; readonly code?: string }>>
 }
 
 export type RequestState = 'ready' | 'running' | 'waiting' | 'incident' | 'completed' | 'failed' | 'cancelled'

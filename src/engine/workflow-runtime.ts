@@ -64,6 +64,7 @@ export class WorkflowRuntime {
       ...services,
       linksFor: linksFor(configuration, services),
       foresee: (approval, by) => foresight.of(approval, by),
+      newAccounts: foresight,
     })
     this.runs = new RunService(() => this.workflows, services)
   }

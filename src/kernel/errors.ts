@@ -13,6 +13,7 @@ export const errorCodes = {
   NOT_ACCEPTABLE: { status: 406, text: 'None of the accepted media types can be produced.' },
   REQUEST_TIMEOUT: { status: 408, text: 'The request took too long to arrive.' },
   CONFLICT: { status: 409, text: 'The request conflicts with the present state.' },
+  ACCOUNT_EXISTS: { status: 409, text: 'An account with this name exists already.' },
   VERSION_MISMATCH: { status: 412, text: 'The resource was changed by someone else.' },
   OTHER_PERSON: { status: 412, text: 'Somebody else has signed in here.' },
   BODY_TOO_LARGE: { status: 413, text: 'The request body is too large.' },

@@ -31,6 +31,8 @@ export interface ApprovalItem {
   readonly reason?: string
   /** When access that is given is to end. */
   readonly accessEnds?: Date
+  /** A registration: what was submitted counts, whoever has the login by now. */
+  readonly newAccount?: boolean
   readonly opened: Date
   /** How many escalations there were. */
   readonly escalation: number
@@ -58,6 +60,13 @@ export interface ApprovalView extends ApprovalRecord {
   readonly onBehalfOf?: string
   /** False for whoever asked for it or is the subject, and when it is no longer open. */
   readonly mayDecide: boolean
+}
+
+/** What of a registration is somebody's already, at the time it was asked for. */
+export interface ExistingAccount {
+  readonly login: boolean
+  /** The unique attributes, beside the login, that a user of the directory has with the same value. */
+  readonly attributes: readonly string[]
 }
 
 export interface ApprovalItems {
@@ -101,9 +110,15 @@ export interface ApprovalAccess {
    */
   foresee(user: ApprovalUser, id: string): Promise<Foreseen | undefined>
   /**
+   * Whether the account that a registration is to create is there by now; undefined where it is none, is not open, or the
+   * user may not see it. Throws what the directory throws.
+   */
+  existing(user: ApprovalUser, id: string): Promise<ExistingAccount | undefined>
+  /**
    * Decides, once. Throws NOT_FOUND for one that the user may not see, ACCESS_DENIED to whoever asked for it or is its
    * subject, CONFLICT when somebody was faster, BAD_REQUEST for a comment that is too long, UNPROCESSABLE to whoever
-   * approves what would have ended already; that can be denied.
+   * approves what would have ended already; that can be denied. ACCOUNT_EXISTS to whoever approves a registration of an
+   * account that is there by now, which ends with that.
    */
   decide(user: ApprovalUser, vote: ApprovalVote): Promise<ApprovalView>
   /** The user is out of office. BAD_REQUEST for a period or a deputy that is none. */

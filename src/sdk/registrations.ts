@@ -1,13 +1,8 @@
 import type { InvitationState } from '#contract/register.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { MailText } from '#sdk/mail.ts'
+import type { UniqueValue } from '#sdk/new-account.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
-
-/** A value that nobody else may have, of whatever attribute. Letter case does not make it another one. */
-export interface UniqueValue {
-  readonly attribute: string
-  readonly value: string
-}
 
 /** A mail with a secret in it that nobody but its recipient learns. */
 export interface SecretMail {

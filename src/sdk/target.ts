@@ -5,6 +5,7 @@ import type { ChangeRecorder, NamedGroup, SortOrder } from '#identity/user-direc
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module.ts'
+import type { CreatedAccount, UniqueValue } from '#sdk/new-account.ts'
 
 /** One change that a target made, for the audit. */
 export interface TargetChange {
@@ -41,6 +42,30 @@ export interface TargetRequest {
    */
   readonly intend?: (changes: readonly TargetChange[]) => Promise<void>
   readonly signal?: AbortSignal
+  /** Present where the run may only write accounts that it created. The engine enforces it; targets need not look. */
+  readonly newAccount?: AccountOrigin
+}
+
+/** What a run that may only create accounts knows about the accounts at one target. */
+export interface AccountOrigin {
+  /** Values that no other account may have. */
+  readonly unique: readonly UniqueValue[]
+  /** Accounts that the run created so far, at all targets. */
+  readonly created: readonly CreatedAccount[]
+  /** The account that the run created here under this login; `id` where the target gave it one. */
+  own(userID: string): { readonly id?: string } | undefined
+  /**
+   * Whether an attempt whose end was not recorded created the account: `yes` where the audit says so, `maybe` where it was
+   * about to, and nobody knows what came of it.
+   */
+  earlierAttempt(userID: string): Promise<'yes' | 'maybe' | 'no'>
+  noteCreated(userID: string, id: string | undefined): void
+  noteDeleted(userID: string): void
+}
+
+export interface CreateOptions {
+  /** There must be no such user: CONFLICT also for one that is there as this one should be. */
+  readonly mustBeNew?: boolean
 }
 
 export interface SyncOptions {
@@ -73,7 +98,7 @@ export interface Target extends Closable {
    * Throws CONFLICT when another user has a value that must be unique, and when there is such a user that is not as this
    * one should be: someone else made it, and of two who make one user one must be told.
    */
-  createUser(user: User, attributes: readonly string[], request: TargetRequest): Promise<void>
+  createUser(user: User, attributes: readonly string[], request: TargetRequest, options?: CreateOptions): Promise<void>
   syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void>
   /** With an expected version, only while the stored one is that; else VERSION_MISMATCH. */
   deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void>

@@ -1,6 +1,7 @@
 import type { RunIdentities } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import type { NamedGroup } from '#identity/user-directory.ts'
+import type { NewAccount } from '#sdk/new-account.ts'
 import type { GroupChanges } from '#sdk/workflow-task.ts'
 
 export interface WorkflowCall {
@@ -32,6 +33,8 @@ export interface WorkflowCall {
    * otherwise the run is refused with VERSION_MISMATCH, and the caller may read and ask again.
    */
   readonly basedOn?: ReadVersion
+  /** The run creates accounts and never changes one that it did not create; see NewAccount. */
+  readonly newAccount?: NewAccount
   /** Set at a target by the first task that sets passwords; never logged or stored. */
   readonly password?: string
   /** The HTTP request that asked for it, as in the access log; it stands in the audit. */

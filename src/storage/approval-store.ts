@@ -21,6 +21,8 @@ export interface NewApproval {
   readonly data: JsonObject
   /** When access that is given is to end, as the request says when it is opened. */
   readonly accessEnds?: Date
+  /** The run may only create accounts. */
+  readonly newAccount?: boolean
   /** Escalations and reminders. They name the approval, and end with it. */
   readonly timers: readonly NewTimer[]
   readonly mails: readonly NewMail[]
@@ -40,6 +42,8 @@ export interface ApprovalSummary {
   readonly who: RunIdentities
   readonly reason?: string
   readonly accessEnds?: Date
+  /** The run may only create accounts. */
+  readonly newAccount?: boolean
   readonly opened: Date
   /** How many escalations there were. */
   readonly escalation: number

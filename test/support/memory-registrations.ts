@@ -2,6 +2,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { MailText } from '#sdk/mail.ts'
+import type { UniqueValue } from '#sdk/new-account.ts'
 import type {
   InvitationAccess,
   InvitationDraft,
@@ -11,7 +12,6 @@ import type {
   RegistrationOutcome,
   RegistrationStart,
   SecretMail,
-  UniqueValue,
 } from '#sdk/registrations.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 

@@ -1,7 +1,7 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { PasswordTarget, SyncOptions, TargetRequest } from '#sdk/target.ts'
+import type { CreateOptions, PasswordTarget, SyncOptions, TargetRequest } from '#sdk/target.ts'
 
 /** What a target was asked to do, in order. */
 export interface TargetCall {
@@ -80,13 +80,18 @@ export class MemoryTarget implements PasswordTarget {
     }
   }
 
-  async createUser(user: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
+  async createUser(
+    user: User,
+    attributes: readonly string[],
+    request: TargetRequest,
+    { mustBeNew = false }: CreateOptions = {},
+  ): Promise<void> {
     await this.#called('createUser', user.userID, request)
     const key = user.userID.toLowerCase()
     const present = this.#users.get(key)
     const wanted = user.attributes.pick(attributes)
     if (present !== undefined) {
-      if (isSame(present, { attributes: wanted, groups: user.groups })) return
+      if (!mustBeNew && isSame(present, { attributes: wanted, groups: user.groups })) return
       throw new GatewayError('CONFLICT', `${user.userID} is there`)
     }
     const stored = {

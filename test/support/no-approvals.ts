@@ -10,6 +10,7 @@ export const noApprovals: ApprovalAccess = {
   list: absent,
   get: absent,
   foresee: absent,
+  existing: absent,
   decide: absent,
   delegate: absent,
   delegations: absent,

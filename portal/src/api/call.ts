@@ -10,15 +10,18 @@ type ErrorBody = Partial<MainErrors & Pick<AccountErrors, 'stepUp'>>
 export class ApiError extends Error {
   readonly status: number
   readonly texts: readonly string[]
+  /** The gateway's own word for it. */
+  readonly code: string | undefined
   readonly requestId: string | undefined
   /** Signing in again would help. */
   readonly stepUp: boolean
 
-  constructor(status: number, { errors, requestId, stepUp }: ErrorBody) {
+  constructor(status: number, { errors, code, requestId, stepUp }: ErrorBody) {
     super(errors?.join(' ') ?? `HTTP ${status}`)
     this.name = 'ApiError'
     this.status = status
     this.texts = errors ?? []
+    this.code = code
     this.requestId = requestId
     this.stepUp = stepUp === true
   }

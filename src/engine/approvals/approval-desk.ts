@@ -3,7 +3,9 @@ import type { TimerHandler } from '#engine/workflow/timer-loop.ts'
 import type { RunIdentities } from '#identity/identity.ts'
 import type { ApprovalRequest } from '#sdk/approval.ts'
 import type { ApprovalAccess } from '#sdk/approvals.ts'
+import type { NewAccount } from '#sdk/new-account.ts'
 import type { NewApproval } from '#storage/approval-store.ts'
+import type { NewMail } from '#storage/mail-store.ts'
 
 /** The run that is to wait for an approval. */
 export interface ApprovalRun {
@@ -19,6 +21,8 @@ export interface ApprovalRun {
   /** The user as the task sees it, and the request map; what approvers are shown of them holds no secrets. */
   readonly user: RequestedUser
   readonly request: ReadonlyMap<string, unknown>
+  /** The run may only create accounts: approvers are shown what was submitted. */
+  readonly newAccount?: NewAccount
 }
 
 export interface ReminderRequest {
@@ -46,6 +50,8 @@ export interface ApprovalDesk extends ApprovalAccess {
    * nobody may decide, or when the rules cover more people than anybody meant.
    */
   open(request: ApprovalRequest, run: ApprovalRun): Promise<NewApproval>
+  /** Mails to those who approved something for the run, which came to nothing. Stored by whoever ends the run. */
+  mailsToDeciders(run: string, text: string): Promise<readonly NewMail[]>
   readonly escalate: TimerHandler
   /**
    * Looks who may decide what has been open for long, oldest first, gives it to those who may by now, and mails to them;

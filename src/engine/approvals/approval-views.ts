@@ -12,6 +12,7 @@ export const approvalItem = (approval: ApprovalSummary): ApprovalItem => ({
   ...(approval.caller === undefined ? {} : { caller: approval.caller }),
   ...(approval.reason === undefined ? {} : { reason: approval.reason }),
   ...(approval.accessEnds === undefined ? {} : { accessEnds: approval.accessEnds }),
+  ...(approval.newAccount === true ? { newAccount: true } : {}),
   opened: approval.opened,
   escalation: approval.escalation,
   version: approval.version,

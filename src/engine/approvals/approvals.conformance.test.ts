@@ -13,6 +13,7 @@ import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { ApprovalRequest } from '#sdk/approval.ts'
 import type { Authorization } from '#sdk/authorization.ts'
+import { accountExists, type NewAccount } from '#sdk/new-account.ts'
 import type { Rule } from '#sdk/rule.ts'
 import { userRef } from '#storage/conformance/user-ref.ts'
 import { newRun, outcomes } from '#storage/conformance/workflow-stores.ts'
@@ -94,9 +95,10 @@ class Office {
       uid?: string
       accessEnds?: Date
       who?: RunIdentities
+      newAccount?: NewAccount
     } = {},
   ) {
-    const { subject = 'subject', requestor = 'asker', caller, uid, accessEnds, who = {} } = about
+    const { subject = 'subject', requestor = 'asker', caller, uid, accessEnds, who = {}, newAccount } = about
     const run = newId()
     const request: ApprovalRequest = {
       label: 'Access to the vault',
@@ -113,6 +115,7 @@ class Office {
       subject,
       requestor,
       ...(caller === undefined ? {} : { caller }),
+      ...(newAccount === undefined ? {} : { newAccount }),
       who,
       user: {
         userID: subject,
@@ -168,6 +171,44 @@ const escalation = (millis: number, approvers: readonly Rule[], more = {}) => ({
 
 onEachDatabase('approvals', (freshUrl) => {
   const open = async (): Promise<Office> => Office.open(await freshUrl())
+
+  describe('a registration', () => {
+    const newAccount: NewAccount = { unique: [] }
+
+    test('is not approved where its account exists, and can be denied', async () => {
+      const office = await open()
+      const [first, second] = [await office.ask({}, { newAccount }), await office.ask()]
+      const asked: string[] = []
+      const newAccounts = {
+        existing: async () => ({ login: true, attributes: [] }),
+        refuse: async ({ id }: { readonly id: string }) => {
+          asked.push(id)
+          return accountExists('named "subject"', [])
+        },
+      }
+      const desk = office.desk(office.one, { newAccounts })
+      const vote = { approval: first.id, approve: true }
+      await expect(desk.decide(boss, vote)).rejects.toMatchObject({ code: 'ACCOUNT_EXISTS', status: 409 })
+      expect(await desk.get(boss, first.id)).toMatchObject({ status: 'open', newAccount: true })
+      expect(await desk.existing(boss, first.id)).toEqual({ login: true, attributes: [] })
+      expect(await desk.existing(boss, second.id)).toBeUndefined()
+      expect(await desk.existing(userRef('deputy'), first.id)).toBeUndefined()
+      expect(await desk.decide(boss, { approval: first.id, approve: false })).toMatchObject({ status: 'denied' })
+      expect(await desk.decide(boss, { approval: second.id, approve: true })).toMatchObject({ status: 'approved' })
+      expect(asked).toEqual([first.id])
+    })
+
+    test('that came to nothing after all is told to whoever approved it', async () => {
+      const office = await open()
+      const { id, run } = await office.ask({}, { newAccount })
+      await office.desk().decide(boss, { approval: id, approve: true })
+      const mails = await office.desk().mailsToDeciders(run, 'It exists already.')
+      expect(mails).toMatchObject([
+        { recipient: 'boss@x.org', subject: 'Not done: Access to the vault', text: 'It exists already.' },
+      ])
+      expect(await office.desk().mailsToDeciders('another run', 'x')).toEqual([])
+    })
+  })
 
   describe('deciding', () => {
     test('lets the run go on with the decision, and the audit says who, for whom and why', async () => {

@@ -1,5 +1,5 @@
 import { isInvolved } from '#engine/approvals/approval-authority.ts'
-import type { Involved } from '#engine/approvals/approval-plan.ts'
+import { type Involved, readPlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import {
   type ApprovalLinks,
@@ -13,6 +13,7 @@ import { isSwitchedOff } from '#identity/switched-off.ts'
 import { escapeHtml } from '#kernel/html.ts'
 import { isMailAddress, type MailText, type StepMail } from '#sdk/mail.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
+import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 import type { NewMail } from '#storage/mail-store.ts'
 
@@ -80,4 +81,24 @@ export async function approverMails(
     for (const recipient of addresses) mails.push({ ...said, recipient })
   }
   return newMails(about.run, about.step, mails, about.occasion)
+}
+
+/** To those who approved something for a run that came to nothing. */
+export async function deciderMails(
+  run: string,
+  text: string,
+  { approvals, finder }: Pick<ApproverMailParts, 'finder'> & { readonly approvals: ApprovalStore },
+): Promise<NewMail[]> {
+  const mails: StepMail[] = []
+  for (const { id, state } of await approvals.listOfRun(run)) {
+    const approval = state === 'approved' ? await approvals.get(id) : undefined
+    if (approval?.decidedBy === undefined) continue
+    const { address = 'mail', notifier } = readPlan(approval.rules).mail ?? {}
+    const [entry] = await finder.entriesOf(approval.decidedBy)
+    const addresses = entry?.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses) ?? []
+    const subject = `Not done: ${approval.label}`.slice(0, 300)
+    const said = { subject, text, ...(notifier === undefined ? {} : { notifier }) }
+    mails.push(...addresses.map((recipient) => ({ ...said, recipient })))
+  }
+  return newMails(run, 0, mails, 'came to nothing')
 }

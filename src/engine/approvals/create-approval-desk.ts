@@ -1,10 +1,10 @@
-import { approvalRow } from '#engine/approvals/approval-audit.ts'
+import { type Actor, approvalRow } from '#engine/approvals/approval-audit.ts'
 import { ApprovalAuthority, refsOf, type Standing } from '#engine/approvals/approval-authority.ts'
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import { readPlan } from '#engine/approvals/approval-plan.ts'
 import { approvalItem, approvalRecord, approvalView } from '#engine/approvals/approval-views.ts'
 import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
-import type { LinksFor } from '#engine/approvals/approver-mail.ts'
+import { deciderMails, type LinksFor } from '#engine/approvals/approver-mail.ts'
 import { delegate, endDelegation } from '#engine/approvals/delegations.ts'
 import { escalate } from '#engine/approvals/escalating.ts'
 import { openApproval } from '#engine/approvals/opening.ts'
@@ -17,7 +17,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ApprovalDecision } from '#sdk/approval.ts'
-import type { ApprovalItems, ApprovalUser, ApprovalView, ApprovalVote } from '#sdk/approvals.ts'
+import type { ApprovalItems, ApprovalUser, ApprovalView, ApprovalVote, ExistingAccount } from '#sdk/approvals.ts'
 import type { Authorization } from '#sdk/authorization.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
 import type { Approval, ApprovalStore, ApprovalSummary } from '#storage/approval-store.ts'
@@ -45,6 +45,12 @@ export interface DeskParts {
   readonly linksFor?: LinksFor
   /** What would follow if it was approved by that login. Without it nothing is foreseen. */
   readonly foresee?: (approval: Approval, by: string) => Promise<Foreseen | undefined>
+  /** Of registrations: whether the account exists by now, and the end of one whose account does. */
+  readonly newAccounts?: {
+    existing(approval: Approval): Promise<ExistingAccount | undefined>
+    /** Ends the run, and gives the reason, where the account that it is to create exists. */
+    refuse(approval: Approval, actor: Actor): Promise<GatewayError | undefined>
+  }
 }
 
 export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
@@ -70,6 +76,7 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
     open: (request, run) => openApproval(request, run, all),
     escalate: (timer) => escalate(timer, all),
     remind: (request) => remind(request, all),
+    mailsToDeciders: (run, text) => deciderMails(run, text, all),
     get,
 
     async foresee(user, id) {
@@ -77,6 +84,13 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
       if (approval?.state !== 'open') return undefined
       const { kind } = await standingOf(approval, user)
       return kind === 'may' ? await parts.foresee?.(approval, user.login) : undefined
+    },
+
+    async existing(user, id) {
+      const approval = await approvals.get(id)
+      if (approval?.state !== 'open' || approval.newAccount !== true) return undefined
+      const { kind } = await standingOf(approval, user)
+      return kind === 'none' ? undefined : await parts.newAccounts?.existing(approval)
     },
 
     async ofRun(run) {
@@ -108,6 +122,10 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
         throw new GatewayError('VERSION_MISMATCH', `approval ${approval.id} has version ${approval.version} by now`)
       }
       if (vote.approve) checkEnd(approval, parts.clock())
+      if (vote.approve && approval.newAccount === true && approval.state === 'open') {
+        const refusal = await parts.newAccounts?.refuse(approval, actorOf(standing, user, vote))
+        if (refusal !== undefined) throw refusal
+      }
       const decided = await store(approval, standing, user, vote, parts)
       return approvalView(decided, standing)
     },
@@ -163,27 +181,35 @@ const barred = ({ id }: Approval, { login }: ApprovalUser): GatewayError =>
     publicText: 'Whoever asked for something, or is to get it, cannot approve it.',
   })
 
+const actorOf = (
+  { onBehalfOf }: { readonly onBehalfOf?: string },
+  { login }: ApprovalUser,
+  { comment, requestId }: ApprovalVote,
+): Actor => ({
+  requestor: onBehalfOf ?? login,
+  ...(onBehalfOf === undefined ? {} : { caller: login }),
+  ...(comment === undefined || comment === '' ? {} : { reason: comment }),
+  ...(requestId === undefined ? {} : { requestId }),
+})
+
 /** Of those who decide at the same time one succeeds; the others are told by CONFLICT. */
 async function store(
   approval: Approval,
-  { onBehalfOf }: { readonly onBehalfOf?: string },
-  { identity, login }: ApprovalUser,
-  { approve, comment, requestId }: ApprovalVote,
+  standing: { readonly onBehalfOf?: string },
+  user: ApprovalUser,
+  vote: ApprovalVote,
   { approvals, clock }: DeskParts,
 ): Promise<Approval> {
   const { id, version } = approval
+  const { onBehalfOf } = standing
+  const { identity, login } = user
+  const { approve, comment } = vote
   const outcome = approve ? 'approved' : 'denied'
   const said = {
     ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
     ...(comment === undefined || comment === '' ? {} : { comment }),
   }
   const signal: ApprovalDecision = { kind: 'approval', approval: id, approved: approve, by: login, ...said }
-  const actor = {
-    requestor: onBehalfOf ?? login,
-    ...(onBehalfOf === undefined ? {} : { caller: login }),
-    ...(said.comment === undefined ? {} : { reason: said.comment }),
-    ...(requestId === undefined ? {} : { requestId }),
-  }
   try {
     return await approvals.decide({
       approval: id,
@@ -192,7 +218,7 @@ async function store(
       by: { identity, login },
       ...said,
       signal: { ...signal },
-      audit: [approvalRow(approval, actor, clock(), outcome)],
+      audit: [approvalRow(approval, actorOf(standing, user, vote), clock(), outcome)],
     })
   } catch (error) {
     if (!(error instanceof GatewayError) || (error.code !== 'CONFLICT' && error.code !== 'VERSION_MISMATCH'))

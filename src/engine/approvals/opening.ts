@@ -59,6 +59,7 @@ export async function openApproval(
     rules: readable(plan),
     data: approvalData(run.user, run.request),
     ...(accessEnds === undefined ? {} : { accessEnds }),
+    ...(run.newAccount === undefined ? {} : { newAccount: true }),
     timers: escalationTimers(request, parts.clock()),
     mails: mail === undefined ? [] : await approverMails(approvers, mail, about, parts),
   }

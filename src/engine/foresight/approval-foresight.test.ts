@@ -33,6 +33,8 @@ const waiting = {
   data,
 } as ClaimedRun
 
+const noSignals = { signal: async () => false }
+
 type Foresee = (state: RunState, onEnd: () => void) => Promise<Foreseen>
 
 const atOnce: Foresee = async (_, onEnd) => {
@@ -45,11 +47,19 @@ function foresight(parts: Partial<ApprovalForesightParts> = {}, foresee = atOnce
   const workflows = () => ({
     load: async () => {},
     foresee: (state: RunState, onEnd = () => {}) => foresee(state, onEnd),
+    accountConflicts: async () => undefined,
   })
-  const runs = { getWhole: async () => waiting }
+  const runs = { ...noSignals, getWhole: async () => waiting }
   return {
     log,
-    foresight: new ApprovalForesight({ runs, secrets: new SecretBox(async () => []), workflows, log, ...parts }),
+    foresight: new ApprovalForesight({
+      runs,
+      secrets: new SecretBox(async () => []),
+      workflows,
+      log,
+      clock: () => new Date(0),
+      ...parts,
+    }),
   }
 }
 
@@ -72,7 +82,7 @@ test('nothing is foreseen of a run that does not wait', async () => {
     { ...waiting, state: 'running' as const },
     { ...waiting, state: 'completed' as const },
   ]) {
-    const { foresight: one } = foresight({ runs: { getWhole: async () => run } })
+    const { foresight: one } = foresight({ runs: { ...noSignals, getWhole: async () => run } })
     expect(await one.of(approval, 'boss')).toBeUndefined()
   }
 })
@@ -80,6 +90,7 @@ test('nothing is foreseen of a run that does not wait', async () => {
 test('what fails is logged and shown as nothing', async () => {
   const { foresight: one, log } = foresight({
     runs: {
+      ...noSignals,
       getWhole: async () => {
         throw new Error('no database')
       },
@@ -87,7 +98,7 @@ test('what fails is logged and shown as nothing', async () => {
   })
   expect(await one.of(approval, 'boss')).toEqual({ steps: [], whole: false })
   expect(log.lines).toMatchObject([{ level: 'warn', fields: { approval: 'a1' } }])
-  const broken = foresight({ runs: { getWhole: async () => ({ ...waiting, data: { format: 99 } }) } })
+  const broken = foresight({ runs: { ...noSignals, getWhole: async () => ({ ...waiting, data: { format: 99 } }) } })
   expect(await broken.foresight.of(approval, 'boss')).toEqual({ steps: [], whole: false })
 })
 
@@ -126,7 +137,7 @@ describe('turns', () => {
     const failing = foresight({}, async () => {
       throw new Error('no workflows')
     })
-    const gone = foresight({ runs: { getWhole: async () => undefined } })
+    const gone = foresight({ runs: { ...noSignals, getWhole: async () => undefined } })
     for (let i = 0; i < 5; i++) {
       expect(await failing.foresight.of(approval, 'boss')).toEqual({ steps: [], whole: false })
       expect(await gone.foresight.of(approval, 'boss')).toBeUndefined()

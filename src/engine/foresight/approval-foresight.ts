@@ -1,10 +1,14 @@
+import { type Actor, approvalRow } from '#engine/approvals/approval-audit.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { RunSealer } from '#engine/workflow/stored-form.ts'
 import { restoreStoredRun } from '#engine/workflow/stored-run.ts'
-import type { Workflows } from '#engine/workflow/workflows.ts'
+import type { AccountConflicts, Workflows } from '#engine/workflow/workflows.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type TurnLimits, Turns } from '#kernel/turns.ts'
+import type { ExistingAccount } from '#sdk/approvals.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
 import type { Approval } from '#storage/approval-store.ts'
 import type { RunStore } from '#storage/run-store.ts'
@@ -20,10 +24,11 @@ const turnLimits: TurnLimits = {
 const nothingTold: Foreseen = { steps: [], whole: false }
 
 export interface ApprovalForesightParts {
-  readonly runs: Pick<RunStore, 'getWhole'>
+  readonly runs: Pick<RunStore, 'getWhole' | 'signal'>
   readonly secrets: SecretBox
-  readonly workflows: () => Pick<Workflows, 'load' | 'foresee'>
+  readonly workflows: () => Pick<Workflows, 'load' | 'foresee' | 'accountConflicts'>
   readonly log: Logger
+  readonly clock: Clock
 }
 
 /** What follows when an approval is given, found by walking the run that waits for it on paper. */
@@ -56,6 +61,32 @@ export class ApprovalForesight {
       this.#parts.log.warn('what an approval would do cannot be foreseen', { approval: approval.id, err })
       return nothingTold
     }
+  }
+
+  /** Whether the account that the run is to create exists. Throws what the directory throws. */
+  async existing(approval: Approval): Promise<ExistingAccount | undefined> {
+    return (await this.#conflicts(approval))?.existing
+  }
+
+  /**
+   * Where the account that the run is to create exists, lets the run go on, which ends it: the approval is closed, and
+   * the run says why. Gives the reason.
+   */
+  async refuse(approval: Approval, actor: Actor): Promise<GatewayError | undefined> {
+    const error = (await this.#conflicts(approval))?.error
+    if (error === undefined) return undefined
+    const { runs, clock } = this.#parts
+    const row = approvalRow(approval, actor, clock(), `closed: ${error.code}`)
+    await runs.signal(approval.run, { kind: 'time' }, { audit: [row] })
+    return error
+  }
+
+  async #conflicts(approval: Approval): Promise<AccountConflicts | undefined> {
+    const workflows = this.#parts.workflows()
+    const state = await this.#restore(approval, '')
+    if (state === undefined) return undefined
+    await workflows.load(state)
+    return await workflows.accountConflicts(state)
   }
 
   /** As if it had been approved just now. */

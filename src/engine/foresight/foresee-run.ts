@@ -1,6 +1,7 @@
 import { ForesightEnds, ForesightNotes } from '#engine/foresight/foresight-notes.ts'
 import { maskHeld, maskRun } from '#engine/foresight/masked-secrets.ts'
 import { paperTarget } from '#engine/foresight/paper-target.ts'
+import { accountOrigin, withNewAccounts } from '#engine/provisioning/new-accounts.ts'
 import { branchPlace } from '#engine/workflow/definition.ts'
 import { currentUser, type RunState } from '#engine/workflow/run-state.ts'
 import { requestObject } from '#engine/workflow/step-context.ts'
@@ -14,7 +15,7 @@ import {
 } from '#engine/workflow/walk.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import type { Clock } from '#kernel/clock.ts'
-import { asGatewayError } from '#kernel/errors.ts'
+import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
 import type { ForesightContext } from '#sdk/foresight.ts'
@@ -40,6 +41,8 @@ export interface ForesightParts {
   readonly log: Logger
   /** Called once nothing goes on any more, which is later than the answer where a target does not answer in time. */
   readonly onEnd?: () => void
+  /** Called for a step that a run which may only create accounts would be refused at. */
+  readonly onAccountExists?: (error: GatewayError) => void
 }
 
 /**
@@ -129,6 +132,7 @@ class PaperRun {
       const error = asGatewayError(thrown)
       const { id, workflow } = this.#state
       const where = { workflowId: id, workflow, task: positionText(at) }
+      if (error.code === 'ACCOUNT_EXISTS') this.#parts.onAccountExists?.(error)
       this.#parts.log.info('a step could not be foreseen', { ...where, code: error.code, reason: error.message })
       this.#notes.add({ kind: 'unforeseen', task: name ?? taskType, reason: error.publicText })
     }
@@ -144,7 +148,7 @@ class PaperRun {
   #context(): ForesightContext {
     const { id, workflow: name, requestor, caller, who, request, signal } = this.#state
     const workflow = { id, name }
-    const forTarget = (): TargetRequest => ({
+    const forTarget = (target: string): TargetRequest => ({
       workflow,
       idempotencyKey: `${id}/foresight`,
       requestor,
@@ -152,6 +156,7 @@ class PaperRun {
       log: silentLogger,
       audit: () => {},
       signal: this.#abort,
+      ...(this.#state.newAccount === undefined ? {} : { newAccount: accountOrigin(this.#state, target) }),
     })
     return {
       user: currentUser(this.#state),
@@ -172,7 +177,8 @@ class PaperRun {
   #target(name: string): Target {
     const known = this.#targets.get(name)
     if (known !== undefined) return known
-    const paper = paperTarget(this.#parts.target(name), { name, notes: this.#notes, ask: () => this.#ask() })
+    const parts = { name, notes: this.#notes, ask: () => this.#ask() }
+    const paper = withNewAccounts(paperTarget(this.#parts.target(name), parts))
     this.#targets.set(name, paper)
     return paper
   }

@@ -1,3 +1,4 @@
+import { withNewAccounts } from '#engine/provisioning/new-accounts.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { TargetConfig } from '#sdk/configuration.ts'
 import type { ModuleHost, TargetSource } from '#sdk/host.ts'
@@ -16,8 +17,11 @@ export async function createTargetMappings(
   return mappings
 }
 
-/** A host whose targets come with their mappings, as workflow tasks need them. */
+/** A host whose targets come with their mappings, and keep the promise of runs that may only create accounts, for tasks. */
 export function withMappings(host: ModuleHost, mappings: ReadonlyMap<string, Mapping>): ModuleHost {
-  const targets: TargetSource = { get: (name) => host.targets.get(name), mapping: (name) => mappings.get(name) }
+  const targets: TargetSource = {
+    get: (name) => withNewAccounts(host.targets.get(name)),
+    mapping: (name) => mappings.get(name),
+  }
   return { ...host, targets }
 }

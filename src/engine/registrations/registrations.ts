@@ -7,6 +7,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import type { UniqueValue } from '#sdk/new-account.ts'
 import type {
   OpenRegistration,
   RegistrationAccess,
@@ -14,7 +15,6 @@ import type {
   RegistrationOutcome,
   RegistrationStart,
   SecretMail,
-  UniqueValue,
 } from '#sdk/registrations.ts'
 import type { RunAccess } from '#sdk/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'

@@ -86,7 +86,7 @@ export class CallExecution {
     const number = this.#state.steps
     const effects = new CollectedEffects()
     const { services } = this.#parts
-    const { log, clock } = services
+    const { log, clock, audit } = services
     const note = (outcome: string): void => {
       this.#log.add({ number, position, started, ended: Date.now(), outcome })
     }
@@ -104,6 +104,7 @@ export class CallExecution {
       const context = stepContext(this.#state, position, {
         log,
         clock,
+        audit,
         trail: this.#trail,
         effects,
         auditsWithin: this.#parts.auditsWithin,

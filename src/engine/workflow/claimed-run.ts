@@ -1,3 +1,4 @@
+import { isAccountExists, refusalEffects } from '#engine/workflow/account-refusal.ts'
 import { ClaimLost } from '#engine/workflow/claim-lost.ts'
 import { type Intent, untold } from '#engine/workflow/intents.ts'
 import { type RetryLimits, retryDelay } from '#engine/workflow/retry-policy.ts'
@@ -5,7 +6,7 @@ import { startedCall } from '#engine/workflow/run-call.ts'
 import { runEffects } from '#engine/workflow/run-effects.ts'
 import { failureOf, logFailure, messageOf, taskOf } from '#engine/workflow/run-failure.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
-import type { SavedRun } from '#engine/workflow/saved-run.ts'
+import { newAccountIn, type SavedRun } from '#engine/workflow/saved-run.ts'
 import type { BatchEnd, StepBatch } from '#engine/workflow/step-batch.ts'
 import type { StepLog } from '#engine/workflow/step-log.ts'
 import { RunSealer, type StoredForm } from '#engine/workflow/stored-form.ts'
@@ -82,7 +83,35 @@ export class ClaimedRunExecution {
       await this.#commit(this.#afterFailure(error, 'start'), this.#form, {})
       return
     }
+    if (await this.#isRefused(state)) return
     while ((await this.#advance(state, stepAbort())) === 'running') this.#attempt = 1
+  }
+
+  /**
+   * Before its first write, a run that may only create accounts ends where one of its targets has the account already, as
+   * far as that can be previewed. Later it is the write that is refused.
+   */
+  async #isRefused(state: RunState): Promise<boolean> {
+    const isDenied = state.signal?.kind === 'approval' && !state.signal.approved
+    if (state.newAccount === undefined || isDenied) return false
+    try {
+      const conflict = await this.#parts.use(async (workflows) => {
+        await workflows.load(state)
+        return (await workflows.accountConflicts(state))?.error
+      })
+      if (conflict === undefined) return false
+      await this.#commit(this.#afterFailure(conflict, taskOf(state)), this.#form, await this.#refusal(conflict))
+    } catch (error) {
+      await this.#commit(this.#afterFailure(error, taskOf(state)), this.#form, {})
+    }
+    return true
+  }
+
+  /** People and the audit learn why, where the run met an account that is not its own. */
+  async #refusal(error: unknown): Promise<RunEffects> {
+    if (!isAccountExists(error)) return {}
+    const informed = await this.#parts.use((workflows) => workflows.mailsToDeciders(this.#run.id, error.publicText))
+    return refusalEffects(this.#run, error, informed, this.#parts.services.clock())
   }
 
   /** A run whose end was asked for takes the state that was asked for by itself, when its claim would go on. */
@@ -192,10 +221,14 @@ export class ClaimedRunExecution {
     try {
       const form = await this.#sealer.form(saved)
       const { depth } = saved.data
-      const by = { ...this.#run, depth: typeof depth === 'number' ? depth : 0 }
+      const by = { ...this.#run, depth: typeof depth === 'number' ? depth : 0, ...newAccountIn(saved.data) }
       const wished = await runEffects(this.#run.id, wishes, (call) => workflows.prepare(startedCall(call, by)))
       const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
-      return await this.#commit(this.#nextState(end), form, { ...wished, ...common, ...timers })
+      const refusal = end.kind === 'failed' ? await this.#refusal(end.error) : {}
+      const mails = [...(wished.mails ?? []), ...(refusal.mails ?? [])]
+      const audit = [...rows, ...(refusal.audit ?? [])]
+      const effects = { ...wished, ...common, ...timers, audit, ...(mails.length === 0 ? {} : { mails }) }
+      return await this.#commit(this.#nextState(end), form, effects)
     } catch (error) {
       if (retryDelay(error, 1, this.#parts.retries) !== undefined) throw error
       return await this.#commit(this.#incident(error, 'commit'), this.#form, common)
@@ -221,6 +254,8 @@ export class ClaimedRunExecution {
 
   #afterFailure(error: unknown, task: string): NextState {
     if (error instanceof ClaimLost) return { state: 'ready', due: { inMillis: 0 }, attempt: this.#attempt }
+    // Nobody can mend it, and no attempt changes it.
+    if (isAccountExists(error)) return { state: 'failed', incident: { task, code: error.code, message: error.message } }
     const delay = retryDelay(error, this.#attempt, this.#parts.retries)
     if (delay === undefined) return this.#incident(error, task)
     return { state: 'ready', due: { inMillis: delay }, attempt: this.#attempt }

@@ -20,7 +20,7 @@ const maxDepth = 16
 export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): RunState {
   if (call.user.userID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for a user without a login')
   if (call.newUserID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for an empty new login')
-  const { caller, reason, requestId, depth = 0 } = call
+  const { caller, reason, requestId, newAccount, depth = 0 } = call
   if (depth > maxDepth) {
     const text = `workflow "${call.name}" was not started: more than ${maxDepth} runs started one another`
     throw new GatewayError('WORKFLOW_FAILED', text)
@@ -43,16 +43,28 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
     pins,
     steps: 0,
     ...(depth === 0 ? {} : { depth }),
+    ...(newAccount === undefined ? {} : { newAccount: { ...newAccount, created: [...(newAccount.created ?? [])] } }),
   }
 }
 
-/** A run that a step of another asked for: as deep as that one and one more, and called by whoever called that one. */
+/**
+ * A run that a step of another asked for: as deep as that one and one more, called by whoever called that one, and bound
+ * to the same new account.
+ */
 export const startedCall = (
   call: WorkflowCall,
-  { depth = 0, caller, who, requestor, subject }: Pick<RunState, 'depth' | 'caller' | 'who' | 'requestor' | 'subject'>,
+  {
+    depth = 0,
+    caller,
+    who,
+    requestor,
+    subject,
+    newAccount,
+  }: Pick<RunState, 'depth' | 'caller' | 'who' | 'requestor' | 'subject' | 'newAccount'>,
 ) => ({
   ...(caller === undefined ? {} : { caller }),
   ...call,
+  ...(newAccount === undefined ? {} : { newAccount }),
   who: { ...inherited(call, { who, requestor, subject }), ...call.who },
   depth: depth + 1,
 })

@@ -1,5 +1,6 @@
 import type { Intent } from '#engine/workflow/intents.ts'
 import type { RunIdentities } from '#identity/identity.ts'
+import type { CreatedAccount, NewAccount } from '#sdk/new-account.ts'
 import type { RequestMap, TaskSignal, WorkflowUser } from '#sdk/workflow-task.ts'
 
 /** Where a run stands in one list of tasks. Plain data, so that a run can be put down and taken up again. */
@@ -39,6 +40,8 @@ export interface RunState {
   signal?: TaskSignal
   /** What earlier attempts of the next step were about to change, and nobody knows whether they did. */
   intents?: readonly Intent[]
+  /** Present where the run may only create accounts; what it created so far grows. */
+  readonly newAccount?: Omit<NewAccount, 'created'> & { readonly created: CreatedAccount[] }
   /** The approval that allowed what comes from now on. */
   approval?: string
 }

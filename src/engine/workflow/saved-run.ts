@@ -52,6 +52,7 @@ export function saveRun(state: RunState): SavedRun {
     ...(state.signal === undefined ? {} : { signal: signalToJson(state.signal) }),
     ...(state.approval === undefined ? {} : { approval: state.approval }),
     ...(state.intents === undefined ? {} : { intents: intentsToJson(state.intents) }),
+    ...(state.newAccount === undefined ? {} : { newAccount: newAccountToJson(state.newAccount) }),
   }
   return Object.keys(secrets).length === 0 ? { data } : { data, secret: secrets }
 }
@@ -91,6 +92,7 @@ export function restoreRun(head: RunHead, { data, secret }: SavedRun): RunState 
     ...(signal === undefined ? {} : { signal }),
     ...(approval === undefined ? {} : { approval }),
     ...(saved.value('intents') === undefined ? {} : { intents: intentsFromJson(saved.list('intents')) }),
+    ...newAccountIn(data),
   }
 }
 
@@ -153,4 +155,31 @@ function versionFromJson(saved: SavedObject): ReadVersion {
     ...(userID === undefined ? {} : { userID }),
     ...(group === undefined ? {} : { group: { name: group.text('name'), id: group.text('id') } }),
   }
+}
+
+const newAccountToJson = ({ unique, created, refusal }: NonNullable<RunState['newAccount']>): JsonObject => ({
+  unique: unique.map(({ attribute, value }) => ({ attribute, value })),
+  created: created.map((account) => ({ ...account })),
+  ...(refusal === undefined ? {} : { refusal: { ...refusal } }),
+})
+
+/** Whether the run may only create accounts, by its stored form. */
+export function newAccountIn(data: JsonObject): Pick<RunState, 'newAccount'> {
+  if (data['newAccount'] === undefined) return {}
+  const saved = new SavedObject(data['newAccount'], 'newAccount')
+  const unique = saved.list('unique').map((item) => {
+    const value = new SavedObject(item, 'unique')
+    return { attribute: value.text('attribute'), value: value.text('value') }
+  })
+  const created = saved.list('created').map((item) => {
+    const account = new SavedObject(item, 'created')
+    const id = account.optionalText('id')
+    return { target: account.text('target'), userID: account.text('userID'), ...(id === undefined ? {} : { id }) }
+  })
+  if (saved.value('refusal') === undefined) return { newAccount: { unique, created } }
+  const mail = saved.object('refusal')
+  const notifier = mail.optionalText('notifier')
+  const [recipient, subject, text] = [mail.text('recipient'), mail.text('subject'), mail.text('text')]
+  const refusal = { recipient, subject, text, ...(notifier === undefined ? {} : { notifier }) }
+  return { newAccount: { unique, created, refusal } }
 }

@@ -1,4 +1,5 @@
 import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import { accountOrigin } from '#engine/provisioning/new-accounts.ts'
 import { currentUser, type RunState } from '#engine/workflow/run-state.ts'
 import { type Position, positionText } from '#engine/workflow/walk.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -6,12 +7,15 @@ import type { LogFields, Logger } from '#kernel/logger.ts'
 import type { StepEffects } from '#sdk/step-effects.ts'
 import type { TargetChange, TargetRequest } from '#sdk/target.ts'
 import type { RequestMap, TaskContext } from '#sdk/workflow-task.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
 
 export interface RunServices {
   readonly log: Logger
   readonly clock: Clock
   readonly trail: AuditTrail
   readonly effects: StepEffects
+  /** What earlier attempts did, for runs that may only create accounts. */
+  readonly audit?: Pick<AuditStore, 'list'>
   /** Told when the step is about to call a target. */
   readonly onTarget?: () => void
   /** The target's changes and their audit are one commit, so that none need be written down before. */
@@ -46,6 +50,7 @@ export function stepContext(state: RunState, position: Position, services: RunSe
       ? {}
       : { intend: (changes) => intend(place(target), changes) }),
     ...(services.abort === undefined ? {} : { signal: services.abort }),
+    ...(state.newAccount === undefined ? {} : { newAccount: accountOrigin(state, target, services.audit) }),
   })
   const { signal } = state
   const { effects } = services

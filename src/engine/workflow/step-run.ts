@@ -77,10 +77,11 @@ export class StepRun {
 
   async #start(): Promise<TaskOutcome> {
     const { services, abort } = this.#parts
-    const { log, clock } = services
+    const { log, clock, audit } = services
     const context = {
       log,
       clock,
+      audit,
       trail: this.#trail,
       effects: this.effects,
       abort,

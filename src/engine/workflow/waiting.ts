@@ -21,8 +21,11 @@ export async function prepareWait(
   // A deadline is watched while the run waits; its timers end with whatever it waits for.
   const timers = deadline === undefined ? [] : [deadlineTimer(state.id, deadline)]
   if ('until' in wait) return { timers: [...timers, wakeTimer(state.id, wait.until)] }
-  const { id, workflow: name, subject, requestor, caller, who, request } = state
-  const run = { id, name, step: state.steps + 1, subject, requestor, who, user: currentUser(state), request }
+  const { id, workflow: name, subject, requestor, caller, who, request, newAccount } = state
+  const run = {
+    ...{ id, name, step: state.steps + 1, subject, requestor, who, user: currentUser(state), request },
+    ...(newAccount === undefined ? {} : { newAccount }),
+  }
   const approval = await approvals.open(wait.approval, caller === undefined ? run : { ...run, caller })
   return { approval, timers }
 }

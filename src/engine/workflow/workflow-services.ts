@@ -26,4 +26,4 @@ export interface WorkflowServices {
 }
 
 /** Makes approvals of what tasks ask for, by the rules of one configuration. */
-export type ApprovalOpener = Pick<ApprovalDesk, 'open'>
+export type ApprovalOpener = Pick<ApprovalDesk, 'open'> & Partial<Pick<ApprovalDesk, 'mailsToDeciders'>>

@@ -1,3 +1,4 @@
+import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { foreseeRun } from '#engine/foresight/foresee-run.ts'
 import { createTargetMappings, withMappings } from '#engine/provisioning/target-mappings.ts'
 import { CallExecution, resultToJson } from '#engine/workflow/call-execution.ts'
@@ -10,6 +11,7 @@ import { isAsynchronous } from '#engine/workflow/request-map.ts'
 import { runOf, startedCall } from '#engine/workflow/run-call.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { deadlineTimer } from '#engine/workflow/run-timers.ts'
+import { restoreRun, saveRun } from '#engine/workflow/saved-run.ts'
 import { type BatchControl, executeBatch, type StepBatch } from '#engine/workflow/step-batch.ts'
 import { newRunOf } from '#engine/workflow/stored-form.ts'
 import type { DefinitionOf } from '#engine/workflow/walk.ts'
@@ -17,12 +19,16 @@ import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow
 import { GatewayError } from '#kernel/errors.ts'
 import { buildScoped, type Closable, type Scope } from '#kernel/scope.ts'
 import { addSpan } from '#kernel/time-span.ts'
+import type { ExistingAccount } from '#sdk/approvals.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
 import type { ModuleHost, WorkflowStarter } from '#sdk/host.ts'
+import { accountExists, accountNamed, takenValues } from '#sdk/new-account.ts'
 import type { Target } from '#sdk/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
+import { sameLogin } from '#sdk/workflow-user.ts'
 import type { IdempotencyKey } from '#storage/idempotency-store.ts'
+import type { NewMail } from '#storage/mail-store.ts'
 import type { NewRun, RunEffects, StartOutcome } from '#storage/run-store.ts'
 
 /** How long closing waits for runs that are under way. */
@@ -50,6 +56,12 @@ export async function createWorkflows(
 /** A call that is to be answered as the first time when it comes again. */
 export interface KeyedCall extends IdempotencyKey {
   readonly bodyHash: string
+}
+
+export interface AccountConflicts {
+  readonly existing: ExistingAccount
+  /** Why the run would be refused; absent where nothing exists. */
+  readonly error?: GatewayError
 }
 
 /** The workflows of one configuration: starts runs, and executes steps of those that are stored. */
@@ -142,13 +154,55 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** What would follow if the run went on from here; it is used up by that, and nothing else is changed. See `onEnd` there. */
-  foresee(state: RunState, onEnd: () => void = () => {}): Promise<Foreseen> {
+  foresee(
+    state: RunState,
+    onEnd: () => void = () => {},
+    onAccountExists: (error: GatewayError) => void = () => {},
+  ): Promise<Foreseen> {
     const { clock, log } = this.#services
     const { directory } = this.#host
     const definitions: DefinitionOf = (name, hash) => this.#definitions.get(name, hash)
     return this.#counted(state.workflow, () =>
-      foreseeRun(state, { definitions, target: this.#target, directory, clock, log, onEnd }),
+      foreseeRun(state, { definitions, target: this.#target, directory, clock, log, onEnd, onAccountExists }),
     )
+  }
+
+  /**
+   * What of the account that the run is to create exists: what the directory has of its unique values, and whether a
+   * target would refuse it if the run went on from here. Undefined where the run is none that may only create accounts, or
+   * has begun to create. The run is not used up. Throws what the directory throws; a target that cannot be asked is passed
+   * over here, and asked again by the write.
+   */
+  async accountConflicts(state: RunState): Promise<AccountConflicts | undefined> {
+    const { newAccount, id } = state
+    if (newAccount === undefined || newAccount.created.length > 0 || state.intents !== undefined) return undefined
+    // What an attempt that broke off has created is in the directory, and no conflict.
+    const { rows } = await this.#services.audit.list({ workflowId: id, limit: 500 })
+    if (rows.some(({ kind, action, target }) => kind === 'entry' && action === 'add' && target !== ownTarget)) {
+      return undefined
+    }
+    const { userID } = state.user
+    const taken = await takenValues(this.#host.directory, newAccount.unique)
+    const refused: GatewayError[] = []
+    const copy = restoreRun(state, saveRun(state))
+    await this.foresee(
+      copy,
+      () => {},
+      (error) => refused.push(error),
+    )
+    const others = taken.filter(({ value }) => !sameLogin(value, userID))
+    const login = others.length < taken.length || refused.length > 0
+    const [other] = others
+    // On paper the run may have created others before; in truth it has not.
+    const error = login
+      ? accountExists(accountNamed(userID), [])
+      : other && accountExists(`with this ${other.attribute}`, [])
+    return { existing: { login, attributes: others.map(({ attribute }) => attribute) }, ...(error && { error }) }
+  }
+
+  /** For those who approved what the run did not do after all. */
+  async mailsToDeciders(run: string, text: string): Promise<readonly NewMail[]> {
+    return (await this.#approvals.mailsToDeciders?.(run, text)) ?? []
   }
 
   /** Executes steps of a stored run up to what is to be committed. */

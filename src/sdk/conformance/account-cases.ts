@@ -55,6 +55,39 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
+    name: 'a user that must be new is refused where there is one, in other letters too, and nothing changes',
+    async run(fixture) {
+      const { target, attributes, groups, request, changes } = fixture
+      const [many, one] = attributes
+      const ada = userOf('ada', { [many]: ['a@x.test'], [one]: ['Ada'] }, [groups[0]])
+      await target.createUser(ada, attributes, request, { mustBeNew: true })
+      const expected = { userID: 'ada', values: [['a@x.test'], ['Ada'], []], groups: [groups[0]] }
+      assert.deepEqual(await stored(fixture, 'ada'), expected)
+      changes.length = 0
+      for (const other of [
+        ada,
+        userOf('ada', { [many]: ['evil@x.test'] }, [groups[1]]),
+        userOf('ADA', { [many]: ['evil@x.test'] }, [groups[1]]),
+      ]) {
+        await assert.rejects(target.createUser(other, attributes, request, { mustBeNew: true }), { code: 'CONFLICT' })
+      }
+      assert.deepEqual(await stored(fixture, 'ada'), expected)
+      assert.deepEqual(changes, [])
+    },
+  },
+  {
+    name: 'of several who create a user that must be new, one succeeds and the others are refused',
+    async run(fixture) {
+      const { target, attributes, request } = fixture
+      const user = userOf('ada', { [attributes[0]]: ['a@x.test'] })
+      const attempts = await Promise.allSettled(
+        Array.from({ length: 8 }, () => target.createUser(user, attributes, request, { mustBeNew: true })),
+      )
+      const refused = attempts.flatMap((attempt) => (attempt.status === 'rejected' ? [attempt.reason?.code] : []))
+      assert.deepEqual(refused, Array(7).fill('CONFLICT'))
+    },
+  },
+  {
     name: 'deleting a user twice succeeds, and so does deleting one that never was',
     async run({ target, attributes, request, ...fixture }) {
       const user = userOf('ada')

@@ -52,7 +52,11 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     const run = newRun('r', { subject: 'bob', caller: 'svc', reason: 'because', state: { state: 'waiting' } })
     const accessEnds = new Date(8_000_000_000_000)
     await one.runs.start(run, {
-      approval: newApproval('a', { approvers: [userRef('Boss'), userRef('boss'), userRef('deputy')], accessEnds }),
+      approval: newApproval('a', {
+        approvers: [userRef('Boss'), userRef('boss'), userRef('deputy')],
+        accessEnds,
+        newAccount: true,
+      }),
     })
     const found = await two.approvals.get('a')
     expect(found).toMatchObject({
@@ -74,7 +78,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
       version: 1,
     })
     expect(found?.approvers).toEqual([userRef('boss'), userRef('deputy')])
-    const listed = { id: 'a', requestor: 'alice', caller: 'svc', accessEnds }
+    const listed = { id: 'a', requestor: 'alice', caller: 'svc', accessEnds, newAccount: true }
     expect(await two.approvals.listOfRun('r')).toMatchObject([listed])
     expect((await two.approvals.listForApprovers([who('boss')], { limit: 5 })).approvals).toMatchObject([listed])
     expect((await two.approvals.listOpen(new Date(Date.now() + minute), { limit: 5 })).approvals).toMatchObject([

@@ -154,4 +154,40 @@ export function migrationConformance(connect: () => Promise<() => SqlClient>): v
     await portal.unmark(user('ann'), 'favourite', { kind: 'url', name: 'wiki' })
     expect(await portal.marks(user('ann'), 'favourite')).toEqual([])
   })
+
+  test('registrations that wait may only create accounts from then on; other runs stay as they are', async () => {
+    const client = (await connect())()
+    const migrations = readMigrations(client.dialect)
+    await run(
+      client,
+      migrations.filter(({ name }) => name < '0018'),
+    )
+    const started = (id: string, requestor: string, touched: number): string[] => [
+      `insert into runs (id, name, definition, state, subject, subject_key, requestor, requestor_key, data, attempt,
+        fence, lease_until, due, touched, created, updated) values ('${id}', 'w', 'h', 'waiting', '${id}', '${id}',
+        '${requestor}', '${requestor}', '{"format":1,"user":{}}', 0, 0, 0, 0, ${touched}, 1, 1)`,
+      `insert into approvals (id, run, step, label, state, opened, allow_self, rules, data, escalation, version)
+        values ('of ${id}', '${id}', 1, 'l', 'open', 1, 0, '[]', '{}', 0, 1)`,
+    ]
+    const held = (id: string): string =>
+      `insert into reservations (key, owner, run, expires) values ('${id}', '${id}', '${id}', 1)`
+    const rows = [
+      ...started('registration', 'anonymous', 0),
+      ...started('own', 'own', 0),
+      ...started('touched', 'anonymous', 1),
+      ...started('other', 'anonymous', 0),
+      ...['registration', 'own', 'touched'].map(held),
+    ]
+    await client.transaction(async (tx) => {
+      for (const row of rows) await tx.run({ sql: row, params: [], name: undefined })
+    })
+    await run(client, migrations)
+    const db = builderFor(client.dialect)
+    const found = await client.query(dynamic(db.selectFrom('runs').select(['id', 'data']).orderBy('id')))
+    expect(found.filter(({ data }) => data.includes('newAccount'))).toEqual([
+      { id: 'registration', data: '{"newAccount":{"unique":[],"created":[]},"format":1,"user":{}}' },
+    ])
+    const marked = db.selectFrom('approvals').select('run').where('new_account', '=', 1)
+    expect(await client.query(dynamic(marked))).toEqual([{ run: 'registration' }])
+  })
 }

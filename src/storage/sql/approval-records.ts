@@ -16,6 +16,7 @@ export interface ApprovalRow extends IdentityColumns {
   readonly caller: string | null
   readonly reason: string | null
   readonly access_ends: number | null
+  readonly new_account: number
   readonly opened: number
   readonly escalation: number
   readonly version: number
@@ -45,6 +46,7 @@ export const toApprovalSummary = (row: ApprovalRow): ApprovalSummary => ({
   who: identitiesIn(row),
   ...(row.reason === null ? {} : { reason: row.reason }),
   ...(row.access_ends === null ? {} : { accessEnds: new Date(row.access_ends) }),
+  ...(row.new_account === 0 ? {} : { newAccount: true }),
   opened: new Date(row.opened),
   escalation: row.escalation,
   version: row.version,

@@ -29,6 +29,7 @@ const withRun = (db: Builder) =>
       'run.subject_identity',
       'run.reason',
       'approval.access_ends',
+      'approval.new_account',
       'approval.opened',
       'approval.escalation',
       'approval.version',
@@ -44,6 +45,7 @@ interface NewRow {
   readonly rules: string
   readonly data: string
   readonly access_ends: number | null
+  readonly new_account: number
 }
 
 export const approverColumns = ['approval', 'approver_key', 'approver', 'open'] as const
@@ -75,6 +77,7 @@ export const approvalStatements = perDialect((dialect) => ({
       rules: at('rules'),
       data: at('data'),
       access_ends: at('access_ends'),
+      new_account: at('new_account'),
       escalation: 0,
       version: 1,
     }),

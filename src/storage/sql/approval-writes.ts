@@ -13,7 +13,7 @@ export async function insertApproval(
   approval: NewApproval,
   now: number,
 ): Promise<void> {
-  const { id, step, label, allowSelf, rules, data, accessEnds } = approval
+  const { id, step, label, allowSelf, rules, data, accessEnds, newAccount } = approval
   assertStorable('id of the approval', id)
   await tx.run(
     approvalStatements(tx.dialect).insert({
@@ -26,6 +26,7 @@ export async function insertApproval(
       rules: JSON.stringify(rules),
       data: JSON.stringify(data),
       access_ends: accessEnds?.getTime() ?? null,
+      new_account: newAccount === true ? 1 : 0,
     }),
   )
   await insertApprovers(tx, id, approval.approvers)

@@ -96,6 +96,7 @@ interface ApprovalTable {
   rules: string
   data: string
   access_ends: number | null
+  new_account: number
   escalation: number
   version: number
 }

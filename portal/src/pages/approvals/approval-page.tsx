@@ -97,7 +97,7 @@ function Change({ details }: { readonly details: ApprovalDetails }) {
       {details.mayDecide && !hasEnded(details, gatewayNow()) && (
         <Foreseen approval={details.approval} version={details.version} />
       )}
-      <Subject userObj={details.userObj} />
+      <Subject {...details} />
     </Paper>
   )
 }
@@ -125,7 +125,9 @@ function Decide({ details }: { readonly details: ApprovalDetails }) {
       await decision.mutateAsync({ approvals: [approval], approved, reason, version })
     } catch (error) {
       // The page shows by now how it stands, and no longer this form.
-      if (error instanceof Error && isLate(error)) say(t('approval.changedMeanwhile'), 'bad')
+      const exists = error instanceof ApiError && error.code === 'ACCOUNT_EXISTS'
+      if (exists) say(t('approval.accountExistsNow'), 'bad')
+      else if (error instanceof Error && isLate(error)) say(t('approval.changedMeanwhile'), 'bad')
       return
     }
     clearComment()

@@ -31,8 +31,8 @@ export function BulkDialog({ approvals, onClose }: BulkDialogProps) {
     const result = decision.data?.[one.approval]
     return result === undefined || result.status === 200 ? [] : [{ ...one, ...result }]
   })
-  const refusalText = (status: number): string | undefined => {
-    const key = refusals.get(status)
+  const refusalText = (status: number, code: string | undefined): string | undefined => {
+    const key = code === 'ACCOUNT_EXISTS' ? 'approval.accountExistsNow' : refusals.get(status)
     return key && t(key)
   }
   const decide = (approved: boolean, reason: string): void =>
@@ -77,9 +77,9 @@ export function BulkDialog({ approvals, onClose }: BulkDialogProps) {
             title={tn('approvals.refused', refused.length)}
             role="alert"
           >
-            {refused.map(({ approval, label, status, text }) => (
+            {refused.map(({ approval, label, status, text, code }) => (
               <Text key={approval} size="sm">
-                {isolated(label)}: {refusalText(status) ?? text}
+                {isolated(label)}: {refusalText(status, code) ?? text}
               </Text>
             ))}
             <Group mt="sm">

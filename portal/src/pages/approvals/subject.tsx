@@ -1,20 +1,27 @@
-import { Text, Title } from '@mantine/core'
+import { Alert, Text, Title } from '@mantine/core'
 import type { ApprovalDetails } from '#contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Facts } from '../../components/facts.tsx'
+import { Icon } from '../../components/icon.tsx'
 import { NameBadges } from '../../components/name-badges.tsx'
 
-/** Whom it is about: as they are today, or what the request says of somebody who is new. */
-export function Subject({ userObj }: Pick<ApprovalDetails, 'userObj'>) {
+type SubjectProps = Pick<ApprovalDetails, 'userObj' | 'registration' | 'existing'>
+
+/** Whom it is about: as they are today, what the request says of somebody who is new, or what a registration says. */
+export function Subject({ userObj, registration, existing }: SubjectProps) {
   const { t } = useTranslation()
   const { isNew, attribs, groups } = userObj
   const facts = Object.entries(attribs).map(([name, { values }]) => ({ name, value: values.join(', ') || '–' }))
+  const isRegistration = registration === true
   return (
     <section aria-labelledby="subject">
       <Title order={3} size="h6" mt="md" mb="xs" id="subject">
-        {t(isNew ? 'approval.newPerson' : 'approval.person')}
+        {t(isRegistration ? 'approval.submitted' : isNew ? 'approval.newPerson' : 'approval.person')}
       </Title>
-      {isNew && <Text mb="xs">{t(facts.length === 0 ? 'approval.newPersonBare' : 'approval.newPersonText')}</Text>}
+      {isNew && !isRegistration && (
+        <Text mb="xs">{t(facts.length === 0 ? 'approval.newPersonBare' : 'approval.newPersonText')}</Text>
+      )}
+      {existing !== undefined && <Existing existing={existing} />}
       <Facts facts={facts} />
       {groups.length > 0 && (
         <>
@@ -25,5 +32,22 @@ export function Subject({ userObj }: Pick<ApprovalDetails, 'userObj'>) {
         </>
       )}
     </section>
+  )
+}
+
+/** A warning before anybody approves what cannot be done any more. */
+function Existing({ existing }: { readonly existing: NonNullable<ApprovalDetails['existing']> }) {
+  const { t } = useTranslation()
+  const { checked, login, attributes } = existing
+  if (checked && !login && attributes.length === 0) return null
+  const text = !checked
+    ? t('approval.existsUnknown')
+    : login
+      ? t('approval.loginExists')
+      : t('approval.valueExists', { names: attributes.join(', ') })
+  return (
+    <Alert color="yellow" variant="outline" icon={<Icon name="warning" />} role="status" mb="xs">
+      {text}
+    </Alert>
   )
 }

@@ -165,6 +165,7 @@ describe('sending the form', () => {
     ['VERSION_MISMATCH', 410],
     ['NOT_FOUND', 410],
     ['ACCESS_DENIED', 403],
+    ['ACCOUNT_EXISTS', 409],
   ] as const)('that comes too late gets a page: %s', async (code, status) => {
     expect((await call('POST', await tokenFor(), { failure: new GatewayError(code, 'x') })).status).toBe(status)
   })

@@ -148,6 +148,7 @@ function failurePage(error: unknown): GatewayResponse {
     if (error.code === 'NOT_FOUND' || error.code === 'VERSION_MISMATCH') return moved()
     if (error.code === 'ACCESS_DENIED') return refused()
     if (error.code === 'UNPROCESSABLE') return tooLate()
+    if (error.code === 'ACCOUNT_EXISTS') return notice(409, 'The account exists already', error.publicText)
   }
   throw error
 }

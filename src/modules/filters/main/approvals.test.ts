@@ -277,7 +277,7 @@ describe('deciding', () => {
     const { status, body } = await send('PUT', '/approvals', { approvals: [other, id], approved: true, reason: 'ok' })
     expect(status).toBe(200)
     expect(body.results).toEqual({
-      [other]: { status: 404, text: 'There is nothing at this address.' },
+      [other]: { status: 404, text: 'There is nothing at this address.', code: 'NOT_FOUND' },
       [id]: { status: 200, text: 'success' },
     })
   })
@@ -290,6 +290,37 @@ describe('deciding', () => {
       await expect(vote).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     }
     expect(votes).toEqual([])
+  })
+})
+
+describe('a registration', () => {
+  const registration = view({ newAccount: true })
+  const given = { get: async () => registration, list: async () => ({ approvals: [registration] }) }
+
+  test('is shown as it was submitted, not as whoever has the login by now, with a warning', async () => {
+    const existing = { login: true, attributes: ['mail'] }
+    const { send } = await open({ ...given, existing: async () => existing })
+    const { body } = await send('GET', `/approvals/${id}`)
+    expect(body).toMatchObject({
+      displayName: 'bob',
+      registration: true,
+      existing: { checked: true, ...existing },
+      userObj: { isNew: true, groups: ['old'], attribs: { mail: { values: ['bob@old.example.com'] } } },
+    })
+    expect((await send('GET', '/approvals')).body.approvals[0].displayName).toBe('bob')
+  })
+
+  test('says so where it could not be checked, and nothing once it is closed', async () => {
+    const failing = await open({
+      ...given,
+      existing: async () => {
+        throw new GatewayError('TARGET_UNREACHABLE', 'down')
+      },
+    })
+    const { body } = await failing.send('GET', `/approvals/${id}`)
+    expect(body.existing).toEqual({ checked: false, login: false, attributes: [] })
+    const closed = await open({ ...given, existing: async () => undefined })
+    expect((await closed.send('GET', `/approvals/${id}`)).body).not.toHaveProperty('existing')
   })
 })
 

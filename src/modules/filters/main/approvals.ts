@@ -2,6 +2,7 @@ import * as z from 'zod'
 import type { AttributeValues } from '#contract/main.ts'
 import type { ApprovalDetails, ApprovalList, ApprovalSummary, BulkResults } from '#contract/main-requests.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
+import type { Subject } from '#identity/subject.ts'
 import { asGatewayError } from '#kernel/errors.ts'
 import { idTime } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
@@ -43,9 +44,12 @@ export const listApprovals =
       limit: readLimit(query.limit, maxListed, maxListed),
       ...(after === undefined ? {} : { after }),
     })
-    const names = await parts.people.displayNames(approvals.map((one) => one.subject))
+    const known = approvals.filter(({ newAccount }) => newAccount !== true)
+    const names = await parts.people.displayNames(known.map((one) => one.subject))
+    const nameOf = ({ newAccount, subject: login }: ApprovalItem): string =>
+      (newAccount === true ? undefined : names.get(login)) ?? login
     const list: ApprovalList = {
-      approvals: approvals.map((one) => summaryOf(one, names.get(one.subject) ?? one.subject, parts)),
+      approvals: approvals.map((one) => summaryOf(one, nameOf(one), parts)),
       ...(next === undefined ? {} : { next }),
     }
     return answer(list)
@@ -81,15 +85,18 @@ export const showApproval =
       : undefined
     if (found === undefined) throw notFound(`no approval "${id}" for "${subject.uid}"`, 'There is no such approval.')
     const [details, changes] = await Promise.all([
-      detailsOf(found, parts),
+      detailsOf(found, subject, parts),
       request.query.get('changes') === 'true' ? changesOf(found, subject, parts) : undefined,
     ])
     return answer(changes === undefined ? details : { ...details, changes })
   }
 
-async function detailsOf(view: ApprovalView, parts: MainParts): Promise<ApprovalDetails> {
+/** A registration is shown as it was submitted: whoever has the login in the directory by now is somebody else. */
+async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts): Promise<ApprovalDetails> {
   const { settings, people } = parts
-  const entry = await people.byLogin(view.subject)
+  const isRegistration = view.newAccount === true
+  const entry = isRegistration ? undefined : await people.byLogin(view.subject)
+  const existing = isRegistration ? await existingAccount(view, subject, parts) : undefined
   const displayName = entry?.attributes.first(settings.given.displayNameAttribute) ?? view.subject
   return {
     ...summaryOf(view, displayName, parts),
@@ -100,6 +107,8 @@ async function detailsOf(view: ApprovalView, parts: MainParts): Promise<Approval
       requestReason: view.reason ?? '',
       attribs: entry === undefined ? requested(view) : labelled(entry, parts),
     },
+    ...(isRegistration ? { registration: true as const } : {}),
+    ...(existing === undefined ? {} : { existing }),
     requestAttributes: parametersOf(view, parts),
     status: view.status,
     approvers: view.approvers,
@@ -107,6 +116,21 @@ async function detailsOf(view: ApprovalView, parts: MainParts): Promise<Approval
     mayDecide: view.mayDecide,
     version: view.version,
     ...(view.decision === undefined ? {} : { decision: decisionView(view.decision) }),
+  }
+}
+
+/** Looked up now. `checked` is false where that could not be found out, which says nothing about the account. */
+async function existingAccount(
+  { id }: ApprovalView,
+  subject: Subject,
+  { host }: MainParts,
+): Promise<ApprovalDetails['existing']> {
+  try {
+    const found = await host.approvals.existing(approvalUser(subject), id)
+    return found && { checked: true, ...found }
+  } catch (err) {
+    host.log.warn('whether the account of a registration exists could not be checked', { approval: id, err })
+    return { checked: false, login: false, attributes: [] }
   }
 }
 
@@ -161,7 +185,7 @@ export const decideApprovals =
   ({ host }: MainParts) =>
   async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
     const { approvals, approved, reason: comment } = await readJsonBody(request, bulkSchema, maxBodyBytes)
-    const results: Record<string, { status: number; text: string }> = Object.create(null)
+    const results: Record<string, BulkResults['results'][string]> = Object.create(null)
     for (const approval of approvals) {
       try {
         const vote = { approval, approve: approved, comment, requestId: request.id }
@@ -170,7 +194,7 @@ export const decideApprovals =
       } catch (thrown) {
         const error = asGatewayError(thrown)
         if (!error.isRefusal) host.log.error('an approval could not be decided', { approval, err: error })
-        results[approval] = { status: error.status, text: error.publicText }
+        results[approval] = { status: error.status, text: error.publicText, code: error.code }
       }
     }
     return answer({ results } satisfies BulkResults)

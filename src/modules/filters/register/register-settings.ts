@@ -92,7 +92,7 @@ function subjectRules(
   if (given.submitLoggedInUser) return { ...attribute, readOnly: true, unique: false }
   if (!given['<attribute>.unique'].has(attribute.name)) return { ...attribute, unique: true, required: true }
   if (!attribute.unique) {
-    const message = 'anybody can start the workflow for somebody who exists already'
+    const message = 'a login that exists is refused only when the workflow runs, after any approval'
     issues.warning(params.pathOf(`${attribute.name}.unique`), `"${attribute.name}.unique" is "false": ${message}`)
   }
   return { ...attribute, required: true }

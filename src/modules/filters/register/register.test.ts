@@ -156,6 +156,18 @@ describe('a registration', () => {
     expect(call).not.toHaveProperty('password')
   })
 
+  test('may only create an account; who is anonymous learns by mail that it exists', async () => {
+    const { post, registrations } = await open()
+    await post(ada)
+    const [call] = registrations.calls
+    expect(call?.newAccount).toMatchObject({
+      unique: expect.arrayContaining([{ attribute: 'uid', value: 'ada' }]),
+      refusal: { recipient: 'ada@example.com', text: expect.stringContaining('there is an account') },
+    })
+    await post({ attributes: { ...ada.attributes, uid: 'eve', mail: 'eve@example.com' } }, boss)
+    expect(registrations.calls[1]?.newAccount).not.toHaveProperty('refusal')
+  })
+
   test('by somebody who is logged in asks for the form to be reset', async () => {
     const { post, registrations } = await open()
     expect((await post(ada, boss)).body.addNewUsers).toBe(true)
@@ -223,6 +235,7 @@ describe('a registration', () => {
       expect((await post({ attributes: { mail: 'x@y' } }, boss)).status).toBe(200)
       expect(registrations.calls).toMatchObject([{ requestor: 'boss', user: { userID: 'boss' } }])
       expect(registrations.calls[0]?.user.attributes.toObject()).toEqual({ uid: ['boss'], mail: ['x@y'] })
+      expect(registrations.calls[0]).not.toHaveProperty('newAccount')
     }
   })
 

@@ -10,11 +10,13 @@ import type { ReadRequest } from '#modules/filters/register/register-schemas.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
 import { fromJson, type Registration, toJson, workflowCall } from '#modules/filters/register/registration-call.ts'
 import { checkSubmission, type Submission } from '#modules/filters/register/submission.ts'
-import { takenValues, uniqueValues } from '#modules/filters/register/unique-values.ts'
+import type { FormAttribute } from '#sdk/form-attribute.ts'
 import { checkForm } from '#sdk/form-values.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayRequest } from '#sdk/http.ts'
-import type { InvitationRecord, RegistrationOutcome, UniqueValue } from '#sdk/registrations.ts'
+import { isMailAddress } from '#sdk/mail.ts'
+import { type NewAccount, takenValues, type UniqueValue } from '#sdk/new-account.ts'
+import type { InvitationRecord, RegistrationOutcome } from '#sdk/registrations.ts'
 import type { ValueSource } from '#sdk/value-source.ts'
 
 export interface RegistrarParts {
@@ -118,13 +120,23 @@ export class Registrar {
   #start(id: string, registration: Registration, requestId: string): Promise<RegistrationOutcome> {
     const { settings, host } = this.#parts
     const unique = uniqueValues(settings.attributes, registration.values)
+    const call = workflowCall(settings, registration, requestId)
     return host.registrations.start({
       id,
       unique,
-      call: workflowCall(settings, registration, requestId),
+      call: settings.given.submitLoggedInUser ? call : { ...call, newAccount: this.#newAccount(registration, unique) },
       check: () => takenValues(host.directory, unique),
       ...(registration.invitation === undefined ? {} : { invitation: registration.invitation }),
     })
+  }
+
+  /** A form about somebody else than the caller creates an account, whatever it looks like when the run gets there. */
+  #newAccount({ values, anonymous }: Registration, unique: readonly UniqueValue[]): NewAccount {
+    const { settings, mails } = this.#parts
+    const recipient = values.get(settings.given.emailAttribute) ?? ''
+    // A requester who is signed in sees the reason with their requests.
+    if (!anonymous || !isMailAddress(recipient)) return { unique }
+    return { unique, refusal: { ...mails.unavailable(recipient).write(''), recipient } }
   }
 
   #registration({ body, subject, invitation }: Submission, values: ReadonlyMap<string, string>): Registration {
@@ -137,6 +149,7 @@ export class Registrar {
       values,
       requestor: subject.uid,
       identity: subject.identity,
+      anonymous: subject.level === 0,
       reason: reason === '' ? undefined : reason,
       password: given.preSetPassword ? body.password : undefined,
       invitation: invitation?.id,
@@ -194,3 +207,10 @@ export class Registrar {
     return `${found?.displayName ?? attribute} is not available`
   }
 }
+
+/** The values that no other user may have. */
+const uniqueValues = (attributes: readonly FormAttribute[], values: ReadonlyMap<string, string>): UniqueValue[] =>
+  attributes.flatMap(({ name, unique }) => {
+    const value = values.get(name)
+    return unique && value !== undefined ? [{ attribute: name, value }] : []
+  })

@@ -13,6 +13,8 @@ export interface Registration {
   /** Who asks for it. */
   readonly requestor: string
   readonly identity: Identity | undefined
+  /** The requester was not signed in. */
+  readonly anonymous: boolean
   readonly reason: string | undefined
   readonly password: string | undefined
   readonly invitation: string | undefined
@@ -46,6 +48,7 @@ export const toJson = ({
   userID,
   requestor,
   identity,
+  anonymous,
   reason,
   password,
   invitation,
@@ -53,6 +56,7 @@ export const toJson = ({
   userID,
   requestor,
   ...(identity === undefined ? {} : { identity }),
+  anonymous,
   values: Object.fromEntries(values),
   ...(reason === undefined ? {} : { reason }),
   ...(password === undefined ? {} : { password }),
@@ -76,6 +80,7 @@ export function fromJson(data: JsonObject): Registration {
     userID,
     requestor,
     identity: identity === undefined ? undefined : storedIdentity(identity),
+    anonymous: data['anonymous'] === true,
     values: new Map(texts),
     reason: text('reason'),
     password: text('password'),

@@ -5,6 +5,7 @@ import type { UserChange, UserDirectory, UserSync } from '#identity/user-directo
 import { GatewayError } from '#kernel/errors.ts'
 import type { Passwords } from '#sdk/passwords.ts'
 import type {
+  CreateOptions,
   GroupChange,
   GroupTarget,
   LookupTarget,
@@ -39,11 +40,17 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
     return this.#users.findByLogin(userID)
   }
 
-  async createUser(user: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
+  async createUser(
+    user: User,
+    attributes: readonly string[],
+    request: TargetRequest,
+    options?: CreateOptions,
+  ): Promise<void> {
     const wanted = { ...user, attributes: user.attributes.pick(attributes) }
     await unlessThere(
       async () => report(await this.#users.create(wanted, request.auditWithin), request),
       async () => {
+        if (options?.mustBeNew === true) return false
         const stored = await this.#users.findByLogin(user.userID)
         return stored !== undefined && stored.userID === user.userID && isSameUser(stored, wanted)
       },

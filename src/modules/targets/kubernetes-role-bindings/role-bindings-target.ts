@@ -5,7 +5,15 @@ import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#sdk/keyed-queue.ts'
 import type { ClusterObject, ClusterObjects } from '#sdk/kubernetes-cluster.ts'
-import type { LookupTarget, SearchPage, SearchQuery, SyncOptions, TargetChange, TargetRequest } from '#sdk/target.ts'
+import type {
+  CreateOptions,
+  LookupTarget,
+  SearchPage,
+  SearchQuery,
+  SyncOptions,
+  TargetChange,
+  TargetRequest,
+} from '#sdk/target.ts'
 import { groupCollection, userCollection } from '#sdk/target-collections.ts'
 import { bindingPlace, clusterRoleBindings, groupOf, roleBindings } from './binding-name.ts'
 import { membersOf, type SubjectKind, subjectsOf } from './binding-subject.ts'
@@ -36,7 +44,15 @@ export class RoleBindingsTarget implements LookupTarget {
     return groups.length === 0 ? undefined : userOf(userID, groups.map(groupOf))
   }
 
-  async createUser(user: User, _attributes: readonly string[], request: TargetRequest): Promise<void> {
+  async createUser(
+    user: User,
+    _attributes: readonly string[],
+    request: TargetRequest,
+    options?: CreateOptions,
+  ): Promise<void> {
+    if (options?.mustBeNew === true && (await this.findUser(user.userID)) !== undefined) {
+      throw new GatewayError('CONFLICT', `"${user.userID}" is in a binding already`, { keyword: 'uniqueness' })
+    }
     await this.#change(user.userID, ownGroups(user), [], request)
   }
 

@@ -7,7 +7,15 @@ import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#sdk/keyed-queue.ts'
 import type { ClusterObject, ClusterObjects, ClusterResource } from '#sdk/kubernetes-cluster.ts'
 import { requireVersion } from '#sdk/require-version.ts'
-import type { LookupTarget, SearchPage, SearchQuery, SyncOptions, TargetChange, TargetRequest } from '#sdk/target.ts'
+import type {
+  CreateOptions,
+  LookupTarget,
+  SearchPage,
+  SearchQuery,
+  SyncOptions,
+  TargetChange,
+  TargetRequest,
+} from '#sdk/target.ts'
 import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
 import { groupCollection, userCollection } from '#sdk/target-collections.ts'
 import { foldLogin, objectName } from './object-name.ts'
@@ -40,7 +48,12 @@ export class KubernetesUsersTarget implements LookupTarget {
     return this.lookupUserByLogin(userID)
   }
 
-  async createUser(user: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
+  async createUser(
+    user: User,
+    attributes: readonly string[],
+    request: TargetRequest,
+    { mustBeNew = false }: CreateOptions = {},
+  ): Promise<void> {
     const touched = ownAttributes(user, attributes)
     const wanted = { ...user, attributes: user.attributes.pick(touched), groups: [...new Set(user.groups)] }
     const options = { addOnly: false, attributes: touched }
@@ -48,7 +61,8 @@ export class KubernetesUsersTarget implements LookupTarget {
       const found = await this.#stored(user.userID)
       if (found !== undefined) {
         const stored = readUser(found)
-        if (stored.userID === user.userID && changesOfSync(stored, wanted, options).length === 0) return
+        const isSame = stored.userID === user.userID && changesOfSync(stored, wanted, options).length === 0
+        if (isSame && !mustBeNew) return
         throw new GatewayError('CONFLICT', `there is a user "${user.userID}" already`, { keyword: 'uniqueness' })
       }
       const object = writeUser(wanted, this.#resource.namespace)

@@ -32,10 +32,11 @@ export class LdapAccounts {
     return entry === undefined ? undefined : this.#tree.toUser(entry, attributes)
   }
 
-  create(user: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
+  create(user: User, attributes: readonly string[], request: TargetRequest, mustBeNew = false): Promise<void> {
     return this.#one(user.userID, async () => {
       const wanted = this.#wanted(user, attributes)
       const [like] = await this.#tree.usersLike(user.userID, attributes)
+      if (like !== undefined && mustBeNew) throw taken(this.#tree.loginOf(like))
       if (like !== undefined) return this.#finish(like, wanted, attributes, request)
       const groups = await this.#memberships.resolve(namesMissing(user.groups, []))
       const name = this.#dnOf(wanted)
@@ -45,7 +46,7 @@ export class LdapAccounts {
       } catch (error) {
         if (resultCodeOf(error) !== resultCodes.entryAlreadyExists) throw nameFailure(error, name, 'userID')
         const entry = await this.#tree.userEntry(user.userID, attributes)
-        if (entry === undefined) throw error
+        if (entry === undefined || mustBeNew) throw mustBeNew ? taken(user.userID) : error
         return this.#finish(entry, wanted, attributes, request)
       }
       await this.#requireOnly(dn, user.userID)

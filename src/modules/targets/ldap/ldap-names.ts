@@ -62,8 +62,8 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
     ...target,
     findUser: async (userID, attributes, request) =>
       optional(await target.findUser(userID, attributes.map(users.toServer), request), userOut),
-    createUser: (user, attributes, request) =>
-      target.createUser(userIn(user), attributes.map(users.toServer), told(request, users)),
+    createUser: (user, attributes, request, options) =>
+      target.createUser(userIn(user), attributes.map(users.toServer), told(request, users), options),
     syncUser: (user, options, request) =>
       target.syncUser(
         userIn(user),

@@ -4,6 +4,7 @@ import type { JsonValue } from '#kernel/json.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { KeyedQueue } from '#sdk/keyed-queue.ts'
+import { loginSpellings } from '#sdk/new-account.ts'
 import { loadPluginCode, type PluginCode } from '#sdk/plugin-code.ts'
 import { requireVersion } from '#sdk/require-version.ts'
 import type { PasswordTarget, SyncOptions, Target, TargetRequest } from '#sdk/target.ts'
@@ -86,13 +87,16 @@ function accountsOf(caller: PluginCaller): Target {
   return {
     renamesUsers: caller.has('renameUser'),
     findUser: find,
-    createUser: (user, attributes, request) =>
+    createUser: (user, attributes, request, { mustBeNew = false } = {}) =>
       queue.run(user.userID, async () => {
         const before = await find(user.userID, attributes, request)
         const options = { addOnly: false, attributes, keepGroups: false }
         if (before !== undefined) {
-          if (changesOfSync(before, user, options).length === 0) return
+          if (!mustBeNew && changesOfSync(before, user, options).length === 0) return
           throw taken(user.userID)
+        }
+        for (const login of mustBeNew ? loginSpellings(user.userID) : []) {
+          if ((await find(login, [], request)) !== undefined) throw taken(login)
         }
         await caller.auditing(request).change(
           'createUser',

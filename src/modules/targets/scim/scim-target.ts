@@ -3,6 +3,7 @@ import type { User } from '#identity/user.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type {
+  CreateOptions,
   GroupChange,
   GroupTarget,
   LookupTarget,
@@ -52,8 +53,13 @@ export class ScimTarget implements LookupTarget, GroupTarget {
     return this.lookupUserByLogin(userID)
   }
 
-  createUser(user: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
-    return this.#accounts.create(user, attributes, request)
+  createUser(
+    user: User,
+    attributes: readonly string[],
+    request: TargetRequest,
+    options?: CreateOptions,
+  ): Promise<void> {
+    return this.#accounts.create(user, attributes, request, options?.mustBeNew)
   }
 
   syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void> {

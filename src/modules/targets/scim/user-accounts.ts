@@ -48,13 +48,14 @@ export class UserAccounts {
     this.#unfinished = new BoundedCache(1000, clock)
   }
 
-  create(user: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
+  create(user: User, attributes: readonly string[], request: TargetRequest, mustBeNew = false): Promise<void> {
     return this.#inTurn(user.userID, async () => {
       const model = await modelOf(this.#service)
-      const options = { attributes, addOnly: false }
+      const options = { attributes, addOnly: false, mustBeNew }
       checkLogin(user, attributes, [user.userID])
       const edits = model.users.edits({}, user.attributes, options)
       const found = await this.#users.byLogin(user.userID)
+      if (found !== undefined && mustBeNew) throw taken(found.entry.userID)
       if (found !== undefined) return this.#goOn(found, user, options, request, model)
       const groups = await this.#memberships.named(distinct(user.groups))
       const key = stepKey(request, user)
@@ -160,7 +161,7 @@ export class UserAccounts {
   async #post(
     user: User,
     edits: readonly Edit[],
-    options: { readonly attributes: readonly string[]; readonly addOnly: boolean },
+    options: { readonly attributes: readonly string[]; readonly addOnly: boolean; readonly mustBeNew: boolean },
     request: TargetRequest,
     model: ServiceModel,
   ): Promise<StoredUser | undefined> {
@@ -181,7 +182,9 @@ export class UserAccounts {
         }
         const isSame =
           found.entry.userID === user.userID && model.users.edits(found.resource, user.attributes, options).length === 0
-        if (!isSame) throw this.#given(user, request, taken(user.userID, error))
+        // Refused at the first attempt, it is not what an attempt of ours has made.
+        const isOther = isTaken && options.mustBeNew && attempt === 1
+        if (!isSame || isOther) throw this.#given(user, request, taken(user.userID, error))
         if (!isTaken) return found
         this.#unfinished.delete(stepKey(request, user))
         if (without(user.groups, found.entry.groups).length > 0) throw taken(user.userID, error)

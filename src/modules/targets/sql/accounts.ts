@@ -2,6 +2,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDatabase } from '#protocols/sql/sql-database.ts'
+import { loginSpellings } from '#sdk/new-account.ts'
 import { requireVersion } from '#sdk/require-version.ts'
 import type { SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
 import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
@@ -15,19 +16,23 @@ export function accountsOf(database: SqlDatabase, open: () => Promise<AccountSto
       return user === undefined ? undefined : { ...user, attributes: user.attributes.pick(attributes) }
     },
 
-    async createUser(given, listed, request) {
+    async createUser(given, listed, request, options) {
+      const mustBeNew = options?.mustBeNew === true
       const store = await open()
       const user = store.held(given, listed)
       const attributes = store.written(listed)
       const compared = attributes.filter((name) => user.attributes.has(name) || !store.hasDefault(name))
       const isThere = (found: User): boolean =>
-        found.userID === user.userID && changesBetween(store, found, user, compared).length === 0
+        !mustBeNew && found.userID === user.userID && changesBetween(store, found, user, compared).length === 0
       try {
         const changes = await database.transaction(async (tx) => {
           await store.lock(tx, user.userID)
           const found = await store.find(tx, 'login', user.userID)
           if (found !== undefined) return isThere(found) ? [] : taken(user.userID)
           if (await store.isTaken(tx, user.userID)) taken(user.userID)
+          for (const login of mustBeNew ? loginSpellings(user.userID) : []) {
+            if ((await store.find(tx, 'login', login)) !== undefined) taken(login)
+          }
           await store.insert(tx, user, attributes)
           return changesOfSync(undefined, user, { addOnly: false, attributes })
         })

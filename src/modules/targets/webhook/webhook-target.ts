@@ -23,7 +23,7 @@ export async function openWebhookTarget(
     renamesUsers: can.renames,
     keepsVersions: can.versions,
     findUser: (userID, attributes, request) => users.findUser(userID, attributes, request),
-    createUser: (user, attributes, request) => users.createUser(user, attributes, request),
+    createUser: (user, attributes, request, options) => users.createUser(user, attributes, request, options),
     syncUser: (user, options, request) => users.syncUser(user, options, request),
     deleteUser: (user, request, options) => users.deleteUser(user, request, options),
     ...(operations.setPassword === undefined ? {} : { setUserPassword: users.setUserPassword }),

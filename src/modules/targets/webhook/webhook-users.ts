@@ -3,7 +3,7 @@ import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#sdk/keyed-queue.ts'
 import { requireVersion } from '#sdk/require-version.ts'
-import type { PasswordTarget, SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
+import type { CreateOptions, PasswordTarget, SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
 import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
 import type { BodyValues } from './body-template.ts'
 import { Memberships } from './memberships.ts'
@@ -30,7 +30,12 @@ export class WebhookUsers implements Pick<Target, 'findUser' | 'createUser' | 's
     return this.#api.findUser(userID, request)
   }
 
-  createUser(user: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
+  createUser(
+    user: User,
+    attributes: readonly string[],
+    request: TargetRequest,
+    { mustBeNew = false }: CreateOptions = {},
+  ): Promise<void> {
     return this.#inTurn(user.userID, async () => {
       const wanted: User = { ...user, attributes: user.attributes.pick(attributes) }
       const missing = async () => {
@@ -38,7 +43,7 @@ export class WebhookUsers implements Pick<Target, 'findUser' | 'createUser' | 's
         return found && changesOfUser(found, wanted, { attributes })
       }
       const before = await missing()
-      if (before?.length === 0) return
+      if (before?.length === 0 && !mustBeNew) return
       if (before !== undefined) throw taken(user.userID)
       this.#refuseUnheld(wanted, attributes, this.#api.config.operations.createUser)
       const join = await this.#memberships.prepare(wanted.groups, [], request)
@@ -49,6 +54,7 @@ export class WebhookUsers implements Pick<Target, 'findUser' | 'createUser' | 's
           await this.#write('createUser', { userID }, { values: valuesOf(wanted) }, request)
         },
         async (certain) => {
+          if (certain && mustBeNew) return false
           const rest = await missing()
           return rest?.every(({ subject }) => !certain && subject === 'group' && join.some) ?? false
         },

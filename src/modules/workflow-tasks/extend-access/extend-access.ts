@@ -3,6 +3,7 @@ import { parseTemplate } from '#kernel/template.ts'
 import { expiryTime, parseExpiresAfter, parseExpiresAt } from '#sdk/expiry.ts'
 import { noFlow } from '#sdk/flow.ts'
 import type { TimedGrant } from '#sdk/grants.ts'
+import { accountExists, accountNamed } from '#sdk/new-account.ts'
 import { parsed, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { targetUser } from '#sdk/target-user.ts'
@@ -49,6 +50,10 @@ export default defineCustomTask({
     /** What the user has by now, and until when it is to be. Throws CONFLICT and BAD_REQUEST. */
     const read = async (context: TaskContext) => {
       const { userID } = await targetUser(context.user, targets.mapping?.(target))
+      const { newAccount } = context.forTarget(target)
+      if (newAccount !== undefined && newAccount.own(userID) === undefined) {
+        throw accountExists(accountNamed(userID), newAccount.created)
+      }
       const name = group === undefined ? userID : renderTask(group, context).trim()
       const kind: TimedGrant['kind'] = group === undefined ? 'user' : 'group'
       const said = renderTask(expiresAfter ?? expiresAt ?? template(''), context)
