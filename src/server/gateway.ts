@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
@@ -23,6 +22,7 @@ import { DurableWork } from '#server/durable-work.ts'
 import { closeListener, listenAt } from '#server/listening.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { createOperationsApp } from '#server/operations-app.ts'
+import { openDataFolder, protectGivenKey } from '#server/private-files.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
 import { createKeyBox, createKeyKeeper, keyIssuers, objectsOf } from '#server/token-keys.ts'
@@ -90,7 +90,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   if (first.configuration === undefined) await source.settled(first, 'refused')
   const configuration = usable(first, log)
   checkSecretKeys(options.environment)
-  mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 })
+  openDataFolder(options.dataFolder, { log, create: true, databaseUrl: options.databaseUrl })
+  if (options.tls !== undefined) protectGivenKey(options.tls.keyFile, { log })
   const dispatcher = await openRunWakeUp(options.databaseUrl, log)
   const database = {
     dataFolder: options.dataFolder,
