@@ -11,6 +11,7 @@ import { defaultRetries } from '#engine/workflow/retry-policy.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { isLoopbackHost } from '#kernel/loopback.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import { webhookHost, webhookPath } from '#sdk/sts-webhook.ts'
@@ -127,6 +128,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     peopleMetrics: metrics.people,
     leaseMillis: limits.leaseMillis,
     ...(options.renewalTimes === undefined ? {} : { renewalTimes: options.renewalTimes }),
+    loopbackOnly: isLoopbackHost(parseHostPort(options.listen).host),
     environment: options.environment,
   })
   scope.own(services.journals)
