@@ -4,7 +4,9 @@ import { basename, join } from 'node:path'
 import process from 'node:process'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
+import { ConfigDocument } from '#config/config-document.ts'
 import { buildConfiguration } from '#config/load.ts'
+import { type LocatedYaml, readYaml } from '#config/locate.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import { readDirectory } from '#config/sources/directory-source.ts'
 import { checkCommand } from '#server/commands/check.ts'
@@ -26,13 +28,23 @@ const ready: ServeSettings = {
   temporary: ['/tmp/gone'],
   databaseUrl: 'postgres://gatehouse@db.example.com/gatehouse?sslmode=verify-full',
   environment: { GATEHOUSE_SECRET_KEY: 'given', GATEHOUSE_URL: 'https://portal.example.com' },
-  auditCopies: ['a sink'],
 }
 
 type Change = readonly [from: string, to: string]
 
+const bare = (kind: string) => ({
+  kind,
+  name: kind,
+  value: {},
+  document: new ConfigDocument('audit.yaml', readYaml('{}').documents[0] as LocatedYaml),
+})
+
 /** What is found in the example with some of its text, or some settings, changed. */
-async function findings(changes: readonly Change[] = [], settings: Partial<ServeSettings> = {}): Promise<string[]> {
+async function findings({
+  changes = [],
+  settings = {},
+  kinds = ['AuditSink'],
+}: Omit<Case, 'found'> = {}): Promise<string[]> {
   const sources = await readDirectory(example)
   const pending = new Set(changes)
   const files = sources.files.map((file) => {
@@ -52,7 +64,11 @@ async function findings(changes: readonly Change[] = [], settings: Partial<Serve
   )
   const configuration = changed ?? (isOnlyUnknown ? buildConfiguration(sources, options).configuration : undefined)
   if (configuration === undefined) throw new Error(issues.map(formatIssue).join('\n'))
-  const setup = { configuration, objects: new ConfiguredObjects(objects, catalog), settings: { ...ready, ...settings } }
+  const setup = {
+    configuration,
+    objects: new ConfiguredObjects([...objects, ...kinds.map(bare)], catalog),
+    settings: { ...ready, ...settings },
+  }
   return runProductionChecks(setup)
     .filter(({ level }) => level !== 'ok')
     .map((line) => formatChecked(line).replace(` ${line.remedy}`, ''))
@@ -61,6 +77,8 @@ async function findings(changes: readonly Change[] = [], settings: Partial<Serve
 interface Case {
   readonly changes?: readonly Change[]
   readonly settings?: Partial<ServeSettings>
+  /** Objects that the example has beside its own. */
+  readonly kinds?: readonly string[]
   /** Lines without their remedy; none for a variation that is in order, too. */
   readonly found: readonly string[]
 }
@@ -275,10 +293,14 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
   ],
   audit: [
     {
-      settings: { auditCopies: [] },
+      kinds: [],
       found: [
-        'FAIL audit: audit: no audit sink or anchor is configured: who can write to the database can rewrite the audit.',
+        'FAIL audit: the configuration: someone who can write to the database can rewrite the audit, since no copy or anchor of it is elsewhere.',
       ],
+    },
+    {
+      kinds: ['AuditAnchor'],
+      found: [],
     },
   ],
 }
@@ -337,8 +359,8 @@ describe('gatehouse check --production', () => {
   })
 
   for (const [id, tried] of Object.entries(cases)) {
-    test.each(tried)(`${id}: $found`, async ({ changes, settings, found }) => {
-      expect(await findings(changes, settings)).toEqual(found)
+    test.each(tried)(`${id}: $found`, async ({ found, ...changed }) => {
+      expect(await findings(changed)).toEqual(found)
     })
   }
 
@@ -347,7 +369,7 @@ describe('gatehouse check --production', () => {
     writeFileSync(database, '')
     chmodSync(database, 0o640)
     chmodSync(dataFolder, 0o755)
-    expect(await findings([], { databaseUrl: undefined, data: dataFolder })).toEqual([
+    expect(await findings({ settings: { databaseUrl: undefined, data: dataFolder } })).toEqual([
       `FAIL keys: ${dataFolder}: other users can access it (mode 0755).`,
       `FAIL keys: ${database}: other users can access it (mode 0640).`,
     ])

@@ -130,7 +130,6 @@ function readSettings(
     temporary: temporaryFolders,
     databaseUrl,
     environment,
-    auditCopies: [],
   }
 }
 

@@ -137,3 +137,10 @@ export function findOpenCallWorkflow({ objects }: ProductionSetup): Finding[] {
     ]
   })
 }
+
+export function findMissingAuditCopy({ objects }: ProductionSetup): Finding[] {
+  if (objects.has('AuditSink', 'AuditAnchor')) return []
+  const message =
+    'someone who can write to the database can rewrite the audit, since no copy or anchor of it is elsewhere'
+  return [fail('the configuration', message)]
+}

@@ -19,8 +19,6 @@ export interface ServeSettings {
   readonly temporary: readonly string[]
   readonly databaseUrl: string | undefined
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** Where audit entries, or anchors of them, are copied to outside the database. */
-  readonly auditCopies: readonly string[]
 }
 
 export interface ProductionSetup {
@@ -75,6 +73,10 @@ export class ConfiguredObjects {
   placeOf(kind: string, name: string, path: Path): string {
     const object = this.#objects.find((one) => one.kind === kind && one.name === name)
     return object === undefined ? name : `${object.document.at(path)}: ${pathText(path)}`
+  }
+
+  has(...kindNames: readonly string[]): boolean {
+    return this.#objects.some(({ kind }) => kindNames.includes(kind))
   }
 
   filters(): ConfiguredFilter[] {

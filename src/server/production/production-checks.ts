@@ -1,6 +1,7 @@
 import {
   findDemoPasswords,
   findDevelopmentIssuers,
+  findMissingAuditCopy,
   findOpenCallWorkflow,
   findOpenCookies,
   findOpenRegistration,
@@ -9,7 +10,6 @@ import {
 } from '#server/production/configuration-checks.ts'
 import type { Finding, ProductionCheck, ProductionSetup } from '#server/production/production-check.ts'
 import {
-  findMissingAuditCopy,
   findPlainDatabase,
   findPlainListener,
   findPublicMetrics,
@@ -90,7 +90,7 @@ export const productionChecks: readonly ProductionCheck[] = [
   {
     id: 'audit',
     title: 'Copy the audit elsewhere',
-    remedy: 'Configure an audit sink or an audit anchor outside the database.',
+    remedy: 'Add an AuditSink, or an AuditAnchor.',
     find: findMissingAuditCopy,
   },
 ]

@@ -76,11 +76,6 @@ export function findPlainDatabase({ settings: { databaseUrl } }: ProductionSetup
   return [fail('--database', `the connection to ${host} is made ${how}, so that others can read or answer it`)]
 }
 
-export function findMissingAuditCopy({ settings }: ProductionSetup): Finding[] {
-  if (settings.auditCopies.length > 0) return []
-  return [fail('audit', 'no audit sink or anchor is configured: who can write to the database can rewrite the audit')]
-}
-
 export function findPublicMetrics({ settings: { metrics, listen } }: ProductionSetup): Finding[] {
   if (metrics === undefined) return []
   const { host } = parseHostPort(metrics)
