@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -206,4 +206,16 @@ test('a mounted Secret is a link to a link, which is followed', () => {
   expect(lines).toHaveLength(1)
   protectGivenKey(join(folder, 'tls.key'), { log })
   expect(modeOf(key)).toBe('600')
+})
+
+test('a log file that a running gateway removes at the same time is no problem', () => {
+  mkdirSync(folder, { mode: 0o700 })
+  const wal = file('gatehouse.db-wal', 0o644)
+  const chmod = (path: string): void => {
+    rmSync(path)
+    throw Object.assign(new Error('ENOENT: no such file or directory, chmod'), { code: 'ENOENT' })
+  }
+  openDataFolder(folder, { log, system: { uid: statSync(folder).uid, lstat: lstatSync, chmod } })
+  expect(() => statSync(wal)).toThrow('ENOENT')
+  expect(lines).toEqual([])
 })

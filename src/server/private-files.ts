@@ -92,7 +92,6 @@ class Closing {
 
   /** Nothing happens where there is no such file. */
   close(path: string, mode: 0o600 | 0o700): void {
-    const { lstat } = this.#system
     const found = statIfPresent(path, this.#system)
     if (found === undefined) return
     if (!this.#owners.includes(found.uid)) {
@@ -110,9 +109,12 @@ class Closing {
     try {
       this.#system.chmod(path, mode)
     } catch (cause) {
+      // A gateway that runs meanwhile removes the log of its database.
+      if (statIfPresent(path, this.#system) === undefined) return
       throw new Error(`${problem}: ${cause instanceof Error ? cause.message : cause}. ${remedy}`, { cause })
     }
-    if ((lstat(path).mode & otherUsers) !== 0) {
+    const changed = statIfPresent(path, this.#system)
+    if (changed !== undefined && (changed.mode & otherUsers) !== 0) {
       throw new Error(
         `${problem}: the file system does not keep modes. Choose another folder, or mount it for this user only`,
       )
