@@ -56,11 +56,6 @@ export class DatabaseInsert implements PeopleInsert {
     return this.demo.accepts(user.userID, caller?.local !== false)
   }
 
-  async setDemoPassword(login: string, password: string): Promise<void> {
-    const id = await this.#idOf(login)
-    await this.#passwords.set(id, await this.#passwords.hash(password), undefined, 'demo')
-  }
-
   /** Somebody whose password could not be stored is taken out again, so that a second attempt finds nobody in its way. */
   async addPerson({ login, attributes, groups, password }: NewPerson): Promise<readonly UserChange[]> {
     const hash = password === undefined ? undefined : await this.#passwords.hash(password)
@@ -75,9 +70,9 @@ export class DatabaseInsert implements PeopleInsert {
     return [...changes, { ...passwordChange, action: 'add' }]
   }
 
-  async setPassword(login: string, password: string): Promise<readonly UserChange[]> {
+  async setPassword(login: string, password: string, kind: 'demo' | 'real' = 'real'): Promise<readonly UserChange[]> {
     const id = await this.#idOf(login)
-    await this.#passwords.set(id, await this.#passwords.hash(password))
+    await this.#passwords.set(id, await this.#passwords.hash(password), undefined, kind)
     return [passwordChange]
   }
 

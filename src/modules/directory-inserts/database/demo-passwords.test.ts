@@ -20,7 +20,7 @@ async function load(
   writeFileSync(file, text)
   const set: string[][] = []
   const people = {
-    setDemoPassword: async (login: string, password: string) => {
+    setPassword: async (login: string, password: string) => {
       if (login === 'ghost') throw failure
       set.push([login, password])
     },

@@ -24,7 +24,7 @@ export const noDemoPasswords: DemoPasswords = { isKnown: () => false, accepts: (
  */
 export async function loadDemoPasswords(
   file: string,
-  people: { setDemoPassword(login: string, password: string): Promise<void> },
+  people: { setPassword(login: string, password: string, kind: 'demo'): Promise<unknown> },
   passwords: Pick<Passwords, 'any'>,
   { log, loopbackOnly = false }: Pick<InsertHost, 'log' | 'loopbackOnly'>,
 ): Promise<DemoPasswords> {
@@ -55,7 +55,7 @@ export async function loadDemoPasswords(
 
 async function setUnlessAbsent(people: Parameters<typeof loadDemoPasswords>[1], login: string, password: string) {
   try {
-    await people.setDemoPassword(login, password)
+    await people.setPassword(login, password, 'demo')
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error
   }
