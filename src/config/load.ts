@@ -38,6 +38,8 @@ export interface LoadOptions {
   readonly clusterSecrets?: SecretLookup
   /** A missing secret is an error: for a server, not for a check. */
   readonly strictSecrets?: boolean
+  /** Returns the objects, too, for checks that need more than the configuration says. They take memory. */
+  readonly keepObjects?: boolean
 }
 
 export interface LoadResult {
@@ -45,8 +47,18 @@ export interface LoadResult {
   readonly configuration?: Configuration
   /** Sorted by place. */
   readonly issues: readonly LocatedIssue[]
+  /** What was read, where `keepObjects` asks for it. */
+  readonly objects?: readonly LoadedObject[]
   /** Of all that was read, whether or not it is in order. */
   readonly hash: string
+}
+
+/** One object with its values put in, and the document that knows where each of them is. */
+export interface LoadedObject {
+  readonly kind: string
+  readonly name: string | undefined
+  readonly value: unknown
+  readonly document: ConfigDocument
 }
 
 /** Reads a configuration folder and tells every problem it has. Never throws for what the folder holds. */
@@ -80,7 +92,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     draft: new Draft(),
     ignoreLater: (document, path) => ignored.push({ document, path, since: issues.list.length }),
   }
-  buildObjects(files, substitution, state)
+  const objects = buildObjects(files, substitution, state)
   // Asked for here, so that a source that fetches secrets has them when keys are looked for.
   for (const { issuer } of state.draft.stsEndpoints) secrets.read(issuer.keypair, 'tls.key')
   checkDuplicates(files.objects, issues)
@@ -102,12 +114,14 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
   const located = locateIssues(told)
   const known: KnownNames = (references) => knownNames(files, { ...state, references: [...references] }, sources)
+  const kept = options.keepObjects === true ? { objects } : {}
   return issues.ok
-    ? { configuration: finish(state, root, hash, known), issues: located, hash }
-    : { issues: located, hash }
+    ? { configuration: finish(state, root, hash, known), issues: located, hash, ...kept }
+    : { issues: located, hash, ...kept }
 }
 
-function buildObjects(files: ParsedFiles, substitution: Substitution, state: LoadState): void {
+function buildObjects(files: ParsedFiles, substitution: Substitution, state: LoadState): LoadedObject[] {
+  const objects: LoadedObject[] = []
   const read = (document: ConfigDocument, isTemplate: (path: Path) => boolean): unknown => {
     const filed = state.issues.for(document)
     const report = (path: Path, message: string) => {
@@ -120,17 +134,16 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
   for (const kind of kinds) {
     for (const object of files.objects) {
       if (object.kind !== kind || !object.usable) continue
-      kind.build(
-        read(object.document, () => true),
-        object.document,
-        state,
-      )
+      const value = read(object.document, () => true)
+      kind.build(value, object.document, state)
+      objects.push({ kind: kind.kind, name: object.name, value, document: object.document })
     }
   }
   for (const document of files.values) {
     const value = read(document, (path) => path[0] === 'sts')
     buildSts(value, document, state)
   }
+  return objects
 }
 
 /** Names count even where the object itself is broken, so that its users are not blamed. */

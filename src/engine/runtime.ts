@@ -46,6 +46,8 @@ export interface RuntimeServices
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
   /** How often the directory is asked about people who are logged in; as usual when absent. */
   readonly renewalTimes?: RenewalTimes
+  /** Whether the public listener is a loopback address. */
+  readonly loopbackOnly?: boolean | undefined
   readonly journals: Journals
   readonly events: EventStreams
   readonly registrations: Pick<RegistrationParts, 'store' | 'secrets' | 'meter'>
@@ -86,7 +88,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   const directory: MemberDirectory = {
     search: (search) => tree.search(search),
     page: (search) => tree.page(search),
-    bind: (dn, password) => tree.bind(dn, password),
+    bind: (dn, password, caller) => tree.bind(dn, password, caller),
     isMember: (group, member) => tree.isMember(group, member),
     members: (group, limit) => tree.members(group, limit),
     entry: (identity) => tree.entry(identity),
@@ -153,7 +155,10 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   tree = await createDirectory(
     configuration,
     targets,
-    ({ name, insert, suffix, at }) => named(at, () => insert.create({ ...host(name, insert.className, at), suffix })),
+    ({ name, insert, suffix, at }) =>
+      named(at, () =>
+        insert.create({ ...host(name, insert.className, at), suffix, loopbackOnly: services.loopbackOnly }),
+      ),
     scope,
   )
   for (const [name, { authorization, at }] of configuration.authorizations) {

@@ -58,9 +58,9 @@ export interface Directory extends EntryDirectory {
   entry(identity: Identity): Promise<DirectoryEntry | undefined>
   /**
    * Whether this is the entry's password; false for an empty one. NOT_SUPPORTED where the entry's system checks no
-   * passwords.
+   * passwords. `local: false` says that the caller is not on this machine, so demo passwords are rejected.
    */
-  bind(dn: Dn, password: string): Promise<boolean>
+  bind(dn: Dn, password: string, caller?: { readonly local: boolean }): Promise<boolean>
 }
 
 export interface MemberDirectory extends Directory {

@@ -32,9 +32,10 @@ export interface DirectoryInsert extends Closable {
   members(group: Dn, limit: number): Promise<readonly Dn[]>
   /**
    * Whether this is the entry's password. False for an entry that does not exist, has no password or is locked, after the
-   * same time. Never called with an empty password. Absent where the system checks none.
+   * same time. Never called with an empty password. Absent where the system checks none. `local: false` says that the
+   * caller is not on this machine.
    */
-  bind?(dn: Dn, password: string): Promise<boolean>
+  bind?(dn: Dn, password: string, caller?: { readonly local: boolean }): Promise<boolean>
 }
 
 /** People, groups and passwords that can be changed from the command line. Each change tells what it did, for the audit. */
@@ -68,6 +69,8 @@ export interface InsertHost
   extends Pick<ModuleHost, 'name' | 'log' | 'clock' | 'keys' | 'targets' | 'openUserDirectory'> {
   /** Where the insert stands. */
   readonly suffix: Dn
+  /** Whether the public listener is a loopback address. Absent counts as no. */
+  readonly loopbackOnly?: boolean | undefined
 }
 
 export type PreparedInsert = Prepared<DirectoryInsert, InsertHost>

@@ -14,6 +14,8 @@ export interface GatewayRequest {
   readonly query: URLSearchParams
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly remoteAddress: string
+  /** Whether it came from this machine itself, and was not forwarded for another. Absent counts as no. */
+  readonly isLocal?: boolean
   /** Fires when the client is gone or the request's time is up. */
   readonly signal: AbortSignal
   /** The whole body; throws BODY_TOO_LARGE past the limit (the server's own limit when none is given). Repeatable. */

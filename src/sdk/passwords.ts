@@ -11,6 +11,7 @@ const hashing = new WorkQueue(2, 200)
 /** RFC 9106 and common sense: the shortest and longest password that is taken. */
 const limits = { characters: 8, bytes: 1024 } as const
 const attribute = 'hash'
+const demoMark = 'demo'
 const nobody = 'nobody'
 
 /** The passwords of the people of a directory, which every door to the same people opens alike. */
@@ -42,24 +43,31 @@ export class Passwords {
     return hashing.run(() => hashPassword(password, this.#cost))
   }
 
-  /** `record` is part of the same commit, and is not told the hash. */
-  async set(id: string, hash: string, record?: (transaction: object) => Promise<void>): Promise<void> {
-    const change = { userID: id, attributes: new Map([[attribute, [hash]]]), groups: undefined, addOnly: false }
+  /** `record` is part of the same commit, and is not told the hash. The password is marked as one of a demonstration, or not any more. */
+  async set(
+    id: string,
+    hash: string,
+    record?: (transaction: object) => Promise<void>,
+    demo: 'demo' | 'real' = 'real',
+  ): Promise<void> {
+    const values = { [attribute]: [hash], [demoMark]: demo === 'demo' ? ['true'] : [] }
+    const change = { userID: id, attributes: new Map(Object.entries(values)), groups: undefined, addOnly: false }
     const within: ChangeRecorder | undefined = record && ((transaction) => record(transaction))
     try {
       await this.#records.sync(change, within)
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error
-      const attributes = Attributes.from({ [attribute]: [hash] })
+      const attributes = Attributes.from(values)
       await this.#records.create({ userID: id, attributes, groups: [] }, within)
     }
   }
 
-  /** The same work whether or not there is somebody of that id, with a password. */
-  async check(id: string | undefined, password: string): Promise<boolean> {
+  /** The same work whether or not there is somebody of that id, with a password. `demo`: the password is right, and marked as one. */
+  async check(id: string | undefined, password: string): Promise<boolean | 'demo'> {
     const record = await this.#records.findByLogin(id ?? nobody)
     const hash = id === undefined ? undefined : record?.attributes.first(attribute)
-    return hashing.run(() => isPassword(password, hash, this.#cost))
+    const right = await hashing.run(() => isPassword(password, hash, this.#cost))
+    return right && record?.attributes.first(demoMark) !== undefined ? 'demo' : right
   }
 
   async has(id: string): Promise<boolean> {

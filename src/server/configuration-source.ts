@@ -27,7 +27,7 @@ export interface ConfigurationSource {
   close(): Promise<void>
 }
 
-export interface SourceOptions extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets'> {
+export interface SourceOptions extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects'> {
   /** A folder of YAML. */
   readonly config: string
   readonly secretsFolder?: string | undefined

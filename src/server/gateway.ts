@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
@@ -15,6 +14,7 @@ import { defaultRetries } from '#engine/workflow/retry-policy.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { isLoopbackHost } from '#kernel/loopback.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import { webhookHost, webhookPath } from '#sdk/sts-webhook.ts'
@@ -26,6 +26,7 @@ import { DurableWork } from '#server/durable-work.ts'
 import { closeListener, listenAt } from '#server/listening.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { createOperationsApp } from '#server/operations-app.ts'
+import { openDataFolder, protectGivenKey } from '#server/private-files.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
 import { createKeyBox, createKeyKeeper, keyIssuers, objectsOf } from '#server/token-keys.ts'
@@ -94,7 +95,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const configuration = usable(first, log)
   checkSecretKeys(options.environment)
   checkAuditKeys(options.environment)
-  mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 })
+  openDataFolder(options.dataFolder, { log, create: true, databaseUrl: options.databaseUrl })
+  if (options.tls !== undefined) protectGivenKey(options.tls.keyFile, { log })
   const dispatcher = await openRunWakeUp(options.databaseUrl, log)
   const database = {
     dataFolder: options.dataFolder,
@@ -138,6 +140,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     peopleMetrics: metrics.people,
     leaseMillis: limits.leaseMillis,
     ...(options.renewalTimes === undefined ? {} : { renewalTimes: options.renewalTimes }),
+    loopbackOnly: isLoopbackHost(parseHostPort(options.listen).host),
     environment: options.environment,
   })
   scope.own(services.journals)

@@ -51,3 +51,19 @@ test.each(['ab', 'abcd'])(
   },
   3_000,
 )
+
+test.each([
+  ['Host: 127.0.0.1:8080', true],
+  ['Host: localhost', true],
+  ['Host: localhost\r\nX-Forwarded-For: 127.0.0.1, [::1]:4711', true],
+  ['Host: portal.example.com', false],
+  ['Host: localhost\r\nX-Forwarded-For: 192.0.2.7', false],
+  ['Host: localhost\r\nX-Forwarded-For: 192.0.2.7:4711, 127.0.0.1', false],
+  ['Host: localhost\r\nX-Forwarded-For: unknown', false],
+  ['Host: localhost\r\nX-Real-IP: 192.0.2.7', false],
+  ['Host: localhost\r\nX-Forwarded-Host: portal.example.com', false],
+  ['Host: localhost\r\nForwarded: for=127.0.0.1', false],
+])('a request with %j is local: %s', async (headers, isLocal) => {
+  const { raw } = await received(`GET / HTTP/1.1\r\n${headers}\r\n\r\n`)
+  expect(new HttpRequest(raw, 'id', proxies).isLocal).toBe(isLocal)
+})

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { GatewayError } from '#kernel/errors.ts'
+import { isLoopbackHost } from '#kernel/loopback.ts'
 import { type GatewayRequest, header } from '#sdk/http.ts'
 import { httpLimits } from '#server/http-limits.ts'
 import { normalizePath } from '#server/request-path.ts'
@@ -55,6 +56,19 @@ export class HttpRequest implements GatewayRequest {
   get query(): URLSearchParams {
     this.#query ??= new URLSearchParams(this.#queryText)
     return this.#query
+  }
+
+  /** Forwarded headers of untrusted peers count, too: all that they can do here is to take something away. */
+  get isLocal(): boolean {
+    const { remoteAddress = '', localAddress = '' } = this.#raw.socket
+    const forwarded = ['x-forwarded-for', 'x-real-ip', 'x-forwarded-host'].flatMap(
+      (name) => header(this, name)?.split(',') ?? [],
+    )
+    const hosts = forwarded.map((text) => text.trim().replace(/(?<=^[^:]+|\]):\d+$/, ''))
+    return (
+      this.headers['forwarded'] === undefined &&
+      [remoteAddress, localAddress, this.host, ...hosts].every(isLoopbackHost)
+    )
   }
 
   get signal(): AbortSignal {

@@ -19,7 +19,8 @@ import { KubernetesSecrets } from '#server/kubernetes-secrets.ts'
 import { ObjectStatusWriter, type WatchedKind } from '#server/object-status-writer.ts'
 import { QuietCall } from '#server/quiet-call.ts'
 
-export interface KubernetesSourceOptions extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets'> {
+export interface KubernetesSourceOptions
+  extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects'> {
   readonly connection: KubernetesConnection
   readonly namespace: string
   /** The ConfigMap whose YAML is read beside the objects. */
@@ -73,6 +74,7 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
     environment,
     catalog: options.catalog,
     strictSecrets: options.strictSecrets ?? true,
+    keepObjects: options.keepObjects ?? false,
   }
   const statuses = new ObjectStatusWriter({ objects, kinds: watched, namespace, clock, log })
   const leadership = scope.own(

@@ -42,6 +42,7 @@ export interface ServiceParts {
   /** How long what this process executes is held, where that is another time than usual. */
   readonly leaseMillis?: number
   readonly renewalTimes?: RuntimeServices['renewalTimes']
+  readonly loopbackOnly?: boolean
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
@@ -77,6 +78,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
       new SecretBox(sealingKeys, { what: 'session', damaged: 'INTERNAL' }),
     ),
     ...(parts.renewalTimes === undefined ? {} : { renewalTimes: parts.renewalTimes }),
+    loopbackOnly: parts.loopbackOnly,
     logins: storage.logins,
     loginFailures: storage.loginFailures,
     loginSecrets: new SecretBox(sealingKeys, { what: 'login', damaged: 'INTERNAL' }),

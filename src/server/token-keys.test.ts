@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { access, mkdir, writeFile } from 'node:fs/promises'
+import { access, chmod, mkdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { SecretSource } from '#config/secrets.ts'
@@ -72,4 +72,21 @@ test('documents go to where they are said to, and to a target that is a cluster'
   expect(outcome?.publications.get('configmap cluster/sts/docs')?.failures).toBe(0)
   expect(outcome?.publications.get('configmap people/sts/docs')?.error).toContain('no Kubernetes cluster')
   expect(outcome?.publications.get('configmap none/sts/docs')?.error).toContain('no target')
+})
+
+test('a given private key that other users can read is closed to them, with one line; a public one is left alone', async () => {
+  const made = installation()
+  const keys = join(made.configFolder, 'keys')
+  await mkdir(keys)
+  const [mine, shared] = [join(keys, 'mine.key'), join(keys, 'shared.pem')]
+  await writeFile(mine, pem(newKey()))
+  await writeFile(shared, '-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n')
+  for (const file of [mine, shared]) await chmod(file, 0o644)
+  const lines: unknown[] = []
+  const rings = createTokenKeys({ ...made, log: { ...silentLogger, warn: (_, fields) => void lines.push(fields) } })
+  rings.configure(['mine', 'shared'].map((name) => tokenIssuer({ endpoint: name, keypair: name })))
+  for (const name of ['mine', 'shared', 'mine']) await rings.tend(name)
+  expect((await stat(mine)).mode & 0o777).toBe(0o600)
+  expect((await stat(shared)).mode & 0o777).toBe(0o644)
+  expect(lines).toEqual([{ paths: [`${mine} (0644)`] }])
 })

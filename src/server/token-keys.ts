@@ -19,6 +19,7 @@ import type { Configuration } from '#sdk/configuration.ts'
 import { type ClusterObjects, isCluster } from '#sdk/kubernetes-cluster.ts'
 import type { Target } from '#sdk/target.ts'
 import type { PublishDestination, TokenIssuer } from '#sdk/token-keys.ts'
+import { protectGivenKey } from '#server/private-files.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 export interface TokenKeyPlaces {
@@ -43,13 +44,18 @@ export const createKeyBox = ({
 /** The keys of token endpoints in the database, sealed with the installation's secret key. */
 export function createTokenKeys({ store, clock, log, ...places }: TokenKeyPlaces): TokenKeyRings {
   const { configFolder, dataFolder, secrets, environment } = places
+  const seen = new Set<string>()
+  const protectOnce = (file: string): void => {
+    if (!seen.has(file)) protectGivenKey(file, { log })
+    seen.add(file)
+  }
   return new TokenKeyRings({
     store,
     box: createKeyBox({ environment, dataFolder }),
     clock,
     log,
     givenKey: async (name) =>
-      (await readPrivateKeyFile(join(configFolder, 'keys'), name)) ?? privateKeyIn(secrets, name),
+      (await readPrivateKeyFile(join(configFolder, 'keys'), name, protectOnce)) ?? privateKeyIn(secrets, name),
   })
 }
 

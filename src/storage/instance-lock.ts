@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync } from 'node:fs'
+import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -47,6 +47,7 @@ export async function lockInstance({ url, dataFolder, waitMillis = 5_000 }: Inst
 function open(file: string): DatabaseSync {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    createPrivately(file)
     return new DatabaseSync(file)
   } catch (error) {
     throw sqliteError(error)
@@ -60,5 +61,14 @@ function isTaken(lock: DatabaseSync): boolean {
   } catch (error) {
     if (isBusy(error)) return false
     throw sqliteError(error)
+  }
+}
+
+/** SQLite would create it by the umask. A file that exists is not opened, since closing it would give the lock up. */
+function createPrivately(file: string): void {
+  try {
+    closeSync(openSync(file, 'wx', 0o600))
+  } catch (error) {
+    if (!(error instanceof Error) || !('code' in error) || error.code !== 'EEXIST') throw error
   }
 }

@@ -16,7 +16,7 @@ export class MappedInsert implements DirectoryInsert {
   readonly #suffix: Dn
   readonly #toInner: ReadonlyMap<string, string>
   readonly #toOuter: ReadonlyMap<string, string>
-  readonly bind?: (dn: Dn, password: string) => Promise<boolean>
+  readonly bind?: NonNullable<DirectoryInsert['bind']>
 
   /** `mapping`: names in the directory, and the insert's own. */
   constructor(insert: DirectoryInsert, suffix: Dn, mapping: ReadonlyMap<string, string>) {
@@ -25,7 +25,7 @@ export class MappedInsert implements DirectoryInsert {
     this.#toInner = new Map(Array.from(mapping, ([outer, inner]) => [outer.toLowerCase(), inner]))
     this.#toOuter = new Map(Array.from(mapping, ([outer, inner]) => [inner.toLowerCase(), outer]))
     if (insert.bind !== undefined) {
-      this.bind = async (dn, password) => (await insert.bind?.(this.#inner(dn), password)) ?? false
+      this.bind = async (dn, password, caller) => (await insert.bind?.(this.#inner(dn), password, caller)) ?? false
     }
   }
 

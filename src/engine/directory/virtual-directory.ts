@@ -120,7 +120,7 @@ export class VirtualDirectory implements MemberDirectory {
     return found.find((entry) => entry.identity === identity)
   }
 
-  async bind(dn: Dn, password: string): Promise<boolean> {
+  async bind(dn: Dn, password: string, caller?: { readonly local: boolean }): Promise<boolean> {
     // An LDAP server takes a bind with an empty password for one of nobody, and accepts it (RFC 4513 5.1.2).
     if (password === '' || Buffer.byteLength(password) > maxPasswordBytes) return false
     const mount = this.#owner(dn)
@@ -128,7 +128,7 @@ export class VirtualDirectory implements MemberDirectory {
     if (mount.insert.bind === undefined) {
       throw new GatewayError('NOT_SUPPORTED', `the directory insert "${mount.name}" checks no passwords`)
     }
-    return named(mount, async () => (await mount.insert.bind?.(dn, password)) ?? false)
+    return named(mount, async () => (await mount.insert.bind?.(dn, password, caller)) ?? false)
   }
 
   #owner(dn: Dn): Mount | undefined {

@@ -10,13 +10,20 @@ const mostBytes = 64 * 1024
 
 /**
  * The private key in `<folder>/<name>.key|pem`; undefined when there is none. A file with a certificate or a public key
- * only is none. Throws INTERNAL where a file holds a private key that cannot be read.
+ * only is none. Calls `onPrivateFile` with the path of a file that holds one. Throws INTERNAL where it cannot be read.
  */
-export async function readPrivateKeyFile(folder: string, name: string): Promise<KeyObject | undefined> {
+export async function readPrivateKeyFile(
+  folder: string,
+  name: string,
+  onPrivateFile: (path: string) => void = () => {},
+): Promise<KeyObject | undefined> {
   if (!isKeyName(name)) return undefined
   for (const ending of endings) {
-    const text = await readIfPresent(join(folder, name + ending))
-    if (text?.includes('PRIVATE KEY-----')) return readPrivateKey(text, `keys/${name}${ending}`)
+    const path = join(folder, name + ending)
+    const text = await readIfPresent(path)
+    if (!text?.includes('PRIVATE KEY-----')) continue
+    onPrivateFile(path)
+    return readPrivateKey(text, `keys/${name}${ending}`)
   }
   return undefined
 }

@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
@@ -218,4 +218,13 @@ test.each([
   const { code, errors } = await run(...args)
   expect(code).toBe(2)
   expect(errors[0]).toMatch(problem)
+})
+
+test('a data folder and database that other users can read are closed to them, as by every command', async () => {
+  const data = await dataFolder([row('a')])
+  const database = join(data, 'gatehouse.db')
+  chmodSync(data, 0o755)
+  chmodSync(database, 0o644)
+  expect((await run('verify', '--data', data)).code).toBe(0)
+  expect([data, database].map((path) => (statSync(path).mode & 0o777).toString(8))).toEqual(['700', '600'])
 })

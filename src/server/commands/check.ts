@@ -1,10 +1,16 @@
 import { catalog } from '#catalog/catalog.ts'
 import { formatIssue } from '#config/located-issue.ts'
+import { parseHostPort } from '#kernel/host-port.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Catalog } from '#sdk/catalog.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import { openConfigurationSource } from '#server/open-configuration-source.ts'
+import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'
+import { formatChecked, runProductionChecks } from '#server/production/production-checks.ts'
+import { temporaryFolders } from '#server/production/serving-checks.ts'
+import { TrustedProxies } from '#server/trusted-proxies.ts'
+import { readAddress } from '#storage/sql/databases.ts'
 
 const usage = `Usage: gatehouse check --config SOURCE [OPTIONS]
 
@@ -13,30 +19,59 @@ const usage = `Usage: gatehouse check --config SOURCE [OPTIONS]
   --secrets DIR   files for secretParams, <secretName>/<key> (secrets/ of the configuration)
   --strict        warnings count as errors
 
-Prints every problem as file:line:col: path: message, and nothing when there is none. Exits 1 when there is an error.`
+Prints every problem as file:line:col: path: message, and nothing when there is none. Exits 1 when there is an error.
+
+  --production    also verify that the gateway is ready for production, as docs/guides/hardening.md describes; it prints
+                  ok, warn or FAIL for each check, and exits 1 where one fails. Give the options that serve will get:
+                  --data, --database, --listen, --metrics, --tls-cert, --tls-key and --trusted-proxy, and the same
+                  environment (GATEHOUSE_DATABASE, GATEHOUSE_SECRET_KEY, GATEHOUSE_URL)
+  --json          with --production: one JSON object per line`
 
 const options = {
   config: { type: 'string' },
   kubeconfig: { type: 'string' },
   secrets: { type: 'string' },
   strict: { type: 'boolean' },
+  production: { type: 'boolean' },
+  json: { type: 'boolean' },
+  data: { type: 'string', default: '.gatehouse' },
+  database: { type: 'string' },
+  listen: { type: 'string', default: '127.0.0.1:8080' },
+  metrics: { type: 'string', default: '127.0.0.1:8081' },
+  'tls-cert': { type: 'string' },
+  'tls-key': { type: 'string' },
+  'trusted-proxy': { type: 'string', multiple: true },
 } as const
 
 /**
  * Prints every problem of a configuration as `file:line:col: path: message`, and nothing when there is none.
- * Exit code 0 in order, 1 with an error (with `--strict` also a warning), 2 wrong usage.
+ * Exit code 0 in order, 1 with an error or a failed check for production (with `--strict` also a warning), 2 wrong usage.
  */
 export async function checkCommand(args: string[], io: CommandIo): Promise<number> {
   const read = readArguments(args, { usage, options, positionals: 0 }, io)
   if ('exit' in read) return read.exit
-  const { config, kubeconfig, secrets, strict } = read.values
-  if (config === undefined) {
-    io.stderr('gatehouse: --config is required')
+  const { config, kubeconfig, secrets, strict, production, json } = read.values
+  const wrong = (message: string): number => {
+    io.stderr(`gatehouse: ${message}`)
     io.stderr(usage)
     return 2
   }
+  if (config === undefined) return wrong('--config is required')
+  if (
+    production !== true &&
+    serveOptions.some((name) => args.some((arg) => arg === name || arg.startsWith(`${name}=`)))
+  ) {
+    return wrong('options of serve, and --json, are for --production')
+  }
+  let settings: ServeSettings | undefined
   try {
-    return await checkConfiguration(config, catalog, { secretsFolder: secrets, strict, kubeconfig }, io)
+    settings = production === true ? readSettings(read.values, process.env) : undefined
+  } catch (error) {
+    return wrong(error instanceof Error ? error.message : String(error))
+  }
+  try {
+    const asked = { secretsFolder: secrets, strict, kubeconfig, production: settings, json }
+    return await checkConfiguration(config, catalog, asked, io)
   } catch (error) {
     io.stderr(`gatehouse check: ${error instanceof Error ? error.message : String(error)}`)
     return 1
@@ -47,23 +82,80 @@ export interface CheckOptions {
   readonly strict?: boolean | undefined
   readonly secretsFolder?: string | undefined
   readonly kubeconfig?: string | undefined
+  /** Verifies that a gateway with these settings is ready for production. */
+  readonly production?: ServeSettings | undefined
+  readonly json?: boolean | undefined
+}
+
+const serveOptions = [
+  '--data',
+  '--database',
+  '--listen',
+  '--metrics',
+  '--tls-cert',
+  '--tls-key',
+  '--trusted-proxy',
+  '--json',
+]
+
+/** Throws an Error that names the option at fault. */
+function readSettings(
+  values: { readonly [name in 'data' | 'listen' | 'metrics']: string } & {
+    readonly database?: string | undefined
+    readonly 'tls-cert'?: string | undefined
+    readonly 'tls-key'?: string | undefined
+    readonly 'trusted-proxy'?: readonly string[] | undefined
+  },
+  environment: Readonly<Record<string, string | undefined>>,
+): ServeSettings {
+  const {
+    data,
+    listen,
+    metrics,
+    'tls-cert': certFile,
+    'tls-key': keyFile,
+    'trusted-proxy': trustedProxies = [],
+  } = values
+  const databaseUrl = values.database ?? environment['GATEHOUSE_DATABASE']
+  for (const at of metrics === 'off' ? [listen] : [listen, metrics]) parseHostPort(at)
+  if (databaseUrl !== undefined) readAddress(databaseUrl)
+  new TrustedProxies(trustedProxies)
+  if ((certFile === undefined) !== (keyFile === undefined)) throw new Error('--tls-cert and --tls-key go together')
+  return {
+    listen,
+    metrics: metrics === 'off' ? undefined : metrics,
+    tls: keyFile === undefined ? undefined : { keyFile },
+    trustedProxies,
+    data,
+    temporary: temporaryFolders,
+    databaseUrl,
+    environment,
+  }
 }
 
 /** The check itself, on any catalog. Throws when the configuration cannot be asked for. */
 export async function checkConfiguration(
   config: string,
   modules: Catalog,
-  { strict, secretsFolder, kubeconfig }: CheckOptions,
+  { strict, secretsFolder, kubeconfig, production, json }: CheckOptions,
   io: CommandIo,
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): Promise<number> {
   const places = { config, secretsFolder, kubeconfig }
-  const options = { ...places, environment, catalog: modules, strictSecrets: false, log: silentLogger }
+  const keepObjects = production !== undefined
+  const options = { ...places, environment, catalog: modules, strictSecrets: false, keepObjects, log: silentLogger }
   const source = await openConfigurationSource(options)
   try {
-    const { issues } = await source.load()
-    for (const issue of issues) io.stdout(formatIssue(issue))
-    return issues.some(({ level }) => level === 'error' || strict === true) ? 1 : 0
+    const { issues, configuration, objects = [] } = await source.load()
+    const print = json === true ? io.stderr : io.stdout
+    for (const issue of issues) print(formatIssue(issue))
+    const isWrong = issues.some(({ level }) => level === 'error' || strict === true)
+    if (production === undefined || configuration === undefined) return isWrong ? 1 : 0
+    const setup = { configuration, objects: new ConfiguredObjects(objects, modules), settings: production }
+    const checked = runProductionChecks(setup)
+    for (const line of checked) io.stdout(json === true ? JSON.stringify(line) : formatChecked(line))
+    const fails = checked.some(({ level }) => level === 'fail' || (level === 'warn' && strict === true))
+    return isWrong || fails ? 1 : 0
   } finally {
     await source.close()
   }

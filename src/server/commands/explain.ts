@@ -13,6 +13,7 @@ import { readArguments } from '#server/commands/arguments.ts'
 import { parseCaller } from '#server/commands/caller.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import { loadOnce } from '#server/commands/load-once.ts'
+import { closeToOthers } from '#server/commands/open-database.ts'
 import { explainRequest } from '#server/explain-request.ts'
 import { createServices } from '#server/services.ts'
 import { openStorage } from '#storage/open.ts'
@@ -87,6 +88,7 @@ export async function openRuntime(
 ) {
   const dataFolder = data === undefined ? mkdtempSync(join(tmpdir(), 'gatehouse-explain-')) : resolve(data)
   if (data === undefined) scope.defer(() => rmSync(dataFolder, { recursive: true, force: true }))
+  else closeToOthers(dataFolder, url)
   const storage = scope.own(
     openStorage({ dataFolder, ...(url === undefined ? {} : { url }), clock: systemClock, log: silentLogger }),
   )

@@ -1,9 +1,10 @@
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { systemClock } from '#kernel/clock.ts'
-import { silentLogger } from '#kernel/logger.ts'
+import { type Logger, silentLogger } from '#kernel/logger.ts'
+import { openDataFolder } from '#server/private-files.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 
 /** Where a gateway keeps what it knows, as commands that look into it are told. */
@@ -25,8 +26,8 @@ export async function withDatabase<T>(
   absent: 'refuse' | 'make' = 'refuse',
 ): Promise<T> {
   const url = place.database ?? process.env['GATEHOUSE_DATABASE']
-  if (url === undefined && absent === 'make') mkdirSync(place.data, { recursive: true, mode: 0o700 })
-  else if (url === undefined && !existsSync(join(place.data, 'gatehouse.db'))) {
+  closeToOthers(place.data, url, url === undefined && absent === 'make')
+  if (url === undefined && absent === 'refuse' && !existsSync(join(place.data, 'gatehouse.db'))) {
     throw new Error(`there is no database in ${place.data}; give the gateway's --data or --database`)
   }
   const where = url === undefined ? { dataFolder: place.data } : { url }
@@ -37,4 +38,14 @@ export async function withDatabase<T>(
   } finally {
     await storage.close()
   }
+}
+
+/** Closes the data folder and an embedded database to other users; lines about it go to stderr. */
+export function closeToOthers(data: string, url: string | undefined, create = false): void {
+  const log: Pick<Logger, 'warn'> = {
+    warn: (message, fields = {}) => {
+      process.stderr.write(`gatehouse: ${message}: ${Object.values(fields).flat().join(', ')}\n`)
+    },
+  }
+  openDataFolder(data, { log, create, databaseUrl: url })
 }

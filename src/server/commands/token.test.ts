@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
@@ -104,4 +104,10 @@ test.each([
   const { code, out, err } = await run('mint', '--key-file', file, '--subject', 'idp')
   expect({ code, out }).toEqual({ code: 1, out: [] })
   expect(err[0]).toContain('bad.key')
+})
+
+test('closes a data folder that other users can enter before it makes a key there', async () => {
+  await chmod(data, 0o777)
+  expect((await run('mint', '--data', data, '--subject', 'alice')).code).toBe(0)
+  expect((await stat(data)).mode & 0o777).toBe(0o700)
 })

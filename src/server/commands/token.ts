@@ -9,6 +9,7 @@ import { isForbiddenKey } from '#kernel/json.ts'
 import { signToken, type TokenContent } from '#protocols/jwt/signing.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
+import { closeToOthers } from '#server/commands/open-database.ts'
 
 const usage = `Usage: gatehouse token mint --subject S [--data DIR] [--issuer URL] [--audience A]
                             [--claim NAME=VALUE ...] [--ttl SECONDS] [--key NAME | --key-file F]
@@ -64,10 +65,11 @@ export const tokenCommand: RunCommand = async (args, io) => {
   }
 }
 
-function ownKey(data: string, key: string, io: CommandIo): Promise<SigningKey> {
+async function ownKey(data: string, key: string, io: CommandIo): Promise<SigningKey> {
   if (!existsSync(join(data, 'keys', `${key}.jwk`))) {
     io.stderr(`gatehouse: made a new key in ${data}: only a gateway with this --data believes its tokens`)
   }
+  closeToOthers(data, undefined)
   return createKeySource({ configuration: '.', data }).signingKey(key)
 }
 

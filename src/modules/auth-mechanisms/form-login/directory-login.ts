@@ -31,7 +31,7 @@ export class DirectoryLogin {
   }
 
   /** Throws only when the directory does not answer. */
-  async check(user: string, password: string, root: string): Promise<PasswordCheck> {
+  async check(user: string, password: string, root: string, local: boolean): Promise<PasswordCheck> {
     const { directory } = this.#host
     const base = Dn.parse(root)
     const filter = this.#lookup.bind(() => [user])
@@ -44,13 +44,13 @@ export class DirectoryLogin {
     this.#neighbours.set(base.key, entry.dn)
     const subject = this.#subjectOf(entry, user, filter)
     const { uid: login } = subject
-    if (!(await this.#bind(entry.dn, password))) return { ok: false, reason: 'wrong password', login }
+    if (!(await this.#bind(entry.dn, password, local))) return { ok: false, reason: 'wrong password', login }
     return isSwitchedOff(entry.attributes) ? { ok: false, reason: 'switched off', login } : { ok: true, subject }
   }
 
-  async #bind(dn: Dn, password: string): Promise<boolean> {
+  async #bind(dn: Dn, password: string, local = false): Promise<boolean> {
     try {
-      return await this.#host.directory.bind(dn, password)
+      return await this.#host.directory.bind(dn, password, { local })
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_SUPPORTED') throw error
       this.#host.log.warn('nobody can log in whose system checks no passwords', { dn: dn.toString() })

@@ -53,7 +53,7 @@ export class LoginForm implements AuthMechanism {
     }
     let checked: Awaited<ReturnType<DirectoryLogin['check']>>
     try {
-      checked = await this.#people.check(user, password, attempt.root)
+      checked = await this.#people.check(user, password, attempt.root, attempt.request.isLocal === true)
     } catch (error) {
       await turn.abandoned()
       throw error

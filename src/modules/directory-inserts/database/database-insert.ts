@@ -7,6 +7,7 @@ import type { AccountLayout } from '#sdk/account-layout.ts'
 import { AccountsInsert } from '#sdk/accounts-insert.ts'
 import type { NewPerson, PeopleInsert, PeoplePage } from '#sdk/directory-insert.ts'
 import type { Passwords } from '#sdk/passwords.ts'
+import { type DemoPasswords, noDemoPasswords } from './demo-passwords.ts'
 
 const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'userPassword' }
 
@@ -15,6 +16,8 @@ export class DatabaseInsert implements PeopleInsert {
   readonly #users: UserDirectory
   readonly #passwords: Passwords
   readonly #accounts: AccountsInsert
+  /** Decides about passwords that are for demonstrations only. */
+  demo: DemoPasswords = noDemoPasswords
 
   constructor(users: UserDirectory, passwords: Passwords, layout: AccountLayout) {
     this.#users = users
@@ -44,10 +47,13 @@ export class DatabaseInsert implements PeopleInsert {
     return this.#accounts.members(group, limit)
   }
 
-  async bind(dn: Dn, password: string): Promise<boolean> {
+  async bind(dn: Dn, password: string, caller?: { readonly local: boolean }): Promise<boolean> {
     const login = this.#accounts.loginOf(dn)
     const user = login === undefined ? undefined : await this.#users.findByLogin(login)
-    return this.#passwords.check(user?.id, password)
+    const checked = await this.#passwords.check(user?.id, password)
+    if (checked === false || user === undefined) return false
+    if (checked !== 'demo' && !this.demo.isKnown(user.userID, password)) return true
+    return this.demo.accepts(user.userID, caller?.local !== false)
   }
 
   /** Somebody whose password could not be stored is taken out again, so that a second attempt finds nobody in its way. */
@@ -64,9 +70,9 @@ export class DatabaseInsert implements PeopleInsert {
     return [...changes, { ...passwordChange, action: 'add' }]
   }
 
-  async setPassword(login: string, password: string): Promise<readonly UserChange[]> {
+  async setPassword(login: string, password: string, kind: 'demo' | 'real' = 'real'): Promise<readonly UserChange[]> {
     const id = await this.#idOf(login)
-    await this.#passwords.set(id, await this.#passwords.hash(password))
+    await this.#passwords.set(id, await this.#passwords.hash(password), undefined, kind)
     return [passwordChange]
   }
 

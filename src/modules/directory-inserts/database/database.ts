@@ -13,7 +13,7 @@ const parameters = {
   }),
   demoPasswords: text({
     about:
-      'A JSON file in the configuration folder with passwords by login, set once, while nobody has one. For demonstrations.',
+      'A JSON file in the configuration folder with passwords by login, set once, while nobody has one. For demonstrations: they work on a loopback listener only.',
   }),
   ...layoutParameters,
 }
@@ -40,7 +40,7 @@ export default defineDirectoryInsert({
     const passwords = await openPasswords(host, { name })
     const insert = new DatabaseInsert(users, passwords, layout(host.suffix))
     try {
-      if (demoPasswords !== undefined) await loadDemoPasswords(demoPasswords, insert, passwords, host.log)
+      if (demoPasswords !== undefined) insert.demo = await loadDemoPasswords(demoPasswords, insert, passwords, host)
     } catch (error) {
       await insert.close()
       throw error

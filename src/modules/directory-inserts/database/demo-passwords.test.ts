@@ -1,12 +1,21 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { Dn } from '#identity/dn.ts'
+import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { DatabaseInsert } from '#modules/directory-inserts/database/database-insert.ts'
 import { loadDemoPasswords } from '#modules/directory-inserts/database/demo-passwords.ts'
+import { Passwords } from '#sdk/passwords.ts'
+import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases.ts'
+import { leastCost } from '#testing/least-cost.ts'
 
-async function load(text: string, { any = false, failure = new GatewayError('NOT_FOUND', 'nobody') } = {}) {
+async function load(
+  text: string,
+  { any = false, failure = new GatewayError('NOT_FOUND', 'nobody'), loopbackOnly = true } = {},
+) {
   const file = join(temporaryFolder(), 'passwords.json')
   writeFileSync(file, text)
   const set: string[][] = []
@@ -14,10 +23,9 @@ async function load(text: string, { any = false, failure = new GatewayError('NOT
     setPassword: async (login: string, password: string) => {
       if (login === 'ghost') throw failure
       set.push([login, password])
-      return []
     },
   }
-  await loadDemoPasswords(file, people, { any: async () => any }, silentLogger)
+  await loadDemoPasswords(file, people, { any: async () => any }, { log: silentLogger, loopbackOnly })
   return set
 }
 
@@ -25,6 +33,7 @@ test('sets the passwords of those who are there, while nobody has one', async ()
   const text = JSON.stringify({ ada: 'first-password', ghost: 'second-password' })
   expect(await load(text)).toEqual([['ada', 'first-password']])
   expect(await load(text, { any: true })).toEqual([])
+  expect(await load(text, { loopbackOnly: false })).toEqual([])
 })
 
 test('a database that does not answer does not keep the gateway from starting; other failures do', async () => {
@@ -41,3 +50,50 @@ test.each(['{', '[]', '{"ada": 1}', '{"ada": {"password": "hush-hush"}}'])(
     expect(refused).not.toContain('hush')
   },
 )
+
+/** The embedded directory with two people, opened as a gateway opens it, once after the other on the same database. */
+function gateway(url: string) {
+  const file = join(temporaryFolder(), 'passwords.json')
+  writeFileSync(file, JSON.stringify({ ada: 'lovelace-1815', grace: 'hopper-1906' }))
+  const storage = openStorage({ url, clock: systemClock, log: silentLogger })
+  const people = Dn.parse('ou=people,o=Tremolo')
+  return {
+    async open({ demo = true, loopbackOnly = true } = {}) {
+      const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost)
+      const layout = { people, groups: people.child('ou', 'groups'), userAttribute: 'uid', groupAttribute: 'cn' }
+      const insert = new DatabaseInsert(storage.userDirectory({ name: 'people' }), passwords, layout)
+      if (demo) insert.demo = await loadDemoPasswords(file, insert, passwords, { log: silentLogger, loopbackOnly })
+      const bind = (login: string, password: string, caller?: { local: boolean }) =>
+        insert.bind(people.child('uid', login), password, caller)
+      return { insert, bind }
+    },
+    async add(insert: DatabaseInsert, login: string) {
+      await insert.addPerson({ login, attributes: new Map(), groups: [], password: undefined })
+    },
+    close: () => storage.close(),
+  }
+}
+
+test('demo passwords work on a loopback listener, for callers on this machine, while the configuration has them', async () => {
+  const { open, add, close } = gateway(`sqlite:${join(temporaryFolder(), 'people.db')}`)
+  const { insert } = await open({ demo: false })
+  for (const login of ['Ada', 'grace']) await add(insert, login)
+
+  const local = await open()
+  expect(await local.bind('ada', 'lovelace-1815', { local: true })).toBe(true)
+  expect(await local.bind('ada', 'lovelace-1815', { local: false })).toBe(false)
+  expect(await local.bind('ada', 'lovelace-1816', { local: true })).toBe(false)
+
+  // They are in the database by now, and it is opened by a gateway that others can reach, or without the parameter.
+  for (const later of [await open({ loopbackOnly: false }), await open({ demo: false })]) {
+    expect(await later.bind('ada', 'lovelace-1815', { local: true })).toBe(false)
+  }
+
+  // A password that somebody chose is none, unless it is the one in the file after all.
+  await local.insert.setPassword('grace', 'a password of her own')
+  const reachable = await open({ loopbackOnly: false })
+  expect(await reachable.bind('grace', 'a password of her own', { local: false })).toBe(true)
+  await local.insert.setPassword('grace', 'hopper-1906')
+  expect(await reachable.bind('grace', 'hopper-1906', { local: false })).toBe(false)
+  await close()
+})

@@ -1,36 +1,61 @@
 import { readFile } from 'node:fs/promises'
 import * as z from 'zod'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Logger } from '#kernel/logger.ts'
-import type { PeopleInsert } from '#sdk/directory-insert.ts'
+import type { InsertHost } from '#sdk/directory-insert.ts'
 import type { Passwords } from '#sdk/passwords.ts'
 
 const schema = z.record(z.string(), z.string())
 
+/** Passwords that everyone who has the configuration knows. */
+export interface DemoPasswords {
+  /** Whether it is the login's password in the file, however it came into the database. */
+  isKnown(login: string, password: string): boolean
+  /** Whether such a password lets a caller in; logs where it does not. */
+  accepts(login: string, local: boolean): boolean
+}
+
+/** Those that an earlier configuration set are in the database still. */
+export const noDemoPasswords: DemoPasswords = { isKnown: () => false, accepts: () => false }
+
 /**
  * Sets the file's passwords, unless somebody has one already, or the database does not answer now. Logins that nobody has
- * are left out. Throws when the file cannot be used.
+ * are left out. They work on a loopback listener, for callers on the same machine; behind another listener none is set,
+ * and none is accepted. Throws when the file cannot be used.
  */
 export async function loadDemoPasswords(
   file: string,
-  people: Pick<PeopleInsert, 'setPassword'>,
+  people: { setPassword(login: string, password: string, kind: 'demo'): Promise<unknown> },
   passwords: Pick<Passwords, 'any'>,
-  log: Logger,
-): Promise<void> {
+  { log, loopbackOnly = false }: Pick<InsertHost, 'log' | 'loopbackOnly'>,
+): Promise<DemoPasswords> {
   const wanted = await read(file)
+  const known = new Map(Object.entries(wanted).map(([login, password]) => [login.toLowerCase(), password]))
+  const demo: DemoPasswords = {
+    isKnown: (login, password) => known.get(login.toLowerCase()) === password,
+    accepts: (login, local) => {
+      if (loopbackOnly && local) return true
+      log.warn('login rejected: demo passwords work only on this machine, on a loopback listener', { login })
+      return false
+    },
+  }
+  if (!loopbackOnly) {
+    log.warn('demo passwords are off: the listener is not a loopback address', { file, logins: Object.keys(wanted) })
+    return demo
+  }
   try {
-    if (await passwords.any()) return
+    if (await passwords.any()) return demo
     await Promise.all(Object.entries(wanted).map(([login, password]) => setUnlessAbsent(people, login, password)))
     log.warn('passwords set that everybody can read in the configuration', { file, logins: Object.keys(wanted) })
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== 'TARGET_UNREACHABLE') throw error
     log.warn('demo passwords not set, since the database does not answer', { file, error: error.message })
   }
+  return demo
 }
 
-async function setUnlessAbsent(people: Pick<PeopleInsert, 'setPassword'>, login: string, password: string) {
+async function setUnlessAbsent(people: Parameters<typeof loadDemoPasswords>[1], login: string, password: string) {
   try {
-    await people.setPassword(login, password)
+    await people.setPassword(login, password, 'demo')
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error
   }

@@ -1,0 +1,146 @@
+import { isJsonObject } from '#kernel/json.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { ConfiguredFilter, Finding, ProductionSetup } from '#server/production/production-check.ts'
+
+const fail = (at: string, message: string): Finding => ({ level: 'fail', at, message })
+const warn = (at: string, message: string): Finding => ({ level: 'warn', at, message })
+const isOn = (text: string | undefined): boolean => text?.toLowerCase() === 'true'
+
+export function findDemoPasswords({ objects }: ProductionSetup): Finding[] {
+  return objects
+    .inserts()
+    .filter(({ params }) => params.values('demoPasswords').length > 0)
+    .map(({ at }) => fail(at('demoPasswords'), 'everyone who has the configuration knows these passwords'))
+}
+
+export function findDevelopmentIssuers({ objects }: ProductionSetup): Finding[] {
+  const served = objects
+    .filters()
+    .filter(({ className }) => className === 'filters.DevelopmentIssuer')
+    .map(({ at }) => fail(at(), 'the development issuer signs any token that "gatehouse token mint" is asked for'))
+  const trusted = objects
+    .mechanisms()
+    .filter(({ params }) => params.values('issuer').some((issuer) => issuer.toLowerCase().startsWith('http:')))
+    .map(({ at }) =>
+      fail(at('issuer'), 'the chain trusts an issuer over plain HTTP, as only development issuers are reached'),
+    )
+  return [...served, ...trusted]
+}
+
+export function findOpenCookies({ configuration, objects }: ProductionSetup): Finding[] {
+  return configuration.applications.flatMap(({ name, cookies }) => {
+    if (cookies === undefined) return []
+    const at = (key: string): string => objects.placeOf('Application', name, ['spec', 'cookieConfig', key])
+    const cookie = `the cookie "${cookies.name}"`
+    return [
+      ...(cookies.secure ? [] : [fail(at('secure'), `${cookie} is also sent without TLS`)]),
+      ...(cookies.httpOnly ? [] : [fail(at('httpOnly'), `scripts can read ${cookie}`)]),
+      ...(cookies.sameSite === 'None' ? [fail(at('sameSite'), `other sites can send ${cookie}`)] : []),
+      ...(cookies.domain === undefined ? [] : [warn(at('domain'), `every host of ${cookies.domain} gets ${cookie}`)]),
+    ]
+  })
+}
+
+const secondFactors = new Set(['auth.Totp', 'auth.Passkey'])
+/** Another system authenticates the caller, and knows how. */
+const outside = new Set(['auth.OpenIDConnect', 'auth.OAuth2JWT', 'auth.OAuth2K8sServiceAccount', 'auth.Plugin'])
+type Strength = 'second factor' | 'left to others' | 'none'
+
+/** Filters that let someone administer. */
+const administers = ({ className, params }: ConfiguredFilter): boolean =>
+  (className === 'filters.Main' && params.values('administrators').length > 0) || className === 'filters.WorkflowAdmin'
+
+export function findWeakAdministrators({ configuration, objects }: ProductionSetup): Finding[] {
+  return objects.filters().flatMap((filter) => {
+    if (!administers(filter)) return []
+    const at = filter.at('administrators')
+    const { chain } = filter
+    if (chain === undefined) return [fail(at, 'administrators need no login here')]
+    const strength = strengthOf(chain, configuration)
+    if (strength === 'none') return [fail(at, `the chain "${chain}" lets administrators in without a second factor`)]
+    const weaker = chainsThatReplace(chain, configuration).map((other) =>
+      fail(at, `a session of the chain "${other}" has no second factor, and its level is enough here`),
+    )
+    if (strength === 'second factor') return weaker
+    const message = `the chain "${chain}" leaves it to another issuer whether administrators need a second factor`
+    return [warn(at, message), ...weaker]
+  })
+}
+
+/** A session is not asked again where its level is enough, so a weaker chain must have a lower one. */
+function chainsThatReplace(name: string, configuration: Pick<Configuration, 'chains'>): string[] {
+  const level = configuration.chains.get(name)?.level ?? 0
+  return [...configuration.chains.values()]
+    .filter((chain) => chain.name !== name && chain.level >= level)
+    .filter(({ mechanisms }) => mechanisms.some(({ mechanism }) => mechanism.interactive))
+    .filter((chain) => strengthOf(chain.name, configuration) === 'none')
+    .map((chain) => chain.name)
+}
+
+/** A chain is as strong as the strongest link that every caller must pass; a choice is as weak as its weakest chain. */
+function strengthOf(
+  name: string,
+  configuration: Pick<Configuration, 'chains'>,
+  within: readonly string[] = [],
+): Strength {
+  const chain = configuration.chains.get(name)
+  if (chain === undefined || within.includes(name)) return 'none'
+  const strengths = chain.mechanisms.flatMap(({ required, mechanism }): Strength[] => {
+    // A link that may fail counts only where it is alone.
+    if (!required && chain.mechanisms.length > 1) return []
+    if (secondFactors.has(mechanism.className)) return ['second factor']
+    if (outside.has(mechanism.className)) return ['left to others']
+    const chosen = mechanism.includes.map((included) => strengthOf(included, configuration, [...within, name]))
+    return chosen.length === 0 ? [] : [weakest(chosen)]
+  })
+  return order.find((strength) => strengths.includes(strength)) ?? 'none'
+}
+
+const order: readonly Strength[] = ['second factor', 'left to others', 'none']
+const weakest = (strengths: readonly Strength[]): Strength =>
+  [...order].reverse().find((strength) => strengths.includes(strength)) ?? 'none'
+
+export function findUnverifiedMail({ objects }: ProductionSetup): Finding[] {
+  return objects
+    .mechanisms()
+    .filter(({ params }) => isOn(params.values('acceptUnverifiedMail')[0]))
+    .map(({ at }) =>
+      fail(
+        at('acceptUnverifiedMail'),
+        'anyone who can choose a mail address at the issuer can log in as its owner here',
+      ),
+    )
+}
+
+export function findOpenRegistration({ objects }: ProductionSetup): Finding[] {
+  return objects.filters().flatMap(({ className, params, chain, at }) => {
+    if (className !== 'filters.Register' || chain !== undefined) return []
+    const [check = ''] = params.values('humanCheck')
+    const asksHumans = check === '' ? isOn(params.values('requireReCaptcha')[0]) : check !== 'none'
+    if (asksHumans || isOn(params.values('requireInvitation')[0])) return []
+    const [workflow = ''] = params.values('workflowName')
+    if (objects.tasks(workflow).some((task) => isJsonObject(task) && task['taskType'] === 'approval')) return []
+    return [
+      fail(at('workflowName'), `anyone, and any program, gets an account: the workflow "${workflow}" asks no approver`),
+    ]
+  })
+}
+
+export function findOpenCallWorkflow({ objects }: ProductionSetup): Finding[] {
+  return objects.filters().flatMap(({ className, params, at }) => {
+    if (className !== 'filters.CallWorkflow') return []
+    const off = params.values('requireRequestorMatch').some((text) => text.toLowerCase() === 'false')
+    return [
+      ...(off ? [fail(at('requireRequestorMatch'), 'callers can name someone else as the requester')] : []),
+      ...(params.values('allowGroups').includes('*') ? [fail(at('allowGroups'), 'callers can write every group')] : []),
+      ...(params.values('subject').includes('any') ? [warn(at('subject'), 'callers can act for every user')] : []),
+    ]
+  })
+}
+
+export function findMissingAuditCopy({ objects }: ProductionSetup): Finding[] {
+  if (objects.has('AuditSink', 'AuditAnchor')) return []
+  const message =
+    'someone who can write to the database can rewrite the audit, since no copy or anchor of it is elsewhere'
+  return [fail('the configuration', message)]
+}

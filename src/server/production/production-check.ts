@@ -1,0 +1,159 @@
+import type { LoadedObject } from '#config/load.ts'
+import { pathText } from '#config/located-issue.ts'
+import { readParams } from '#config/params.ts'
+import { Issues, type Path } from '#kernel/issues.ts'
+import { isJsonObject } from '#kernel/json.ts'
+import type { Catalog } from '#sdk/catalog.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { Params } from '#sdk/params.ts'
+
+/** How the gateway will be started, as far as a check needs it; the names are those of the options of `serve`. */
+export interface ServeSettings {
+  readonly listen: string
+  /** Undefined: no operators' listener. */
+  readonly metrics: string | undefined
+  readonly tls: { readonly keyFile: string } | undefined
+  readonly trustedProxies: readonly string[]
+  readonly data: string
+  /** Folders whose content a restart may remove. */
+  readonly temporary: readonly string[]
+  readonly databaseUrl: string | undefined
+  readonly environment: Readonly<Record<string, string | undefined>>
+}
+
+export interface ProductionSetup {
+  readonly configuration: Configuration
+  readonly objects: ConfiguredObjects
+  readonly settings: ServeSettings
+}
+
+/** Something that is not ready for production. */
+export interface Finding {
+  readonly level: 'fail' | 'warn'
+  /** `file:line:col: path`, the name of an option, or a path; what is not ready. */
+  readonly at: string
+  readonly message: string
+}
+
+export interface ProductionCheck {
+  readonly id: string
+  /** The heading of its section in docs/guides/hardening.md. */
+  readonly title: string
+  /** What to do where it fails; one sentence. */
+  readonly remedy: string
+  /** Nothing where everything is in order. */
+  find(setup: ProductionSetup): readonly Finding[]
+}
+
+/** A module in the configuration: its class by our own name, its parameters, and where they are. */
+export interface ConfiguredModule {
+  readonly className: string
+  readonly params: Params
+  /** The place of a parameter, or of the module where it has none of that name. */
+  at(parameter?: string): string
+}
+
+export interface ConfiguredFilter extends ConfiguredModule {
+  readonly application: string
+  /** Undefined where the URL needs no login. */
+  readonly chain: string | undefined
+}
+
+/** What the objects say, with places that a person can open. */
+export class ConfiguredObjects {
+  readonly #objects: readonly LoadedObject[]
+  readonly #catalog: Catalog
+
+  constructor(objects: readonly LoadedObject[], catalog: Catalog) {
+    this.#objects = objects
+    this.#catalog = catalog
+  }
+
+  /** The place of one value of an object. */
+  placeOf(kind: string, name: string, path: Path): string {
+    const object = this.#objects.find((one) => one.kind === kind && one.name === name)
+    return object === undefined ? name : `${object.document.at(path)}: ${pathText(path)}`
+  }
+
+  has(...kindNames: readonly string[]): boolean {
+    return this.#objects.some(({ kind }) => kindNames.includes(kind))
+  }
+
+  filters(): ConfiguredFilter[] {
+    return this.#of('Application').flatMap((object) =>
+      listAt(object, ['spec', 'urls']).flatMap((url, i) => {
+        const chain = textAt(url, ['authChain'])
+        return listAt({ value: url }, ['filterChain']).flatMap((filter, j) => {
+          const path = ['spec', 'urls', i, 'filterChain', j]
+          const module = this.#module(object, filter, path, this.#catalog.filters)
+          return module === undefined ? [] : [{ ...module, application: object.name ?? '', chain: chain || undefined }]
+        })
+      }),
+    )
+  }
+
+  inserts(): ConfiguredModule[] {
+    return this.#of('DirectoryInsert').flatMap(
+      (object) => this.#module(object, at(object.value, ['spec']), ['spec'], this.#catalog.directoryInserts) ?? [],
+    )
+  }
+
+  /** The links of all chains. */
+  mechanisms(): ConfiguredModule[] {
+    const classes = new Map(
+      this.#of('AuthenticationMechanism').map(({ name, value }) => [name, textAt(value, ['spec', 'className'])]),
+    )
+    return this.#of('AuthenticationChain').flatMap((object) =>
+      listAt(object, ['spec', 'authMechs']).flatMap((link, i) => {
+        const className = classes.get(textAt(link, ['name']))
+        const path = ['spec', 'authMechs', i]
+        return this.#module(object, { ...asObject(link), className }, path, this.#catalog.authMechanisms) ?? []
+      }),
+    )
+  }
+
+  /** The tasks of a workflow, as they are written. */
+  tasks(workflow: string): readonly unknown[] {
+    const object = this.#of('Workflow').find(({ name }) => name === workflow)
+    return object === undefined ? [] : listAt(object, ['spec', 'tasks'])
+  }
+
+  #of(kind: string): LoadedObject[] {
+    return this.#objects.filter((object) => object.kind === kind)
+  }
+
+  #module(
+    { document }: LoadedObject,
+    value: unknown,
+    path: Path,
+    registry: { find(name: string): { readonly className: string } | undefined },
+  ): ConfiguredModule | undefined {
+    const className = registry.find(textAt(value, ['className']))?.className
+    if (className === undefined) return undefined
+    const params = readParams(at(value, ['params']), [...path, 'params'], new Issues(), document)
+    const names = new Set(params.names())
+    const place = (parameter?: string): Path =>
+      parameter === undefined || !names.has(parameter) ? path : params.pathOf(parameter, 0)
+    return {
+      className,
+      params,
+      at: (parameter) => `${document.at(place(parameter))}: ${pathText(place(parameter))}`,
+    }
+  }
+}
+
+const asObject = (value: unknown): Readonly<Record<string, unknown>> => (isJsonObject(value) ? value : {})
+
+function at(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((inner, step) => asObject(inner)[step], value)
+}
+
+const textAt = (value: unknown, path: readonly string[]): string => {
+  const found = at(value, path)
+  return typeof found === 'string' ? found : ''
+}
+
+const listAt = ({ value }: { readonly value: unknown }, path: readonly string[]): readonly unknown[] => {
+  const found = at(value, path)
+  return Array.isArray(found) ? found : []
+}

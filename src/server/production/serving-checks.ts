@@ -1,0 +1,97 @@
+import { existsSync, globSync, lstatSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve, sep } from 'node:path'
+import { parseHostPort } from '#kernel/host-port.ts'
+import { isLoopbackHost } from '#kernel/loopback.ts'
+import type { Finding, ProductionSetup, ServeSettings } from '#server/production/production-check.ts'
+import { readAddress } from '#storage/sql/databases.ts'
+
+const fail = (at: string, message: string): Finding => ({ level: 'fail', at, message })
+const warn = (at: string, message: string): Finding => ({ level: 'warn', at, message })
+
+export function findPlainListener({ settings }: ProductionSetup): Finding[] {
+  const { listen, tls, trustedProxies, environment } = settings
+  const everyone = trustedProxies.filter((range) => range.endsWith('/0'))
+  const url = environment['GATEHOUSE_URL'] ?? ''
+  return [
+    ...(tls === undefined && trustedProxies.length === 0
+      ? [fail('--listen', `${listen} speaks plain HTTP, and no proxy with TLS is trusted`)]
+      : []),
+    ...everyone.map((range) => fail('--trusted-proxy', `${range} lets every client choose its own address and scheme`)),
+    ...(url.startsWith('http:') ? [fail('GATEHOUSE_URL', `${url} sends users to plain HTTP`)] : []),
+  ]
+}
+
+const otherUsers = 0o077
+/** What is in them is gone after a restart of the machine or the container. */
+export const temporaryFolders: readonly string[] = [tmpdir(), '/tmp', '/var/tmp', '/dev/shm', '/run', '/var/run']
+
+export function findUnsafeKeys({ configuration, settings }: ProductionSetup): Finding[] {
+  const { environment, databaseUrl } = settings
+  const given = (environment['GATEHOUSE_SECRET_KEY'] ?? '') !== ''
+  const isEmbedded = databaseUrl === undefined || readAddress(databaseUrl).dialect === 'sqlite'
+  const findings: Finding[] = []
+  if (!given && !isEmbedded) {
+    findings.push(
+      fail('GATEHOUSE_SECRET_KEY', 'each gateway makes a key of its own, and cannot read what another sealed'),
+    )
+  }
+  if (isEmbedded || !given) findings.push(...dataFolderFindings(settings, isEmbedded))
+  const keys = globSync('keys/*.{key,pem}', { cwd: configuration.folder }).map((name) =>
+    join(configuration.folder, name),
+  )
+  const tls = settings.tls === undefined ? [] : [settings.tls.keyFile]
+  for (const file of [...keys.filter(holdsPrivateKey).sort(), ...tls]) {
+    const { mode } = statSync(file)
+    if ((mode & 0o027) !== 0)
+      findings.push(fail(file, `other users can read this private key (mode ${modeText(mode)})`))
+  }
+  return findings
+}
+
+function dataFolderFindings({ data, temporary }: ServeSettings, isEmbedded: boolean): Finding[] {
+  const folder = resolve(data)
+  const holds = isEmbedded ? 'the database and its keys are' : 'its keys are'
+  if (temporary.some((place) => `${folder}${sep}`.startsWith(`${resolve(place)}${sep}`))) {
+    return [fail('--data', `${folder} is a place for temporary files: ${holds} lost with it`)]
+  }
+  const found = statIfPresent(folder)
+  if (found === undefined) return [fail('--data', `${folder} does not exist`)]
+  const isVolume = found.uid === 0 && found.dev !== lstatSync(dirname(folder)).dev
+  const inside = ['keys', 'keys/*', 'gatehouse.db*'].flatMap((pattern) => globSync(pattern, { cwd: folder })).sort()
+  return [...(isVolume ? [] : [folder]), ...inside.map((name) => join(folder, name))].flatMap((path) => {
+    const { mode } = statSync(path)
+    return (mode & otherUsers) === 0 ? [] : [fail(path, `other users can access it (mode ${modeText(mode)})`)]
+  })
+}
+
+export function findPlainDatabase({ settings: { databaseUrl } }: ProductionSetup): Finding[] {
+  if (databaseUrl === undefined || readAddress(databaseUrl).dialect === 'sqlite') return []
+  const { hostname, searchParams } = new URL(databaseUrl)
+  const host = searchParams.get('host') ?? hostname
+  if (host === '' || host.startsWith('/') || isLoopbackHost(host)) return []
+  const mode = searchParams.get('sslmode')
+  if (mode === 'verify-full') return []
+  const how = mode === null ? 'without TLS' : `with sslmode=${mode}`
+  return [fail('--database', `the connection to ${host} is made ${how}, so that others can read or answer it`)]
+}
+
+export function findPublicMetrics({ settings: { metrics, listen } }: ProductionSetup): Finding[] {
+  if (metrics === undefined) return []
+  const { host } = parseHostPort(metrics)
+  if (isLoopbackHost(host) || isPrivateAddress(host)) return []
+  const all = host === '0.0.0.0' || host === '::'
+  if (!all) return [fail('--metrics', `${metrics} is a public address`)]
+  // Of a container that listens on all interfaces; its network decides who comes in.
+  const where = parseHostPort(listen).host === host ? 'as is the public listener' : 'though the public listener is not'
+  return [
+    warn('--metrics', `${metrics} is on all interfaces, ${where}: make sure that only your monitoring reaches it`),
+  ]
+}
+
+const isPrivateAddress = (host: string): boolean =>
+  /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|f[cd][0-9a-f]{2}:|fe80:)/i.test(host)
+
+const holdsPrivateKey = (file: string): boolean => readFileSync(file, 'utf8').includes('PRIVATE KEY-----')
+const statIfPresent = (path: string): Stats | undefined => (existsSync(path) ? statSync(path) : undefined)
+const modeText = (mode: number): string => (mode & 0o7777).toString(8).padStart(4, '0')

@@ -1,0 +1,464 @@
+import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import process from 'node:process'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { catalog } from '#catalog/catalog.ts'
+import { buildConfiguration } from '#config/load.ts'
+import { formatIssue } from '#config/located-issue.ts'
+import { readDirectory } from '#config/sources/directory-source.ts'
+import { checkCommand } from '#server/commands/check.ts'
+import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'
+import { formatChecked, productionChecks, runProductionChecks } from '#server/production/production-checks.ts'
+import { filesOf } from '#testing/check-text.ts'
+
+const example = 'examples/production'
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-production-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Of a gateway that is ready for production. */
+const ready: ServeSettings = {
+  listen: '0.0.0.0:8080',
+  metrics: '127.0.0.1:8081',
+  tls: undefined,
+  trustedProxies: ['10.0.0.0/8'],
+  data: '/var/lib/gatehouse',
+  temporary: ['/tmp/gone'],
+  databaseUrl: 'postgres://gatehouse@db.example.com/gatehouse?sslmode=verify-full',
+  environment: { GATEHOUSE_SECRET_KEY: 'given', GATEHOUSE_URL: 'https://portal.example.com' },
+}
+
+type Change = readonly [from: string, to: string]
+
+/** What is found in the example with some of its text, or some settings, changed. */
+async function findings({ changes = [], settings = {} }: Omit<Case, 'found'> = {}): Promise<string[]> {
+  const sources = await readDirectory(example)
+  const pending = new Set(changes)
+  const files = sources.files.map((file) => {
+    let { text } = file
+    for (const change of changes) {
+      if (!text.includes(change[0])) continue
+      text = text.replace(change[0], change[1])
+      pending.delete(change)
+    }
+    return { ...file, text }
+  })
+  expect([...pending], 'the example has the texts that are changed').toEqual([])
+  const options = { folder: example, catalog, environment: {}, strictSecrets: false, keepObjects: true }
+  const { configuration: changed, objects = [], issues } = buildConfiguration({ ...sources, files }, options)
+  const isOnlyUnknown = issues.every(
+    ({ level, message }) => level !== 'error' || message.startsWith('unknown parameter'),
+  )
+  const configuration = changed ?? (isOnlyUnknown ? buildConfiguration(sources, options).configuration : undefined)
+  if (configuration === undefined) throw new Error(issues.map(formatIssue).join('\n'))
+  const setup = {
+    configuration,
+    objects: new ConfiguredObjects(objects, catalog),
+    settings: { ...ready, ...settings },
+  }
+  return runProductionChecks(setup)
+    .filter(({ level }) => level !== 'ok')
+    .map((line) => formatChecked(line).replace(` ${line.remedy}`, ''))
+}
+
+interface Case {
+  readonly changes?: readonly Change[]
+  readonly settings?: Partial<ServeSettings>
+  /** Lines without their remedy; none for a variation that is in order, too. */
+  readonly found: readonly string[]
+}
+
+const code =
+  '    - name: totp\n      required: required\n      params:\n        issuer: Example\n        enrol: "true"\n'
+const administrators = 'portal.yaml:53:13: spec.urls[1].filterChain[0].params.administrators'
+const key = join(folder, 'tls.key')
+writeFileSync(key, '-----BEGIN PRIVATE KEY-----')
+chmodSync(key, 0o644)
+const dataFolder = join(folder, 'data')
+
+const cases: Readonly<Record<string, readonly Case[]>> = {
+  tls: [
+    {
+      settings: { trustedProxies: [] },
+      found: ['FAIL tls: --listen: 0.0.0.0:8080 speaks plain HTTP, and no proxy with TLS is trusted.'],
+    },
+    {
+      settings: { trustedProxies: ['0.0.0.0/0'] },
+      found: ['FAIL tls: --trusted-proxy: 0.0.0.0/0 lets every client choose its own address and scheme.'],
+    },
+    {
+      settings: { environment: { ...ready.environment, GATEHOUSE_URL: 'http://portal.example.com' } },
+      found: ['FAIL tls: GATEHOUSE_URL: http://portal.example.com sends users to plain HTTP.'],
+    },
+  ],
+  keys: [
+    {
+      settings: { environment: {}, data: dataFolder },
+      found: [
+        'FAIL keys: GATEHOUSE_SECRET_KEY: each gateway makes a key of its own, and cannot read what another sealed.',
+      ],
+    },
+    { settings: { environment: {}, data: dataFolder, databaseUrl: undefined }, found: [] },
+    {
+      settings: { databaseUrl: undefined, data: '/tmp/gone/gatehouse' },
+      found: [
+        'FAIL keys: --data: /tmp/gone/gatehouse is a place for temporary files: the database and its keys are lost with it.',
+      ],
+    },
+    {
+      settings: { databaseUrl: undefined, data: '/nowhere/gatehouse' },
+      found: ['FAIL keys: --data: /nowhere/gatehouse does not exist.'],
+    },
+    {
+      settings: { tls: { keyFile: key } },
+      found: [`FAIL keys: ${key}: other users can read this private key (mode 0644).`],
+    },
+  ],
+  database: [
+    {
+      settings: { databaseUrl: 'postgres://gatehouse:hush@db.example.com/gatehouse' },
+      found: [
+        'FAIL database: --database: the connection to db.example.com is made without TLS, so that others can read or answer it.',
+      ],
+    },
+    {
+      settings: { databaseUrl: 'postgres://gatehouse@db.example.com/gatehouse?sslmode=no-verify' },
+      found: [
+        'FAIL database: --database: the connection to db.example.com is made with sslmode=no-verify, so that others can read or answer it.',
+      ],
+    },
+    { settings: { databaseUrl: 'postgres://gatehouse@127.0.0.1/gatehouse' }, found: [] },
+    { settings: { databaseUrl: 'postgres:///gatehouse?host=/run/postgresql' }, found: [] },
+  ],
+  metrics: [
+    {
+      settings: { metrics: '192.0.2.1:8081' },
+      found: ['FAIL metrics: --metrics: 192.0.2.1:8081 is a public address.'],
+    },
+    {
+      settings: { metrics: '0.0.0.0:8081' },
+      found: [
+        'warn metrics: --metrics: 0.0.0.0:8081 is on all interfaces, as is the public listener: make sure that only your monitoring reaches it.',
+      ],
+    },
+    { settings: { metrics: '10.1.2.3:8081' }, found: [] },
+    { settings: { metrics: undefined }, found: [] },
+  ],
+  'demo-passwords': [
+    {
+      changes: [
+        [
+          '  suffix: ou=people,o=Tremolo\n',
+          '  suffix: ou=people,o=Tremolo\n  params: { demoPasswords: values.yaml }\n',
+        ],
+      ],
+      found: [
+        'FAIL demo-passwords: authentication.yaml:9:13: spec.params.demoPasswords: everyone who has the configuration knows these passwords.',
+      ],
+    },
+  ],
+  'development-issuer': [
+    {
+      changes: [
+        [
+          '- className: filters.CallWorkflow\n          params:\n            allowedWorkflow: save-profile',
+          '- className: filters.DevelopmentIssuer\n          params: { issuer: "http://127.0.0.1/dev" }',
+        ],
+      ],
+      found: [
+        'FAIL development-issuer: portal.yaml:121:11: spec.urls[0].filterChain[0]: the development issuer signs any token that "gatehouse token mint" is asked for.',
+      ],
+    },
+    {
+      changes: [['"#[WORKFORCE_ISSUER]"', 'http://127.0.0.1:8080/dev-issuer']],
+      found: [
+        'FAIL development-issuer: authentication.yaml:86:9: spec.authMechs[0].params.issuer: the chain trusts an issuer over plain HTTP, as only development issuers are reached.',
+      ],
+    },
+  ],
+  cookies: [
+    {
+      changes: [
+        ['    timeout: 900\n', '    timeout: 900\n    secure: false\n    httpOnly: false\n    domain: example.com\n'],
+      ],
+      found: [
+        'FAIL cookies: portal.yaml:12:5: spec.cookieConfig.secure: the cookie "portal" is also sent without TLS.',
+        'FAIL cookies: portal.yaml:13:5: spec.cookieConfig.httpOnly: scripts can read the cookie "portal".',
+        'warn cookies: portal.yaml:14:5: spec.cookieConfig.domain: every host of example.com gets the cookie "portal".',
+      ],
+    },
+    {
+      changes: [['    timeout: 900\n', '    timeout: 900\n    sameSite: None\n']],
+      found: ['FAIL cookies: portal.yaml:12:5: spec.cookieConfig.sameSite: other sites can send the cookie "portal".'],
+    },
+  ],
+  'second-factor': [
+    {
+      changes: [[code, '']],
+      found: [
+        `FAIL second-factor: ${administrators}: the chain "password-and-code" lets administrators in without a second factor.`,
+      ],
+    },
+    {
+      changes: [[code, code.replace('required: required', 'required: optional')]],
+      found: [
+        `FAIL second-factor: ${administrators}: the chain "password-and-code" lets administrators in without a second factor.`,
+      ],
+    },
+    {
+      changes: [['  level: 10', '  level: 20']],
+      found: [
+        `FAIL second-factor: ${administrators}: a session of the chain "password" has no second factor, and its level is enough here.`,
+      ],
+    },
+    {
+      changes: [
+        [
+          code,
+          '    - { name: workforce, required: required, params: { issuer: "https://login.example.com", clientid: portal, uidAttr: sub, noMatchOU: workforce } }\n',
+        ],
+        [
+          'kind: AuthenticationMechanism\nmetadata:\n  name: totp\nspec:\n  className: auth.Totp\n  uri: /auth/totp',
+          outsideLogin(),
+        ],
+      ],
+      found: [
+        `warn second-factor: ${administrators}: the chain "password-and-code" leaves it to another issuer whether administrators need a second factor.`,
+      ],
+    },
+    {
+      changes: [
+        [code, '    - { name: include, required: required, params: { chainName: code } }\n'],
+        ['kind: AuthenticationChain\nmetadata:\n  name: program', includedCode()],
+      ],
+      found: [],
+    },
+  ],
+  'mail-links': [
+    {
+      changes: [
+        [
+          '        linkToDirectory: "false"\n',
+          '        linkToDirectory: "true"\n        acceptUnverifiedMail: "true"\n',
+        ],
+        ['lookupFilter: ""', 'lookupFilter: (mail=${email})'],
+      ],
+      found: [
+        'FAIL mail-links: authentication.yaml:90:9: spec.authMechs[0].params.acceptUnverifiedMail: anyone who can choose a mail address at the issuer can log in as its owner here.',
+      ],
+    },
+  ],
+  registration: [
+    {
+      changes: [
+        ['            humanCheck: proof-of-work\n', ''],
+        ['            workflowName: register-person', '            workflowName: save-profile'],
+      ],
+      found: [
+        'FAIL registration: portal.yaml:93:13: spec.urls[0].filterChain[0].params.workflowName: anyone, and any program, gets an account: the workflow "save-profile" asks no approver.',
+      ],
+    },
+    { changes: [['            humanCheck: proof-of-work\n', '']], found: [] },
+    { changes: [['            workflowName: register-person', '            workflowName: save-profile']], found: [] },
+  ],
+  'call-workflow': [
+    {
+      changes: [
+        [
+          '            allowedWorkflow: save-profile',
+          '            allowedWorkflow: save-profile\n            requireRequestorMatch: "false"\n            allowGroups: ["*"]\n            subject: any',
+        ],
+      ],
+      found: [
+        'FAIL call-workflow: portal.yaml:124:13: spec.urls[0].filterChain[0].params.requireRequestorMatch: callers can name someone else as the requester.',
+        'FAIL call-workflow: portal.yaml:125:27: spec.urls[0].filterChain[0].params.allowGroups[0]: callers can write every group.',
+        'warn call-workflow: portal.yaml:126:13: spec.urls[0].filterChain[0].params.subject: callers can act for every user.',
+      ],
+    },
+  ],
+  audit: [
+    {
+      changes: [[readFileSync(join(example, 'audit.yaml'), 'utf8'), '']],
+      found: [
+        'FAIL audit: the configuration: someone who can write to the database can rewrite the audit, since no copy or anchor of it is elsewhere.',
+      ],
+    },
+    {
+      changes: [['kind: AuditSink', 'kind: AuditAnchor']],
+      found: [],
+    },
+  ],
+}
+
+function outsideLogin(): string {
+  return `kind: AuthenticationMechanism
+metadata:
+  name: workforce
+spec:
+  className: auth.OpenIDConnect
+  uri: /auth/workforce`
+}
+
+function includedCode(): string {
+  return `kind: AuthenticationMechanism
+metadata:
+  name: include
+spec:
+  className: auth.IncludeChain
+  uri: /auth/include
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationChain
+metadata:
+  name: code
+spec:
+  level: 15
+  root: o=Tremolo
+  authMechs:
+    - { name: totp, required: required, params: { issuer: Example } }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationChain
+metadata:
+  name: program`
+}
+
+describe('gatehouse check --production', () => {
+  beforeEach(() => {
+    mkdirSync(join(dataFolder, 'keys'), { recursive: true, mode: 0o700 })
+    chmodSync(dataFolder, 0o700)
+  })
+
+  test('has nothing to say about examples/production', async () => {
+    expect(await findings()).toEqual([])
+  })
+
+  test('shows each check fail', () => {
+    expect(Object.keys(cases).sort()).toEqual(productionChecks.map(({ id }) => id).sort())
+    for (const [id, tried] of Object.entries(cases)) {
+      expect({ id, fails: tried.some(({ found }) => found.some((line) => line.startsWith('FAIL'))) }).toEqual({
+        id,
+        fails: true,
+      })
+    }
+  })
+
+  for (const [id, tried] of Object.entries(cases)) {
+    test.each(tried)(`${id}: $found`, async ({ found, ...changed }) => {
+      expect(await findings(changed)).toEqual(found)
+    })
+  }
+
+  test('a data folder that other users can enter, and files in it, are named', async () => {
+    const database = join(dataFolder, 'gatehouse.db')
+    writeFileSync(database, '')
+    chmodSync(database, 0o640)
+    chmodSync(dataFolder, 0o755)
+    expect(await findings({ settings: { databaseUrl: undefined, data: dataFolder } })).toEqual([
+      `FAIL keys: ${dataFolder}: other users can access it (mode 0755).`,
+      `FAIL keys: ${database}: other users can access it (mode 0640).`,
+    ])
+    chmodSync(database, 0o600)
+  })
+})
+
+/**
+ * Each file has a line `serve OPTIONS`, YAML as in test/config-errors, a cut line, and exactly what `gatehouse check
+ * --production` prints for it. A line `config FOLDER` stands for YAML elsewhere.
+ */
+const cut = '---8<---\n'
+const quickstartFails = ['tls', 'keys', 'demo-passwords', 'development-issuer', 'cookies', 'second-factor', 'audit']
+const goldenFiles = globSync('test/production-checks/*.txt').sort()
+
+describe('gatehouse check --production, as it is printed', () => {
+  const names = ['GATEHOUSE_SECRET_KEY', 'GATEHOUSE_DATABASE', 'GATEHOUSE_URL'] as const
+  const before = names.map((name) => [name, process.env[name]] as const)
+  beforeEach(() => {
+    for (const name of names) delete process.env[name]
+    process.env['GATEHOUSE_SECRET_KEY'] = Buffer.alloc(32).toString('base64')
+  })
+  afterEach(() => {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name]
+      else process.env[name] = value
+    }
+  })
+
+  async function check(args: readonly string[]) {
+    const [output, errors]: [string[], string[]] = [[], []]
+    const io = { stdout: (line: string) => void output.push(line), stderr: (line: string) => void errors.push(line) }
+    return { code: await checkCommand(['--production', ...args], io), output, errors }
+  }
+
+  for (const file of goldenFiles) {
+    test(basename(file, '.txt'), async () => {
+      const [input = '', expected] = readFileSync(file, 'utf8').split(cut)
+      expect(expected, 'the file has a cut line').toBeDefined()
+      const [, options = '', , named, yaml = ''] = /^serve([^\n]*)\n(config (\S+)\n)?(.*)$/s.exec(input) ?? []
+      const config = named ?? mkdtempSync(join(folder, 'golden-'))
+      if (named === undefined) for (const { name, text } of filesOf(yaml)) writeFileSync(join(config, name), text)
+      const { code, output } = await check(['--config', config, ...options.split(' ').filter((word) => word !== '')])
+      const lines = (expected ?? '').split('\n').filter((line) => line !== '')
+      expect(output).toEqual(lines)
+      expect(code).toBe(lines.some((line) => line.startsWith('FAIL')) ? 1 : 0)
+    })
+  }
+
+  test('there are files to check', () => expect(goldenFiles.length).toBeGreaterThan(1))
+
+  const database = 'postgres://gatehouse@db.example.com/gatehouse?sslmode=verify-full'
+
+  test('examples/quickstart fails where it is made for a trial', async () => {
+    const { code, output } = await check(['--config', 'examples/quickstart', '--data', '/nowhere/gatehouse'])
+    const failed = output.filter((line) => line.startsWith('FAIL')).map((line) => line.slice(5, line.indexOf(':')))
+    expect(code).toBe(1)
+    expect([...new Set(failed)]).toEqual(quickstartFails)
+  })
+
+  test('prints one JSON object per line for programs', async () => {
+    const { code, output } = await check(['--config', 'examples/quickstart', '--json', '--database', database])
+    const lines = output.map((line) => JSON.parse(line))
+    expect(code).toBe(1)
+    expect(new Set(lines.map(({ check }) => check))).toEqual(new Set(productionChecks.map(({ id }) => id)))
+    expect(lines).toContainEqual({
+      level: 'fail',
+      check: 'demo-passwords',
+      title: 'Remove demo passwords',
+      at: expect.stringMatching(/^login\.yaml:\d+:7: spec\.params\[0\]\.value$/),
+      message: 'everyone who has the configuration knows these passwords',
+      remedy: expect.stringContaining('gatehouse user passwd'),
+    })
+  })
+
+  test('a configuration with errors is not checked further', async () => {
+    writeFileSync(join(folder, 'broken.yaml'), 'kind: Target\n')
+    const { code, output } = await check(['--config', folder])
+    expect({ code, output }).toEqual({ code: 1, output: ['broken.yaml:1:1: apiVersion: is required'] })
+  })
+
+  test.each([
+    [['--listen', 'nonsense'], 'not HOST:PORT'],
+    [['--trusted-proxy', '10.0.0.0/99'], 'not an address or CIDR range'],
+    [['--tls-cert', 'a.pem'], 'go together'],
+    [['--database', 'mysql://x'], 'starts with postgres:// or sqlite:'],
+  ])('%j is wrong usage', async (args, message) => {
+    const { code, errors } = await check(['--config', example, ...args])
+    expect({ code, first: errors[0] }).toEqual({ code: 2, first: expect.stringContaining(message) })
+  })
+
+  test('options of serve need --production', async () => {
+    const io = { stdout: () => {}, stderr: () => {} }
+    expect(await checkCommand(['--config', example, '--listen=127.0.0.1:1'], io)).toBe(2)
+    expect(await checkCommand(['--config', example], io)).toBe(0)
+  })
+})
+
+test('the guide has a section for each check, in the same order, and names its id', () => {
+  const guide = readFileSync('docs/guides/hardening.md', 'utf8')
+  const sections = guide
+    .split(/^## /m)
+    .slice(1)
+    .map((text) => ({ title: text.slice(0, text.indexOf('\n')), id: /`([a-z-]+)`/.exec(text)?.[1] }))
+  const checked = productionChecks.map(({ id, title }) => ({ title, id }))
+  expect(sections.slice(0, checked.length)).toEqual(checked)
+})
