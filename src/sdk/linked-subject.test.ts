@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { claimAttributes } from '#sdk/claim-attributes.ts'
 import { linkParameters, linkSubject, parseSubjectLink } from '#sdk/linked-subject.ts'
 import { readParameters } from '#sdk/parameters.ts'
+import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 
-const root: DirectoryEntry = {
+const root = directoryEntry({
   dn: Dn.parse('uid=root,ou=people,o=Tremolo'),
   attributes: Attributes.from({ uid: ['root'], mail: ['root@corp.test'] }),
-}
+})
 
 function parse(extra: ParamValues) {
   const issues = noIssues()

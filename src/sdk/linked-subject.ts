@@ -78,7 +78,8 @@ export type LinkOutcome =
 /**
  * Who the claims speak of: the one directory entry that the look-up finds, with the claims it lacks added; or, when
  * there is none, a mock entry `<uidAttr>=<claim>,ou=<noMatchOU>,<root>`. Refuses when a claim is missing, several
- * entries match, the one is switched off, or the look-up reads a mail address that is not verified. Claims only ever become values, of the name as of the filter.
+ * entries match, the one is switched off, or the look-up reads a mail address that is not verified. Claims only ever
+ * become values, of the name as of the filter.
  */
 export async function linkSubject(
   claims: Attributes,
@@ -101,8 +102,8 @@ export async function linkSubject(
       if (isSwitchedOff(entry.attributes)) return refused('the person is switched off in the directory')
       const attributes = shownAttributes(entry)
       const added = new Attributes()
-      for (const [name, values] of claims) if (!attributes.has(name)) added.set(name, values)
-      for (const [name, values] of added) attributes.set(name, values)
+      for (const [name, values] of claims) if (!attributes.has(name)) added.setClaim(name, values)
+      for (const [name, values] of added) attributes.setClaim(name, values)
       return {
         kind: 'linked',
         found: true,
@@ -116,7 +117,7 @@ export async function linkSubject(
       }
     }
   }
-  const attributes = claims.clone()
+  const attributes = claims.claimed()
   attributes.set('objectClass', [link.objectClass])
   const issuer = claims.first('iss') ?? base.child('ou', link.noMatchOU).key
   const identity = issuerIdentity(issuer, claims.first('sub') ?? uid)
@@ -149,8 +150,8 @@ export function unverifiedMail(names: Iterable<string>, claims: Attributes): str
     : undefined
 }
 
-/** The name of a mock entry. */
+/** The name of a mock entry; the value is a claim. */
 export const mockName = (base: Dn, link: SubjectLink, type: string, value: string): Dn =>
-  base.child('ou', link.noMatchOU).child(type, value)
+  base.child('ou', link.noMatchOU).child(type, value).claimed()
 
 const refused = (reason: string): LinkOutcome => ({ kind: 'refused', reason })
