@@ -67,6 +67,7 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
     name,
     at: context.at(at),
     mount: `/auth/idp/${name}`,
+    hosts: built.hosts,
     rules: built.rules,
     claims: prepareMapping(rules, issues, context),
     claimNames: rules.map(({ attribute }) => attribute),

@@ -62,6 +62,7 @@ async function setUp(more: { readonly allowed?: boolean } = {}) {
     name: 'people',
     at: 'issuer.yaml',
     mount,
+    hosts: ['*'],
     rules: [],
     claims: mapping,
     claimNames: ['sub', 'email', 'groups'],

@@ -59,7 +59,7 @@ export function providerSettings(parts: ProviderParts): Configuration {
     conformIdTokenClaims: false,
     clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
     pkce: { required: (_ctx, client) => client.clientAuthMethod === 'none' },
-    clockTolerance: 10,
+    clockTolerance: 0,
     rotateRefreshToken: true,
     expiresWithSession: async () => true,
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
