@@ -24,6 +24,8 @@ export interface IssuerTrust {
   /** How long before they were made tokens are valid already, for clocks that are behind. */
   readonly skewSeconds: number
   readonly signedUserInfo: boolean
+  /** Devices may log in by a code that a person types (RFC 8628). */
+  readonly deviceGrant: boolean
 }
 
 /** One of our own OpenID Connect issuers. */

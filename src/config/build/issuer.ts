@@ -196,6 +196,7 @@ function readInside(
       accessTokenSkewMillis: number('accessTokenSkewMillis'),
       signedUserInfo: given.signedUserInfo,
       verifyRedirect: given.verifyRedirect,
+      enableDeviceGrant: given.enableDeviceGrant,
     },
     (field, index) => params.pathOf(places[field] ?? field, index),
     context,
