@@ -118,7 +118,10 @@ export class SecondFactorLogin implements AuthMechanism {
   ): Promise<AuthOutcome> {
     const { secondFactors, log } = this.#host
     const { request, owner } = turn
-    const counted = await guard.begin(`second factor of ${owner.dn.key}`, 'second factor')
+    const counted = await guard.begin(`second factor of ${owner.dn.key}`, {
+      credential: 'second factor',
+      find: async () => subject && { identity: subject.identity, login: owner.uid },
+    })
     if (!counted.allowed) {
       const seconds = counted.retryAfterSeconds
       return this.#ask(turn, own, 429, `Too many attempts failed. Try again in ${seconds} seconds.`, seconds)
