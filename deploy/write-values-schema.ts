@@ -53,7 +53,7 @@ const values = z.strictObject({
   secretKey: z.strictObject({ secretName: name, key: text.min(1) }),
   persistence: z.strictObject({ size: text.min(1), storageClassName: text.nullish(), existingClaim: name }),
   tls: z.strictObject({ secretName: name }),
-  trustedProxies: z.array(text.min(1)),
+  trustedProxies: z.array(text.min(1)).nullish(),
   trustConfigMap: name,
   service: z.strictObject({
     type: z.enum(['ClusterIP', 'NodePort', 'LoadBalancer']),

@@ -45,11 +45,7 @@ async function findings({ changes = [], settings = {} }: Omit<Case, 'found'> = {
   })
   expect([...pending], 'the example has the texts that are changed').toEqual([])
   const options = { folder: example, catalog, environment: {}, strictSecrets: false, keepObjects: true }
-  const { configuration: changed, objects = [], issues } = buildConfiguration({ ...sources, files }, options)
-  const isOnlyUnknown = issues.every(
-    ({ level, message }) => level !== 'error' || message.startsWith('unknown parameter'),
-  )
-  const configuration = changed ?? (isOnlyUnknown ? buildConfiguration(sources, options).configuration : undefined)
+  const { configuration, objects = [], issues } = buildConfiguration({ ...sources, files }, options)
   if (configuration === undefined) throw new Error(issues.map(formatIssue).join('\n'))
   const setup = {
     configuration,

@@ -33,6 +33,7 @@ import type { ApplicationConfig, Configuration, UrlConfig } from '#sdk/configura
 import type { DynamicWorkflowSource } from '#sdk/dynamic-workflow.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
 import type { ModuleHost } from '#sdk/host.ts'
+import { isIssuedBy } from '#sdk/issuer.ts'
 import type { Target } from '#sdk/target.ts'
 import type { PortalStore } from '#storage/portal-store.ts'
 import type { StatisticsStore } from '#storage/statistics-store.ts'
@@ -149,6 +150,9 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     ...(reports === undefined ? {} : { reports }),
     ...(tokens === undefined ? {} : { tokens }),
     ...(configuration.issuers.length === 0 ? {} : { issuers }),
+    ownsIssuer: (issuer) =>
+      configuration.issuers.some((own) => isIssuedBy(own, issuer)) ||
+      configuration.stsEndpoints.some((own) => own.endpoint.issuer === issuer),
   })
 
   await createTargets(configuration, host, scope, targets)

@@ -40,6 +40,22 @@ describe('Attributes', () => {
     expect(picked.size).toBe(0)
   })
 
+  it('knows which values came from a token, until others are set', () => {
+    const attributes = Attributes.from({ l: ['Paris'] })
+    attributes.setClaim('Sub', ['a'])
+    attributes.add('sub', ['b'])
+    const copies = [attributes, attributes.clone(), attributes.pick(['SUB', 'l'])]
+    for (const one of copies) expect([one.isClaim('SUB'), one.isClaim('l')]).toEqual([true, false])
+    attributes.set('sub', ['c'])
+    attributes.setClaim('none', [])
+    expect([attributes.isClaim('sub'), copies[1]?.isClaim('sub'), attributes.isClaim('none')]).toEqual([
+      false,
+      true,
+      false,
+    ])
+    expect(attributes.claimed().isClaim('L')).toBe(true)
+  })
+
   it('keeps names of JavaScript itself as plain names', () => {
     const attributes = Attributes.from([['__proto__', ['x']]])
     expect(attributes.values('constructor')).toEqual([])

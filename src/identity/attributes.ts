@@ -1,16 +1,21 @@
 /** What a filter, a mapping or a template reads: the values of a named attribute, none when it is absent. */
 export interface AttributeSource {
   values(name: string): readonly string[]
+  /** True where the values came from a token: letter case counts in them. */
+  isClaim?(name: string): boolean
 }
 
 /**
  * Multi-valued attributes. Names are compared without regard to case, as in LDAP and SCIM, and keep the spelling
  * they were first set with. An attribute without values is absent. Values keep their order and are not made unique.
+ * Values that came from a token are known as claims: a directory takes `idp` and `IDP` for the same, an issuer does not.
  */
 export class Attributes implements AttributeSource {
   /** Given as they are and not yet indexed: much of what is read is only listed. */
   #adopted: readonly (readonly [string, readonly string[]])[] | undefined
   #index: Map<string, { name: string; values: readonly string[] }> | undefined
+  /** Folded names of the attributes that are claims. */
+  #claims: Set<string> | undefined
 
   /** From pairs or a plain object; a name that repeats adds its values. */
   static from(
@@ -50,21 +55,36 @@ export class Attributes implements AttributeSource {
     return this.#entries.has(name.toLowerCase())
   }
 
-  /** Replaces all values; with none, the attribute is removed. */
+  isClaim(name: string): boolean {
+    return this.#claims?.has(name.toLowerCase()) ?? false
+  }
+
+  /** Replaces all values, which are no claim; with none, the attribute is removed. */
   set(name: string, values: readonly string[]): void {
     const key = name.toLowerCase()
+    this.#claims?.delete(key)
     if (values.length === 0) this.#entries.delete(key)
     else this.#entries.set(key, { name: this.#entries.get(key)?.name ?? name, values: [...values] })
   }
 
+  /** Replaces all values by those of a token. */
+  setClaim(name: string, values: readonly string[]): void {
+    this.set(name, values)
+    if (values.length === 0) return
+    this.#claims ??= new Set()
+    this.#claims.add(name.toLowerCase())
+  }
+
   add(name: string, values: readonly string[]): void {
     if (values.length === 0) return
-    const present = this.values(name)
-    this.set(name, present.length === 0 ? values : [...present, ...values])
+    const all = [...this.values(name), ...values]
+    if (this.isClaim(name)) this.setClaim(name, all)
+    else this.set(name, all)
   }
 
   delete(name: string): void {
     this.#entries.delete(name.toLowerCase())
+    this.#claims?.delete(name.toLowerCase())
   }
 
   names(): string[] {
@@ -80,13 +100,26 @@ export class Attributes implements AttributeSource {
   }
 
   clone(): Attributes {
-    return Attributes.from(this)
+    const copy = Attributes.from(this)
+    if (this.#claims !== undefined) copy.#claims = new Set(this.#claims)
+    return copy
+  }
+
+  /** A copy, all of which came from a token. */
+  claimed(): Attributes {
+    const copy = Attributes.from(this)
+    copy.#claims = new Set(copy.#entries.keys())
+    return copy
   }
 
   /** A copy with only these attributes. */
   pick(names: Iterable<string>): Attributes {
     const picked = new Attributes()
-    for (const name of names) picked.set(this.#entries.get(name.toLowerCase())?.name ?? name, this.values(name))
+    for (const name of names) {
+      const spelled = this.#entries.get(name.toLowerCase())?.name ?? name
+      if (this.isClaim(name)) picked.setClaim(spelled, this.values(name))
+      else picked.set(spelled, this.values(name))
+    }
     return picked
   }
 

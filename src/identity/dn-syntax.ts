@@ -4,6 +4,8 @@ const maxParts = 100
 export interface Rdn {
   readonly type: string
   readonly value: string
+  /** The value came from a token: its letter case and white space count. */
+  readonly isClaim?: true
 }
 
 export class DnSyntaxError extends Error {

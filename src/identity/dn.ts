@@ -28,6 +28,16 @@ export class Dn {
     return new Dn([[checkedRdn(type, value)], ...this.rdns])
   }
 
+  /** The same name, whose most specific value came from a token and is only equal to what is spelled like it. */
+  claimed(): Dn {
+    const [leaf = [], ...above] = this.rdns
+    return new Dn([leaf.map((part) => ({ ...part, isClaim: true as const })), ...above])
+  }
+
+  get isClaimed(): boolean {
+    return this.rdns[0]?.some(({ isClaim }) => isClaim === true) ?? false
+  }
+
   /** Undefined for the root. */
   get parent(): Dn | undefined {
     return this.rdns.length === 0 ? undefined : new Dn(this.rdns.slice(1))
@@ -35,7 +45,8 @@ export class Dn {
 
   /**
    * The same for equal names, whatever their letter case, order within an RDN and width of white space. Unambiguous,
-   * so it serves as a map key or a database key.
+   * so it serves as a map key or a database key. Names that differ in a claim's letter case have the same, and are not
+   * equal.
    */
   get key(): string {
     this.#key ??= this.#rdnKeys().join(',')
@@ -43,7 +54,7 @@ export class Dn {
   }
 
   equals(other: Dn): boolean {
-    return this.key === other.key
+    return this.rdns.length === other.rdns.length && this.isWithin(other)
   }
 
   /** True for the ancestor itself and all that is below it. Whole RDNs are compared, so no text can look like a suffix. */
@@ -51,7 +62,10 @@ export class Dn {
     const own = this.#rdnKeys()
     const theirs = ancestor.#rdnKeys()
     const depth = own.length - theirs.length
-    return depth >= 0 && theirs.every((key, i) => own[depth + i] === key)
+    return (
+      depth >= 0 &&
+      theirs.every((key, i) => own[depth + i] === key && sameClaims(this.rdns[depth + i], ancestor.rdns[i]))
+    )
   }
 
   /** RFC 4514 text that parses to the same name. */
@@ -63,6 +77,13 @@ export class Dn {
     this.#keys ??= this.rdns.map((rdn) => rdn.map(normalizePart).map(printPart).sort().join('+'))
     return this.#keys
   }
+}
+
+/** Of two RDNs that are alike but for letter case and white space. */
+function sameClaims(one: readonly Rdn[] = [], other: readonly Rdn[] = []): boolean {
+  if (![...one, ...other].some(({ isClaim }) => isClaim === true)) return true
+  const exact = (rdn: readonly Rdn[]) => rdn.map(({ value }) => value).sort()
+  return JSON.stringify(exact(one)) === JSON.stringify(exact(other))
 }
 
 const printPart = ({ type, value }: Rdn): string => `${type}=${escapeValue(value)}`

@@ -65,6 +65,8 @@ export interface ModuleHost {
   readonly sessions: SessionAccess
   /** Our own OpenID Connect issuers; absent where none are configured. */
   readonly issuers?: IssuerAccess
+  /** Whether tokens with this `iss` are made here, by the clock that verifies them. Never, when absent. */
+  ownsIssuer?(issuer: string): boolean
   readonly secondFactors: SecondFactorAccess
   /** What registration forms keep. */
   readonly registrations: RegistrationAccess

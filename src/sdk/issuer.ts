@@ -24,6 +24,8 @@ export interface IssuerTrust {
   /** How long before they were made tokens are valid already, for clocks that are behind. */
   readonly skewSeconds: number
   readonly signedUserInfo: boolean
+  /** Devices may log in by a code that a person types (RFC 8628). */
+  readonly deviceGrant: boolean
 }
 
 /** One of our own OpenID Connect issuers. */
@@ -33,6 +35,8 @@ export interface IssuerConfig {
   readonly at: string
   /** `/auth/idp/<name>` */
   readonly mount: string
+  /** The hosts of its URL; `*` is any. */
+  readonly hosts: readonly string[]
   /** Who may log in for its applications; none denies. */
   readonly rules: readonly Rule[]
   readonly claims: PreparedMapping
@@ -42,6 +46,13 @@ export interface IssuerConfig {
   /** The chain for people who type the code of a device, before it is known whose it is. */
   readonly deviceChain: string
   readonly keys: TokenIssuer
+}
+
+/** Whether tokens with this `iss` are this issuer's: its address at any of its hosts, whatever scheme and port it is known by. */
+export function isIssuedBy({ mount, hosts }: Pick<IssuerConfig, 'mount' | 'hosts'>, issuer: string): boolean {
+  const url = URL.parse(issuer)
+  if (url === null || url.pathname !== mount) return false
+  return hosts.some((host) => host === '*' || host.toLowerCase() === url.hostname)
 }
 
 export interface TokenMinting {

@@ -23,6 +23,9 @@ export const linkParameters = {
   lookupFilter: parsed('filter template', parseFilterTemplate, {
     about: 'The RFC 4515 filter that finds the caller in the directory, with claims as `${claim}`.',
   }),
+  acceptUnverifiedMail: flag({
+    about: 'Let lookupFilter read `email` or `mail` of a caller whose `email_verified` is not `true`.',
+  }),
   defaultObjectClass: text({ about: 'The `objectClass` of the mock entry.', fallback: 'inetOrgPerson' }),
 }
 
@@ -32,6 +35,8 @@ export interface SubjectLink {
   readonly objectClass: string
   /** Undefined where callers are not looked up. */
   readonly lookup: FilterTemplate | undefined
+  /** The look-up may read a mail address that the issuer has not verified. */
+  readonly acceptUnverifiedMail: boolean
 }
 
 export function parseSubjectLink(
@@ -39,9 +44,12 @@ export function parseSubjectLink(
   params: Params,
   issues: Issues,
 ): SubjectLink {
-  const { uidAttr, noMatchOU, linkToDirectory, lookupFilter } = given
+  const { uidAttr, noMatchOU, linkToDirectory, lookupFilter, acceptUnverifiedMail } = given
   if (linkToDirectory && params.values('lookupFilter').every((value) => value === '')) {
     issues.error(params.pathOf('lookupFilter'), 'parameter "lookupFilter" is required where linkToDirectory is "true"')
+  }
+  if (linkToDirectory && acceptUnverifiedMail && mailNames(lookupFilter?.placeholders ?? []).length > 0) {
+    issues.warning(params.pathOf('acceptUnverifiedMail'), unverifiedMailWarning)
   }
   try {
     Dn.of([uidAttr, 'x'])
@@ -53,6 +61,7 @@ export function parseSubjectLink(
     noMatchOU,
     objectClass: given.defaultObjectClass,
     lookup: linkToDirectory ? lookupFilter : undefined,
+    acceptUnverifiedMail,
   }
 }
 
@@ -69,7 +78,8 @@ export type LinkOutcome =
 /**
  * Who the claims speak of: the one directory entry that the look-up finds, with the claims it lacks added; or, when
  * there is none, a mock entry `<uidAttr>=<claim>,ou=<noMatchOU>,<root>`. Refuses when a claim is missing, several
- * entries match, or the one is switched off. Claims only ever become values, of the name as of the filter.
+ * entries match, the one is switched off, or the look-up reads a mail address that is not verified. Claims only ever
+ * become values, of the name as of the filter.
  */
 export async function linkSubject(
   claims: Attributes,
@@ -84,14 +94,16 @@ export async function linkSubject(
   if (link.lookup !== undefined) {
     const filter = link.lookup.bind((name) => claims.values(name))
     if (filter === undefined) return refused('a claim that lookupFilter names is missing')
+    const unverified = link.acceptUnverifiedMail ? undefined : unverifiedMail(link.lookup.placeholders, claims)
+    if (unverified !== undefined) return refused(unverified)
     const [entry, second] = await host.directory.search({ base, scope: 'sub', filter, limit: 2 })
     if (second !== undefined) return refused('lookupFilter finds several entries')
     if (entry !== undefined) {
       if (isSwitchedOff(entry.attributes)) return refused('the person is switched off in the directory')
       const attributes = shownAttributes(entry)
       const added = new Attributes()
-      for (const [name, values] of claims) if (!attributes.has(name)) added.set(name, values)
-      for (const [name, values] of added) attributes.set(name, values)
+      for (const [name, values] of claims) if (!attributes.has(name)) added.setClaim(name, values)
+      for (const [name, values] of added) attributes.setClaim(name, values)
       return {
         kind: 'linked',
         found: true,
@@ -105,7 +117,7 @@ export async function linkSubject(
       }
     }
   }
-  const attributes = claims.clone()
+  const attributes = claims.claimed()
   attributes.set('objectClass', [link.objectClass])
   const issuer = claims.first('iss') ?? base.child('ou', link.noMatchOU).key
   const identity = issuerIdentity(issuer, claims.first('sub') ?? uid)
@@ -113,8 +125,33 @@ export async function linkSubject(
   return { kind: 'linked', found: false, subject: { dn, identity, uid, attributes } }
 }
 
-/** The name of a mock entry. */
+export const unverifiedMailWarning =
+  'anyone who can choose a mail address at the issuer can log in as the user who has that address here; ' +
+  'remove "acceptUnverifiedMail" unless the issuer verifies every address'
+
+const mailNames = (names: Iterable<string>): string[] => [...names].filter((name) => /^e?mail$/i.test(name))
+
+/**
+ * Why these claims must not find a directory entry, for the log; undefined where they may. At many issuers people choose
+ * their mail address, so it names nobody until the issuer says that it is verified: `email_verified`, which speaks of
+ * `email` and of no other address.
+ */
+export function unverifiedMail(names: Iterable<string>, claims: Attributes): string | undefined {
+  const read = mailNames(names)
+  if (read.length === 0) return undefined
+  const [verified, ...more] = claims.names().includes('email_verified') ? claims.values('email_verified') : []
+  if (verified !== 'true' || more.length > 0) {
+    return `the claim "${read[0]}" is not verified: "email_verified" is not true, and acceptUnverifiedMail is not set`
+  }
+  const addresses = claims.values('email').map((address) => address.toLowerCase())
+  const isVerified = (address: string): boolean => addresses.length === 0 || addresses.includes(address.toLowerCase())
+  return read.some((name) => !claims.values(name).every(isVerified))
+    ? 'the claim "mail" is not verified: "email_verified" speaks of "email", which is another address'
+    : undefined
+}
+
+/** The name of a mock entry; the value is a claim. */
 export const mockName = (base: Dn, link: SubjectLink, type: string, value: string): Dn =>
-  base.child('ou', link.noMatchOU).child(type, value)
+  base.child('ou', link.noMatchOU).child(type, value).claimed()
 
 const refused = (reason: string): LinkOutcome => ({ kind: 'refused', reason })

@@ -1,3 +1,4 @@
+import type { UserRef } from '#identity/identity.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 
 /** Where an interactive login stands. It is kept in storage, bound to the browser by a cookie, and ends after minutes. */
@@ -12,7 +13,11 @@ export interface LoginStep {
 
 /** Someone tries a credential. It counts as a failure until told otherwise, so that tries side by side are all counted. */
 export type LoginTry =
-  | { readonly allowed: false; readonly retryAfterSeconds: number }
+  /**
+   * `concealed`: the account is locked, and the login that was typed is not. To be answered like a wrong credential, after
+   * the same work: a lock that one name shares with another would tell that both are somebody's.
+   */
+  | { readonly allowed: false; readonly retryAfterSeconds: number; readonly concealed: boolean }
   | {
       readonly allowed: true
       succeeded(): Promise<void>
@@ -22,13 +27,24 @@ export type LoginTry =
       failed(reason: string, login?: string): Promise<void>
     }
 
-/** Counts failed tries per account and per address, in storage. */
+export interface GuardOptions {
+  /** Other credentials than what goes with a login are counted apart. */
+  readonly credential?: 'second factor'
+  /** Looks the typed login up; asked at most once, and not when the address or the typed login is locked. */
+  find?(): Promise<UserRef | undefined>
+}
+
+/**
+ * Counts failed tries per account and per address, in storage. A browser that its owner logged in with before has tries of
+ * its own, which nobody else can use up.
+ */
 export interface LoginGuard {
   /**
-   * Asked before a credential is looked at. `account` is what the caller typed as its login, known or unknown; the same
-   * limits hold for both, so that they tell nothing. Other credentials than what goes with a login are counted apart.
+   * Asked before a credential is looked at. `typed` is what the caller typed as its login, known or unknown: the same
+   * limits hold for both, so that they tell nothing. All names of an entry share its tries. Throws what `find` throws, and
+   * then counts nothing.
    */
-  begin(account: string, credential?: 'second factor'): Promise<LoginTry>
+  begin(typed: string, options?: GuardOptions): Promise<LoginTry>
 }
 
 /** Sends a browser on; what was posted is not posted again. `location` is a path of this host, or a fixed address. */

@@ -1,10 +1,14 @@
 import { GatewayError } from '#kernel/errors.ts'
+import type { Issues } from '#kernel/issues.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuthAttempt, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth-mechanism.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
 import { seeOther } from '#sdk/login.ts'
 import { html, type Markup, page } from '#sdk/page.ts'
+import { flag } from '#sdk/parameter-types.ts'
+import type { ParsedParameters } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
 import { readForm } from '#sdk/read-form.ts'
 import {
   type FactorOwner,
@@ -55,26 +59,54 @@ export interface FactorDialogue {
 const maxBody = 64 * 1024
 const again = 'That was not right. Try again.'
 
+/** What becomes of somebody without any second factor. */
+export type WithoutFactor = 'refuse' | 'enrol' | 'pass'
+
+export const withoutFactorParameters = {
+  enrol: flag({
+    about: '`"true"`: somebody without any second factor sets one up at their next login; else they are refused.',
+  }),
+  passWithoutFactor: flag({
+    about: '`"true"`: somebody without any second factor passes; who has one is asked for it.',
+  }),
+}
+
+export function withoutFactor(
+  { enrol, passWithoutFactor }: ParsedParameters<typeof withoutFactorParameters>,
+  params: Params,
+  issues: Issues,
+): WithoutFactor {
+  if (enrol && passWithoutFactor) {
+    issues.error(params.pathOf('passWithoutFactor'), '"passWithoutFactor" and "enrol" exclude each other')
+  }
+  return enrol ? 'enrol' : passWithoutFactor ? 'pass' : 'refuse'
+}
+
 /**
- * Asks whoever the mechanisms before it established for a second factor, or for a recovery code in its place. Where
- * `enrols`, somebody without any second factor gets one here; somebody who has one of another kind does not, since a
- * stolen password would be enough for that.
+ * Asks whoever the mechanisms before it established for a second factor, or for a recovery code in its place. Somebody
+ * without any gets one here, passes or is refused. Who has one of another kind is refused: a stolen password must be enough
+ * neither to set one up nor to get past it.
  */
 export class SecondFactorLogin implements AuthMechanism {
   readonly #dialogue: FactorDialogue
-  readonly #enrols: boolean
+  readonly #without: WithoutFactor
   readonly #host: Pick<ModuleHost, 'secondFactors' | 'clock' | 'log'>
 
-  constructor(dialogue: FactorDialogue, enrols: boolean, host: Pick<ModuleHost, 'secondFactors' | 'clock' | 'log'>) {
+  constructor(
+    dialogue: FactorDialogue,
+    without: WithoutFactor,
+    host: Pick<ModuleHost, 'secondFactors' | 'clock' | 'log'>,
+  ) {
     this.#dialogue = dialogue
-    this.#enrols = enrols
+    this.#without = without
     this.#host = host
   }
 
   async begin({ subject, login }: AuthAttempt): Promise<AuthOutcome> {
     if (subject === undefined) return { kind: 'rejected', reason: 'a second factor needs somebody who logged in first' }
-    if (login === undefined) return { kind: 'rejected', reason: 'a second factor is for browsers', noCredential: true }
     const factors = await this.#host.secondFactors.of(subject)
+    if (factors.length === 0 && this.#without === 'pass') return { kind: 'passed' }
+    if (login === undefined) return { kind: 'rejected', reason: 'a second factor is for browsers', noCredential: true }
     return this.#refusal(factors) ?? { kind: 'challenge', response: seeOther(login.address), state: {} }
   }
 
@@ -90,6 +122,8 @@ export class SecondFactorLogin implements AuthMechanism {
       return isPost ? this.#passed(this.#dialogue.kind) : this.#showCodes(state['codes'].map(String), login.address)
     }
     const factors = await this.#host.secondFactors.of(subject)
+    // The last one was removed while the page was open.
+    if (factors.length === 0 && this.#without === 'pass') return { kind: 'passed' }
     const refusal = this.#refusal(factors)
     if (refusal !== undefined) return refusal
     const turn: FactorTurn = { request, owner: subject, action: login.address, state }
@@ -105,7 +139,7 @@ export class SecondFactorLogin implements AuthMechanism {
 
   #refusal(factors: readonly SecondFactor[]): AuthOutcome | undefined {
     if (factors.some(({ kind }) => kind === this.#dialogue.kind)) return undefined
-    if (factors.length === 0 && this.#enrols) return undefined
+    if (factors.length === 0 && this.#without === 'enrol') return undefined
     const reason = factors.length === 0 ? 'has no second factor' : `has no second factor of kind ${this.#dialogue.kind}`
     return { kind: 'rejected', status: 403, reason }
   }
@@ -118,7 +152,10 @@ export class SecondFactorLogin implements AuthMechanism {
   ): Promise<AuthOutcome> {
     const { secondFactors, log } = this.#host
     const { request, owner } = turn
-    const counted = await guard.begin(`second factor of ${owner.dn.key}`, 'second factor')
+    const counted = await guard.begin(`second factor of ${owner.dn.key}`, {
+      credential: 'second factor',
+      find: async () => subject && { identity: subject.identity, login: owner.uid },
+    })
     if (!counted.allowed) {
       const seconds = counted.retryAfterSeconds
       return this.#ask(turn, own, 429, `Too many attempts failed. Try again in ${seconds} seconds.`, seconds)

@@ -42,9 +42,9 @@ const refused = (reason: string): ServiceAccount => ({ kind: 'refused', reason }
 /** The attributes of a service account together with those that rules of token endpoints are written with. */
 export function workloadAttributes(cluster: string, namespace: string, account: string, more: Attributes): Attributes {
   const attributes = more.clone()
-  attributes.set('token_sub', [`${cluster}:${namespace}:${account}`])
-  attributes.set('cluster', [cluster])
-  attributes.set('namespace', [namespace])
-  attributes.set('saname', [account])
+  attributes.setClaim('token_sub', [`${cluster}:${namespace}:${account}`])
+  attributes.setClaim('cluster', [cluster])
+  attributes.setClaim('namespace', [namespace])
+  attributes.setClaim('saname', [account])
   return attributes
 }

@@ -82,7 +82,7 @@ function described(given: Attributes, clusters: readonly string[]): Workload {
     account,
     username,
     podUid: given.first('pod-uid'),
-    attributes: workloadAttributes(cluster, namespace, account, attributes),
+    attributes: workloadAttributes(cluster, namespace, account, attributes.claimed()),
     expires: far,
     offline: false,
   }

@@ -30,7 +30,7 @@ import { openDataFolder, protectGivenKey } from '#server/private-files.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
 import { createKeyBox, createKeyKeeper, keyIssuers, objectsOf } from '#server/token-keys.ts'
-import { TrustedProxies } from '#server/trusted-proxies.ts'
+import { reportIgnoredHeaders, TrustedProxies } from '#server/trusted-proxies.ts'
 import { WebhookListener } from '#server/webhook-listener.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
@@ -181,7 +181,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const operations = createOperationsApp({ metrics, log, ready })
   const metricsAddress =
     options.metrics === undefined ? undefined : await listen(operations, options.metrics, 'http', scope)
-  const proxies = new TrustedProxies(options.trustedProxies)
+  const ignored = reportIgnoredHeaders({ count: () => metrics.forwardedHeadersIgnored(), log, clock })
+  const proxies = new TrustedProxies(options.trustedProxies, ignored)
   const app = createApp({ running, metrics, log, accessLog: options.accessLog, proxies, tls: options.tls, ready })
   const address = await listen(app, options.listen, options.tls === undefined ? 'http' : 'https', scope)
 

@@ -67,3 +67,19 @@ test.each([
   const { raw } = await received(`GET / HTTP/1.1\r\n${headers}\r\n\r\n`)
   expect(new HttpRequest(raw, 'id', proxies).isLocal).toBe(isLocal)
 })
+
+test.each([
+  ['X-Forwarded-For: 192.0.2.1', [], ['127.0.0.1']],
+  ['Forwarded: for=192.0.2.1', [], ['127.0.0.1']],
+  ['X-Forwarded-For: 192.0.2.1', ['127.0.0.1'], []],
+  ['X-Other: 192.0.2.1', [], []],
+])(
+  'headers about the client from a peer that is not trusted are reported: %s, trusted %j',
+  async (line, trusted, reported) => {
+    const ignored: string[] = []
+    const { raw } = await received(`GET / HTTP/1.1\r\nHost: a.example.com\r\n${line}\r\n\r\n`)
+    const request = new HttpRequest(raw, 'id', new TrustedProxies(trusted, (peer) => ignored.push(peer)))
+    expect(ignored).toEqual(reported)
+    expect(request.remoteAddress).toBe(trusted.length === 0 ? '127.0.0.1' : '192.0.2.1')
+  },
+)

@@ -34,6 +34,7 @@ export class HttpRequest implements GatewayRequest {
     this.headers = raw.headers
     const peer = raw.socket.remoteAddress ?? ''
     const forwarded = proxies.trusts(peer)
+    if (!forwarded && isForwarded(raw.headers)) proxies.ignored(peer)
     this.remoteAddress = (forwarded ? lastOf(header(this, 'x-forwarded-for')) : undefined) ?? peer
     const secure = (raw.socket as Partial<TLSSocket>).encrypted === true
     const proto = forwarded ? lastOf(header(this, 'x-forwarded-proto')) : undefined
@@ -150,6 +151,10 @@ const tooLarge = (limit: number): GatewayError =>
   new GatewayError('BODY_TOO_LARGE', `the body has more than ${limit} bytes`, { headers: { connection: 'close' } })
 
 const wentAway = (): GatewayError => new GatewayError('REQUEST_TIMEOUT', 'the client went away')
+
+/** A proxy says whom it speaks for. */
+const isForwarded = (headers: IncomingMessage['headers']): boolean =>
+  headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined
 
 /** Proxies append, so the last value is the one that the trusted peer wrote. */
 const lastOf = (list: string | undefined): string | undefined => list?.split(',').at(-1)?.trim() || undefined

@@ -73,6 +73,11 @@ export function createMetrics() {
     labelNames: ['chain', 'outcome'],
     registers,
   })
+  const ignoredHeaders = new Counter({
+    name: 'gatehouse_forwarded_headers_ignored_total',
+    help: 'Requests with X-Forwarded-For or Forwarded from a peer that is not a trusted proxy.',
+    registers,
+  })
   // Labels are resolved once per combination: applications are configured, methods and statuses are HTTP's own.
   const counters = new Map<string, ReturnType<typeof requests.labels>>()
   const timers = new Map<string, ReturnType<typeof seconds.labels>>()
@@ -94,6 +99,9 @@ export function createMetrics() {
         timers.set(application, timer)
       }
       timer.observe(ms / 1000)
+    },
+    forwardedHeadersIgnored(): void {
+      ignoredHeaders.inc()
     },
     events: {
       counted(stream: string, outcome: string, count: number): void {

@@ -117,7 +117,13 @@ export interface TrialOutcome {
 }
 
 export async function tryMechanism(options: TrialOptions) {
-  const link = { uidAttr: 'uid', noMatchOU: 'trial', objectClass: 'inetOrgPerson', lookup: undefined }
+  const link = {
+    uidAttr: 'uid',
+    noMatchOU: 'trial',
+    objectClass: 'inetOrgPerson',
+    lookup: undefined,
+    acceptUnverifiedMail: false,
+  }
   const config = { code: codeOf(options), link, maxBodyBytes: trialBodyBytes }
   const mechanism = await openPluginMechanism(config, host)
   return {

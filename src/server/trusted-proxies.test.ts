@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { TrustedProxies } from '#server/trusted-proxies.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { clientAddressText, reportIgnoredHeaders, TrustedProxies } from '#server/trusted-proxies.ts'
 
 test('nobody is trusted unless named', () => {
   expect(new TrustedProxies([]).trusts('127.0.0.1')).toBe(false)
@@ -26,4 +28,21 @@ test.each([
   '10.0.0.0/1e1',
 ])('not a range: %j', (range) => {
   expect(() => new TrustedProxies([range])).toThrow(`not an address or CIDR range: ${range}`)
+})
+
+test('headers that are ignored are counted each time and logged now and then', () => {
+  let [now, counted] = [Date.UTC(2030, 0, 1), 0]
+  const lines: unknown[] = []
+  const log: Logger = { ...silentLogger, warn: (_message, fields) => void lines.push(fields) }
+  const ignored = reportIgnoredHeaders({ count: () => counted++, log, clock: () => new Date(now) })
+  for (let i = 0; i < 100; i++) ignored('10.0.0.1')
+  expect([counted, lines]).toEqual([100, [{ peer: '10.0.0.1', requests: 1 }]])
+  now += 10 * 60_000
+  ignored('10.0.0.2')
+  expect(lines[1]).toEqual({ peer: '10.0.0.2', requests: 100 })
+})
+
+test('the start says how clients’ addresses are determined', () => {
+  expect(clientAddressText([])).toContain('those of the connections')
+  expect(clientAddressText(['10.0.0.0/8', '::1'])).toContain('X-Forwarded-For header of 10.0.0.0/8, ::1')
 })

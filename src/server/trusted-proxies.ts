@@ -1,13 +1,18 @@
 import { BlockList, isIP } from 'node:net'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
 
 /** Peers whose X-Forwarded-For, -Proto and -Host headers are believed. Nobody, unless configured. */
 export class TrustedProxies {
   readonly #list = new BlockList()
   readonly #any: boolean
+  /** Told of each request whose headers about its client were not believed. */
+  readonly ignored: (peer: string) => void
 
   /** Addresses or CIDR ranges; throws an Error for anything else. */
-  constructor(ranges: readonly string[]) {
+  constructor(ranges: readonly string[], ignored: (peer: string) => void = () => {}) {
     this.#any = ranges.length > 0
+    this.ignored = ignored
     for (const range of ranges) {
       // An empty prefix must not count as 0, which would be everybody.
       const match = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(range)
@@ -25,5 +30,38 @@ export class TrustedProxies {
     const plain = address.startsWith('::ffff:') ? address.slice(7) : address
     const family = isIP(plain)
     return family !== 0 && this.#list.check(plain, family === 4 ? 'ipv4' : 'ipv6')
+  }
+}
+
+/** How clients' addresses are determined, for whoever starts the gateway. */
+export const clientAddressText = (ranges: readonly string[]): string =>
+  ranges.length === 0
+    ? 'Client addresses are those of the connections. Behind a proxy or an ingress, name it with --trusted-proxy: otherwise all of its clients count as one.'
+    : `Client addresses come from the X-Forwarded-For header of ${ranges.join(', ')}, and from the connection for other peers.`
+
+const repeatMillis = 10 * 60_000
+
+/**
+ * Counts requests whose headers about their client were not believed, and says so in the log, once in ten minutes: most of
+ * the time that is an ingress which nobody named, behind which everybody has one address.
+ */
+export function reportIgnoredHeaders(parts: {
+  readonly count: () => void
+  readonly log: Logger
+  readonly clock: Clock
+}): (peer: string) => void {
+  let next = 0
+  let requests = 0
+  return (peer) => {
+    parts.count()
+    requests++
+    const now = parts.clock().getTime()
+    if (now < next) return
+    next = now + repeatMillis
+    parts.log.warn(
+      'forwarded headers ignored: the peer is not a trusted proxy, so all clients behind it share its address; if it is your proxy or ingress, name it with --trusted-proxy (trustedProxies in the chart)',
+      { peer, requests },
+    )
+    requests = 0
   }
 }

@@ -4,7 +4,9 @@ import { addAuthenticator, hasChromium } from '#testing/chromium.ts'
 import { expectAccessible, password, picture, usePortal } from '#testing/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('the security page', () => {
-  const { visit, url } = usePortal()
+  // The example offers what its login asks for, which is no passkey.
+  const offers = (text: string): string => text.replace('offers: [totp]', 'offers: [totp, passkey]')
+  const { visit, url } = usePortal({ changes: { 'account.yaml': offers } })
 
   test('an authenticator app is added, named, and removed by somebody who shows it', async () => {
     const { page, complaints } = await visit('/portal/security', 'joan')

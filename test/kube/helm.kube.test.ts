@@ -58,8 +58,21 @@ describe.skipIf(program === undefined)('the chart', () => {
     ['webhook.port=80', /port/],
     ['image.digest=latest', /digest/],
     ['serviceAccount.create=false', /serviceAccount\.name is needed/],
+    ['url=https://gateway.example.com', /trustedProxies: url is https and tls\.secretName is empty/],
   ])('refuses %s before anything is installed', async (value, complaint) => {
     await expect(helm.render('gatehouse', { files: [] }, '--set', value)).rejects.toThrow(complaint)
+  })
+
+  test.each([
+    ['trustedProxies={10.0.0.0/8,192.0.2.7}', ['--trusted-proxy=10.0.0.0/8', '--trusted-proxy=192.0.2.7']],
+    ['trustedProxies=[]', []],
+    ['tls.secretName=gateway-tls', []],
+  ])('behind https takes %s', async (value, expected) => {
+    const set = value.endsWith('[]') ? '--set-json' : '--set'
+    const more = ['--set', 'url=https://gateway.example.com', set, value]
+    const { containers } = deploymentIn(await helm.render('gatehouse', { files: [] }, ...more)).spec.template.spec
+    const args = (containers?.[0] as { args?: readonly string[] } | undefined)?.args ?? []
+    expect(args.filter((arg) => arg.startsWith('--trusted-proxy'))).toEqual(expected)
   })
 
   test('refuses an endpoint without rules, and sidecars without https', async () => {

@@ -41,7 +41,9 @@ describe('login by a form, over the embedded directory', () => {
 
   beforeAll(async () => {
     await addUser('ada', '--data', dataFolder)
-    await Promise.all(['grace', 'locked', 'parallel'].map((login) => addUser(login, '--data', dataFolder)))
+    await Promise.all(
+      ['grace', 'locked', 'parallel', 'guessed', 'victim'].map((login) => addUser(login, '--data', dataFolder)),
+    )
     await start()
   }, 60_000)
   afterAll(async () => {
@@ -133,6 +135,41 @@ describe('login by a form, over the embedded directory', () => {
       expect(right.body).toMatch(/role="alert">Too many attempts failed/)
     }
     expect((await new PlainBrowser(gateway.url).logIn('/hello', 'ada', password)).status).toBe(303)
+  })
+
+  test('another name of an account gives no further guesses, and shows nothing of it', async () => {
+    for (let i = 0; i < 5; i++) {
+      expect((await new PlainBrowser(gateway.url).logIn('/hello', 'guessed', guess)).status).toBe(401)
+    }
+    const alias = new PlainBrowser(gateway.url)
+    const right = await alias.logIn('/hello', 'guessed@corp.test', password)
+    expect([right.status, right.headers.get('retry-after')]).toEqual([401, null])
+    expect((await alias.get('/hello')).status).toBe(303)
+    // A name that is nobody's is answered by the same words.
+    const nobody = await new PlainBrowser(gateway.url).logIn('/hello', 'nobody-else@corp.test', password)
+    const alert = (body: string) => /role="alert">([^<]*)/.exec(body)?.[1]
+    expect([right.status, alert(right.body)]).toEqual([nobody.status, alert(nobody.body)])
+  })
+
+  test('strangers lock an account for strangers, and not for the browser that its owner uses', async () => {
+    const owner = new PlainBrowser(gateway.url)
+    expect((await owner.logIn('/hello', 'victim', password)).status).toBe(303)
+    await owner.get('/hello/logout')
+    const stranger = new PlainBrowser(gateway.url)
+    const tried = []
+    for (let i = 0; i < 6; i++) tried.push((await stranger.logIn('/hello', 'victim', guess)).status)
+    expect(tried).toEqual([401, 401, 401, 401, 401, 429])
+    expect((await new PlainBrowser(gateway.url).logIn('/hello', 'victim', password)).status).toBe(429)
+
+    expect((await owner.logIn('/hello', 'victim', password)).status).toBe(303)
+    expect((await owner.get('/hello')).status).toBe(200)
+    expect((await stranger.logIn('/hello', 'victim', password)).status).toBe(429)
+
+    // The browser's own tries are bounded, too.
+    await owner.get('/hello/logout')
+    const own = []
+    for (let i = 0; i < 6; i++) own.push((await owner.logIn('/hello', 'victim', guess)).status)
+    expect(own).toEqual([401, 401, 401, 401, 401, 429])
   })
 
   test('wrong passwords tried side by side are counted one by one', async () => {

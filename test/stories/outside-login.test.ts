@@ -3,6 +3,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { addPerson } from '#testing/add-person.ts'
 import { freePort } from '#testing/free-port.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { type OutsideIssuer, startOutsideIssuer } from '#testing/outside-issuer.ts'
@@ -47,6 +48,49 @@ spec:
           secretName: outside
           secretKey: client-secret
 ---
+apiVersion: openunison.tremolo.io/v1
+kind: DirectoryInsert
+metadata: { name: staff }
+spec: { className: directory.Database, suffix: "ou=staff,o=Tremolo" }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationChain
+metadata: { name: linked }
+spec:
+  level: 20
+  root: o=Tremolo
+  authMechs:
+    - name: oidc
+      required: required
+      params:
+        issuer: ${issuer}
+        clientid: gate
+        scope: openid email profile
+        linkToDirectory: "true"
+        lookupFilter: (mail=\${email})
+        noMatchOU: outside
+        uidAttr: sub
+      secretParams:
+        - name: secretid
+          secretName: outside
+          secretKey: client-secret
+---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: desk }
+spec:
+  azTimeoutMillis: 3000
+  isApp: true
+  cookieConfig: { sessionCookieName: desk, domain: "*", timeout: 900, secure: false, httpOnly: true, cookiesEnabled: true }
+  urls:
+    - hosts: ["127.0.0.1"]
+      uri: /desk
+      authChain: linked
+      azRules: [{ scope: dn, constraint: "ou=staff,o=Tremolo" }]
+      filterChain:
+        - className: filters.Plugin
+          params: { module: hello.js }
+---
 apiVersion: openunison.tremolo.io/v2
 kind: Application
 metadata: { name: hello }
@@ -77,6 +121,7 @@ const hello = `export const handle = (_request, { subject }) => ({
 
 const secret = 'a secret of the client'
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-outside-'))
+const dataFolder = mkdtempSync(join(tmpdir(), 'gatehouse-outside-data-'))
 let gateway: GatewayProcess
 let issuer: OutsideIssuer
 
@@ -84,8 +129,10 @@ beforeAll(async () => {
   const port = await freePort()
   await writeFile(join(folder, 'outside.yaml'), configuration(`http://127.0.0.1:${port}`))
   await writeFile(join(folder, 'hello.js'), hello)
+  await addPerson(folder, dataFolder, 'admin', 'correct horse battery', ['--attribute', 'mail=admin@corp.test'])
   gateway = await startGatewayProcess({
     config: folder,
+    dataFolder,
     environment: { OUTSIDE_CLIENT_SECRET: secret },
   })
   issuer = await startOutsideIssuer(port, [
@@ -102,7 +149,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway.stop()
   await issuer.stop()
-  await rm(folder, { recursive: true, force: true })
+  for (const one of [folder, dataFolder]) await rm(one, { recursive: true, force: true })
 })
 
 /** One person's browser, at both sites. */
@@ -184,4 +231,18 @@ test('a logout here leads to the issuer, with the id_token that it gave', async 
   expect(there.searchParams.get('id_token_hint')).toMatch(/^ey[\w-]+\.[\w-]+\.[\w-]+$/)
   expect((await person.here.get('/hello')).status).toBe(303)
   expect((await person.there.get(there.href)).status).toBe(200)
+})
+
+test('an outsider who gives the administrator’s mail address at the issuer does not get their session', async () => {
+  const outsider = new Person()
+  const refused = await outsider.logIn('/desk', 'eve~admin@corp.test')
+  expect([refused.status, refused.location]).toEqual([401, ''])
+  expect(refused.body).not.toMatch(/verified|admin/)
+  expect((await outsider.here.get('/desk')).status).toBe(303)
+  await until(async () => gateway.output().includes('\\"email_verified\\" is not true'), 30_000)
+
+  const owner = new Person()
+  expect((await owner.logIn('/desk', 'ada~admin@corp.test~verified')).status).toBe(303)
+  const page = await owner.here.get('/desk')
+  expect(JSON.parse(page.body)).toMatchObject({ dn: 'uid=admin,ou=staff,o=Tremolo' })
 })

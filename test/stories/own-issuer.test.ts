@@ -329,6 +329,22 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(await (await poll()).json()).toMatchObject({ error: 'invalid_grant' })
   })
 
+  test('an application that has no device grant cannot start one, nor collect a token by one', async () => {
+    const refused = { error: 'unauthorized_client' }
+    // What a stranger would do to phish somebody: a public client needs no secret.
+    const begun = await fetch(`${issuer}/device/auth`, {
+      method: 'POST',
+      body: new URLSearchParams({ client_id: 'workflows', scope: 'openid' }),
+    })
+    expect([begun.status, await begun.json()]).toEqual([400, expect.objectContaining(refused)])
+    const grant = { grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code: 'x' }
+    const asked = await token({ ...grant, client_id: 'workflows' })
+    expect([asked.status, await asked.json()]).toEqual([400, expect.objectContaining(refused)])
+    const basic = Buffer.from(`wiki:${wikiSecret}`).toString('base64')
+    expect(await (await token(grant, { authorization: `Basic ${basic}` })).json()).toMatchObject(refused)
+    expect(await (await token({ ...grant, client_id: 'kubernetes' })).json()).toMatchObject({ error: 'invalid_grant' })
+  })
+
   test('an application asks for a logout: the person is asked, and the session ends', async () => {
     const { browser, tokens } = await tokensFor(wiki)
     const address = oidc.buildEndSessionUrl(wiki, {

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { TOTP } from 'otpauth'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { AccountFactors, AccountSessions, EnrolledFactor, TotpEnrolment } from '#contract/account.ts'
 import { addPerson } from '#testing/add-person.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
@@ -49,9 +49,9 @@ async function setUp(login: string): Promise<{ browser: PlainBrowser; secret: st
   return { browser, secret, used, codes: codesOn(codes) }
 }
 
-const api = async <T>(browser: PlainBrowser, method: string, path: string, body?: object) => {
+const api = async <T>(browser: PlainBrowser, method: string, path: string, body?: object, url = gateway.url) => {
   const cookie = [...browser.jar].map(([name, value]) => `${name}=${value}`).join('; ')
-  const response = await fetch(`${gateway.url}${path}`, {
+  const response = await fetch(`${url}${path}`, {
     method,
     headers: { cookie, 'content-type': 'application/json', 'x-requested-with': 'test' },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -145,4 +145,30 @@ test('the account API shows and ends sessions, and changes factors after a step-
   const [current] = (await api<AccountSessions>(browser, 'GET', '/account/sessions')).body.sessions
   expect((await api(browser, 'DELETE', `/account/sessions/${current?.id}`)).status).toBe(204)
   expect((await browser.get('/hello/code')).status).toBe(303)
+})
+
+test('in the portal, who has added an app is asked for its code at the next login, and others are not', async () => {
+  const portal = await startGatewayProcess({ config: 'examples/portal' })
+  onTestFinished(async () => void (await portal.stop()))
+  const url = portal.url
+  const owner = new PlainBrowser(url)
+  expect((await owner.logIn('/portal/', 'joan', password)).location).toBe('/portal/')
+  const begun = await api<TotpEnrolment>(owner, 'POST', '/api/account/factors/totp', undefined, url)
+  const { enrolment, secret } = begun.body
+  const confirmed = await api(
+    owner,
+    'POST',
+    '/api/account/factors/totp/confirm',
+    { enrolment, code: codeOf(secret) },
+    url,
+  )
+  expect([begun.status, confirmed.status]).toEqual([200, 201])
+
+  const thief = new PlainBrowser(url)
+  const page = await afterPassword(thief, '/portal/', 'joan')
+  expect((await thief.post(page.action, { code: '000000' })).status).toBe(401)
+  expect((await api(thief, 'GET', '/api/account', undefined, url)).status).toBe(401)
+  expect((await thief.post(page.action, { code: codeOf(secret, 1) })).location).toBe('/portal/')
+  expect((await api(thief, 'GET', '/api/account', undefined, url)).status).toBe(200)
+  expect((await new PlainBrowser(url).logIn('/portal/', 'mary', password)).location).toBe('/portal/')
 })

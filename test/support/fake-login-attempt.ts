@@ -32,7 +32,7 @@ export function fakeLogin(mechanism: AuthMechanism, options: FakeLoginOptions = 
   const guard: LoginGuard = {
     async begin(account) {
       counted.push(`begin ${account}`)
-      if (login.locked) return { allowed: false, retryAfterSeconds: 7 }
+      if (login.locked) return { allowed: false, retryAfterSeconds: 7, concealed: false }
       return {
         allowed: true,
         succeeded: async () => void counted.push('succeeded'),

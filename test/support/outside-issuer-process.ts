@@ -2,7 +2,10 @@ import { createServer } from 'node:http'
 import process from 'node:process'
 import Provider, { type ClientMetadata } from 'oidc-provider'
 
-/** An issuer of its own, as a process: `?as=LOGIN` at its login page logs somebody in, and consent is always given. */
+/**
+ * An issuer of its own, as a process: `?as=LOGIN` at its login page logs somebody in, and consent is always given. As at
+ * many issuers, people choose their mail address: `LOGIN~ADDRESS`, or `LOGIN~ADDRESS~verified` where it was verified.
+ */
 interface IssuerSettings {
   readonly port: number
   readonly clients: readonly ClientMetadata[]
@@ -14,7 +17,7 @@ const issuer = `http://127.0.0.1:${port}`
 const provider = new Provider(issuer, {
   clients: [...clients],
   cookies: { keys: ['only for tests'] },
-  claims: { openid: ['sub', 'sid'], email: ['email'], profile: ['name'] },
+  claims: { openid: ['sub', 'sid'], email: ['email', 'email_verified'], profile: ['name'] },
   conformIdTokenClaims: false,
   features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
   // Its own refuses addresses of this machine.
@@ -23,7 +26,11 @@ const provider = new Provider(issuer, {
   interactions: { url: (_context, { uid }) => `/login/${uid}` },
   findAccount: async (_context, sub) => ({
     accountId: sub,
-    claims: async () => ({ sub, email: `${sub}@corp.test`, name: sub.toUpperCase() }),
+    claims: async () => {
+      const [login = '', address = `${login}@corp.test`, verified] = sub.split('~')
+      const word = verified === undefined ? {} : { email_verified: true }
+      return { sub, email: address, ...word, name: login.toUpperCase() }
+    },
   }),
   async loadExistingGrant(context) {
     const grant = new context.oidc.provider.Grant({

@@ -77,4 +77,5 @@ export const trustParameters = {
   accessTokenSkewMillis: millis('How long before it was made an id token is valid, for clocks that are behind.'),
   signedUserInfo: flag({ about: 'Userinfo is answered as a signed JWT.' }),
   verifyRedirect: flag({ about: 'Must be true: a redirect is always verified.', fallback: true }),
+  enableDeviceGrant: flag({ about: 'Devices without a browser may log in by a code that a person types (RFC 8628).' }),
 }

@@ -21,6 +21,7 @@ export interface WrittenTrust {
   readonly accessTokenSkewMillis: number | undefined
   readonly signedUserInfo: boolean
   readonly verifyRedirect: boolean
+  readonly enableDeviceGrant: boolean
 }
 
 export type TrustPlace = (field: keyof TrustSpec, index?: number) => Path
@@ -71,6 +72,7 @@ export function readTrust(written: WrittenTrust, place: TrustPlace, context: Bui
     tokenSeconds: Math.floor(token / 1000),
     skewSeconds: Math.ceil(skew / 1000),
     signedUserInfo: written.signedUserInfo,
+    deviceGrant: written.enableDeviceGrant,
   }
 }
 
@@ -131,6 +133,7 @@ export function buildTrust(spec: TrustSpec, context: BuildContext): void {
       accessTokenSkewMillis: spec.accessTokenSkewMillis,
       signedUserInfo: spec.signedUserInfo ?? false,
       verifyRedirect: spec.verifyRedirect ?? true,
+      enableDeviceGrant: spec.enableDeviceGrant ?? false,
     },
     (field, index) => ['spec', field, ...(index === undefined ? [] : [index])],
     context,

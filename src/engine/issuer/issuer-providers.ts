@@ -102,7 +102,11 @@ export class IssuerProviders {
     provider.silent = true
     provider.use(async (ctx, next) => {
       ctx.set('content-security-policy', pagePolicy)
-      if (ctx.method !== 'GET' || !isStep(ctx.path)) return next()
+      if (ctx.method !== 'GET' || !isStep(ctx.path)) {
+        await next()
+        nameRefusedGrant(ctx)
+        return
+      }
       await takeStep(provider, ctx as unknown as KoaContextWithOIDC, { config, pages, clock })
     })
     const failed = (err: unknown) => log.error('an issuer failed', { issuer: config.name, err })
@@ -130,4 +134,12 @@ export class IssuerProviders {
     const keys = await this.#source.keys.secretKeys(`issuer cookies ${this.#source.config.name}`)
     return keys.map((key) => key.export().toString('base64url'))
   }
+}
+
+/** The library answers `invalid_request` to an application that may not use a grant, which RFC 6749 5.2 has a code for. */
+function nameRefusedGrant(ctx: { status: number; body?: unknown }): void {
+  if (ctx.status !== 400 || typeof ctx.body !== 'object' || ctx.body === null) return
+  const { error, error_description: description } = ctx.body as { error?: unknown; error_description?: unknown }
+  if (error !== 'invalid_request' || !String(description).endsWith('is not allowed for this client')) return
+  ctx.body = { ...ctx.body, error: 'unauthorized_client' }
 }

@@ -36,11 +36,12 @@ const trust: IssuerTrust = {
   tokenSeconds: 60,
   skewSeconds: 0,
   signedUserInfo: false,
+  deviceGrant: false,
 }
 const hasUid = { kind: 'present', attribute: 'uid' } as const
 const ada = subject('uid=ada,o=Tremolo', { uid: ['ada'], mail: ['ada@corp.test'], memberOf: ['one'] })
 
-async function setUp(more: { readonly allowed?: boolean } = {}) {
+async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: boolean } = {}) {
   const now: { subject: Subject; allowed: boolean; failure?: Error } = { subject: ada, allowed: more.allowed ?? true }
   const clock = new SetClock()
   clock.now = Date.now()
@@ -62,10 +63,11 @@ async function setUp(more: { readonly allowed?: boolean } = {}) {
     name: 'people',
     at: 'issuer.yaml',
     mount,
+    hosts: ['*'],
     rules: [],
     claims: mapping,
     claimNames: ['sub', 'email', 'groups'],
-    trusts: [trust],
+    trusts: [{ ...trust, deviceGrant: more.deviceGrant ?? false }],
     deviceChain: 'strong',
     keys,
   }
@@ -325,6 +327,22 @@ describe('an issuer', () => {
       .handle({ ...exchange('/x'), pathInfo: path })
       .catch((error: { status: number }) => error)
     expect(answer.status).toBe(404)
+  })
+
+  test('devices are announced and served only where an application may have them', async () => {
+    const announced = async (deviceGrant: boolean) => {
+      const { server, exchange } = await setUp({ deviceGrant })
+      const discovery = json(await server.handle(exchange('/.well-known/openid-configuration')))
+      const [page, begun] = await Promise.all(
+        [exchange('/device'), exchange('/device/auth', undefined, { client_id: 'wiki' })].map((call) =>
+          server.handle(call).catch((error: { status: number }) => error),
+        ),
+      )
+      const grants = String(discovery['grant_types_supported'])
+      return [discovery['device_authorization_endpoint'], grants.includes('device_code'), page?.status, begun?.status]
+    }
+    expect(await announced(false)).toEqual([undefined, false, 404, 404])
+    expect(await announced(true)).toEqual([`${origin}${mount}/device/auth`, true, 303, 401])
   })
 
   test('a stranger cannot fill the database by beginning', async () => {

@@ -5,6 +5,7 @@ import { duringCall, type IssuerCall, type Person, presentCall } from '#engine/i
 import { endpointOf, grantOf, type IssuerMeter, tokenOutcome } from '#engine/issuer/issuer-meter.ts'
 import { IssuerProviders, type ProviderSource } from '#engine/issuer/issuer-providers.ts'
 import { isStep } from '#engine/issuer/issuer-steps.ts'
+import { hasDeviceGrant } from '#engine/issuer/provider-settings.ts'
 import { mintTokens } from '#engine/issuer/token-minting.ts'
 import type { Subject } from '#identity/subject.ts'
 import { networkOf } from '#kernel/address-network.ts'
@@ -74,6 +75,9 @@ export class IssuerServer {
     const { pathInfo: path, request } = exchange
     if (path.startsWith('//')) throw new GatewayError('NOT_FOUND', 'a path with two slashes')
     if (path === '/certs' && request.method === 'GET') return this.#keys()
+    if (/^\/device(?:\/|$)/.test(path) && !hasDeviceGrant(this.#parts.config)) {
+      throw new GatewayError('NOT_FOUND', 'no application of the issuer has enableDeviceGrant')
+    }
     if (!isPersonal(path)) {
       try {
         if (path === '/device/auth') this.#limit('begin', networkOf(request.remoteAddress), beginnings)

@@ -19,6 +19,7 @@ export interface ProviderParts {
   level(trust: IssuerTrust): number
 }
 
+const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
 export const issuerScopes = ['openid', 'profile', 'email', 'groups'] as const
 export const cookieNames = { session: '_session', interaction: 'gatehouse_step', resume: 'gatehouse_resume' } as const
 const codeSeconds = 60
@@ -59,7 +60,7 @@ export function providerSettings(parts: ProviderParts): Configuration {
     conformIdTokenClaims: false,
     clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
     pkce: { required: (_ctx, client) => client.clientAuthMethod === 'none' },
-    clockTolerance: 10,
+    clockTolerance: 0,
     rotateRefreshToken: true,
     expiresWithSession: async () => true,
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
@@ -122,7 +123,7 @@ export function providerSettings(parts: ProviderParts): Configuration {
         postLogoutSuccessSource: (ctx) => pages.signedOut(ctx),
       },
       deviceFlow: {
-        enabled: true,
+        enabled: hasDeviceGrant(config),
         charset: 'base-20',
         mask: '****-****',
         deviceInfo: (ctx) => ({ ip: ctx.ip }),
@@ -136,6 +137,10 @@ export function providerSettings(parts: ProviderParts): Configuration {
     },
   }
 }
+
+/** Only then is there a device endpoint, and does discovery announce one. */
+export const hasDeviceGrant = ({ trusts }: Pick<IssuerConfig, 'trusts'>): boolean =>
+  trusts.some((trust) => trust.deviceGrant)
 
 /** When an id token begins to be valid, where clocks may be behind. */
 export const tokenTimes = (trust: IssuerTrust | undefined): { readonly nbf?: number } =>
@@ -151,7 +156,7 @@ function clientOf(trust: IssuerTrust, alg: TokenAlgorithm): ClientMetadata {
     application_type: native ? 'native' : 'web',
     redirect_uris: [...trust.redirectUris],
     post_logout_redirect_uris: [...trust.postLogoutRedirectUris],
-    grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+    grant_types: ['authorization_code', 'refresh_token', ...(trust.deviceGrant ? [deviceGrant] : [])],
     response_types: ['code'],
     id_token_signed_response_alg: alg,
     ...(trust.signedUserInfo ? { userinfo_signed_response_alg: alg } : {}),

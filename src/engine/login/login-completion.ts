@@ -1,15 +1,19 @@
+import { entryKey, readDevices, writeDevices } from '#engine/login/device-cookie.ts'
 import type { LoginDeskParts } from '#engine/login/login-desk.ts'
 import { goOn, refusedLogin } from '#engine/login/login-pages.ts'
 import type { LoginRecord } from '#engine/login/login-record.ts'
 import type { ChainOutcome } from '#engine/pipeline/chain.ts'
 import { addHeader, type Passage } from '#engine/pipeline/passage.ts'
 import { applyResults } from '#engine/pipeline/result-actions.ts'
-import type { MatchedUrl } from '#engine/pipeline/routes.ts'
+import type { Application, MatchedUrl } from '#engine/pipeline/routes.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
 import { seeOther } from '#sdk/login.ts'
 
-type Parts = Pick<LoginDeskParts, 'routes' | 'sessions' | 'loginAudit' | 'loginMeter' | 'log'>
+type Parts = Pick<
+  LoginDeskParts,
+  'routes' | 'sessions' | 'loginAudit' | 'loginMeter' | 'loginSecrets' | 'clock' | 'log'
+>
 
 /** What happens when the last link of a chain has had its say. */
 export class LoginCompletion {
@@ -19,8 +23,8 @@ export class LoginCompletion {
     this.#parts = parts
   }
 
-  applicationOf(record: LoginRecord, request: Pick<GatewayRequest, 'host'>): string {
-    return this.#target(record, request)?.application.name ?? ''
+  applicationOf(record: LoginRecord, request: Pick<GatewayRequest, 'host'>): Application | undefined {
+    return this.#target(record, request)?.application
   }
 
   /** `known` is whom the mechanisms before the one that refused established. */
@@ -58,7 +62,7 @@ export class LoginCompletion {
     passage: Passage,
   ): Promise<GatewayResponse> {
     const { request } = passage
-    const { sessions, loginAudit, loginMeter, log } = this.#parts
+    const { sessions, loginAudit, loginMeter, loginSecrets, clock, log } = this.#parts
     const { chain, returnTo, sessionId, stepsUp } = record
     const { subject } = outcome
     const target = this.#target(record, request)
@@ -93,6 +97,15 @@ export class LoginCompletion {
     loginMeter.counted(chain, 'signed-in')
     passage.subject = subject
     addHeader(passage, 'set-cookie', started.cookie)
+    if (subject.link !== undefined) {
+      const devices = await readDevices(request, application.cookies, { box: loginSecrets, clock })
+      const entry = entryKey(subject.identity)
+      addHeader(
+        passage,
+        'set-cookie',
+        await writeDevices(devices, entry, application.cookies, { box: loginSecrets, clock }),
+      )
+    }
     const instead = applyResults(target.url.results.auSuccess, passage)
     if (instead !== undefined) return instead
     const foreign = header(request, 'sec-fetch-site') === 'cross-site'

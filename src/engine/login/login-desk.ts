@@ -1,3 +1,4 @@
+import { readDevices } from '#engine/login/device-cookie.ts'
 import type { LoginAudit } from '#engine/login/login-audit.ts'
 import { LoginCompletion } from '#engine/login/login-completion.ts'
 import { readLoginCookie, writeLoginCookie } from '#engine/login/login-cookie.ts'
@@ -158,6 +159,8 @@ export class LoginDesk {
         return asked(await mechanism.begin({ ...common, subject, root, ...step }), uri !== undefined, passage)
       },
       proceed: async ({ mechanism }, { root }, subject) => {
+        const { name: application = '', cookies } = this.#completion.applicationOf(record, request) ?? {}
+        const devices = cookies === undefined ? [] : await readDevices(request, cookies, this.#deviceParts)
         const guard = createGuard(
           {
             failures: this.#parts.loginFailures,
@@ -168,8 +171,9 @@ export class LoginDesk {
           {
             request,
             chain: chain.name,
-            application: this.#completion.applicationOf(record, request),
+            application,
             limits: chain.limits,
+            devices,
           },
         )
         const attempt = { ...common, subject, root, login: stepAt(link.uri, login.id), state, pathInfo, guard }
@@ -192,6 +196,10 @@ export class LoginDesk {
     if (!(await logins.finish(login.id, login.version, clock()))) return lost()
     if (outcome.kind === 'rejected') return this.#completion.refuse(outcome, record, known, passage)
     return this.#completion.complete(outcome, record, passage)
+  }
+
+  get #deviceParts() {
+    return { box: this.#parts.loginSecrets, clock: this.#parts.clock }
   }
 
   /** Gives the cookie that binds the login to this browser. */

@@ -1,13 +1,24 @@
 import { describe, expect, test } from 'vitest'
+import { entryKey, type KnownDevice } from '#engine/login/device-cookie.ts'
 import { accountPolicy, addressPolicy, createGuard } from '#engine/login/login-guard.ts'
+import { entryIdentity } from '#identity/identity.ts'
 import type { LoginLimits } from '#sdk/configuration.ts'
 import { fakeLoginServices } from '#testing/fake-login-services.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 
+const entry = (name: string) => ({ identity: entryIdentity('people', name), login: name })
+/** By what they may type. */
+const people = new Map([
+  ['bob', entry('bob')],
+  ['bob@corp.test', entry('bob')],
+  ['eve', entry('eve')],
+])
+const device = (name: string, id = 'd1'): KnownDevice => ({ entry: entryKey(entry(name).identity), id, issued: 0 })
+
 function setUp(limits?: LoginLimits) {
   let now = Date.UTC(2030, 0, 1)
   const services = fakeLoginServices(() => new Date(now))
-  const guardFrom = (remoteAddress: string) =>
+  const guardFrom = (remoteAddress: string, devices: readonly KnownDevice[] = []) =>
     createGuard(
       {
         failures: services.loginFailures,
@@ -15,7 +26,7 @@ function setUp(limits?: LoginLimits) {
         meter: services.loginMeter,
         clock: services.clock,
       },
-      { request: { ...fakeRequest({}), remoteAddress }, chain: 'c', application: 'portal', limits },
+      { request: { ...fakeRequest({}), remoteAddress }, chain: 'c', application: 'portal', limits, devices },
     )
   return {
     ...services,
@@ -23,9 +34,9 @@ function setUp(limits?: LoginLimits) {
     pass: (seconds: number) => {
       now += seconds * 1000
     },
-    async fail(account: string, address = '192.0.2.1') {
-      const turn = await guardFrom(address).begin(account)
-      if (!turn.allowed) return turn.retryAfterSeconds
+    async fail(account: string, address = '192.0.2.1', devices: readonly KnownDevice[] = []) {
+      const turn = await guardFrom(address, devices).begin(account, { find: async () => people.get(account) })
+      if (!turn.allowed) return turn.concealed ? 'concealed' : turn.retryAfterSeconds
       await turn.failed('wrong password', account)
       return 0
     },
@@ -41,7 +52,7 @@ describe('the guard', () => {
     for (let i = 0; i < 12; i++) {
       pass((waits.at(-1) ?? 1) + 0)
       expect(await fail('ada')).toBe(0)
-      waits.push(await fail('ada'))
+      waits.push(Number(await fail('ada')))
     }
     expect(waits).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300])
     expect(await fail('grace')).toBe(0)
@@ -66,7 +77,7 @@ describe('the guard', () => {
     const name = 'second factor of uid=ada,o=Tremolo'
     for (let i = 0; i < 6; i++) await fail(name)
     expect(await fail(name)).toBeGreaterThan(0)
-    expect((await guardFrom('192.0.2.1').begin(name, 'second factor')).allowed).toBe(true)
+    expect((await guardFrom('192.0.2.1').begin(name, { credential: 'second factor' })).allowed).toBe(true)
   })
 
   test('by the limits of the chain, where it has some', async () => {
@@ -96,6 +107,55 @@ describe('the guard', () => {
     for (let i = 0; i < 50; i++) expect(await fail(`user${i}`)).toBe(0)
     expect(await fail('user50')).toBeGreaterThan(0)
     expect(await fail('user50', '192.0.2.2')).toBe(0)
+  })
+
+  test('the names of one person share their tries, and nobody learns from it who is there', async () => {
+    const { fail, pass, audited } = setUp({ maxFailedAttempts: 5, lockoutMillis: 60_000 })
+    for (let i = 0; i < 5; i++) expect(await fail('bob')).toBe(0)
+    expect(await fail('bob')).toBe(60)
+    // The other name shows what a name would that is nobody's: five refusals, and then the lock.
+    const seen = []
+    for (let i = 0; i < 6; i++) seen.push(await fail('bob@corp.test'))
+    expect(seen).toEqual([...Array(5).fill('concealed'), 60])
+    const unknown = []
+    for (let i = 0; i < 6; i++) unknown.push(await fail('nobody@corp.test'))
+    expect(unknown).toEqual([0, 0, 0, 0, 0, 60])
+    expect(audited.filter(({ subject }) => subject === 'bob')).toHaveLength(10)
+    pass(60)
+    expect(await fail('bob@corp.test')).toBe(0)
+  })
+
+  test('strangers cannot use up the tries of a browser that its owner logged in with', async () => {
+    const { fail, guardFrom } = setUp({ maxFailedAttempts: 2, lockoutMillis: 60_000 })
+    const own = [device('eve'), device('bob')]
+    for (let i = 0; i < 60; i++) await fail(i < 3 ? 'bob' : `user${i}`)
+    expect(await fail('bob')).toBeGreaterThan(0)
+    const turn = await guardFrom('192.0.2.1', own).begin('bob@corp.test', { find: async () => entry('bob') })
+    if (!turn.allowed) throw new Error('the owner is locked out')
+    await turn.succeeded()
+    // A login by the owner gives strangers no further tries.
+    expect(await fail('bob', '192.0.2.2')).toBe(60)
+
+    expect([await fail('bob', '192.0.2.2', own), await fail('bob@corp.test', '192.0.2.2', own)]).toEqual([0, 0])
+    expect(await fail('bob', '192.0.2.2', own)).toBe(60)
+    expect(await fail('bob', '192.0.2.2', [device('bob', 'd2')])).toBe(0)
+  })
+
+  test('a known browser is one for its owner, and for nobody else', async () => {
+    const { fail } = setUp({ maxFailedAttempts: 2, lockoutMillis: 60_000 })
+    const tries = []
+    for (let i = 0; i < 3; i++) tries.push(await fail('bob', '192.0.2.2', [device('eve', `d${i}`)]))
+    expect(tries).toEqual([0, 0, 60])
+  })
+
+  test('a directory that does not answer counts for nobody', async () => {
+    const { fail, guardFrom } = setUp({ maxFailedAttempts: 2, lockoutMillis: 60_000 })
+    const down = new Error('down')
+    const guard = guardFrom('192.0.2.1')
+    for (let i = 0; i < 60; i++) {
+      await expect(guard.begin('bob', { find: () => Promise.reject(down) })).rejects.toBe(down)
+    }
+    expect(await fail('bob')).toBe(0)
   })
 
   test('what was typed by somebody unknown is written down nowhere', async () => {

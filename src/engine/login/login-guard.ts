@@ -1,5 +1,7 @@
+import { entryKey, type KnownDevice } from '#engine/login/device-cookie.ts'
 import type { LoginAudit } from '#engine/login/login-audit.ts'
 import type { LoginMeter } from '#engine/login/login-meter.ts'
+import type { UserRef } from '#identity/identity.ts'
 import { networkOf } from '#kernel/address-network.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { secretHash } from '#kernel/ids.ts'
@@ -20,6 +22,8 @@ export interface GuardCall {
   readonly chain: string
   readonly application: string
   readonly limits: LoginLimits | undefined
+  /** Who logged in with this browser before. */
+  readonly devices: readonly KnownDevice[]
 }
 
 const minute = 60_000
@@ -39,42 +43,75 @@ const configured = ({ maxFailedAttempts, lockoutMillis }: LoginLimits): FailureP
   forgetMillis: Math.max(lockoutMillis, 15 * minute),
 })
 
-/** Counts first and looks at the credential afterwards, so that tries made side by side are as many as they are. */
-export function createGuard(parts: GuardParts, { request, chain, application, limits }: GuardCall): LoginGuard {
+/**
+ * Counts first and looks at the credential afterwards, so that tries made side by side are as many as they are.
+ *
+ * A stranger's try counts for its address, for the login as it was typed, and for the entry that this finds. The lock of a
+ * typed login is shown, and is the same whether or not there is such a person. The lock of an entry is concealed: it may
+ * come from another of its names. A known device's try counts for that device alone.
+ */
+export function createGuard(parts: GuardParts, call: GuardCall): LoginGuard {
   const { failures, audit, meter, clock } = parts
-  const address = secretHash(JSON.stringify(['address', networkOf(request.remoteAddress)]))
+  const { request, chain, application, limits, devices } = call
   const policy = limits === undefined ? accountPolicy : configured(limits)
-  const locked = async (login: string, until: Date): Promise<LoginTry> => {
+  const address = keyOf('address', networkOf(request.remoteAddress))
+  const locked = async (login: string, until: Date, concealed = false): Promise<LoginTry> => {
     meter.counted(chain, 'locked')
     await audit.note({ action: 'refuse', request, login, chain, application, reason: 'locked after failed tries' })
-    return { allowed: false, retryAfterSeconds: Math.max(1, Math.ceil((until.getTime() - clock().getTime()) / 1000)) }
+    const retryAfterSeconds = Math.max(1, Math.ceil((until.getTime() - clock().getTime()) / 1000))
+    return { allowed: false, retryAfterSeconds, concealed }
   }
+  const allowed = (own: readonly string[], shared: readonly string[], stranger: string): LoginTry => ({
+    allowed: true,
+    succeeded: async () => {
+      for (const key of own) await failures.clear(key)
+      for (const key of shared) await failures.forgive(key)
+    },
+    abandoned: async () => {
+      for (const key of [...own, ...shared]) await failures.forgive(key)
+    },
+    failed: async (reason, login = stranger) => {
+      meter.counted(chain, 'failed')
+      await audit.note({ action: 'refuse', request, login, chain, application, reason })
+    },
+  })
   return {
-    async begin(login, credential) {
-      const account = secretHash(JSON.stringify(['account', accountOf(login), credential]))
-      const unknown = `unknown:${account.slice(0, 12)}`
+    async begin(typed, { credential, find } = {}) {
+      const name = keyOf('account', accountOf(typed), credential)
+      const unknown = `unknown:${name.slice(0, 12)}`
+      let found: { readonly entry: UserRef | undefined } | undefined
+      const entry = async (): Promise<UserRef | undefined> => {
+        found ??= { entry: await find?.() }
+        return found.entry
+      }
+      const owner = devices.length === 0 ? undefined : await entry()
+      const device = owner && devices.find((known) => known.entry === entryKey(owner.identity))
+      if (owner !== undefined && device !== undefined) {
+        const key = keyOf('device', device.entry, device.id, credential)
+        const counted = await failures.count(key, policy, clock())
+        return counted.refused ? locked(owner.login, counted.lockedUntil) : allowed([key], [], owner.login)
+      }
       const fromHere = await failures.count(address, addressPolicy, clock())
       if (fromHere.refused) return locked(unknown, fromHere.lockedUntil)
-      const counted = await failures.count(account, policy, clock())
+      const counted = await failures.count(name, policy, clock())
       if (counted.refused) return locked(unknown, counted.lockedUntil)
-      return {
-        allowed: true,
-        succeeded: async () => {
-          await failures.clear(account)
-          await failures.forgive(address)
-        },
-        abandoned: async () => {
-          await failures.forgive(account)
-          await failures.forgive(address)
-        },
-        failed: async (reason, known = unknown) => {
-          meter.counted(chain, 'failed')
-          await audit.note({ action: 'refuse', request, login: known, chain, application, reason })
-        },
+      let person: UserRef | undefined
+      try {
+        person = await entry()
+      } catch (error) {
+        for (const key of [name, address]) await failures.forgive(key)
+        throw error
       }
+      // Somebody unknown costs the same work.
+      const key = keyOf('entry', person === undefined ? accountOf(typed) : entryKey(person.identity), credential)
+      const ofEntry = await failures.count(key, policy, clock())
+      if (ofEntry.refused) return locked(person?.login ?? unknown, ofEntry.lockedUntil, true)
+      return allowed([name, key], [address], unknown)
     },
   }
 }
+
+const keyOf = (...parts: readonly (string | undefined)[]): string => secretHash(JSON.stringify(parts))
 
 /**
  * One text for all spellings that a directory or its database may take for the same login, so that nobody gets further

@@ -1,14 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import { isNamedBy } from '#engine/directory/member-url.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { restoreSubject, storeSubject } from '#engine/session/stored-subject.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { EntryDirectory } from '#identity/directory.ts'
+import type { DirectoryEntry, EntryDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
+import { parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { Issues } from '#kernel/issues.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { claimAttributes } from '#sdk/claim-attributes.ts'
+import { linkSubject } from '#sdk/linked-subject.ts'
 import { parseRule, type Rule, type ruleScopes } from '#sdk/rule.ts'
 import { directoryEntry } from '#testing/directory-entry.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { subject } from '#testing/subjects.ts'
 
 const dynamicGroup = Dn.parse('cn=paris,ou=groups,o=Tremolo')
@@ -109,5 +114,67 @@ describe('RuleEvaluator', () => {
     expect(covered('base')).toEqual([true, false, false, false])
     expect(covered('one')).toEqual([false, true, false, false])
     expect(covered('sub')).toEqual([true, true, true, false])
+  })
+
+  test('claims of a token are compared with letter case; what the directory has is not', async () => {
+    const token = claimAttributes({ sub: 'IDP', groups: ['Operators', 'x'], namespace: 'Team' }) ?? new Attributes()
+    const link = { uidAttr: 'sub', noMatchOU: 'oauth2', objectClass: 'inetOrgPerson', acceptUnverifiedMail: false }
+    const passes = async (entries: readonly DirectoryEntry[], scope: (typeof ruleScopes)[number], text: string) => {
+      const lookup = entries.length === 0 ? undefined : parseFilterTemplate('(uid=${sub})')
+      const outcome = await linkSubject(token, { ...link, lookup }, 'o=Tremolo', fakeModuleHost({ entries }))
+      if (outcome.kind === 'refused') throw new Error(outcome.reason)
+      const found = restoreSubject(storeSubject({ ...outcome.subject, level: 20, chain: 'test' }))
+      if (found === undefined) throw new Error('the subject cannot be stored')
+      return (await evaluator.decide(found, [rule(scope, text)])).allowed
+    }
+    for (const [scope, same, other] of [
+      ['filter', '(sub=IDP)', '(sub=idp)'],
+      ['filter', '(sub=I*)', '(sub=i*)'],
+      ['filter', '(groups=Operators)', '(groups=operators)'],
+      ['filter', '(namespace=Team)', '(namespace=team)'],
+      ['filter', '(!(sub=idp))', '(!(sub=IDP))'],
+      ['filter', '(SUB:caseIgnoreMatch:=idp)', '(sub:caseIgnoreMatch:=idpx)'],
+      ['filter', '(sub:caseIgnoreSubstringsMatch:=i\\2a)', '(sub:caseExactMatch:=idp)'],
+      ['filter', '(objectClass=INETORGPERSON)', '(objectClass=person)'],
+      ['dn', 'SUB=IDP,OU=OAuth2,o=tremolo', 'sub=idp,ou=oauth2,o=Tremolo'],
+      ['dn', 'ou=OAUTH2,o=Tremolo', 'sub= IDP x,ou=oauth2,o=Tremolo'],
+    ] as const) {
+      expect([same, await passes([], scope, same)]).toEqual([same, true])
+      expect([other, await passes([], scope, other)]).toEqual([other, false])
+    }
+    const entry = directoryEntry({
+      dn: Dn.parse('uid=IDP,ou=people,o=Tremolo'),
+      attributes: Attributes.from({ uid: ['IDP'], groups: ['Staff'] }),
+    })
+    for (const [scope, text, expected] of [
+      ['filter', '(uid=idp)', true],
+      ['filter', '(groups=staff)', true],
+      ['dn', 'uid=idp,ou=people,o=Tremolo', true],
+      ['filter', '(namespace=team)', false],
+      ['filter', '(sub=idp)', false],
+      ['filter', '(sub=IDP)', true],
+    ] as const) {
+      expect([text, await passes([entry], scope, text)]).toEqual([text, expected])
+    }
+  })
+
+  test('a group that lists another spelling of a claim does not hold its name', async () => {
+    const group = Dn.parse('cn=partners,o=Tremolo')
+    const partners: EntryDirectory = {
+      search: async () => [
+        directoryEntry({
+          dn: group,
+          attributes: Attributes.from({ member: ['not a name', 'sub=idp,ou=oauth2,o=Tremolo'] }),
+        }),
+      ],
+      isMember: async (_, member) => member.key === Dn.parse('sub=idp,ou=oauth2,o=Tremolo').key,
+    }
+    const inGroup = async (name: string) => {
+      const caller = { ...ada, dn: Dn.parse(name).claimed() }
+      const rules = [rule('group', group.toString())]
+      return (await new RuleEvaluator(partners, authorizations, silentLogger).decide(caller, rules)).allowed
+    }
+    expect(await inGroup('sub=idp,ou=oauth2,o=Tremolo')).toBe(true)
+    expect(await inGroup('sub=IDP,ou=oauth2,o=Tremolo')).toBe(false)
   })
 })

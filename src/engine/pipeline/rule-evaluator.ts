@@ -1,6 +1,6 @@
 import { isNamedBy, parseMemberUrl } from '#engine/directory/member-url.ts'
 import type { EntryDirectory } from '#identity/directory.ts'
-import type { Dn } from '#identity/dn.ts'
+import { Dn } from '#identity/dn.ts'
 import { evaluate } from '#identity/filter/evaluate.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -13,6 +13,7 @@ type Verdict = Pick<RuleVerdict, 'passed' | 'reason'>
 
 const unanswering: ReadonlySet<ErrorCode> = new Set(['TARGET_UNREACHABLE', 'TARGET_TIMEOUT'])
 
+const memberAttributes = ['member', 'uniqueMember']
 const presentOnly = parseFilter('(objectClass=*)')
 
 /** Decides rules for a subject. A rule that cannot be evaluated does not pass, and the log says why. */
@@ -95,9 +96,18 @@ export class RuleEvaluator {
 
   async #inGroup(subject: Subject, group: Dn): Promise<Verdict> {
     for (const name of namesOf(subject)) {
-      if (await this.#directory.isMember(group, name)) return { passed: true, reason: `${name} is a member` }
+      if ((await this.#directory.isMember(group, name)) && (!name.isClaimed || (await this.#lists(group, name)))) {
+        return { passed: true, reason: `${name} is a member` }
+      }
     }
     return { passed: false, reason: `${namesOf(subject).join(' and ')} is not a member` }
+  }
+
+  /** Directories compare names without letter case, which counts in a name that was made of a claim. */
+  async #lists(group: Dn, name: Dn): Promise<boolean> {
+    const search = { base: group, scope: 'base', filter: presentOnly, limit: 1, attributes: memberAttributes } as const
+    const [entry] = await this.#directory.search(search)
+    return memberAttributes.some((attribute) => entry?.attributes.values(attribute).some((text) => names(text, name)))
   }
 
   async #inDynamicGroup(subject: Subject, group: Dn): Promise<Verdict> {
@@ -110,6 +120,14 @@ export class RuleEvaluator {
         return { passed: true, reason: `${url} covers it` }
     }
     return { passed: false, reason: 'no memberURL of the group covers it' }
+  }
+}
+
+function names(text: string, dn: Dn): boolean {
+  try {
+    return Dn.parse(text).equals(dn)
+  } catch {
+    return false
   }
 }
 

@@ -12,6 +12,12 @@ export const readSessionCookie = (config: CookieConfig, request: Pick<GatewayReq
 
 /** The secret in a cookie of this very name; undefined when there is none, or when the cookie stands there twice. */
 export function readSecretCookie(name: string, request: Pick<GatewayRequest, 'headers'>): string | undefined {
+  const value = readCookie(name, request)
+  return value !== undefined && /^[\w-]{43}$/.test(value) ? value : undefined
+}
+
+/** The value of a cookie of this very name; undefined when there is none, or several. */
+export function readCookie(name: string, request: Pick<GatewayRequest, 'headers'>): string | undefined {
   const text = header(request, 'cookie')
   if (text === undefined) return undefined
   const prefix = `${name}=`
@@ -19,8 +25,7 @@ export function readSecretCookie(name: string, request: Pick<GatewayRequest, 'he
     .split(';', 100)
     .map((part) => part.trim())
     .filter((part) => part.startsWith(prefix))
-  const value = found.length === 1 ? found[0]?.slice(prefix.length) : undefined
-  return value !== undefined && /^[\w-]{43}$/.test(value) ? value : undefined
+  return found.length === 1 ? found[0]?.slice(prefix.length) : undefined
 }
 
 /** Set-Cookie for a secret; without one, the header that removes the cookie. */

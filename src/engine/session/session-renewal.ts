@@ -92,7 +92,7 @@ export class SessionRenewal {
     if (isSwitchedOff(entry.attributes)) return { ended: 'switched off in the directory' }
     if (link.id !== undefined && entryId(entry.attributes) !== link.id) return { ended: 'the name is another’s now' }
     const attributes = shownAttributes(entry)
-    for (const [name, values] of link.added) if (!attributes.has(name)) attributes.set(name, values)
+    for (const [name, values] of link.added) if (!attributes.has(name)) attributes.setClaim(name, values)
     const login = (link.uidAttr === undefined ? undefined : attributes.first(link.uidAttr)) ?? subject.uid
     if (login.toLowerCase() !== subject.uid.toLowerCase()) return { ended: 'the login is another one now' }
     const renewed = await this.#parts.chains.renew({ ...subject, attributes }, renewals)

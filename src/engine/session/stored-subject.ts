@@ -9,9 +9,9 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 /** A subject as a session keeps it. */
 export function storeSubject(subject: Subject): JsonObject {
   return {
-    dn: subject.dn.toString(),
+    dn: storeName(subject.dn),
     identity: subject.identity,
-    otherNames: (subject.otherNames ?? []).map(String),
+    otherNames: (subject.otherNames ?? []).map(storeName),
     uid: subject.uid,
     attributes: storeAttributes(subject.attributes),
     level: subject.level,
@@ -23,16 +23,17 @@ export function storeSubject(subject: Subject): JsonObject {
 /** Undefined when the data is not a subject, as after a change of format: the session then counts as absent. */
 export function restoreSubject(data: JsonObject): Subject | undefined {
   const { dn, identity, otherNames, uid, attributes, level, chain } = data
-  if (typeof dn !== 'string' || typeof uid !== 'string' || typeof level !== 'number' || typeof chain !== 'string') {
+  const name = restoreName(dn)
+  if (name === undefined || typeof uid !== 'string' || typeof level !== 'number' || typeof chain !== 'string') {
     return undefined
   }
   if (typeof identity !== 'string' || !Array.isArray(attributes) || !Array.isArray(otherNames)) return undefined
   const link = restoreLink(data['link'])
   if (link === undefined && data['link'] !== undefined) return undefined
   return {
-    dn: Dn.parse(dn),
+    dn: name,
     identity: storedIdentity(identity),
-    otherNames: otherNames.map((name) => Dn.parse(String(name))),
+    otherNames: otherNames.flatMap((other) => restoreName(other) ?? []),
     uid,
     attributes: restoreAttributes(attributes),
     level,
@@ -41,16 +42,28 @@ export function restoreSubject(data: JsonObject): Subject | undefined {
   }
 }
 
-const storeAttributes = (attributes: Attributes): JsonValue[] =>
-  Array.from(attributes, ([name, values]) => [name, [...values]])
+const storeName = (dn: Dn): JsonValue => (dn.isClaimed ? { claimed: dn.toString() } : dn.toString())
 
-const restoreAttributes = (stored: readonly JsonValue[]): Attributes =>
-  Attributes.from(
-    stored.flatMap((pair) => {
-      const [name, values] = Array.isArray(pair) ? pair : []
-      return Array.isArray(values) ? [[String(name), values.map(String)] as const] : []
-    }),
-  )
+function restoreName(stored: JsonValue | undefined): Dn | undefined {
+  if (typeof stored === 'string') return Dn.parse(stored)
+  const claimed = isJsonObject(stored) ? stored['claimed'] : undefined
+  return typeof claimed === 'string' ? Dn.parse(claimed).claimed() : undefined
+}
+
+/** Claims of a token have a third part. */
+const storeAttributes = (attributes: Attributes): JsonValue[] =>
+  Array.from(attributes, ([name, values]) => [name, [...values], ...(attributes.isClaim(name) ? ['claim'] : [])])
+
+function restoreAttributes(stored: readonly JsonValue[]): Attributes {
+  const attributes = new Attributes()
+  for (const one of stored) {
+    const [name, values, origin] = Array.isArray(one) ? one : []
+    if (!Array.isArray(values)) continue
+    if (origin === 'claim') attributes.setClaim(String(name), values.map(String))
+    else attributes.set(String(name), values.map(String))
+  }
+  return attributes
+}
 
 const storeLink = ({ dn, filter, id, uidAttr, added }: DirectoryLink): JsonObject => ({
   dn: dn.toString(),

@@ -212,7 +212,7 @@ function workloadOf(
     account,
     username,
     podUid: extras.get('pod-uid'),
-    attributes: workloadAttributes(cluster, namespace, account, attributes),
+    attributes: workloadAttributes(cluster, namespace, account, attributes.claimed()),
     expires,
     offline,
   }

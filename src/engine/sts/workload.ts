@@ -24,5 +24,5 @@ const directory = Dn.parse('ou=sts,o=Tremolo')
 /** The workload as rules see it. */
 export function workloadSubject({ username, attributes }: Pick<Workload, 'username' | 'attributes'>): Subject {
   const identity = issuerIdentity(attributes.first('cluster') ?? '', username)
-  return { dn: directory.child('sub', username), identity, uid: username, attributes, level: 0, chain: 'sts' }
+  return { dn: directory.child('sub', username).claimed(), identity, uid: username, attributes, level: 0, chain: 'sts' }
 }

@@ -31,7 +31,7 @@ export interface CompareFilter {
   readonly kind: 'equal' | 'approximate' | 'greaterOrEqual' | 'lessOrEqual' | 'greater' | 'less'
   readonly attribute: string
   readonly value: string
-  /** Without it, letter case does not count. */
+  /** Absent: letter case counts in claims of a token, and in nothing else. */
   readonly caseExact?: boolean
 }
 

@@ -4,7 +4,7 @@ import { compareValues, foldPart, foldValue } from '#identity/filter/compare-val
 
 /**
  * Three-valued, as RFC 4511 4.5.1.7: undefined where an attribute that is compared is absent, so that a negation does
- * not turn ignorance into a match.
+ * not turn ignorance into a match. Claims of a token are compared with letter case, unless the filter says otherwise.
  */
 export function evaluate(filter: Filter, source: AttributeSource): boolean | undefined {
   switch (filter.kind) {
@@ -21,7 +21,10 @@ export function evaluate(filter: Filter, source: AttributeSource): boolean | und
     default: {
       const values = source.values(filter.attribute)
       if (values.length === 0) return undefined
-      return filter.kind === 'substring' ? hasSubstrings(filter, values) : hasComparable(filter, values)
+      const caseExact = filter.caseExact ?? source.isClaim?.(filter.attribute) ?? false
+      return filter.kind === 'substring'
+        ? hasSubstrings(filter, values, caseExact)
+        : hasComparable(filter, values, caseExact)
     }
   }
 }
@@ -40,7 +43,7 @@ function combine(filters: readonly Filter[], source: AttributeSource, decisive: 
   return known ? !decisive : undefined
 }
 
-function hasComparable({ kind, value, caseExact = false }: CompareFilter, values: readonly string[]): boolean {
+function hasComparable({ kind, value }: CompareFilter, values: readonly string[], caseExact: boolean): boolean {
   if (kind === 'equal' || kind === 'approximate') {
     const wanted = foldValue(value, caseExact)
     return values.some((candidate) => foldValue(candidate, caseExact) === wanted)
@@ -56,8 +59,7 @@ const orderings = {
   less: (order: number) => order < 0,
 }
 
-function hasSubstrings(filter: SubstringFilter, values: readonly string[]): boolean {
-  const { caseExact = false } = filter
+function hasSubstrings(filter: SubstringFilter, values: readonly string[], caseExact: boolean): boolean {
   const initial = foldPart(filter.initial ?? '', caseExact)
   const final = foldPart(filter.final ?? '', caseExact)
   const any = filter.any.map((fragment) => foldPart(fragment, caseExact))

@@ -1,6 +1,12 @@
 import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
 import { type FilterItem, readFilter, type ValuePart } from '#identity/filter/filter-grammar.ts'
-import { caseExactMatch, caseExactSubstringsMatch, matchingRule } from '#identity/filter/matching-rules.ts'
+import {
+  caseExactMatch,
+  caseExactSubstringsMatch,
+  caseIgnoreMatch,
+  caseIgnoreSubstringsMatch,
+  matchingRule,
+} from '#identity/filter/matching-rules.ts'
 
 /** RFC 4515 text, at most 8 KiB and 50 levels deep; throws FilterSyntaxError. */
 export function parseFilter(text: string): Filter {
@@ -22,7 +28,7 @@ const comparisons = {
 /** What an item without placeholders means. Throws an Error with the reason when it means nothing. */
 export function itemFilter({ attribute, operator, rule, value }: FilterItem): Filter {
   const hasWildcard = value.some((part) => part.kind === 'wildcard')
-  if (operator === '=' && hasWildcard) return substring(attribute, value, false)
+  if (operator === '=' && hasWildcard) return substring(attribute, value)
   if (hasWildcard) throw new Error(`"*" in a value behind "${operator}" must be escaped (\\2a)`)
   const text = joinText(value)
   if (operator !== ':=') return { kind: comparisons[operator], attribute, value: text }
@@ -31,12 +37,16 @@ export function itemFilter({ attribute, operator, rule, value }: FilterItem): Fi
       return { kind: 'equal', attribute, value: text, caseExact: true }
     case caseExactSubstringsMatch:
       return substring(attribute, readSubstringAssertion(text), true)
+    case caseIgnoreMatch:
+      return { kind: 'equal', attribute, value: text, caseExact: false }
+    case caseIgnoreSubstringsMatch:
+      return substring(attribute, readSubstringAssertion(text), false)
     default:
       throw new Error(`the matching rule "${rule}" is not supported`)
   }
 }
 
-function substring(attribute: string, value: readonly ValuePart[], caseExact: boolean): Filter {
+function substring(attribute: string, value: readonly ValuePart[], caseExact?: boolean): Filter {
   const fragments = splitAtWildcards(value)
   const initial = fragments.shift() ?? ''
   const final = fragments.pop() ?? ''
@@ -48,7 +58,7 @@ function substring(attribute: string, value: readonly ValuePart[], caseExact: bo
     ...(initial === '' ? {} : { initial }),
     any,
     ...(final === '' ? {} : { final }),
-    ...(caseExact ? { caseExact } : {}),
+    ...(caseExact === undefined ? {} : { caseExact }),
   }
   return filter
 }

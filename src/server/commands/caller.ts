@@ -6,7 +6,8 @@ import type { Subject } from '#identity/subject.ts'
 
 /**
  * The caller that `--as NAME=VALUE` describes; anonymous when nothing is given. Without `dn=`, its name is made of
- * `uid=`, or of the first attribute, below the directory's root. Throws an Error for what is not NAME=VALUE.
+ * `uid=`, or of the first attribute, below the directory's root. Without `dn=` and `uid=`, the attributes are a token's
+ * claims, in which letter case counts. Throws an Error for what is not NAME=VALUE.
  */
 export function parseCaller(pairs: readonly string[], directoryRoot: Dn): Subject {
   if (pairs.length === 0) return anonymous
@@ -24,12 +25,13 @@ export function parseCaller(pairs: readonly string[], directoryRoot: Dn): Subjec
   if (level !== undefined && !Number.isInteger(level)) throw new Error('--as level= takes a whole number')
   const [naming = ['uid', ['unknown']] as const] = [...attributes]
   const uid = attributes.first('uid') ?? dn?.rdns[0]?.[0]?.value ?? naming[1][0] ?? 'unknown'
-  const type = attributes.has('uid') ? 'uid' : naming[0]
+  const isOfDirectory = dn !== undefined || attributes.has('uid')
+  const name = directoryRoot.child(attributes.has('uid') ? 'uid' : naming[0], uid)
   return {
-    dn: dn ?? directoryRoot.child(type, uid),
+    dn: dn ?? (isOfDirectory ? name : name.claimed()),
     identity: ownIdentity('command line'),
     uid,
-    attributes,
+    attributes: isOfDirectory ? attributes : attributes.claimed(),
     level: level ?? Number.MAX_SAFE_INTEGER,
     chain: '',
   }

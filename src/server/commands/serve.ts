@@ -16,7 +16,7 @@ import { type Gateway, startGateway, type WorkflowLimits } from '#server/gateway
 import { LineBuffer } from '#server/line-buffer.ts'
 import { createLogger, type LogLevel, logLevels } from '#server/log.ts'
 import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
-import { TrustedProxies } from '#server/trusted-proxies.ts'
+import { clientAddressText, TrustedProxies } from '#server/trusted-proxies.ts'
 import { readAddress } from '#storage/sql/databases.ts'
 
 const usage = `Usage: gatehouse serve --config SOURCE [OPTIONS]
@@ -117,6 +117,7 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
       accessLog,
     })
     io.stdout(`Gatehouse listens on ${gateway.address}`)
+    io.stdout(clientAddressText(values['trusted-proxy'] ?? []))
     if (gateway.webhookAddress !== undefined) io.stdout(`The injector listens on ${gateway.webhookAddress}`)
     if (gateway.metricsAddress !== undefined) io.stdout(`Metrics are at ${gateway.metricsAddress}/metrics`)
     const url = process.env['GATEHOUSE_URL'] ?? (parseHostPort(values.listen).port === 0 ? gateway.address : listenUrl)

@@ -33,6 +33,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* The proxies that are believed, as JSON. An ingress that nobody names makes one address of all clients, and one lock for all of them. */}}
+{{- define "gatehouse.trustedProxies" -}}
+{{- $chosen := not (kindIs "invalid" .Values.trustedProxies) -}}
+{{- if and (not $chosen) (hasPrefix "https://" .Values.url) (eq .Values.tls.secretName "") -}}
+{{- fail "trustedProxies: url is https and tls.secretName is empty, so an ingress or a load balancer is in front; give its addresses or ranges, such as [10.0.0.0/8], or [] to believe nobody (then all clients share one address, and failed logins of one lock all)" -}}
+{{- end -}}
+{{- .Values.trustedProxies | default list | toJson -}}
+{{- end -}}
+
 {{/* Several replicas need a database that they share, and one key that they all seal with. */}}
 {{- define "gatehouse.replicas" -}}
 {{- $shared := ne .Values.database.secretName "" -}}

@@ -11,6 +11,11 @@ import { shownAttributes } from '#sdk/shown-attributes.ts'
 
 export type FoundSubject = Pick<Subject, 'dn' | 'identity' | 'uid' | 'attributes' | 'link'>
 
+export type FoundLogin =
+  | { readonly subject: FoundSubject; readonly isActive: boolean }
+  /** Nobody, or several. The reason is for the log. */
+  | { readonly reason: string }
+
 export type PasswordCheck =
   | { readonly ok: true; readonly subject: FoundSubject }
   /** `login` where there is such a person. The reason is for the log. */
@@ -30,22 +35,29 @@ export class DirectoryLogin {
     this.#host = host
   }
 
-  /** Throws only when the directory does not answer. */
-  async check(user: string, password: string, root: string, local: boolean): Promise<PasswordCheck> {
-    const { directory } = this.#host
+  /** Who the login is. Throws only when the directory does not answer. */
+  async find(user: string, root: string): Promise<FoundLogin> {
     const base = Dn.parse(root)
     const filter = this.#lookup.bind(() => [user])
-    const found = filter === undefined ? [] : await directory.search({ base, scope: 'sub', filter, limit: 2 })
+    const found =
+      filter === undefined ? [] : await this.#host.directory.search({ base, scope: 'sub', filter, limit: 2 })
     const [entry, second] = found
-    if (filter === undefined || entry === undefined || second !== undefined) {
-      await this.#checkNobody(base, password)
-      return { ok: false, reason: entry === undefined ? 'no such person' : 'several people are found' }
-    }
+    if (filter === undefined || entry === undefined) return { reason: 'no such person' }
+    if (second !== undefined) return { reason: 'several people are found' }
     this.#neighbours.set(base.key, entry.dn)
-    const subject = this.#subjectOf(entry, user, filter)
-    const { uid: login } = subject
-    if (!(await this.#bind(entry.dn, password, local))) return { ok: false, reason: 'wrong password', login }
-    return isSwitchedOff(entry.attributes) ? { ok: false, reason: 'switched off', login } : { ok: true, subject }
+    return { subject: this.#subjectOf(entry, user, filter), isActive: !isSwitchedOff(entry.attributes) }
+  }
+
+  /** Throws only when the directory does not answer. */
+  async check(found: FoundLogin, password: string, root: string, local: boolean): Promise<PasswordCheck> {
+    if ('reason' in found) {
+      await this.checkNobody(password, root)
+      return { ok: false, reason: found.reason }
+    }
+    const { subject, isActive } = found
+    const { dn, uid: login } = subject
+    if (!(await this.#bind(dn, password, local))) return { ok: false, reason: 'wrong password', login }
+    return isActive ? { ok: true, subject } : { ok: false, reason: 'switched off', login }
   }
 
   async #bind(dn: Dn, password: string, local = false): Promise<boolean> {
@@ -59,7 +71,8 @@ export class DirectoryLogin {
   }
 
   /** The work of a check, for a name beside that of somebody real. */
-  async #checkNobody(base: Dn, password: string): Promise<void> {
+  async checkNobody(password: string, root: string): Promise<void> {
+    const base = Dn.parse(root)
     const neighbour = this.#neighbours.get(base.key) ?? (await this.#anybody(base))
     const parent = neighbour?.parent
     if (parent !== undefined) await this.#bind(parent.child(this.#uidAttr, 'nobody-of-this-name'), password)

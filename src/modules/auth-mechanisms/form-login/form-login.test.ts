@@ -4,6 +4,7 @@ import { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import formLogin from '#modules/auth-mechanisms/form-login/form-login.ts'
+import type { LoginGuard } from '#sdk/login.ts'
 import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeDirectory } from '#testing/fake-directory.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -151,10 +152,40 @@ describe('auth.FormLogin', () => {
 
   test('what is locked is not looked at, and says when to come back', async () => {
     const { mechanism, binds } = await open()
-    const guard = { begin: async () => ({ allowed: false, retryAfterSeconds: 61 }) as const }
+    const guard = { begin: async () => ({ allowed: false, retryAfterSeconds: 61, concealed: false }) as const }
     const outcome = await mechanism.proceed?.(fakeAttempt({ ...formPost({ user: 'ada', pwd: 'right horse' }), guard }))
     expect(outcome).toMatchObject({ kind: 'challenge', response: { status: 429, headers: { 'retry-after': '61' } } })
     expect(binds).toEqual([])
+  })
+
+  test('an account that is locked under another name is answered like a wrong password, after the same work', async () => {
+    const wrong = await submit({ user: 'ada', pwd: 'wrong' })
+    const { mechanism, binds } = await open()
+    const guard = { begin: async () => ({ allowed: false, retryAfterSeconds: 61, concealed: true }) as const }
+    const attempt = fakeAttempt({ ...formPost({ user: 'ada', pwd: 'right horse' }), guard })
+    const started = performance.now()
+    const outcome = await mechanism.proceed?.(attempt)
+    expect(performance.now() - started).toBeGreaterThanOrEqual(248)
+    if (outcome?.kind !== 'challenge') throw new Error('let in')
+    expect(answerOf(outcome)).toEqual(answerOf(wrong.outcome))
+    expect(outcome.response.headers['retry-after']).toBeUndefined()
+    expect(binds).toEqual(['uid=nobody-of-this-name,ou=people,o=Tremolo'])
+  })
+
+  test('the guard learns whom the typed login finds', async () => {
+    const { mechanism } = await open({ uidAttr: '(|(uid=${user})(mail=${user}))', uidIsFilter: 'true' })
+    const found: unknown[] = []
+    const guard: LoginGuard = {
+      begin: async (_typed, options) => {
+        found.push(await options?.find?.())
+        return { allowed: false, retryAfterSeconds: 1, concealed: false }
+      },
+    }
+    for (const user of ['ada', 'ADA@corp.test', 'nobody']) {
+      await mechanism.proceed?.(fakeAttempt({ ...formPost({ user, pwd: 'x' }), guard }))
+    }
+    const ada = { identity: directoryEntry(person('ada')).identity, login: 'ada' }
+    expect(found).toEqual([ada, ada, undefined])
   })
 
   test('a directory that does not answer counts against nobody', async () => {

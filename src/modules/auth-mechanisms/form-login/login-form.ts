@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { DirectoryLogin } from '#modules/auth-mechanisms/form-login/directory-login.ts'
+import type { DirectoryLogin, FoundLogin } from '#modules/auth-mechanisms/form-login/directory-login.ts'
 import { type LoginPage, loginPage } from '#modules/auth-mechanisms/form-login/login-page.ts'
 import type { AuthAttempt, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth-mechanism.ts'
 import { seeOther } from '#sdk/login.ts'
@@ -12,7 +13,8 @@ const maxPassword = 1024
 /** Whoever fails is answered at a multiple of this, so that the time does not tell why. */
 const answerEveryMillis = 250
 
-const wrong = 'The user name or password is wrong.'
+/** Also the answer to somebody whose account is locked under another of its names. */
+const wrong = 'The user name or password is wrong, or too many attempts failed. Check both, or try again later.'
 
 export class LoginForm implements AuthMechanism {
   readonly #page: LoginPage
@@ -46,14 +48,25 @@ export class LoginForm implements AuthMechanism {
   }
 
   async #check(attempt: LoginAttempt, user: string, password: string, started: number): Promise<AuthOutcome> {
-    const turn = await attempt.guard.begin(user)
+    const { guard, root } = attempt
+    let found: FoundLogin | undefined
+    const find = async (): Promise<UserRef | undefined> => {
+      found = await this.#people.find(user, root)
+      return 'subject' in found ? { identity: found.subject.identity, login: found.subject.uid } : undefined
+    }
+    const turn = await guard.begin(user, { find })
     if (!turn.allowed) {
+      if (turn.concealed) {
+        await this.#people.checkNobody(password, root)
+        return this.#refuse(attempt, started)
+      }
       const seconds = turn.retryAfterSeconds
       return this.#ask(attempt, 429, `Too many attempts failed. Try again in ${timeText(seconds)}.`, seconds)
     }
     let checked: Awaited<ReturnType<DirectoryLogin['check']>>
     try {
-      checked = await this.#people.check(user, password, attempt.root, attempt.request.isLocal === true)
+      const known = found ?? (await this.#people.find(user, root))
+      checked = await this.#people.check(known, password, root, attempt.request.isLocal === true)
     } catch (error) {
       await turn.abandoned()
       throw error

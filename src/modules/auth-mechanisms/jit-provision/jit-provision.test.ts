@@ -73,6 +73,16 @@ describe('auth.JitProvision', () => {
     expect(outcome.subject.link).toMatchObject({ filter: { attribute: 'uid', value: 'ada' }, uidAttr: undefined })
   })
 
+  test('a mail address that nobody verified is nobody’s login', async () => {
+    const params = { ...base, nameAttr: 'mail' }
+    const { outcome, calls } = await run({ params })
+    expect(outcome).toMatchObject({ kind: 'rejected', reason: expect.stringContaining('"mail" is not verified') })
+    expect(calls).toEqual([])
+    const verified = { ...caller, attributes: Attributes.from([...caller.attributes, ['email_verified', ['true']]]) }
+    expect((await run({ params, found: verified })).calls).toHaveLength(1)
+    expect((await run({ params: { ...params, acceptUnverifiedMail: 'true' } })).calls).toHaveLength(1)
+  })
+
   test('goes on with what is known where the directory does not show the person', async () => {
     expect((await run({ known: false })).outcome).toMatchObject({ kind: 'authenticated', subject: { dn: caller.dn } })
   })

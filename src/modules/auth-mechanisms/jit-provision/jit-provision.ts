@@ -5,7 +5,8 @@ import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { type AuthAttempt, type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
 import type { ModuleHost } from '#sdk/host.ts'
-import { parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { unverifiedMail, unverifiedMailWarning } from '#sdk/linked-subject.ts'
+import { flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
 import { shownAttributes } from '#sdk/shown-attributes.ts'
 
@@ -22,6 +23,9 @@ const parameters = {
   gracePeriod: wholeNumber({
     about: 'The workflow does not run when the person was updated less than so many seconds ago; 0: it always runs.',
     fallback: 0,
+  }),
+  acceptUnverifiedMail: flag({
+    about: 'Let `nameAttr` be `email` or `mail` of a caller whose `email_verified` is not `true`.',
   }),
   lastUpdatedAttributeName: text({
     about: 'The attribute that tells when that was, in milliseconds since 1970; required with `gracePeriod`.',
@@ -40,6 +44,9 @@ export default defineAuthMechanism({
     if (given.gracePeriod > 0 && given.lastUpdatedAttributeName === undefined) {
       issues.error(params.pathOf('lastUpdatedAttributeName'), 'is required where gracePeriod is given')
     }
+    if (given.acceptUnverifiedMail && /^e?mail$/i.test(given.nameAttr)) {
+      issues.warning(params.pathOf('acceptUnverifiedMail'), unverifiedMailWarning)
+    }
     return given
   },
   create: (config, host) => new JitProvision(config, host),
@@ -55,12 +62,16 @@ class JitProvision implements AuthMechanism {
   }
 
   async begin({ subject, request, root }: AuthAttempt): Promise<AuthOutcome> {
-    const { nameAttr, workflowName } = this.#config
+    const { nameAttr, workflowName, acceptUnverifiedMail } = this.#config
     if (subject === undefined) return rejected('there is nobody yet who could be provisioned')
     const [login, second] = subject.attributes.values(nameAttr)
     if (login === undefined || login === '' || second !== undefined) {
       return rejected(`the caller has not exactly one "${nameAttr}"`)
     }
+    const isOfDirectory = subject.link !== undefined && !subject.link.added.has(nameAttr)
+    const unverified =
+      isOfDirectory || acceptUnverifiedMail ? undefined : unverifiedMail([nameAttr], subject.attributes)
+    if (unverified !== undefined) return rejected(unverified)
     const before = await this.#find(login, root)
     // By logging in elsewhere nobody brings back what was taken from them here.
     if (before !== undefined && isSwitchedOff(before.attributes)) return switchedOff

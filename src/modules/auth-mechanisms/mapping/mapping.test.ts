@@ -36,6 +36,21 @@ describe('auth.Mapping', () => {
     })
   })
 
+  test('what is made of a token’s claims stays a claim', async () => {
+    const token = { ...ada, dn: ada.dn.claimed(), attributes: ada.attributes.pick(['sub', 'family']).claimed() }
+    token.attributes.set('l', ['Paris'])
+    const claimsOf = async (...map_: string[]) => {
+      const outcome = await map({ map: map_ }, token)
+      if (outcome.kind !== 'authenticated') throw new Error(outcome.kind)
+      const { attributes } = outcome.subject
+      return attributes.names().filter((name) => attributes.isClaim(name))
+    }
+    expect(
+      await claimsOf('uid|user|sub', 'cn|composite|x ${family}', 'a|user|l', 'b|static|c', 'd|user|TREMOLO_USER_ID'),
+    ).toEqual(['uid', 'cn', 'd'])
+    expect(await claimsOf('uid=sub', 'city=l')).toEqual(['family', 'uid'])
+  })
+
   test('maps nobody', async () => {
     const prepared = mapping.prepare(fakeParams({ map: 'a=b' }), fakeParams({}), noIssues(), fakeParseContext())
     const mechanism = await prepared.create(fakeModuleHost())

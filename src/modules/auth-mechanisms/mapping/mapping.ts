@@ -1,5 +1,5 @@
 import { Attributes } from '#identity/attributes.ts'
-import { toTexts } from '#identity/mapping/mapped-value.ts'
+import { toTexts, userIdName } from '#identity/mapping/mapped-value.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
@@ -46,7 +46,7 @@ export default defineAuthMechanism({
     }
     const mapping = await config.mapping.create(host)
     const renew = (subject: Subject | undefined) =>
-      changed(subject, async ({ uid, attributes }) => {
+      changed(subject, async ({ dn, uid, attributes }) => {
         const source = {
           userID: uid,
           groups: [],
@@ -54,7 +54,14 @@ export default defineAuthMechanism({
           names: () => attributes.names(),
         }
         const mapped = await mapping.apply(source)
-        return Attributes.from(Array.from(mapped, ([name, value]) => [name, toTexts(value)] as const))
+        const claims = attributes.names().filter((name) => attributes.isClaim(name))
+        const ofClaims = new Set(mapping.dependents(dn.isClaimed ? [...claims, userIdName] : claims))
+        const result = new Attributes()
+        for (const [name, value] of mapped) {
+          if (ofClaims.has(name)) result.setClaim(name, toTexts(value))
+          else result.set(name, toTexts(value))
+        }
+        return result
       })
     return { begin: ({ subject }) => renew(subject), renew, close: async () => mapping.close?.() }
   },
@@ -73,8 +80,10 @@ function rename({ attributes: before }: Subject, renamings: readonly Renaming[])
   const attributes = before.clone()
   for (const { to, from } of renamings) {
     const values = attributes.values(from)
+    const isClaim = attributes.isClaim(from)
     attributes.set(from, [])
-    attributes.set(to, values)
+    if (isClaim) attributes.setClaim(to, values)
+    else attributes.set(to, values)
   }
   return attributes
 }

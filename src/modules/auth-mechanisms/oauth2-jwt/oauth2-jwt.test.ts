@@ -99,6 +99,23 @@ describe('a caller who is not looked up', () => {
     expect(subject.attributes.has('nothing')).toBe(false)
   })
 
+  test('of our own issuer is accepted until it expires, and not a second longer', async () => {
+    const late = await signedToken(first, claims({ exp: now / 1000 - 1 }))
+    const accepts = async (own: boolean, params: ParamValues = {}) => {
+      const prepared = oauth2Jwt.prepare(
+        fakeParams({ ...basic(), ...params }),
+        fakeParams({}),
+        noIssues(),
+        fakeParseContext(),
+      )
+      const host = fakeModuleHost({ now: () => now, publicKeys: { pinned: first.publicKey } })
+      const jwt = await prepared.create({ ...host, ownsIssuer: (one) => own && one === basic()['issuer'] })
+      return (await begin(jwt, late)).kind === 'authenticated'
+    }
+    expect([await accepts(false), await accepts(true)]).toEqual([true, false])
+    expect(await accepts(true, { clockToleranceSeconds: '5' })).toBe(true)
+  })
+
   test('cannot write itself into another part of the tree', async () => {
     const { mechanism: jwt } = await mechanism()
     for (const sub of ['x,ou=admins', 'x,ou=admins,o=Tremolo', 'x+ou=admins', 'x\\,ou=admins', '"x",ou=admins']) {

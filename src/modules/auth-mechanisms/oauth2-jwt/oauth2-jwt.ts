@@ -5,7 +5,12 @@ import { type OAuth2JwtConfig, parameters, parseOAuth2Jwt } from '#modules/auth-
 import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
 import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
 import { type KeySet, pinnedKeySet } from '#protocols/jwt/key-set.ts'
-import { createTokenVerifier, TokenRejected, type VerifiedToken } from '#protocols/jwt/token-verifier.ts'
+import {
+  clockTolerance,
+  createTokenVerifier,
+  TokenRejected,
+  type VerifiedToken,
+} from '#protocols/jwt/token-verifier.ts'
 import type { VerificationKey } from '#protocols/jwt/verification-key.ts'
 import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
 import { claimAttributes } from '#sdk/claim-attributes.ts'
@@ -42,7 +47,8 @@ async function keysOf(config: OAuth2JwtConfig, host: ModuleHost): Promise<KeySet
 
 function createMechanism(config: OAuth2JwtConfig, host: ModuleHost, keys: KeySet): AuthMechanism {
   const { crossOrigin, link } = config
-  const verifier = createTokenVerifier(config, keys, host.clock)
+  const tolerance = config.clockTolerance ?? (host.ownsIssuer?.(config.issuer) === true ? 0 : clockTolerance)
+  const verifier = createTokenVerifier({ ...config, clockTolerance: tolerance }, keys, host.clock)
   const remembered = new BoundedCache<Remembered>(rememberedTokens, host.clock)
   const refusals = bearerRefusals(config.realm, config.scope)
   const refuse = (reason: string) => refusals.badToken(reason, 'The token does not identify a caller')

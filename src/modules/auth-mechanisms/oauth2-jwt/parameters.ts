@@ -28,7 +28,8 @@ export const parameters = {
     max: 1440,
   }),
   clockToleranceSeconds: wholeNumber({
-    about: 'By how many seconds the clocks of the issuer and of this machine may differ.',
+    about:
+      'By how many seconds the clocks of the issuer and of this machine may differ; for tokens of our own issuers 0, unless given.',
     fallback: clockTolerance,
     max: 300,
   }),
@@ -44,7 +45,8 @@ export interface OAuth2JwtConfig {
   readonly keyName: string | undefined
   readonly allowNoIat: boolean
   readonly notBeforeMinutes: number
-  readonly clockTolerance: number
+  /** Undefined where the parameter is absent: that depends on whether the issuer is one of our own. */
+  readonly clockTolerance: number | undefined
   readonly realm: string
   readonly scope: string | undefined
   readonly crossOrigin: CrossOrigin | undefined
@@ -74,7 +76,9 @@ export function parseOAuth2Jwt(params: Params, issues: Issues, context: ParseCon
     keyName: given.fromWellKnown ? undefined : given.validationKey,
     allowNoIat: given.allowNoIat,
     notBeforeMinutes: given.defaultNotBeforeMinutes,
-    clockTolerance: given.clockToleranceSeconds,
+    clockTolerance: params.values('clockToleranceSeconds').some((value) => value !== '')
+      ? given.clockToleranceSeconds
+      : undefined,
     realm: given.realm,
     scope: given.scope,
     crossOrigin: parseCrossOrigin(given['cors-headers'], given['cors-origins'], params, issues),

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { passkeyDialogue } from '#modules/auth-mechanisms/passkey/passkey-dialogue.ts'
 import { defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import { choice, flag, text } from '#sdk/parameter-types.ts'
+import { choice, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
-import { SecondFactorLogin } from '#sdk/second-factor-login.ts'
+import { SecondFactorLogin, withoutFactor, withoutFactorParameters } from '#sdk/second-factor-login.ts'
 
 const parameters = {
   rpId: text({ about: 'The domain that passkeys are for: the host when absent, or a domain above it.' }),
@@ -12,9 +12,7 @@ const parameters = {
     about: 'Whether the device checks a PIN, finger or face: `required`, `preferred` or `discouraged`.',
     fallback: 'preferred',
   }),
-  enrol: flag({
-    about: '`"true"`: somebody without any second factor makes a passkey at their next login; else they are refused.',
-  }),
+  ...withoutFactorParameters,
 }
 
 /** A passkey or security key (WebAuthn), after a mechanism that says who it is. */
@@ -27,13 +25,13 @@ export default defineAuthMechanism({
     if (given.rpId !== undefined && !/^(?:[a-z0-9-]+\.)*[a-z0-9-]+$/.test(given.rpId)) {
       issues.error(params.pathOf('rpId'), `"rpId": must be a domain in lower case, not "${given.rpId}"`)
     }
-    return given
+    return { ...given, without: withoutFactor(given, params, issues) }
   },
-  create: ({ enrol, rpId, rpName, userVerification }, host) => {
+  create: ({ without, rpId, rpName, userVerification }, host) => {
     const script = readFileSync(new URL('./passkey-page.js', import.meta.url), 'utf8')
     return new SecondFactorLogin(
       passkeyDialogue({ rpId, rpName, userVerification, script, log: host.log }),
-      enrol,
+      without,
       host,
     )
   },

@@ -36,6 +36,30 @@ const codeOf = (key: string, later = 0): string => new TOTP({ secret: key }).gen
 const enrolled = () =>
   factors.add(ann, { id: 'f1', kind: 'totp', name: 'Phone', secret: { secret }, counter: 0 }, change)
 
+describe('with passWithoutFactor', () => {
+  const params = { passWithoutFactor: 'true' }
+
+  test('somebody without a second factor passes, and somebody with an app is asked for it', async () => {
+    expect(await (await logIn(params)).begin()).toEqual({ kind: 'passed' })
+    await enrolled()
+    const login = await logIn(params)
+    expect(challengeOf(await login.begin()).status).toBe(303)
+    expect((await login.post({ code: '000000' })).kind).toBe('challenge')
+    expect((await login.post({ code: codeOf(secret) })).kind).toBe('passed')
+  })
+
+  test('somebody who has only a passkey does not get by on a password', async () => {
+    await factors.add(ann, { id: 'k1', kind: 'passkey', name: 'Key', secret: {}, counter: 0 }, change)
+    expect(await (await logIn(params)).begin()).toMatchObject({ kind: 'rejected', status: 403 })
+  })
+
+  test('excludes enrol', () => {
+    const issues = noIssues()
+    totp.prepare(fakeParams({ ...params, enrol: 'true' }), fakeParams({}), issues, fakeParseContext())
+    expect(issueTexts(issues.list)).toEqual([expect.stringContaining('exclude each other')])
+  })
+})
+
 describe('somebody with an app', () => {
   test('is asked for the code, on a page without scripts, and passes with it', async () => {
     await enrolled()

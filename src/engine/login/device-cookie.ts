@@ -1,0 +1,66 @@
+import { readCookie } from '#engine/session/session-cookie.ts'
+import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Identity } from '#identity/identity.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { newId, secretHash } from '#kernel/ids.ts'
+import { isJsonObject, type JsonValue } from '#kernel/json.ts'
+import type { CookieConfig } from '#sdk/configuration.ts'
+import type { GatewayRequest } from '#sdk/http.ts'
+
+/** That somebody logged in with this browser before. */
+export interface KnownDevice {
+  /** Whose it is: `entryKey` of the directory entry. */
+  readonly entry: string
+  /** Random, and another one after each login: the browser's failures are counted by it. */
+  readonly id: string
+  readonly issued: number
+}
+
+type CookieParts = { readonly box: SecretBox; readonly clock: Clock }
+
+/** A browser that was not used to log in for so long is a stranger's. */
+const lifeSeconds = 90 * 86_400
+/** People who share a browser; the one who has not logged in for longest is forgotten. */
+const mostPeople = 4
+const longestCookie = 2048
+const purpose = 'device cookie'
+
+/** Of bounded length, and different for an entry that has the name of one that is gone. */
+export const entryKey = (identity: Identity): string => secretHash(identity)
+
+const nameFor = ({ secure }: Pick<CookieConfig, 'secure'>): string =>
+  secure ? '__Host-gatehouse-device' : 'gatehouse-device'
+
+/** The people who logged in with this browser before; none when the cookie is absent, too old, or not one of ours. */
+export async function readDevices(
+  request: Pick<GatewayRequest, 'headers'>,
+  cookies: Pick<CookieConfig, 'secure'>,
+  { box, clock }: CookieParts,
+): Promise<readonly KnownDevice[]> {
+  const value = readCookie(nameFor(cookies), request)
+  if (value === undefined || value.length > longestCookie || !/^[\w.-]+$/.test(value)) return []
+  const opened = await box.open(value, purpose).catch(() => undefined)
+  const devices = opened?.['devices']
+  if (!Array.isArray(devices)) return []
+  const oldest = clock().getTime() - lifeSeconds * 1000
+  return (devices as readonly JsonValue[]).flatMap((one) => {
+    const { entry, id, issued } = isJsonObject(one) ? one : {}
+    const isWhole = typeof entry === 'string' && typeof id === 'string' && typeof issued === 'number'
+    return isWhole && issued > oldest ? [{ entry, id, issued }] : []
+  })
+}
+
+/** The cookie after a login: a new device for its person, and those that the browser had for others. */
+export async function writeDevices(
+  known: readonly KnownDevice[],
+  entry: string,
+  cookies: Pick<CookieConfig, 'secure'>,
+  { box, clock }: CookieParts,
+): Promise<string> {
+  const own = { entry, id: newId(), issued: clock().getTime() }
+  const devices = [own, ...known.filter((device) => device.entry !== entry)].slice(0, mostPeople)
+  const value = await box.seal({ devices: devices.map((device) => ({ ...device })) }, purpose)
+  const parts = [`${nameFor(cookies)}=${value}`, 'Path=/', 'HttpOnly', 'SameSite=Lax', `Max-Age=${lifeSeconds}`]
+  if (cookies.secure) parts.push('Secure')
+  return parts.join('; ')
+}
