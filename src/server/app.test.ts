@@ -17,6 +17,7 @@ import type { Filter } from '#sdk/filter.ts'
 import type { Rule } from '#sdk/rule.ts'
 import { noAccessLog } from '#server/access-log.ts'
 import { createApp } from '#server/app.ts'
+import { type ConnectionLimits, defaultConnectionLimits } from '#server/http-limits.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
@@ -80,7 +81,12 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-async function start(filter: Filter = echo, proxies: string[] = [], ready: () => Promise<void> = async () => {}) {
+async function start(
+  filter: Filter = echo,
+  proxies: string[] = [],
+  ready: () => Promise<void> = async () => {},
+  limits: Partial<ConnectionLimits> = {},
+) {
   const running = new RunningConfiguration(runtime(filter), silentLogger)
   const metrics = createMetrics()
   const app = createApp({
@@ -89,6 +95,7 @@ async function start(filter: Filter = echo, proxies: string[] = [], ready: () =>
     log: silentLogger,
     accessLog: noAccessLog,
     proxies: new TrustedProxies(proxies),
+    limits: { ...defaultConnectionLimits, ...limits },
     tls: undefined,
     ready,
   })
@@ -209,6 +216,12 @@ describe('the public listener', () => {
     const chunk = `${(64 * 1024).toString(16)}\r\n${'x'.repeat(64 * 1024)}\r\n`
     const head = 'POST /api HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n'
     expect(await rawRequest(port, head + chunk.repeat(17))).toMatch(/^HTTP\/1.1 413 [\s\S]*scim 413/)
+  })
+
+  test('a body that does not arrive in time is 408 in the format of the API, and the connection is closed', async () => {
+    const { port } = await start(echo, [], undefined, { headerSeconds: 1, requestSeconds: 1 })
+    const answer = await rawRequest(port, 'POST /api HTTP/1.1\r\nHost: app.test\r\nContent-Length: 9\r\n\r\nhalf')
+    expect(answer).toMatch(/^HTTP\/1.1 408 [\s\S]*connection: close[\s\S]*scim 408$/i)
   })
 
   test('a client that sends all of a body that is too large before it reads gets its answer', async () => {
