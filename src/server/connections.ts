@@ -79,19 +79,18 @@ class Pool {
   }
 
   /**
-   * The connection that is missed least: the oldest that has sent no request, else the one that is idle longest, else the
-   * slowest body. Undefined where all are at work.
+   * The connection that is missed least: the oldest that has sent no request, else the slowest body, else the one that is
+   * idle longest; new ones only where there is no other. Undefined where all are at work.
    */
   leastMissed(now: number): Connection | undefined {
     const [waiting] = this.#states.waiting
-    if (waiting !== undefined) return waiting
-    const [idle] = this.#states.idle
-    if (idle !== undefined) return idle
+    if (waiting !== undefined && now - waiting.stateSince >= httpLimits.graceMillis) return waiting
     for (const connection of this.#states.receiving) {
-      if (now - connection.stateSince < httpLimits.slowBodyMillis) return undefined
+      if (now - connection.stateSince < httpLimits.slowBodyMillis) break
       if (connection.latest?.request.complete === false) return connection
     }
-    return undefined
+    const [idle] = this.#states.idle
+    return idle ?? waiting
   }
 }
 

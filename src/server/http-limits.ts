@@ -15,7 +15,9 @@ export const httpLimits = {
   stalledAnswerSeconds: 30,
   /** For a client to take the answer to a request that timed out, before the socket is destroyed. */
   flushMillis: 1000,
-  /** A body that is still arriving after this long may be dropped for the sake of another connection. */
+  /** For a new connection to send a request before another may take its place. */
+  graceMillis: 2000,
+  /** The same for a body to arrive. */
   slowBodyMillis: 5000,
   /** Connections beyond the limits that only get health answers. */
   healthConnections: 32,
@@ -36,8 +38,8 @@ export interface ConnectionLimits {
 }
 
 export const defaultConnectionLimits: ConnectionLimits = {
-  total: 2000,
-  perAddress: 500,
+  total: 4000,
+  perAddress: 1000,
   headerSeconds: 10,
   requestSeconds: 30,
   idleSeconds: 65,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { readConnectionLimits } from '#server/commands/connection-limits.ts'
 
 test('the defaults are the documented ones', () => {
-  const documented = { total: 2000, perAddress: 500, headerSeconds: 10, requestSeconds: 30, idleSeconds: 65 }
+  const documented = { total: 4000, perAddress: 1000, headerSeconds: 10, requestSeconds: 30, idleSeconds: 65 }
   expect(readConnectionLimits({})).toEqual(documented)
 })
 
