@@ -86,6 +86,23 @@ describe('bounds', () => {
     )
   })
 
+  test.each(['hunter2', '{"password":hunter2}', '{"password":"hunter2"', '{"password":"hunter2",}', '["hunter2"'])(
+    'what could not be read of %s stays out of the error, which is logged',
+    (text) => {
+      const thrown = (() => {
+        try {
+          return parse(text)
+        } catch (error) {
+          return error as Error
+        }
+      })() as Error
+      expect([thrown.message, String(thrown.cause)].join()).toMatch(
+        /^the body does not parse,SyntaxError: (?:in|not) JSON/,
+      )
+      expect([thrown.message, String(thrown.cause), thrown.stack].join()).not.toContain('hunter')
+    },
+  )
+
   test('other encodings than UTF-8 are refused', () => {
     expect(() => parseBoundedJson(Buffer.from([0x22, 0xe9, 0x22]), bounds)).toThrow(
       refused('The request body is not valid JSON.'),

@@ -40,8 +40,14 @@ export function parseBoundedJson(
     const text = decoder.decode(bytes)
     return { value: JSON.parse(text) as JsonValue, text }
   } catch (cause) {
-    throw new GatewayError('INVALID_JSON', 'the body does not parse', { cause })
+    throw new GatewayError('INVALID_JSON', 'the body does not parse', { cause: withoutSource(cause) })
   }
+}
+
+/** The parser quotes what it could not read, which may be a password, and causes are logged. */
+function withoutSource(cause: unknown): unknown {
+  if (!(cause instanceof SyntaxError)) return cause
+  return new SyntaxError(/ in JSON at position \d+/.exec(cause.message)?.[0].trim() ?? 'not JSON')
 }
 
 /** Undefined where the text is within its bounds, or is not JSON in a way that the parser finds sooner. */

@@ -5,7 +5,7 @@ import { errorResponse, type PipelineAnswer } from '#engine/pipeline/pipeline.ts
 import type { Runtime } from '#engine/runtime.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { Logger } from '#kernel/logger.ts'
+import type { LogFields, Logger } from '#kernel/logger.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { AccessLog } from '#server/access-log.ts'
@@ -139,7 +139,7 @@ function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest
   const { host, path } = meant(parts, fastifyRequest)
   const errors = parts.running.current.routes.find(host, path)?.url.errors ?? jsonErrors
   parts.metrics.answered('', fastifyRequest.method, error.status, 0)
-  parts.log.info('request refused', { requestId: fastifyRequest.id, status: error.status, err: error })
+  logFailure(parts.log, error, { requestId: fastifyRequest.id, status: error.status })
   const request = { id: fastifyRequest.id } as HttpRequest
   return send(reply, request, errorResponse(error, { errors, request }))
 }
@@ -184,6 +184,16 @@ function record(parts: AppParts, request: HttpRequest, { response, error, passag
     remote: request.remoteAddress,
   }
   if (error === undefined) parts.accessLog(fields)
-  else if (error.isRefusal) parts.log.info('request refused', { ...fields, code: error.code, reason: error.message })
-  else parts.log.error('request failed', { ...fields, err: error })
+  else logFailure(parts.log, error, fields)
+}
+
+/** What a client asked for and cannot have is no fault of ours: why is enough. Anything else comes with its stack. */
+function logFailure(log: Logger, error: GatewayError, fields: LogFields): void {
+  if (!error.isRefusal) {
+    log.error('request failed', { ...fields, err: error })
+    return
+  }
+  const { code, message: reason, cause } = error
+  const why = cause instanceof Error ? { cause: cause.message.slice(0, 2000) } : {}
+  log.info('request refused', { ...fields, code, reason, ...why })
 }
