@@ -182,10 +182,10 @@ export class Connections {
     response.once('prefinish', () => request.socket.setTimeout(httpLimits.stalledAnswerSeconds * 1000))
     response.once('close', () => {
       connection.unanswered--
-      if (connection.unanswered === 0) {
-        connection.latest = undefined
-        this.#move(connection, connection.closing ? 'waiting' : 'idle')
-      }
+      // Pipelined requests have their own time.
+      if (connection.unanswered > 0) return request.socket.setTimeout(httpLimits.quietSeconds * 1000)
+      connection.latest = undefined
+      return this.#move(connection, connection.closing ? 'waiting' : 'idle')
     })
     if (connection.beyond === undefined) return 'admitted'
     if (healthPath.test(request.url ?? '')) return 'admitted-once'

@@ -11,6 +11,8 @@ export const httpLimits = {
   pathCharacters: 8 * 1024,
   /** For the whole answer to be made. */
   answerSeconds: 60,
+  /** For any byte to pass while a request is being answered: more than it takes to make the answer. */
+  quietSeconds: 75,
   /** For a client to take any part of an answer. */
   stalledAnswerSeconds: 30,
   /** For a client to take the answer to a request that timed out, before the socket is destroyed. */

@@ -51,8 +51,7 @@ export function createListener(
         )
   // Counted here and refused, where Node.js would drop those beyond its limit in silence.
   server.maxHeadersCount = 0
-  // A client that takes nothing of its answer. Applications answer sooner than this.
-  server.timeout = (httpLimits.answerSeconds + 15) * 1000
+  server.timeout = httpLimits.quietSeconds * 1000
   server.prependListener('connection', (socket: Socket) => connections.open(socket))
   if (tls !== undefined) server.prependListener('secureConnection', (socket: Socket) => connections.secured(socket))
   server.on('clientError', (error: Error & { code?: string }, socket: Socket) =>
