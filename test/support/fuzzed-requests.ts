@@ -233,7 +233,7 @@ export function* fuzzedRequests(count: number, seed: number): Generator<FuzzedRe
     if (query !== undefined && next(2) === 0) {
       const pairs = query.split('&').map((pair) => pair.split('='))
       const pair = pick(pairs)
-      pair[next(2)] = encodeURIComponent(String(odd())).slice(0, 6000)
+      pair[next(2)] = encodeURIComponent(String(odd()).toWellFormed()).slice(0, 6000)
       return `${place}?${pairs.map((each) => each.join('=')).join('&')}`
     }
     const parts = place.split('/')
