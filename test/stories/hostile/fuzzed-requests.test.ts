@@ -91,10 +91,11 @@ test(
     for (const actor of actors) expect(accepted.get(actor) ?? 0, actor).toBeGreaterThan(count / 200)
     expect((await fetch(`${gateway.url}/check_alive`)).status).toBe(200)
     expect(await gateway.stop()).toBe(0)
+    // The only manager's own requests are incidents: nobody else may decide them.
     const failures = gateway
       .output()
       .split('\n')
-      .filter((line) => /"level":50|Unhandled/.test(line))
+      .filter((line) => /"level":50|Unhandled/.test(line) && !/"NO_APPROVERS"/.test(line))
     expect(failures.slice(0, 5)).toEqual([])
     // Nothing that was refused has a stack in the log.
     const refused = gateway
