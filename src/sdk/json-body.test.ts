@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
+import type { GatewayError } from '#kernel/errors.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { readJsonBody } from './json-body.ts'
 
@@ -13,7 +14,7 @@ const schema = z.strictObject({
 })
 
 const read = (body: string | Buffer, type = 'application/json') =>
-  readJsonBody(fakeRequest({ method: 'POST', headers: { 'content-type': type }, body }), schema, 1000)
+  readJsonBody(fakeRequest({ method: 'POST', headers: { 'content-type': type }, body }), schema, 100_000)
 
 const problems = async (body: unknown): Promise<string[]> => {
   const failure: unknown = await read(typeof body === 'string' ? body : JSON.stringify(body)).catch((error) => error)
@@ -62,8 +63,45 @@ test('what is not JSON in UTF-8, or of another type, is refused', async () => {
   }
 })
 
-test('nesting and many mistakes cost little, and few of them are told', async () => {
-  expect(await problems(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)).toEqual([' must be an object'])
-  const extras = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`k${i}`, 1]))
-  expect(await problems({ name: 'a', ...extras })).toHaveLength(20)
+describe('a hostile body', () => {
+  const many = (count: number, one: (i: number) => string) => Array.from({ length: count }, (_, i) => one(i)).join(',')
+
+  test.each([
+    [`${'['.repeat(100_000)}${']'.repeat(100_000)}`, 'is nested deeper than 16 levels'],
+    [`{"name":"a",${many(100_000, (i) => `"k${i}":1`)}}`, 'has an object of more than 1,000 members'],
+    [`{"name":"a",${many(100_000, () => '"name":"a"')}}`, 'has an object of more than 1,000 members'],
+    [`{"list":[${many(100_000, () => '{"n":"x"}')}]}`, 'has a list of more than 2,000 elements'],
+    [`{"list":[${many(2000, () => `[${many(40, () => '""')}]`)}]}`, 'has more than 60,000 values'],
+  ])('is refused before the schema sees any of it: %.40s', async (body, bound) => {
+    let seen = 0
+    const counting = z.preprocess((value) => {
+      seen++
+      return value
+    }, z.unknown())
+    const request = fakeRequest({ method: 'POST', headers: { 'content-type': 'application/json' }, body })
+    await expect(readJsonBody(request, counting, 2_000_000)).rejects.toMatchObject({
+      code: 'INVALID_JSON',
+      status: 400,
+      publicText: `The request body ${bound}.`,
+    })
+    expect(seen).toBe(0)
+  })
+
+  test('within the bounds, few of its mistakes are read and reported', async () => {
+    const issues = Array.from({ length: 50_000 }, (_, i) => ({ code: 'custom', path: [i], message: 'wrong' }))
+    let read = 0
+    const watched = new Proxy(issues, {
+      get: (list, name, receiver) => {
+        if (typeof name === 'string' && /^\d+$/.test(name)) read++
+        return Reflect.get(list, name, receiver)
+      },
+    })
+    const failing = { safeParse: () => ({ success: false, error: { issues: watched } }) } as unknown as z.ZodType
+    const request = fakeRequest({ method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })
+    const failure = await readJsonBody(request, failing, 1000).catch((error: unknown) => error)
+    expect((failure as GatewayError).problems).toHaveLength(20)
+    expect(read).toBeLessThanOrEqual(20)
+    const extras = Object.fromEntries(Array.from({ length: 900 }, (_, i) => [`k${i}`, 1]))
+    expect(await problems({ name: 'a', ...extras })).toHaveLength(20)
+  })
 })

@@ -1,11 +1,12 @@
 import type * as z from 'zod'
-import { duplicateMember } from '#kernel/duplicate-members.ts'
+import { duplicateMember, type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { type GatewayRequest, header } from '#sdk/http.ts'
 
 const maxProblems = 20
 const maxShownName = 80
-const decoder = new TextDecoder('utf-8', { fatal: true })
+/** More than any request of these APIs needs, and few enough to be checked one by one. */
+export const jsonBounds: JsonBounds = { depth: 16, members: 1_000, elements: 2_000, values: 60_000 }
 
 const typeWords: Readonly<Record<string, string>> = {
   string: 'text',
@@ -18,31 +19,29 @@ const typeWords: Readonly<Record<string, string>> = {
 }
 
 /**
- * The body as the schema has it. Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, INVALID_JSON, and BAD_REQUEST that tells
- * each member that is unknown, missing or wrong.
+ * The body as the schema has it. Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, INVALID_JSON also for a body beyond the bounds, of
+ * which the schema sees nothing, and BAD_REQUEST that names the members that are unknown, missing or wrong.
  */
-export async function readJsonBody<T>(request: GatewayRequest, schema: z.ZodType<T>, limit: number): Promise<T> {
+export async function readJsonBody<T>(
+  request: GatewayRequest,
+  schema: z.ZodType<T>,
+  limit: number,
+  bounds: JsonBounds = jsonBounds,
+): Promise<T> {
   const type = header(request, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase()
   if (type !== 'application/json') {
     throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type ?? ''}"`, {
       publicText: 'The body must be application/json.',
     })
   }
-  const value = parse(await request.body(limit))
+  const value = parse(await request.body(limit), bounds)
   const read = schema.safeParse(value)
   if (read.success) return read.data
-  throw badBody(read.error.issues.flatMap(problemsOf))
+  throw badBody(firstProblems(read.error.issues))
 }
 
-function parse(body: Buffer): unknown {
-  let text: string
-  let value: unknown
-  try {
-    text = decoder.decode(body)
-    value = JSON.parse(text)
-  } catch (cause) {
-    throw new GatewayError('INVALID_JSON', 'the body does not parse', { cause })
-  }
+function parse(body: Buffer, bounds: JsonBounds): unknown {
+  const { value, text } = parseBoundedJson(body, bounds)
   if (reachesIntoPrototypes(value)) throw badBody([{ pointer: '', detail: 'has a member named "__proto__"' }])
   if (duplicateMember(text) !== undefined) throw badBody([{ pointer: '', detail: 'has a member that is there twice' }])
   return value
@@ -61,17 +60,22 @@ function reachesIntoPrototypes(value: unknown): boolean {
 }
 
 function badBody(problems: readonly FieldProblem[]): GatewayError {
-  const shown = problems.slice(0, maxProblems)
-  const told = shown.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
+  const told = problems.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
   return new GatewayError('BAD_REQUEST', `the body is not as it should be: ${told}`, {
     publicText: 'The body is not as it should be.',
-    problems: shown,
+    problems,
   })
+}
+
+/** As many as a person reads; the others are not looked at. */
+function firstProblems(issues: readonly z.core.$ZodIssue[]): FieldProblem[] {
+  return issues.slice(0, maxProblems).flatMap(problemsOf).slice(0, maxProblems)
 }
 
 function problemsOf(issue: z.core.$ZodIssue): FieldProblem[] {
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ pointer: jsonPointer([...issue.path, key]), detail: 'is not known here' }))
+    const keys = issue.keys.slice(0, maxProblems)
+    return keys.map((key) => ({ pointer: jsonPointer([...issue.path, key]), detail: 'is not known here' }))
   }
   return [{ pointer: jsonPointer(issue.path), detail: detailOf(issue) }]
 }

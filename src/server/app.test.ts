@@ -11,12 +11,14 @@ import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { Runtime } from '#engine/runtime.ts'
 import { Dn } from '#identity/dn.ts'
 import { systemClock } from '#kernel/clock.ts'
-import type { GatewayError } from '#kernel/errors.ts'
-import { silentLogger } from '#kernel/logger.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { Filter } from '#sdk/filter.ts'
 import type { Rule } from '#sdk/rule.ts'
 import { noAccessLog } from '#server/access-log.ts'
 import { createApp } from '#server/app.ts'
+import { type ConnectionLimits, defaultConnectionLimits } from '#server/http-limits.ts'
+import { createLogger } from '#server/log.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
@@ -80,15 +82,22 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-async function start(filter: Filter = echo, proxies: string[] = [], ready: () => Promise<void> = async () => {}) {
+async function start(
+  filter: Filter = echo,
+  proxies: string[] = [],
+  ready: () => Promise<void> = async () => {},
+  limits: Partial<ConnectionLimits> = {},
+  log: Logger = silentLogger,
+) {
   const running = new RunningConfiguration(runtime(filter), silentLogger)
   const metrics = createMetrics()
   const app = createApp({
     running,
     metrics,
-    log: silentLogger,
+    log,
     accessLog: noAccessLog,
     proxies: new TrustedProxies(proxies),
+    limits: { ...defaultConnectionLimits, ...limits },
     tls: undefined,
     ready,
   })
@@ -211,6 +220,12 @@ describe('the public listener', () => {
     expect(await rawRequest(port, head + chunk.repeat(17))).toMatch(/^HTTP\/1.1 413 [\s\S]*scim 413/)
   })
 
+  test('a body that does not arrive in time is 408 in the format of the API, and the connection is closed', async () => {
+    const { port } = await start(echo, [], undefined, { headerSeconds: 1, requestSeconds: 1 })
+    const answer = await rawRequest(port, 'POST /api HTTP/1.1\r\nHost: app.test\r\nContent-Length: 9\r\n\r\nhalf')
+    expect(answer).toMatch(/^HTTP\/1.1 408 [\s\S]*connection: close[\s\S]*scim 408$/i)
+  })
+
   test('a client that sends all of a body that is too large before it reads gets its answer', async () => {
     const { url } = await start()
     const request = http.request(`${url}/api`, { method: 'POST', agent: false })
@@ -262,6 +277,42 @@ describe('the public listener', () => {
     expect(await metrics.registry.metrics()).toContain(
       'gatehouse_http_requests_total{application="app",method="GET",status="500"} 1',
     )
+  })
+
+  test('a refused request is logged with code, reason and cause, and without a stack; a failed one with it', async () => {
+    const lines: Record<string, unknown>[] = []
+    const log = createLogger('info', { write: (line) => void lines.push(JSON.parse(line)) })
+    const thrown = [
+      new GatewayError('INVALID_JSON', 'the body does not parse', { cause: new SyntaxError('Unexpected token') }),
+      new GatewayError('TARGET_FAILED', 'the target refused', { cause: new Error('constraint') }),
+    ]
+    const refusing: Filter = { handle: () => Promise.reject(thrown.shift()) }
+    const { url, port } = await start(refusing, [], undefined, {}, log)
+    expect((await fetch(`${url}/api`)).status).toBe(400)
+    expect((await fetch(`${url}/api`)).status).toBe(502)
+    // Refused before the pipeline.
+    await rawRequest(port, 'GET /api/%zz HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n')
+    await fetch(`${url}/api`, { method: 'POST', body: 'x', headers: { 'content-type': 'nonsense;;;=' } })
+    const refused = { level: 30, msg: 'request refused' }
+    expect(lines).toMatchObject([
+      { ...refused, status: 400, code: 'INVALID_JSON', reason: 'the body does not parse', cause: 'Unexpected token' },
+      {
+        level: 50,
+        msg: 'request failed',
+        status: 502,
+        err: { code: 'TARGET_FAILED', cause: { message: 'constraint' } },
+      },
+      { ...refused, status: 400, code: 'BAD_REQUEST', reason: expect.any(String) },
+      {
+        ...refused,
+        status: 415,
+        code: 'UNSUPPORTED_MEDIA_TYPE',
+        reason: expect.any(String),
+        cause: expect.any(String),
+      },
+    ])
+    const traced = lines.filter((line) => JSON.stringify(line).includes('    at '))
+    expect(traced.map(({ level }) => level)).toEqual([50])
   })
 
   test('a request under way keeps its configuration open when another takes over', async () => {

@@ -1,20 +1,17 @@
-import { readFileSync } from 'node:fs'
 import type http from 'node:http'
-import https from 'node:https'
 import { pipeline, Readable } from 'node:stream'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { errorResponse, type PipelineAnswer } from '#engine/pipeline/pipeline.ts'
 import type { Runtime } from '#engine/runtime.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { Logger } from '#kernel/logger.ts'
-import { createServer as createHttpServer } from '#kernel/node-http.ts'
+import type { LogFields, Logger } from '#kernel/logger.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { AccessLog } from '#server/access-log.ts'
-import { answerClientError } from '#server/client-errors.ts'
-import { httpLimits } from '#server/http-limits.ts'
+import { type ConnectionLimits, httpLimits } from '#server/http-limits.ts'
 import { HttpRequest } from '#server/http-request.ts'
+import { createListener, type ListenerTls, type TlsFiles } from '#server/http-server.ts'
 import type { Metrics } from '#server/metrics.ts'
 import { noSchemas } from '#server/no-schemas.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
@@ -22,21 +19,14 @@ import { soundBeginning } from '#server/request-path.ts'
 import { securityHeaders } from '#server/security-headers.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
-/** A certificate that was read already, as PEM. */
-export interface ListenerTls {
-  readonly cert: string
-  readonly key: string
-  /** Only clients with a certificate of these authorities are heard. */
-  readonly clientAuthorities?: string | undefined
-}
-
 export interface AppParts {
   readonly running: RunningConfiguration
   readonly metrics: Metrics
   readonly log: Logger
   readonly accessLog: AccessLog
   readonly proxies: TrustedProxies
-  readonly tls: { readonly certFile: string; readonly keyFile: string } | ListenerTls | undefined
+  readonly limits: ConnectionLimits
+  readonly tls: TlsFiles | ListenerTls | undefined
   /** Set for a listener that has one path only, which stands in the configuration under a host of its own. */
   readonly only?: { readonly host: string; readonly path: string }
   /** Resolves when requests can be served; rejects with the reason when not. */
@@ -54,9 +44,14 @@ export function createApp(parts: AppParts): FastifyInstance {
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { maxParamLength: httpLimits.pathCharacters },
-    clientErrorHandler: answerClientError,
+    // The listener answers them itself.
+    clientErrorHandler: () => {},
     frameworkErrors: (error, request, reply) => void refuse(parts, error, request, reply),
-    serverFactory: (handler) => createServer(parts.tls, handler),
+    serverFactory: (handler) => {
+      const { limits, proxies, log, tls } = parts
+      const listener = parts.only === undefined ? 'public' : 'webhook'
+      return createListener({ listener, limits, proxies, log, meter: parts.metrics.connections }, tls, handler)
+    },
   })
   app.removeAllContentTypeParsers()
   // Bodies are read by whoever wants one, after the caller was authenticated.
@@ -67,26 +62,6 @@ export function createApp(parts: AppParts): FastifyInstance {
   app.setNotFoundHandler((request, reply) => answer(parts, request, reply))
   app.setErrorHandler((error, request, reply) => refuse(parts, error, request, reply))
   return app
-}
-
-function createServer(tls: AppParts['tls'], handler: http.RequestListener): http.Server {
-  const options: http.ServerOptions = {
-    maxHeaderSize: httpLimits.headerBytes,
-    requestTimeout: httpLimits.requestSeconds * 1000,
-    headersTimeout: httpLimits.requestSeconds * 1000,
-    keepAliveTimeout: httpLimits.keepAliveSeconds * 1000,
-    connectionsCheckingInterval: 1000,
-    // Refused by HttpRequest like any other malformed Host, with an answer that says so.
-    requireHostHeader: false,
-  }
-  if (tls === undefined) return createHttpServer(options, handler)
-  return https.createServer({ ...options, ...certificateOf(tls), minVersion: 'TLSv1.2' }, handler)
-}
-
-function certificateOf(tls: NonNullable<AppParts['tls']>): https.ServerOptions {
-  if ('certFile' in tls) return { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) }
-  const { cert, key, clientAuthorities: ca } = tls
-  return ca === undefined ? { cert, key } : { cert, key, ca, requestCert: true, rejectUnauthorized: true }
 }
 
 export async function answerReady(parts: Pick<AppParts, 'ready' | 'log'>, reply: FastifyReply): Promise<FastifyReply> {
@@ -164,7 +139,7 @@ function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest
   const { host, path } = meant(parts, fastifyRequest)
   const errors = parts.running.current.routes.find(host, path)?.url.errors ?? jsonErrors
   parts.metrics.answered('', fastifyRequest.method, error.status, 0)
-  parts.log.info('request refused', { requestId: fastifyRequest.id, status: error.status, err: error })
+  logFailure(parts.log, error, { requestId: fastifyRequest.id, status: error.status })
   const request = { id: fastifyRequest.id } as HttpRequest
   return send(reply, request, errorResponse(error, { errors, request }))
 }
@@ -209,6 +184,16 @@ function record(parts: AppParts, request: HttpRequest, { response, error, passag
     remote: request.remoteAddress,
   }
   if (error === undefined) parts.accessLog(fields)
-  else if (error.isRefusal) parts.log.info('request refused', { ...fields, code: error.code, reason: error.message })
-  else parts.log.error('request failed', { ...fields, err: error })
+  else logFailure(parts.log, error, fields)
+}
+
+/** What a client asked for and cannot have is no fault of ours: why is enough. Anything else comes with its stack. */
+function logFailure(log: Logger, error: GatewayError, fields: LogFields): void {
+  if (!error.isRefusal) {
+    log.error('request failed', { ...fields, err: error })
+    return
+  }
+  const { code, message: reason, cause } = error
+  const why = cause instanceof Error ? { cause: cause.message.slice(0, 2000) } : {}
+  log.info('request refused', { ...fields, code, reason, ...why })
 }

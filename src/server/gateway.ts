@@ -23,6 +23,7 @@ import { createApp } from '#server/app.ts'
 import { ConfigurationRefused } from '#server/configuration-refused.ts'
 import type { ConfigurationSource, LoadOutcome } from '#server/configuration-source.ts'
 import { DurableWork } from '#server/durable-work.ts'
+import { type ConnectionLimits, limitListeners } from '#server/http-limits.ts'
 import { closeListener, listenAt } from '#server/listening.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { createOperationsApp } from '#server/operations-app.ts'
@@ -47,6 +48,7 @@ export interface GatewayOptions {
   readonly metrics: string | undefined
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
   readonly trustedProxies: readonly string[]
+  readonly connectionLimits?: ConnectionLimits
   readonly workflowLimits: WorkflowLimits
   readonly renewalTimes?: RenewalTimes
   readonly log: Logger
@@ -178,12 +180,14 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     await storage.ready()
   }
   // The operators' listener opens first and closes last, so that they can watch a drain.
-  const operations = createOperationsApp({ metrics, log, ready })
+  const connections = limitListeners(options.connectionLimits, log)
+  const operations = createOperationsApp({ metrics, log, ready, limits: connections.operations })
   const metricsAddress =
     options.metrics === undefined ? undefined : await listen(operations, options.metrics, 'http', scope)
   const ignored = reportIgnoredHeaders({ count: () => metrics.forwardedHeadersIgnored(), log, clock })
   const proxies = new TrustedProxies(options.trustedProxies, ignored)
-  const app = createApp({ running, metrics, log, accessLog: options.accessLog, proxies, tls: options.tls, ready })
+  const { accessLog, tls } = options
+  const app = createApp({ running, metrics, log, accessLog, proxies, limits: connections.public, tls, ready })
   const address = await listen(app, options.listen, options.tls === undefined ? 'http' : 'https', scope)
 
   const webhook = scope.own(
@@ -200,8 +204,9 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
           running,
           metrics,
           log,
-          accessLog: options.accessLog,
+          accessLog,
           proxies: new TrustedProxies([]),
+          limits: connections.webhook,
           tls,
           ready,
           only: { host: webhookHost, path: webhookPath },

@@ -3,6 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import { GatewayError } from '#kernel/errors.ts'
 import { isLoopbackHost } from '#kernel/loopback.ts'
 import { type GatewayRequest, header } from '#sdk/http.ts'
+import { bodyTimeout } from '#server/connections.ts'
 import { httpLimits } from '#server/http-limits.ts'
 import { normalizePath } from '#server/request-path.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
@@ -125,6 +126,7 @@ export class HttpRequest implements GatewayRequest {
         if (size > limit) reject(tooLarge(limit))
         else resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
       })
+      raw.once(bodyTimeout, () => reject(tooSlow()))
       raw.once('aborted', () => reject(wentAway()))
       raw.once('error', (cause) => reject(new GatewayError('BAD_REQUEST', 'the body could not be read', { cause })))
     })
@@ -149,6 +151,9 @@ function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
 /** The connection is closed with the answer, so that the rest of the body need not be received. */
 const tooLarge = (limit: number): GatewayError =>
   new GatewayError('BODY_TOO_LARGE', `the body has more than ${limit} bytes`, { headers: { connection: 'close' } })
+
+const tooSlow = (): GatewayError =>
+  new GatewayError('REQUEST_TIMEOUT', 'the body did not arrive in time', { headers: { connection: 'close' } })
 
 const wentAway = (): GatewayError => new GatewayError('REQUEST_TIMEOUT', 'the client went away')
 

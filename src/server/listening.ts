@@ -7,7 +7,8 @@ export async function listenAt(
   at: { readonly host: string; readonly port: number },
   scheme: 'http' | 'https',
 ): Promise<string> {
-  await app.listen({ host: at.host, port: at.port })
+  // Many clients at once must not find the queue of the system full.
+  await app.listen({ host: at.host, port: at.port, backlog: 2048 })
   const { address, port, family } = app.server.address() as AddressInfo
   return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }

@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger as Pino, pino } from 'pino'
+import { GatewayError } from '#kernel/errors.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import { redact } from '#kernel/redaction.ts'
 
@@ -23,14 +24,19 @@ function wrap(log: Pino): Logger {
 
 const clean = (fields: LogFields | undefined): Record<string, unknown> => (fields === undefined ? {} : redact(fields))
 
-/** Message, code and the chain of causes; bounded, because a cause can be anything. */
+/**
+ * Message, code and the chain of causes; bounded, because a cause can be anything. A refusal is the client's doing and any
+ * client can bring one about, so it has no stack.
+ */
 function serializeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return String(error).slice(0, 2000)
+  const isRefusal = error instanceof GatewayError && error.isRefusal
   return {
     type: error.name,
     message: error.message.slice(0, 2000),
     ...('code' in error ? { code: String(error.code) } : {}),
-    ...(depth === 0 ? { stack: error.stack?.slice(0, 4000) } : {}),
+    ...(isRefusal ? { status: error.status } : {}),
+    ...(depth === 0 && !isRefusal ? { stack: error.stack?.slice(0, 4000) } : {}),
     ...(error.cause === undefined || depth >= 5 ? {} : { cause: serializeError(error.cause, depth + 1) }),
   }
 }

@@ -21,6 +21,18 @@ export function createMetrics() {
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30],
     registers,
   })
+  const openConnections = new Gauge({
+    name: 'gatehouse_connections_open',
+    help: 'Open connections, by listener: public, operations or webhook.',
+    labelNames: ['listener'],
+    registers,
+  })
+  const refusedConnections = new Counter({
+    name: 'gatehouse_connections_refused_total',
+    help: 'Connections that a limit closed, by listener and reason: total, address or timeout.',
+    labelNames: ['listener', 'reason'],
+    registers,
+  })
   const events = new Counter({
     name: 'gatehouse_events_total',
     help: 'Security events, by stream and outcome: appended, delivered, refused, dropped, or failed attempts.',
@@ -124,6 +136,11 @@ export function createMetrics() {
         exchangeCounters.set(key, counter)
       }
       counter.inc()
+    },
+    connections: {
+      opened: (listener: string) => openConnections.inc({ listener }),
+      closed: (listener: string) => openConnections.dec({ listener }),
+      refused: (listener: string, reason: string) => refusedConnections.inc({ listener, reason }),
     },
     webhook: {
       serves(ends: Date | undefined): void {

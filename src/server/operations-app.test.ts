@@ -1,12 +1,18 @@
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
+import { defaultConnectionLimits } from '#server/http-limits.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { createOperationsApp } from '#server/operations-app.ts'
 import { rawRequest } from '#testing/raw-request.ts'
 
 async function start(ready: () => Promise<void> = async () => {}) {
-  const app = createOperationsApp({ metrics: createMetrics(), log: silentLogger, ready })
+  const app = createOperationsApp({
+    metrics: createMetrics(),
+    log: silentLogger,
+    limits: defaultConnectionLimits,
+    ready,
+  })
   await app.listen({ host: '127.0.0.1', port: 0 })
   onTestFinished(() => app.close())
   return (app.server.address() as AddressInfo).port

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
 import { noAccessLog } from '#server/access-log.ts'
 import { createApp } from '#server/app.ts'
+import { defaultConnectionLimits } from '#server/http-limits.ts'
 import { createMetrics } from '#server/metrics.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
@@ -28,6 +29,7 @@ beforeAll(async () => {
     log: silentLogger,
     accessLog: noAccessLog,
     proxies: new TrustedProxies([]),
+    limits: defaultConnectionLimits,
     tls,
     ready: async () => {},
   })

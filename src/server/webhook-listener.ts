@@ -12,7 +12,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { CertificateWithKey, MadeWebhookTls, StsWebhookConfig } from '#sdk/sts-webhook.ts'
-import type { ListenerTls } from '#server/app.ts'
+import type { ListenerTls } from '#server/http-server.ts'
 import { closeListener, listenAt } from '#server/listening.ts'
 
 export interface WebhookMeter {

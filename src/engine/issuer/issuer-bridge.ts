@@ -3,6 +3,7 @@ import type { inject } from 'light-my-request'
 import { cookieNames } from '#engine/issuer/provider-settings.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { type GatewayResponse, header } from '#sdk/http.ts'
+import { boundFields } from '#sdk/read-form.ts'
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown
 
@@ -33,7 +34,8 @@ export async function passToProvider(
   const cookies = flowCookies(header(request, 'cookie'))
   if (sessionId !== undefined) cookies.push(`${cookieNames.session}=${sessionId}`)
   if (cookies.length > 0) headers['cookie'] = cookies.join('; ')
-  const hasBody = request.method === 'POST'
+  const payload = request.method === 'POST' ? await request.body(bodyBytes) : undefined
+  if (payload !== undefined) boundFields(payload)
   const search = query.size === 0 ? '' : `?${query}`
   const url = `${pathInfo === '' ? '/' : pathInfo}${search}`
   const answer = await send(
@@ -47,7 +49,7 @@ export async function passToProvider(
       url,
       headers,
       remoteAddress: request.remoteAddress,
-      ...(hasBody ? { payload: await request.body(bodyBytes) } : {}),
+      ...(payload === undefined ? {} : { payload }),
     },
   )
   const out: Record<string, string | string[]> = {}

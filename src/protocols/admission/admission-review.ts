@@ -1,11 +1,13 @@
 import * as z from 'zod'
+import { type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { PatchOperation } from '#protocols/admission/json-patch.ts'
 
 /** What Kubernetes takes for an object at most. */
 export const maxReviewBytes = 3 * 1024 * 1024
-const maxDepth = 64
+/** A pod and its old state, with all that controllers wrote on them. */
+const reviewBounds: JsonBounds = { depth: 64, members: 5_000, elements: 10_000, values: 100_000 }
 const maxWarnings = 16
 const maxWarningLength = 240
 const version = 'admission.k8s.io/v1'
@@ -35,12 +37,7 @@ export interface AdmissionRequest {
 
 /** Throws INVALID_JSON and BAD_REQUEST. */
 export function parseReview(body: Buffer): AdmissionRequest {
-  let value: unknown
-  try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
-  } catch (cause) {
-    throw new GatewayError('INVALID_JSON', 'the admission review does not parse', { cause })
-  }
+  const { value } = parseBoundedJson(body, reviewBounds)
   const problem = structureProblem(value)
   if (problem !== undefined) throw notAReview(problem)
   const read = reviewSchema.safeParse(value)
@@ -52,18 +49,14 @@ export function parseReview(body: Buffer): AdmissionRequest {
   return { uid, operation, kind, subResource, namespace, object }
 }
 
-/** Found without recursion, so that no body can exhaust the stack here or later. */
+/** Found without recursion: the depth is bounded, the stack of whoever calls is not known. */
 function structureProblem(root: unknown): string | undefined {
-  let level: unknown[] = [root]
-  for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth > maxDepth) return 'it is nested too deeply'
-    const next: unknown[] = []
-    for (const value of level) {
-      if (typeof value !== 'object' || value === null) continue
-      if (Object.hasOwn(value, '__proto__')) return 'it has a member named "__proto__"'
-      for (const inner of Object.values(value)) next.push(inner)
-    }
-    level = next
+  const pending = [root]
+  while (pending.length > 0) {
+    const value = pending.pop()
+    if (typeof value !== 'object' || value === null) continue
+    if (Object.hasOwn(value, '__proto__')) return 'it has a member named "__proto__"'
+    for (const inner of Object.values(value)) pending.push(inner)
   }
   return undefined
 }

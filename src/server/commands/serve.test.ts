@@ -28,6 +28,11 @@ test.each([
   [['--config', folder, '--workflow-lease-seconds', '1'], '--workflow-lease-seconds must be a whole number from 5'],
   [['--config', folder, '--workflow-step-seconds', 'long'], '--workflow-step-seconds must be'],
   [['--config', folder, '--workflow-parallel', '1e3'], '--workflow-parallel must be'],
+  [['--config', folder, '--connections', '31'], '--connections must be a whole number from 32 to 1000000'],
+  [['--config', folder, '--connections-per-address', '0'], '--connections-per-address must be'],
+  [['--config', folder, '--header-seconds', '0'], '--header-seconds must be a whole number from 1 to 300'],
+  [['--config', folder, '--request-seconds', '1.5'], '--request-seconds must be'],
+  [['--config', folder, '--idle-seconds', '-1'], '--idle-seconds'],
   [['--config', folder, '--prt', '1'], "Unknown option '--prt'\n"],
 ])('wrong usage starts nothing and names the option: %j', async (args, message) => {
   const errors: string[] = []

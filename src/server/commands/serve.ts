@@ -9,10 +9,16 @@ import { parseHostPort } from '#kernel/host-port.ts'
 import { createAccessLog } from '#server/access-log.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
+import {
+  connectionLimitOptions,
+  connectionLimitUsage,
+  readConnectionLimits,
+} from '#server/commands/connection-limits.ts'
 import { readRenewalTimes, renewalTimeOptions, renewalTimeUsage } from '#server/commands/renewal-times.ts'
 import { readWorkflowLimits, workflowLimitOptions, workflowLimitUsage } from '#server/commands/workflow-limits.ts'
 import { ConfigurationRefused } from '#server/configuration-refused.ts'
 import { type Gateway, startGateway, type WorkflowLimits } from '#server/gateway.ts'
+import type { ConnectionLimits } from '#server/http-limits.ts'
 import { LineBuffer } from '#server/line-buffer.ts'
 import { createLogger, type LogLevel, logLevels } from '#server/log.ts'
 import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
@@ -33,6 +39,7 @@ const usage = `Usage: gatehouse serve --config SOURCE [OPTIONS]
   --trusted-proxy CIDR  whose X-Forwarded-* headers are believed; may repeat
   --log-level LEVEL     ${logLevels.join(', ')} (info)
   --drain-seconds N     how long requests under way may take after SIGTERM (20)
+${connectionLimitUsage}
 ${workflowLimitUsage}
 ${renewalTimeUsage}`
 
@@ -49,6 +56,7 @@ const options = {
   'trusted-proxy': { type: 'string', multiple: true },
   'log-level': { type: 'string', default: 'info' },
   'drain-seconds': { type: 'string', default: '20' },
+  ...connectionLimitOptions,
   ...workflowLimitOptions,
   ...renewalTimeOptions,
 } as const
@@ -79,9 +87,11 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
     ['--tls-key', () => keyFile === undefined || createPrivateKey(readFileSync(keyFile))],
   ])
   if (wrongOption !== undefined) return wrong(wrongOption)
+  let connectionLimits: ConnectionLimits
   let workflowLimits: WorkflowLimits
   let renewalTimes: RenewalTimes
   try {
+    connectionLimits = readConnectionLimits(values)
     workflowLimits = readWorkflowLimits(values)
     renewalTimes = readRenewalTimes(values)
   } catch (error) {
@@ -111,6 +121,7 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
       metrics: values.metrics === 'off' ? undefined : values.metrics,
       tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
       trustedProxies: values['trusted-proxy'] ?? [],
+      connectionLimits,
       workflowLimits,
       renewalTimes,
       log,

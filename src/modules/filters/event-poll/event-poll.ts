@@ -1,3 +1,4 @@
+import { type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { parsePollRequest } from '#protocols/secevent/poll-request.ts'
@@ -16,7 +17,8 @@ const parameters = {
 }
 
 const maxBody = 512 * 1024
-const decoder = new TextDecoder('utf-8', { fatal: true })
+/** Acknowledged ids and errors are limited by the reader of a poll. */
+const bounds: JsonBounds = { depth: 8, members: 2_000, elements: 2_000, values: 20_000 }
 
 /** Gives a receiver the events of one stream when it asks (RFC 8936), again and again until it acknowledges them. */
 export default defineFilter({
@@ -52,10 +54,5 @@ async function readBody(request: GatewayRequest): Promise<JsonValue> {
       publicText: 'The body must be application/json.',
     })
   }
-  const body = await request.body(maxBody)
-  try {
-    return JSON.parse(decoder.decode(body))
-  } catch (cause) {
-    throw new GatewayError('INVALID_JSON', 'the body does not parse', { cause })
-  }
+  return parseBoundedJson(await request.body(maxBody), bounds).value
 }

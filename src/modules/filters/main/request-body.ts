@@ -1,4 +1,6 @@
 import * as z from 'zod'
+import type { JsonBounds } from '#kernel/bounded-json.ts'
+import { jsonBounds } from '#sdk/json-body.ts'
 
 /** What people type: no character that a database cannot keep. */
 export const typed = (max: number) =>
@@ -37,3 +39,5 @@ export const cartSchema = z
 export type CartLine = z.infer<typeof line>
 
 export const maxCartBytes = 1024 * 1024
+/** No list of a cart is nearly as long, so that a hostile one costs nothing. */
+export const cartBounds: JsonBounds = { ...jsonBounds, elements: 2 * maxSubjects }

@@ -13,7 +13,7 @@ import type { WorkflowCall } from '#sdk/workflow.ts'
 import { answer } from './answer.ts'
 import { type MainParts, userOf } from './main-parts.ts'
 import { type Decision, decideFirst, decisionOf, type StartedRun } from './pre-approval.ts'
-import { type CartLine, cartSchema, maxCartBytes } from './request-body.ts'
+import { type CartLine, cartBounds, cartSchema, maxCartBytes } from './request-body.ts'
 import { type ReadyLine, Refused, type RequestSubject, readLine } from './request-line.ts'
 
 /** How long a line waits for the same line that came just before it. */
@@ -24,7 +24,7 @@ const atOnce = 4
 export const submitCart =
   (parts: MainParts) =>
   async (exchange: Exchange): Promise<GatewayResponse> => {
-    const lines = await readJsonBody(exchange.request, cartSchema, maxCartBytes)
+    const lines = await readJsonBody(exchange.request, cartSchema, maxCartBytes, cartBounds)
     const outcomes: Record<string, SubmitOutcome> = Object.create(null)
     for (const line of lines) outcomes[line.uuid] = await submitLine(line, exchange, parts)
     // The predecessor's clients take every other text than `success`, and every other member, for a failure.

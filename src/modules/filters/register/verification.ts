@@ -1,13 +1,12 @@
-import { GatewayError } from '#kernel/errors.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
 import type { Registrar } from '#modules/filters/register/registrar.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
 import { html, notice, page, type Theme } from '#sdk/page.ts'
+import { readForm } from '#sdk/read-form.ts'
 
 const maxBody = 8 * 1024
 const maxToken = 200
-const formContent = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 
 /** The page that a mail leads to. Opening it confirms nothing, since programs open links too; its button does. */
 export class VerificationPage {
@@ -35,7 +34,7 @@ export class VerificationPage {
   async confirm({ request }: Exchange): Promise<GatewayResponse> {
     if (!isOwnPage(request))
       return this.#notice(403, 'Not allowed', 'Open the link of the mail, and confirm on the page that it shows.')
-    const token = (await readForm(request)).get('token') ?? ''
+    const token = (await readForm(request, maxBody)).get('token') ?? ''
     const outcome = token.length > maxToken ? undefined : await this.#registrar.confirm(token, request.id)
     if (outcome === undefined) return this.#over()
     if (outcome.kind === 'started') return this.#notice(200, 'Thank you', this.#settings.given.submittedText)
@@ -59,10 +58,4 @@ function isOwnPage(request: GatewayRequest): boolean {
   if (site !== undefined) return site === 'same-origin'
   const origin = header(request, 'origin')
   return origin === undefined || origin === request.origin
-}
-
-async function readForm(request: GatewayRequest): Promise<URLSearchParams> {
-  const type = header(request, 'content-type') ?? ''
-  if (!formContent.test(type)) throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type}"`)
-  return new URLSearchParams((await request.body(maxBody)).toString('utf8'))
 }

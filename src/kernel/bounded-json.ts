@@ -1,0 +1,136 @@
+import { GatewayError } from '#kernel/errors.ts'
+import type { JsonValue } from '#kernel/json.ts'
+
+/** What a JSON text may hold at most. What reads the value, member by member or recursively, is bounded by it. */
+export interface JsonBounds {
+  /** Levels of objects and lists. */
+  readonly depth: number
+  /** Members of one object. */
+  readonly members: number
+  /** Elements of one list. */
+  readonly elements: number
+  /** Members and elements in total. */
+  readonly values: number
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+const quote = 0x22
+const backslash = 0x5c
+const comma = 0x2c
+const colon = 0x3a
+const openList = 0x5b
+const closeList = 0x5d
+const openObject = 0x7b
+const closeObject = 0x7d
+
+/**
+ * The value of a JSON text in UTF-8. Throws INVALID_JSON when it is none, or when it exceeds a bound, which the public text
+ * names. Bounds are checked in one pass over the bytes, before anything is built of them.
+ */
+export function parseBoundedJson(
+  bytes: Buffer,
+  bounds: JsonBounds,
+): { readonly value: JsonValue; readonly text: string } {
+  const exceeded = exceededBound(bytes, bounds)
+  if (exceeded !== undefined) {
+    const publicText = `The request body ${exceeded}.`
+    throw new GatewayError('INVALID_JSON', `the body ${exceeded}`, { publicText })
+  }
+  try {
+    const text = decoder.decode(bytes)
+    return { value: JSON.parse(text) as JsonValue, text }
+  } catch (cause) {
+    throw new GatewayError('INVALID_JSON', 'the body does not parse', { cause: withoutSource(cause) })
+  }
+}
+
+/** The parser quotes what it could not read, which may be a password, and causes are logged. */
+function withoutSource(cause: unknown): unknown {
+  if (!(cause instanceof SyntaxError)) return cause
+  return new SyntaxError(/ in JSON at position \d+/.exec(cause.message)?.[0].trim() ?? 'not JSON')
+}
+
+/** Undefined where the text is within its bounds, or is not JSON in a way that the parser finds sooner. */
+function exceededBound(bytes: Buffer, { depth: deepest, members, elements, values }: JsonBounds): string | undefined {
+  /** Of each level: how many values it has so far, one more than commas; and whether it is a list. */
+  const counts = new Uint32Array(deepest + 1)
+  const isList = new Uint8Array(deepest + 1)
+  let depth = 0
+  let total = 0
+  for (let at = 0; at < bytes.length; at++) {
+    switch (bytes[at]) {
+      case quote:
+        at = endOfText(bytes, at)
+        break
+      case comma:
+        counts[depth] = (counts[depth] ?? 0) + 1
+        if (depth > 0 && (counts[depth] ?? 0) > (isList[depth] === 1 ? elements : members)) {
+          return isList[depth] === 1
+            ? `has a list of more than ${shown(elements)} elements`
+            : `has an object of more than ${shown(members)} members`
+        }
+        if (++total > values) return tooMany(values)
+        break
+      case openList:
+      case openObject:
+        if (++depth > deepest) return `is nested deeper than ${deepest} levels`
+        if (++total > values) return tooMany(values)
+        isList[depth] = bytes[at] === openList ? 1 : 0
+        counts[depth] = 1
+        break
+      case closeList:
+      case closeObject:
+        if (depth > 0) depth--
+        break
+    }
+  }
+  return undefined
+}
+
+/** Where the text that begins at a quote ends. */
+function endOfText(bytes: Buffer, start: number): number {
+  let at = start + 1
+  while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1
+  return at
+}
+
+const tooMany = (values: number): string => `has more than ${shown(values)} values`
+const shown = (count: number): string => count.toLocaleString('en-US')
+
+/**
+ * The name of a member that appears twice in one object; undefined when there is none. JSON.parse silently takes the last of
+ * them, and other readers the first. The text must be JSON.
+ */
+export function duplicateMember(text: string): string | undefined {
+  const open: (Set<string> | undefined)[] = []
+  let [start, end] = [0, 0]
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case quote:
+        start = at
+        at++
+        while (text.charCodeAt(at) !== quote) at += text.charCodeAt(at) === backslash ? 2 : 1
+        end = at
+        break
+      case openObject:
+        open.push(new Set())
+        break
+      case openList:
+        open.push(undefined)
+        break
+      case closeObject:
+      case closeList:
+        open.pop()
+        break
+      case colon: {
+        const names = open.at(-1)
+        const raw = text.slice(start + 1, end)
+        const name: string = raw.includes('\\') ? JSON.parse(text.slice(start, end + 1)) : raw
+        if (names?.has(name)) return name
+        names?.add(name)
+        break
+      }
+    }
+  }
+  return undefined
+}

@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs'
+import type http from 'node:http'
+import https from 'node:https'
+import type { Socket } from 'node:net'
+import { type ErrorCode, errorCodes } from '#kernel/errors.ts'
+import { createServer, STATUS_CODES } from '#kernel/node-http.ts'
+import { Connections, type ConnectionsParts } from '#server/connections.ts'
+import { httpLimits } from '#server/http-limits.ts'
+
+/** A certificate that was read already, as PEM. */
+export interface ListenerTls {
+  readonly cert: string
+  readonly key: string
+  /** Only clients with a certificate of these authorities are heard. */
+  readonly clientAuthorities?: string | undefined
+}
+
+export type TlsFiles = { readonly certFile: string; readonly keyFile: string }
+
+/** The server of any listener: with limits for connections, headers and times, each of which ends with a closed socket. */
+export function createListener(
+  parts: ConnectionsParts,
+  tls: TlsFiles | ListenerTls | undefined,
+  handler: http.RequestListener,
+): http.Server {
+  const { headerSeconds, requestSeconds, idleSeconds } = parts.limits
+  const options: http.ServerOptions = {
+    maxHeaderSize: httpLimits.headerBytes,
+    headersTimeout: headerSeconds * 1000,
+    requestTimeout: Math.max(requestSeconds, headerSeconds) * 1000,
+    keepAliveTimeout: idleSeconds * 1000,
+    connectionsCheckingInterval: 1000,
+    // Refused by HttpRequest like any other malformed Host, with an answer that says so.
+    requireHostHeader: false,
+  }
+  const connections = new Connections(parts)
+  const admit: http.RequestListener = (request, response) => {
+    const admission = connections.request(request, response)
+    if (admission === 'closing') return
+    if (admission === 'admitted-once') response.shouldKeepAlive = false
+    if (admission === 'over-limit') refuse(response, 'TOO_MANY_CONNECTIONS', { 'retry-after': '1' })
+    else if (request.rawHeaders.length > 2 * httpLimits.headerCount) refuse(response, 'HEADERS_TOO_LARGE')
+    else handler(request, response)
+  }
+  const server =
+    tls === undefined
+      ? createServer(options, admit)
+      : https.createServer(
+          { ...options, ...certificateOf(tls), minVersion: 'TLSv1.2', handshakeTimeout: headerSeconds * 1000 },
+          admit,
+        )
+  // Counted here and refused, where Node.js would drop those beyond its limit in silence.
+  server.maxHeadersCount = 0
+  server.timeout = httpLimits.quietSeconds * 1000
+  server.prependListener('connection', (socket: Socket) => connections.open(socket))
+  if (tls !== undefined) server.prependListener('secureConnection', (socket: Socket) => connections.secured(socket))
+  server.on('clientError', (error: Error & { code?: string }, socket: Socket) =>
+    answerClientError(connections, error, socket),
+  )
+  return server
+}
+
+const parserErrors: Readonly<Record<string, ErrorCode>> = {
+  HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
+  ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
+}
+
+/** Answers what is not HTTP, or never finished being it, and closes the socket: there is no request yet, or not all of it. */
+function answerClientError(connections: Connections, error: Error & { code?: string }, socket: Socket): void {
+  if (socket.destroyed) return
+  const code = parserErrors[error.code ?? ''] ?? 'BAD_REQUEST'
+  const answers = connections.failed(socket, code === 'REQUEST_TIMEOUT')
+  if (error.code === 'ECONNRESET' || answers === 'no-one' || !connections.isOpen(socket)) {
+    socket.destroy()
+    return
+  }
+  if (answers === 'listener') {
+    const { status, body } = answerTo(code)
+    const head = [
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+      'Content-Type: application/json; charset=utf-8',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      'Connection: close',
+    ]
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  }
+  connections.closeSoon(socket)
+}
+
+/** Before any application is known, so in no API's format. */
+function refuse(response: http.ServerResponse, code: ErrorCode, headers: http.OutgoingHttpHeaders = {}): void {
+  const { status, body } = answerTo(code)
+  const type = 'application/json; charset=utf-8'
+  response.writeHead(status, { 'content-type': type, connection: 'close', ...headers }).end(body)
+}
+
+const answerTo = (code: ErrorCode): { readonly status: number; readonly body: string } => {
+  const { status, text } = errorCodes[code]
+  return { status, body: JSON.stringify({ errors: [text], code }) }
+}
+
+function certificateOf(tls: TlsFiles | ListenerTls): https.ServerOptions {
+  if ('certFile' in tls) return { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) }
+  const { cert, key, clientAuthorities: ca } = tls
+  return ca === undefined ? { cert, key } : { cert, key, ca, requestCert: true, rejectUnauthorized: true }
+}
