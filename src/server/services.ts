@@ -79,6 +79,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     ...(parts.renewalTimes === undefined ? {} : { renewalTimes: parts.renewalTimes }),
     logins: storage.logins,
     loginFailures: storage.loginFailures,
+    passwordChanges: storage.passwordChanges,
     loginSecrets: new SecretBox(sealingKeys, { what: 'login', damaged: 'INTERNAL' }),
     loginAudit: new LoginAudit({ audit: storage.audit, clock, log }),
     loginMeter: parts.loginMeter ?? noLoginMeter,
