@@ -196,6 +196,12 @@ export class PasswordChanges implements PasswordAccess {
       const error = asGatewayError(thrown)
       const isUnknown = !error.isRefusal && error.code !== 'TARGET_FAILED'
       await store.release(claim, isUnknown ? unknownOutcome(claim) : { audit: [] })
+      if (error.code === 'NOT_FOUND') {
+        throw new GatewayError('CONFLICT', `the account of "${person.login}" is not where passwords are stored`, {
+          cause: error,
+          publicText: 'Your account isn’t in the system that stores passwords. Ask your administrator.',
+        })
+      }
       if (error.code !== 'BAD_REQUEST') throw error
       throw new GatewayError('WEAK_PASSWORD', `the password of "${person.login}" was rejected: ${error.message}`, {
         cause: error,
