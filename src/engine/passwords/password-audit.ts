@@ -13,7 +13,11 @@ export interface PasswordAuditParts {
 
 export type Asker = Pick<GatewayRequest, 'id' | 'remoteAddress'>
 
-type What = Pick<AuditRow, 'kind' | 'action' | 'attribute'> & Partial<Pick<AuditRow, 'target'>>
+type What = Pick<AuditRow, 'kind' | 'action' | 'attribute'> &
+  Partial<Pick<AuditRow, 'target' | 'requestor' | 'workflow'>>
+
+/** A reset link, for the audit. Anyone can request or try one, so the requestor is not known. */
+export const resetLink = { kind: 'token', attribute: 'password reset link', requestor: 'anonymous' } as const
 
 /** What stands in the audit in place of a workflow's name. */
 export const changeName = 'password'
@@ -45,7 +49,7 @@ export class PasswordAudit {
     const { audit, log } = this.#parts
     log.info('password reset refused', { login, reason, requestId: request.id, remote: request.remoteAddress })
     if (this.#strangers.take('all', strangers) !== undefined) return
-    const row = { kind: 'token', action: 'refuse', attribute: 'password reset link' } as const
+    const row = { ...resetLink, action: 'refuse' } as const
     try {
       await audit.append([this.row(login, request, row, reason)])
     } catch (err) {

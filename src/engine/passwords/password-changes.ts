@@ -7,6 +7,7 @@ import {
   changeName,
   PasswordAudit,
   type PasswordAuditParts,
+  resetLink,
 } from '#engine/passwords/password-audit.ts'
 import { unknownOutcome } from '#engine/passwords/unknown-outcome.ts'
 import { endedRows } from '#engine/session/ended-sessions.ts'
@@ -90,11 +91,7 @@ export class PasswordChanges implements PasswordAccess {
       validMillis,
     }
     const mail = outgoing(`link ${link.id}`, person.mail, write(secret))
-    const row = this.#audit.row(person.login, request, {
-      kind: 'token',
-      action: 'issue',
-      attribute: 'password reset link',
-    })
+    const row = this.#audit.row(person.login, request, { ...resetLink, action: 'issue' })
     const outcome = await services.passwordChanges.addLink(link, perHour, [mail], [row])
     if (outcome === 'too many') await this.#audit.refuse(person.login, `more than ${perHour} links in an hour`, request)
   }
@@ -208,7 +205,8 @@ export class PasswordChanges implements PasswordAccess {
         publicText: 'The directory didn’t accept this password. Choose another one.',
       })
     }
-    const change = { kind: 'attribute', action: 'replace', attribute: 'password', target } as const
+    const { workflow } = causeOf(claim.id, person.login, request)
+    const change = { kind: 'attribute', action: 'replace', attribute: 'password', target, workflow } as const
     const mail = entry.attributes.first(writer.mailAttribute)
     const text = mail === undefined || !isMailAddress(mail) ? undefined : writer.confirmation()
     return await store.finish(claim, {
