@@ -52,7 +52,8 @@ describe.skipIf(!hasChromium())('passwords', () => {
     await expectAccessible(page, 'a link on its way')
     const link = () => /http\S+\/password\/set#[\w-]{43}/.exec(mails.mails.at(-1)?.parts[0]?.body ?? '')?.[0]
     await expect.poll(link, { timeout: 60_000 }).toBeDefined()
-    await page.goto(link() ?? '')
+    const mailed = link() ?? ''
+    await page.goto(mailed)
     await expect.poll(() => page.url()).toBe(url('/password/set'))
     expect(await page.getByLabel('Code from the mail').isVisible()).toBe(false)
     await expectAccessible(page, 'a new password')
@@ -68,7 +69,10 @@ describe.skipIf(!hasChromium())('passwords', () => {
     await fill('another horse battery', 'another horse battery')
     await page.getByRole('heading', { name: 'Password changed' }).waitFor()
     await expectAccessible(page, 'a changed password')
-    await page.goto(link() ?? '')
+    // Only the part behind # differs from the page that is shown, which would not be loaded again.
+    await page.goto('about:blank')
+    await page.goto(mailed)
+    await expect.poll(() => page.url()).toBe(url('/password/set'))
     await fill('yet another battery', 'yet another battery')
     await page.getByRole('heading', { name: 'This link no longer works' }).waitFor()
     await expectAccessible(page, 'a link that was used')
