@@ -221,13 +221,9 @@ export class ClaimedRunExecution {
     try {
       const form = await this.#sealer.form(saved)
       const { depth, session } = saved.data
-      const by = {
-        ...this.#run,
-        workflow: this.#run.name,
-        depth: typeof depth === 'number' ? depth : 0,
-        ...(typeof session === 'string' ? { session } : {}),
-        ...newAccountIn(saved.data),
-      }
+      const known = { workflow: this.#run.name, depth: typeof depth === 'number' ? depth : 0 }
+      const asked = { ...(typeof session === 'string' ? { session } : {}), ...newAccountIn(saved.data) }
+      const by = { ...this.#run, ...known, ...asked }
       const wished = await runEffects(by, wishes, (call) => workflows.prepare(startedCall(call, by)))
       const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
       const refusal = end.kind === 'failed' ? await this.#refusal(end.error) : {}
