@@ -8,6 +8,7 @@ import eventKeys from '#modules/filters/event-keys/event-keys.ts'
 import eventPoll from '#modules/filters/event-poll/event-poll.ts'
 import issuer from '#modules/filters/issuer/issuer.ts'
 import main from '#modules/filters/main/main.ts'
+import passwords from '#modules/filters/passwords/passwords.ts'
 import plugin from '#modules/filters/plugin/plugin.ts'
 import portal from '#modules/filters/portal/portal.ts'
 import register from '#modules/filters/register/register.ts'
@@ -30,6 +31,7 @@ export const filters = createRegistry('filter', [
   eventPoll,
   issuer,
   main,
+  passwords,
   plugin,
   portal,
   register,

@@ -4,6 +4,8 @@ export const accountPaths = {
   account: '',
   /** GET, DELETE (all but this one); `sessions/{id}`: DELETE. */
   sessions: 'sessions',
+  /** POST: changes the caller's password, and ends the other sessions. */
+  password: 'password',
   /** GET; `factors/{id}`: PATCH, DELETE. */
   factors: 'factors',
   /** POST: begins an enrolment. */
@@ -31,6 +33,19 @@ export interface AccountView {
     readonly started: string
     readonly expires: string
   }
+  /** The rules of a new password; absent where the caller's password can't be changed here. */
+  readonly password?: PasswordRuleView
+}
+
+export interface PasswordRuleView {
+  readonly minChars: number
+  readonly maxChars: number
+}
+
+/** The body of POST `password`. */
+export interface ChangePassword {
+  readonly currentPassword: string
+  readonly newPassword: string
 }
 
 export interface AccountSession {
@@ -50,7 +65,7 @@ export interface AccountSessions {
   readonly sessions: readonly AccountSession[]
 }
 
-/** The answer to DELETE `sessions`. */
+/** The answer to DELETE `sessions`, and to POST `password`. */
 export interface EndedSessions {
   readonly ended: number
 }

@@ -7,6 +7,7 @@ import type { Journals } from '#engine/journal/journals.ts'
 import type { LoginServices } from '#engine/login/login-desk.ts'
 import { LoginRoutes } from '#engine/login/login-routes.ts'
 import { createNotifiers, type Notifiers } from '#engine/mail/notifiers.ts'
+import { PasswordChanges, type PasswordServices } from '#engine/passwords/password-changes.ts'
 import { type Chain, ChainRunner } from '#engine/pipeline/chain.ts'
 import { createPipeline, type Pipeline } from '#engine/pipeline/pipeline.ts'
 import { type Application, Routes, type Url } from '#engine/pipeline/routes.ts'
@@ -25,6 +26,7 @@ import type { TokenIssuing } from '#engine/sts/token-issuing.ts'
 import { workflowParameters } from '#engine/workflow/workflow-parameters.ts'
 import { WorkflowRuntime, type WorkflowRuntimeServices } from '#engine/workflow-runtime.ts'
 import type { MemberDirectory } from '#identity/directory.ts'
+import type { Identity } from '#identity/identity.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
@@ -42,6 +44,7 @@ import type { StatisticsStore } from '#storage/statistics-store.ts'
 export interface RuntimeServices
   extends WorkflowRuntimeServices,
     LoginServices,
+    Pick<PasswordServices, 'passwordChanges'>,
     Pick<IssuerServices, 'issuer'>,
     Pick<TokenServices, 'tokenKeys' | 'issuing' | 'countExchange'> {
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
@@ -106,6 +109,10 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     if (found === undefined) throw new GatewayError('INTERNAL', `there is no target "${wanted}"`)
     return found
   }
+  const ownersOf = async (name: string, userID: string): Promise<readonly Identity[]> =>
+    tree.ownersOf({ target: name, userID, stored: await target(name).storedAt?.(userID) })
+  const source = { get: target, ownersOf }
+  const passwords = new PasswordChanges({ services, configuration, directory: () => tree, targets: source })
   const { clock, log } = services
   const chains = new Map<string, Chain>()
   const runner = new ChainRunner(chains)
@@ -128,7 +135,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     clock: services.clock,
     keys: services.keys,
     javaScript: (mapping) => configuration.javaScriptMappings.get(mapping),
-    targets: { get: target },
+    targets: source,
     workflows: { run: async (call) => await workflows.runs.run(call) },
     runs: workflows.runs,
     approvals: workflows.approvals,
@@ -144,6 +151,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     pollEvents: (stream, poll) => services.events.poll(stream, poll),
     portal,
     registrations,
+    passwords,
     sessions: createSessionAccess(services.sessions, configuration),
     secondFactors,
     stsPodEndpoints: configuration.stsEndpoints.flatMap(({ pods }) => pods ?? []),

@@ -10,7 +10,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { EntryShape, leafBelow } from '#sdk/account-entries.ts'
 import type { AccountLayout } from '#sdk/account-layout.ts'
-import type { DirectoryInsert } from '#sdk/directory-insert.ts'
+import type { DirectoryInsert, TargetAccount } from '#sdk/directory-insert.ts'
 import { membershipClauses, type Narrowed, narrowFilter } from '#sdk/entry-filter.ts'
 import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target.ts'
 
@@ -46,16 +46,27 @@ export class AccountsInsert implements DirectoryInsert {
   readonly #accounts: Accounts
   readonly #layout: AccountLayout
   readonly #shape: EntryShape
+  readonly #target: string | undefined
 
-  constructor(accounts: Accounts, layout: AccountLayout) {
+  /** `target`: the name of the target whose accounts these are, where they are one's. */
+  constructor(accounts: Accounts, layout: AccountLayout, target?: string) {
     this.#accounts = accounts
     this.#layout = layout
+    this.#target = target
     this.#shape = new EntryShape(layout)
   }
 
   /** The login that a name stands for; undefined for a name that no person can have here. */
   loginOf(dn: Dn): string | undefined {
     return leafBelow(this.#layout.people, dn, this.#layout.userAttribute)
+  }
+
+  nameOf(login: string): Dn {
+    return this.#shape.personName(login)
+  }
+
+  entryOf({ target, userID }: TargetAccount): Dn | undefined {
+    return target === this.#target ? this.nameOf(userID) : undefined
   }
 
   personEntry(user: User): InsertEntry {

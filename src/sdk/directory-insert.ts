@@ -4,6 +4,7 @@ import type { UserChange } from '#identity/user-directory.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module.ts'
+import type { StoredAccount } from '#sdk/target.ts'
 
 /**
  * A part of the virtual directory: everything at and below one suffix. All names that it is given, and all that it gives,
@@ -36,6 +37,20 @@ export interface DirectoryInsert extends Closable {
    * caller is not on this machine.
    */
   bind?(dn: Dn, password: string, caller?: { readonly local: boolean }): Promise<boolean>
+  /**
+   * Sets the password that `bind` checks. With an `id`, only while the entry has it: NOT_FOUND otherwise, as for an entry
+   * that doesn't exist. BAD_REQUEST for a password that the system rejects. Absent where the insert can't write passwords.
+   */
+  setEntryPassword?(dn: Dn, password: string, id: string | undefined): Promise<void>
+  /** The name of the entry that shows this account of a target; undefined where the insert doesn't show it. */
+  entryOf?(account: TargetAccount): Dn | undefined
+}
+
+/** An account of a target, as far as it is known. */
+export interface TargetAccount {
+  readonly target: string
+  readonly userID: string
+  readonly stored: StoredAccount | undefined
 }
 
 /** People, groups and passwords that can be changed from the command line. Each change tells what it did, for the audit. */

@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import type { Directory } from '#identity/directory.ts'
+import type { Identity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -10,6 +11,7 @@ import type { GrantAccess } from '#sdk/grants.ts'
 import type { IssuerAccess } from '#sdk/issuer.ts'
 import type { Journal, JournalOptions, ReadJournal } from '#sdk/journal.ts'
 import type { Mapping } from '#sdk/mapping.ts'
+import type { PasswordAccess } from '#sdk/password-changes.ts'
 import type { PortalAccess } from '#sdk/portal.ts'
 import type { RegistrationAccess } from '#sdk/registrations.ts'
 import type { ReportEndpoint } from '#sdk/reports.ts'
@@ -68,6 +70,8 @@ export interface ModuleHost {
   /** Whether tokens with this `iss` are made here, by the clock that verifies them. Never, when absent. */
   ownsIssuer?(issuer: string): boolean
   readonly secondFactors: SecondFactorAccess
+  /** Passwords that users set themselves. */
+  readonly passwords: PasswordAccess
   /** What registration forms keep. */
   readonly registrations: RegistrationAccess
 }
@@ -75,6 +79,8 @@ export interface ModuleHost {
 export interface TargetSource {
   /** Throws INTERNAL when there is none of that name; the configuration check has made sure that there is. */
   get(name: string): Target
+  /** Who the owners of the target's account are; empty where no directory insert is known to show the account. */
+  ownersOf?(name: string, userID: string): Promise<readonly Identity[]>
   /** The target's `targetAttributes`, ready to use; undefined when everything passes unmapped. Known to workflow tasks only. */
   mapping?(name: string): Mapping | undefined
 }

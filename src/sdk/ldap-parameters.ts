@@ -98,6 +98,12 @@ export function ldapConnection(
   }
 }
 
+/** What a target and a directory insert on the same server call it. */
+export function ldapSystem({ url }: Pick<LdapConnectionConfig, 'url'>): string {
+  const { protocol, hostname, port } = new URL(url)
+  return JSON.stringify(['ldap', hostname.toLowerCase(), port || (protocol === 'ldaps:' ? '636' : '389')])
+}
+
 /** The certificate authorities, read when the module is created; throws with the file's name when they cannot be. */
 export function ldapAuthorities({ ca, caFile }: LdapConnectionConfig): string | undefined {
   if (caFile === undefined) return ca

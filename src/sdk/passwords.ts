@@ -20,6 +20,10 @@ export const openPasswords = async (
   people: UserDirectoryOptions,
 ): Promise<Passwords> => new Passwords(await host.openUserDirectory({ ...people, name: `${people.name}/passwords` }))
 
+/** What a target and a directory insert with the same people call the place where these are stored. */
+export const databaseSystem = ({ name, url = '' }: UserDirectoryOptions): string =>
+  JSON.stringify(['database', url, name])
+
 /**
  * Hashes by the ids of people, in a name space of their own: whoever reads people, by whatever door, does not come across
  * them, and who gets a login that another had does not get the password with it.

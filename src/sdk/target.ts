@@ -108,6 +108,19 @@ export interface Target extends Closable {
   readonly auditsWithin?: boolean
   /** Users and groups carry a version, and changes can be bound to it. */
   readonly keepsVersions?: boolean
+  /**
+   * Where the account is in the system behind the target, so that a directory insert on the same system recognizes it.
+   * Undefined when there is no such account. Absent where the target can't tell.
+   */
+  storedAt?(userID: string): Promise<StoredAccount | undefined>
+}
+
+/** An account as the system behind a target stores it. */
+export interface StoredAccount {
+  /** The same text for every target and directory insert on the same system. */
+  readonly system: string
+  /** The account's own name there: a login, or a distinguished name. */
+  readonly name: string
 }
 
 /** Optional: the target stores passwords. */

@@ -39,6 +39,8 @@ export interface WorkflowCall {
   readonly password?: string
   /** The HTTP request that asked for it, as in the access log; it stands in the audit. */
   readonly requestId?: string
+  /** The public id of the caller's session, which stays when the run sets the caller's own password. */
+  readonly session?: string
   /** How many runs started one another before this one; beyond 16 none is started. */
   readonly depth?: number
   /** A run that ends within its call is stored all the same, so that it can be asked for later. */

@@ -6,6 +6,7 @@ import { AuditSinks } from '#engine/audit/audit-sinks.ts'
 import { checkAuditKeys, loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { MailWorker } from '#engine/mail/mail-worker.ts'
+import { settleAbandoned } from '#engine/passwords/unknown-outcome.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import type { RenewalTimes } from '#engine/session/session-renewal.ts'
 import { KeeperLoop } from '#engine/sts/publish/keeper-loop.ts'
@@ -238,6 +239,9 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
       storage.loginFailures.deleteForgotten(now),
       storage.issuer.deleteExpired(now),
     ]).catch((err: unknown) => log.warn('expired sessions and logins were not removed', { err }))
+    settleAbandoned(storage.passwordChanges)
+      .then(() => storage.passwordChanges.deleteExpired())
+      .catch((err: unknown) => log.warn('expired password reset links were not removed', { err }))
     storage.registrations
       .deleteExpired()
       .catch((err: unknown) => log.warn('expired registrations were not removed', { err }))

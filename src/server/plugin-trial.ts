@@ -55,7 +55,7 @@ export async function tryTask(options: TrialOptions) {
         requestor: 'trial',
         who: {},
         log: silentLogger,
-        effects: { mail: unused, start: unused, grant: unused },
+        effects: { mail: unused, start: unused, grant: unused, passwordSet: unused },
         forTarget: () => ({
           workflow: { id: 'trial', name: 'trial' },
           requestor: 'trial',

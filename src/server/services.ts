@@ -81,6 +81,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     loopbackOnly: parts.loopbackOnly,
     logins: storage.logins,
     loginFailures: storage.loginFailures,
+    passwordChanges: storage.passwordChanges,
     loginSecrets: new SecretBox(sealingKeys, { what: 'login', damaged: 'INTERNAL' }),
     loginAudit: new LoginAudit({ audit: storage.audit, clock, log }),
     loginMeter: parts.loginMeter ?? noLoginMeter,

@@ -17,6 +17,7 @@ import type { KeyStore } from '#storage/key-store.ts'
 import type { LoginFailureStore } from '#storage/login-failure-store.ts'
 import type { LoginStore } from '#storage/login-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
+import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 import type { PortalStore } from '#storage/portal-store.ts'
 import type { RegistrationStore } from '#storage/registration-store.ts'
 import type { ReportStore } from '#storage/report-store.ts'
@@ -40,6 +41,7 @@ import { SqlKeyStore } from '#storage/sql/sql-key-store.ts'
 import { SqlLoginFailureStore } from '#storage/sql/sql-login-failure-store.ts'
 import { SqlLoginStore } from '#storage/sql/sql-login-store.ts'
 import { SqlMailStore } from '#storage/sql/sql-mail-store.ts'
+import { SqlPasswordChangeStore } from '#storage/sql/sql-password-change-store.ts'
 import { SqlPortalStore } from '#storage/sql/sql-portal-store.ts'
 import { SqlRegistrationStore } from '#storage/sql/sql-registration-store.ts'
 import { SqlReportStore } from '#storage/sql/sql-report-store.ts'
@@ -85,6 +87,7 @@ export interface Storage {
   readonly keys: KeyStore
   readonly issuer: IssuerStore
   readonly registrations: RegistrationStore
+  readonly passwordChanges: PasswordChangeStore
   readonly portal: PortalStore
   readonly secondFactors: SecondFactorStore
   readonly reports: ReportStore
@@ -134,6 +137,7 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
     keys: new SqlKeyStore(client),
     issuer: new SqlIssuerStore(client),
     registrations: new SqlRegistrationStore(client),
+    passwordChanges: new SqlPasswordChangeStore(client),
     portal: new SqlPortalStore(client),
     secondFactors: new SqlSecondFactorStore(client),
     reports,

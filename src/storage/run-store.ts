@@ -5,6 +5,7 @@ import type { AuditRow } from '#storage/audit-store.ts'
 import type { GrantRevocation, NewGrant } from '#storage/grant-store.ts'
 import type { IdempotentAnswer, IdempotentCall, Reservation } from '#storage/idempotency-store.ts'
 import type { NewMail } from '#storage/mail-store.ts'
+import type { SessionEnding } from '#storage/session-store.ts'
 import type { NewTimer, TimerClaim, When } from '#storage/timer-store.ts'
 
 /**
@@ -89,6 +90,8 @@ export interface RunEffects {
   readonly timers?: readonly NewTimer[]
   readonly mails?: readonly NewMail[]
   readonly grants?: readonly NewGrant[]
+  /** Sessions that end with the step. */
+  readonly endings?: readonly SessionEnding[]
   /** Other runs that start. */
   readonly starts?: readonly NewRun[]
   /** Timers that this is the outcome of. VERSION_MISMATCH when another has one of them by now. */

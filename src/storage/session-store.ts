@@ -1,5 +1,6 @@
 import type { Identity } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
 
 /** A login that is remembered between requests. */
 export interface Session {
@@ -33,6 +34,19 @@ export const touchEverySeconds = 30
 export function sessionExpiry(session: Pick<Session, 'touched' | 'idleSeconds' | 'ends'>): Date {
   const idle = session.touched.getTime() + session.idleSeconds * 1000
   return new Date(Math.min(idle, session.ends?.getTime() ?? idle))
+}
+
+export type EndedSession = Pick<Session, 'publicId' | 'application' | 'userID'>
+
+/** Sessions that end together, with what the audit says of them. */
+export interface SessionEnding {
+  /** The users whose sessions end. */
+  readonly owners: readonly Identity[]
+  /** Where no owner is named: the logins whose sessions end, in whatever letter case. */
+  readonly logins: readonly string[]
+  /** The public id of a session that stays. */
+  readonly exceptPublicId?: string
+  audit(ended: readonly EndedSession[]): readonly AuditRow[]
 }
 
 /** How many of a user's sessions are listed. */

@@ -8,6 +8,7 @@ import type { EventStreamOptions, PollEvents, SecurityEvent } from '#sdk/event-s
 import type { GrantAccess } from '#sdk/grants.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { JournalEntry, ReadJournal } from '#sdk/journal.ts'
+import type { PasswordAccess } from '#sdk/password-changes.ts'
 import type { PortalAccess } from '#sdk/portal.ts'
 import type { RegistrationAccess } from '#sdk/registrations.ts'
 import type { ReportEndpoint } from '#sdk/reports.ts'
@@ -42,6 +43,7 @@ export interface FakeHostOptions {
   readonly runs?: RunAccess
   readonly sessions?: SessionAccess
   readonly secondFactors?: SecondFactorAccess
+  readonly passwords?: PasswordAccess
   readonly registrations?: RegistrationAccess
   readonly grants?: GrantAccess
   readonly approvals?: ApprovalAccess
@@ -67,6 +69,14 @@ const missing = (what: string): never => {
   throw new Error(`the fake host has no ${what}`)
 }
 
+const noPasswords: PasswordAccess = {
+  requestReset: async () => missing('passwords'),
+  hasLink: async () => false,
+  reset: async () => 'no link',
+  canChange: () => false,
+  change: async () => missing('passwords'),
+}
+
 /** A host that holds what the test gives it, and remembers the directory searches. */
 export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
   const searches: DirectorySearch[] = []
@@ -86,6 +96,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     sessions: options.sessions ?? noSessions,
     secondFactors: options.secondFactors ?? memorySecondFactors(),
     registrations: options.registrations ?? new MemoryRegistrations(),
+    passwords: options.passwords ?? noPasswords,
     approvals: options.approvals ?? noApprovals,
     grants: options.grants ?? noGrants,
     workflowParameters: (name) => {

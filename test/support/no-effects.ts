@@ -11,4 +11,7 @@ export const noEffects: StepEffects = {
   start: () => {
     throw new Error('no runs in this test')
   },
+  passwordSet: () => {
+    throw new Error('no passwords in this test')
+  },
 }

@@ -2,7 +2,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { StepMail } from '#sdk/mail.ts'
-import type { TimedAccess } from '#sdk/step-effects.ts'
+import type { SetPassword, TimedAccess } from '#sdk/step-effects.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import type { RequestMap, TaskContext, TaskOutcome, TaskSignal, WorkflowUser } from '#sdk/workflow-task.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -14,6 +14,7 @@ export interface TaskRun {
   readonly mails: readonly StepMail[]
   readonly starts: readonly WorkflowCall[]
   readonly grants: readonly TimedAccess[]
+  readonly passwords: readonly SetPassword[]
   readonly request: RequestMap
   readonly log: Logger & { readonly lines: readonly object[] }
 }
@@ -39,6 +40,7 @@ export async function runTask(spec: TaskSpec, options: TaskRunOptions = {}): Pro
   const mails: StepMail[] = []
   const starts: WorkflowCall[] = []
   const grants: TimedAccess[] = []
+  const passwords: SetPassword[] = []
   const request: RequestMap = new Map(Object.entries(options.request ?? {}))
   const log = recordingLogger()
   const created = await task.create(options.host ?? fakeModuleHost())
@@ -54,6 +56,7 @@ export async function runTask(spec: TaskSpec, options: TaskRunOptions = {}): Pro
       mail: (mail) => void mails.push(mail),
       start: (call) => void starts.push(call),
       grant: (access) => void grants.push(access),
+      passwordSet: (password) => void passwords.push(password),
     },
     ...(options.signal === undefined ? {} : { signal: options.signal }),
     forTarget:
@@ -62,5 +65,5 @@ export async function runTask(spec: TaskSpec, options: TaskRunOptions = {}): Pro
         throw new Error('no targets in this test')
       }),
   })
-  return { outcome, user, mails, starts, grants, request, log }
+  return { outcome, user, mails, starts, grants, passwords, request, log }
 }

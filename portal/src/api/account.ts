@@ -3,7 +3,9 @@ import {
   type AccountFactor,
   type AccountFactors,
   type AccountSessions,
+  type AccountView,
   accountPaths,
+  type ChangePassword,
   type ConfirmPasskey,
   type ConfirmTotp,
   type EndedSessions,
@@ -18,6 +20,14 @@ import { address, call } from './call.ts'
 /** Below the Account API; a path of the contract may have several parts. */
 const accountAddress = (path: string, ...more: readonly string[]): string =>
   address(settings.apis.account ?? '', [...path.split('/'), ...more])
+
+export const accountQuery = queryOptions({
+  queryKey: ['account', 'self'],
+  queryFn: ({ signal }) => call<AccountView>(accountAddress(accountPaths.account), { signal }),
+})
+
+export const changePassword = (sent: ChangePassword): Promise<EndedSessions> =>
+  call<EndedSessions>(accountAddress(accountPaths.password), { method: 'POST', body: sent })
 
 export const sessionsQuery = queryOptions({
   queryKey: ['account', 'sessions'],

@@ -34,6 +34,6 @@ export function targetBranches(root: Dn, targets: ReadonlyMap<string, Target>): 
       userAttribute: 'uid',
       groupAttribute: 'cn',
     }
-    return [{ name, suffix, insert: new AccountsInsert(target, layout) }]
+    return [{ name, suffix, insert: new AccountsInsert(target, layout, name) }]
   })
 }

@@ -5,7 +5,7 @@ import { Dn } from '#identity/dn.ts'
 import { isAttributeType } from '#identity/dn-syntax.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { changedName, holdsNames, withNames } from '#identity/name-attributes.ts'
-import type { DirectoryInsert } from '#sdk/directory-insert.ts'
+import type { DirectoryInsert, TargetAccount } from '#sdk/directory-insert.ts'
 
 /**
  * An insert whose attributes have other names in the directory. They are renamed everywhere: in filters, in what is asked
@@ -17,6 +17,7 @@ export class MappedInsert implements DirectoryInsert {
   readonly #toInner: ReadonlyMap<string, string>
   readonly #toOuter: ReadonlyMap<string, string>
   readonly bind?: NonNullable<DirectoryInsert['bind']>
+  readonly setEntryPassword?: NonNullable<DirectoryInsert['setEntryPassword']>
 
   /** `mapping`: names in the directory, and the insert's own. */
   constructor(insert: DirectoryInsert, suffix: Dn, mapping: ReadonlyMap<string, string>) {
@@ -26,6 +27,9 @@ export class MappedInsert implements DirectoryInsert {
     this.#toOuter = new Map(Array.from(mapping, ([outer, inner]) => [inner.toLowerCase(), outer]))
     if (insert.bind !== undefined) {
       this.bind = async (dn, password, caller) => (await insert.bind?.(this.#inner(dn), password, caller)) ?? false
+    }
+    if (insert.setEntryPassword !== undefined) {
+      this.setEntryPassword = async (dn, password, id) => insert.setEntryPassword?.(this.#inner(dn), password, id)
     }
   }
 
@@ -46,6 +50,11 @@ export class MappedInsert implements DirectoryInsert {
 
   async members(group: Dn, limit: number): Promise<readonly Dn[]> {
     return (await this.#insert.members(this.#inner(group), limit)).map((dn) => this.#outer(dn))
+  }
+
+  entryOf(account: TargetAccount): Dn | undefined {
+    const dn = this.#insert.entryOf?.(account)
+    return dn && this.#outer(dn)
   }
 
   async close(): Promise<void> {

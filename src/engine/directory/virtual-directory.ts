@@ -13,7 +13,7 @@ import { entryIdentity, entryOf, type Identity } from '#identity/identity.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import type { DirectoryInsert } from '#sdk/directory-insert.ts'
+import type { DirectoryInsert, TargetAccount } from '#sdk/directory-insert.ts'
 
 /** An insert and where it stands. */
 export interface Mount {
@@ -129,6 +129,36 @@ export class VirtualDirectory implements MemberDirectory {
       throw new GatewayError('NOT_SUPPORTED', `the directory insert "${mount.name}" checks no passwords`)
     }
     return named(mount, async () => (await mount.insert.bind?.(dn, password, caller)) ?? false)
+  }
+
+  /** Whether `setPassword` can set the entry's password. */
+  keepsPassword(dn: Dn): boolean {
+    return this.#owner(dn)?.insert.setEntryPassword !== undefined
+  }
+
+  /**
+   * Sets the entry's password. With an `id`, only while the entry has it; NOT_FOUND otherwise. NOT_SUPPORTED where the
+   * entry's insert can't write passwords. Returns the name of the insert.
+   */
+  async setPassword(dn: Dn, password: string, id: string | undefined): Promise<string> {
+    const mount = this.#owner(dn)
+    if (mount?.insert.setEntryPassword === undefined) {
+      throw new GatewayError('NOT_SUPPORTED', `no directory insert writes the password of "${dn}"`)
+    }
+    await named(mount, async () => mount.insert.setEntryPassword?.(dn, password, id))
+    return mount.name
+  }
+
+  /** Who the entries are that show an account of a target. */
+  async ownersOf(account: TargetAccount): Promise<readonly Identity[]> {
+    const found: Identity[] = []
+    for (const mount of this.#mounts) {
+      const base = mount.insert.entryOf?.(account)
+      if (base === undefined || this.#owner(base) !== mount) continue
+      const [entry] = await this.search({ base, scope: 'base', filter: anything, limit: 1 })
+      if (entry !== undefined) found.push(entry.identity)
+    }
+    return found
   }
 
   #owner(dn: Dn): Mount | undefined {

@@ -20,6 +20,7 @@ export async function createTargetMappings(
 /** A host whose targets come with their mappings, and keep the promise of runs that may only create accounts, for tasks. */
 export function withMappings(host: ModuleHost, mappings: ReadonlyMap<string, Mapping>): ModuleHost {
   const targets: TargetSource = {
+    ...host.targets,
     get: (name) => withNewAccounts(host.targets.get(name)),
     mapping: (name) => mappings.get(name),
   }

@@ -126,7 +126,7 @@ export class CallExecution {
     await saveDefinitions()
     const answer = this.#parts.answer({ id, status: 'waiting', changes: this.#trail.count })
     const effects: RunEffects = {
-      ...(await runEffects(id, this.#wishes, prepare)),
+      ...(await runEffects(this.#state, this.#wishes, prepare)),
       steps: this.#log.take(1),
       audit: this.#trail.rows,
       timers,
@@ -167,7 +167,7 @@ export class CallExecution {
     let failure = failed
     let effects: RunEffects = {}
     try {
-      if (this.#wishes.length > 0) effects = await runEffects(result.id, this.#wishes, prepare)
+      if (this.#wishes.length > 0) effects = await runEffects(this.#state, this.#wishes, prepare)
     } catch (error) {
       failure ??= failureOf(this.#state, error)
     }

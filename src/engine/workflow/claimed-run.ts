@@ -220,9 +220,11 @@ export class ClaimedRunExecution {
     const common = { steps: log.take(this.#attempt), audit: rows }
     try {
       const form = await this.#sealer.form(saved)
-      const { depth } = saved.data
-      const by = { ...this.#run, depth: typeof depth === 'number' ? depth : 0, ...newAccountIn(saved.data) }
-      const wished = await runEffects(this.#run.id, wishes, (call) => workflows.prepare(startedCall(call, by)))
+      const { depth, session } = saved.data
+      const known = { workflow: this.#run.name, depth: typeof depth === 'number' ? depth : 0 }
+      const asked = { ...(typeof session === 'string' ? { session } : {}), ...newAccountIn(saved.data) }
+      const by = { ...this.#run, ...known, ...asked }
+      const wished = await runEffects(by, wishes, (call) => workflows.prepare(startedCall(call, by)))
       const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
       const refusal = end.kind === 'failed' ? await this.#refusal(end.error) : {}
       const mails = [...(wished.mails ?? []), ...(refusal.mails ?? [])]

@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { checkMail, type StepMail } from '#sdk/mail.ts'
-import type { StepEffects, TimedAccess } from '#sdk/step-effects.ts'
+import type { SetPassword, StepEffects, TimedAccess } from '#sdk/step-effects.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 
 const maxEach = 1_000
@@ -10,9 +10,10 @@ export class CollectedEffects implements StepEffects {
   readonly mails: StepMail[] = []
   readonly grants: TimedAccess[] = []
   readonly starts: WorkflowCall[] = []
+  readonly passwords: SetPassword[] = []
 
   get isEmpty(): boolean {
-    return this.mails.length + this.grants.length + this.starts.length === 0
+    return this.mails.length + this.grants.length + this.starts.length + this.passwords.length === 0
   }
 
   /** Throws BAD_REQUEST for a mail that cannot be sent. */
@@ -23,6 +24,10 @@ export class CollectedEffects implements StepEffects {
 
   grant(access: TimedAccess): void {
     add(this.grants, access)
+  }
+
+  passwordSet(password: SetPassword): void {
+    add(this.passwords, password)
   }
 
   start(call: WorkflowCall): void {

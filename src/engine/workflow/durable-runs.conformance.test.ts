@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
 import { Attributes } from '#identity/attributes.ts'
+import { entryIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ApprovalRequest } from '#sdk/approval.ts'
 import { next, type TaskContext, type TaskOutcome } from '#sdk/workflow-task.ts'
@@ -58,6 +59,44 @@ async function everything(url: string): Promise<string> {
 
 onEachDatabase('durable runs', (freshUrl) => {
   describe('an asynchronous run', () => {
+    test('that sets a password ends sessions with the commit of its step, also after a crash before it', async () => {
+      const url = await freshUrl()
+      const store = new MemoryTarget()
+      const process = await openDurable(url, {
+        workflows: { w: [provision({ setPassword: true })] },
+        targets: { store },
+      })
+      const { sessions, audit } = process.storage
+      const session = (id: string) => ({
+        id,
+        publicId: `public ${id}`,
+        context: 'c',
+        application: 'portal',
+        owner: entryIdentity('people', '1'),
+        userID: 'JJackson',
+        data: {},
+        created: new Date(),
+        touched: new Date(),
+        idleSeconds: 600,
+      })
+      for (const id of ['here', 'elsewhere']) await sessions.create(session(id))
+      const changed = { runs: dyingStore(process.storage.runs, 'before-commit'), subjects: new SubjectQueue() }
+      process.worker({ leaseMillis: 500 }, changed)
+      const { id } = await process.run('w', { ...asynchronous, password: 'hunter2', session: 'public here' })
+      for (const end = Date.now() + 15_000; store.passwords.get('jjackson') === undefined; await delay(20)) {
+        if (Date.now() > end) throw new Error('the password was not set')
+      }
+      expect(await sessions.find('elsewhere', new Date())).toBeDefined()
+      process.worker()
+      await process.settled(id, 'completed')
+      expect(await sessions.find('elsewhere', new Date())).toBeUndefined()
+      expect(await sessions.find('here', new Date())).toBeDefined()
+      const { rows } = await audit.list({ workflowId: id, limit: 50 })
+      expect(rows.filter(({ kind }) => kind === 'session')).toMatchObject([
+        { action: 'delete', subject: 'JJackson', target: 'portal', value: 'public elsewhere', requestor: 'caller' },
+      ])
+    })
+
     test('is stored first, then executed, with its timeline and its audit', async () => {
       const store = new MemoryTarget()
       const workflows = { w: [addMail, provision(), { taskType: 'addGroup', name: 'g' }, provision()] }

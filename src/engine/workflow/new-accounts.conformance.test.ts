@@ -291,7 +291,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     const process = await openDurable(url, { workflows: {} })
     const { storage } = process
     const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
-    const store = new DatabaseTarget(storage.userDirectory({ name: 'people' }), passwords, true)
+    const store = new DatabaseTarget(storage.userDirectory({ name: 'people' }), passwords, { auditsWithin: true })
     await process.reload({ workflows, tasks, approvals, directory: nobody, targets: { store } })
     return process
   }

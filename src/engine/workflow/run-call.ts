@@ -20,7 +20,7 @@ const maxDepth = 16
 export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): RunState {
   if (call.user.userID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for a user without a login')
   if (call.newUserID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for an empty new login')
-  const { caller, reason, requestId, newAccount, depth = 0 } = call
+  const { caller, reason, requestId, session, newAccount, depth = 0 } = call
   if (depth > maxDepth) {
     const text = `workflow "${call.name}" was not started: more than ${maxDepth} runs started one another`
     throw new GatewayError('WORKFLOW_FAILED', text)
@@ -37,6 +37,7 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
     ...(caller === undefined ? {} : { caller }),
     ...(reason === undefined ? {} : { reason }),
     ...(requestId === undefined ? {} : { requestId }),
+    ...(session === undefined ? {} : { session }),
     user: workflowUser(call),
     request,
     frames: [rootFrame(definition)],

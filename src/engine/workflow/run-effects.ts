@@ -1,8 +1,12 @@
 import { newMails } from '#engine/mail/mail-outbox.ts'
+import { endedRows } from '#engine/session/ended-sessions.ts'
 import type { CollectedEffects } from '#engine/workflow/collected-effects.ts'
+import type { RunState } from '#engine/workflow/run-state.ts'
 import { newId } from '#kernel/ids.ts'
+import type { SetPassword } from '#sdk/step-effects.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import type { NewRun, RunEffects } from '#storage/run-store.ts'
+import type { SessionEnding } from '#storage/session-store.ts'
 
 /** What one step asked for. */
 export interface StepWish {
@@ -10,12 +14,17 @@ export interface StepWish {
   readonly effects: CollectedEffects
 }
 
+/** The run that the steps belong to. */
+export type EffectRun = Pick<RunState, 'id' | 'workflow' | 'requestor' | 'caller' | 'requestId' | 'session'>
+
 /** What steps of a run asked for, as it is committed with them; no properties where there is nothing. */
 export async function runEffects(
-  run: string,
+  by: EffectRun,
   wishes: readonly StepWish[],
   prepare: (call: WorkflowCall) => Promise<NewRun>,
-): Promise<Pick<RunEffects, 'mails' | 'grants' | 'starts'>> {
+): Promise<Pick<RunEffects, 'mails' | 'grants' | 'starts' | 'endings'>> {
+  const run = by.id
+  const endings = wishes.flatMap(({ effects }) => effects.passwords.map((password) => endingOf(password, by)))
   const mails = wishes.flatMap(({ step, effects }) => newMails(run, step, effects.mails))
   const grants = wishes.flatMap(({ effects }) => effects.grants.map((access) => ({ ...access, id: newId(), run })))
   const starts: NewRun[] = []
@@ -24,5 +33,22 @@ export async function runEffects(
     ...(mails.length === 0 ? {} : { mails }),
     ...(grants.length === 0 ? {} : { grants }),
     ...(starts.length === 0 ? {} : { starts }),
+    ...(endings.length === 0 ? {} : { endings }),
+  }
+}
+
+function endingOf({ owners, logins }: SetPassword, by: EffectRun): SessionEnding {
+  const { id, workflow: name, requestor, caller, requestId, session } = by
+  return {
+    owners,
+    logins,
+    ...(session === undefined ? {} : { exceptPublicId: session }),
+    audit: (ended) =>
+      endedRows(ended, {
+        workflow: { id, name },
+        requestor,
+        ...(caller === undefined || caller === requestor ? {} : { caller }),
+        ...(requestId === undefined ? {} : { requestId }),
+      }),
   }
 }

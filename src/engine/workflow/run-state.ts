@@ -26,6 +26,8 @@ export interface RunState {
   readonly who: RunIdentities
   readonly reason?: string
   readonly requestId?: string
+  /** The public id of the session that requested the run. */
+  readonly session?: string
   readonly user: WorkflowUser
   readonly request: RequestMap
   /** The innermost list last; empty when the run has ended. */

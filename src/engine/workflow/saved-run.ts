@@ -49,6 +49,7 @@ export function saveRun(state: RunState): SavedRun {
     pins: Array.from(state.pins, ([name, hash]) => [name, hash]),
     steps: state.steps,
     ...(state.depth === undefined ? {} : { depth: state.depth }),
+    ...(state.session === undefined ? {} : { session: state.session }),
     ...(state.signal === undefined ? {} : { signal: signalToJson(state.signal) }),
     ...(state.approval === undefined ? {} : { approval: state.approval }),
     ...(state.intents === undefined ? {} : { intents: intentsToJson(state.intents) }),
@@ -81,6 +82,7 @@ export function restoreRun(head: RunHead, { data, secret }: SavedRun): RunState 
   })
   const signal = signalFromJson(saved.value('signal'))
   const approval = saved.optionalText('approval')
+  const session = saved.optionalText('session')
   return {
     ...head,
     user: restoreUser(saved.value('user'), secrets?.value('user'), maps),
@@ -91,6 +93,7 @@ export function restoreRun(head: RunHead, { data, secret }: SavedRun): RunState 
     ...(saved.value('depth') === undefined ? {} : { depth: saved.count('depth') }),
     ...(signal === undefined ? {} : { signal }),
     ...(approval === undefined ? {} : { approval }),
+    ...(session === undefined ? {} : { session }),
     ...(saved.value('intents') === undefined ? {} : { intents: intentsFromJson(saved.list('intents')) }),
     ...newAccountIn(data),
   }

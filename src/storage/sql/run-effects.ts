@@ -9,6 +9,7 @@ import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 import { insertGrants, revokeGrants } from '#storage/sql/sql-grant-store.ts'
 import { answerKey } from '#storage/sql/sql-idempotency-store.ts'
 import { insertMails } from '#storage/sql/sql-mail-store.ts'
+import { endSessions } from '#storage/sql/sql-session-store.ts'
 import { insertTimers } from '#storage/sql/sql-timer-store.ts'
 
 const insertSteps = perDialect((dialect) =>
@@ -55,6 +56,8 @@ export async function writeEffects(
   if (effects.grants !== undefined) await insertGrants(tx, effects.grants, now)
   if (effects.mails !== undefined) await insertMails(tx, effects.mails, now)
   if (effects.answer !== undefined) await answerKey(tx, effects.answer)
-  if (effects.audit !== undefined && effects.audit.length > 0) await appendToChain(tx, effects.audit)
+  const audit = [...(effects.audit ?? [])]
+  for (const ending of effects.endings ?? []) audit.push(...(await endSessions(tx, ending)).audit)
+  if (audit.length > 0) await appendToChain(tx, audit)
   return ready
 }

@@ -12,6 +12,7 @@ export interface Schema extends WorkflowSchema, RegistrationSchema, SecondFactor
   memberships: { group_entry: number; user_entry: number }
   former_names: { entry: number; key: string; time: number }
   sessions: SessionTable
+  password_changes: PasswordChangeTable
   session_marks: { mark: string; public_id: string; expires: number }
   logins: LoginTable
   login_failures: { key: string; failures: number; locked_until: number; forget_at: number }
@@ -62,6 +63,7 @@ interface SessionTable {
   application: string
   user_id: string
   user_key: string
+  login_key: string | null
   data: string
   created: number
   touched: number
@@ -70,6 +72,18 @@ interface SessionTable {
   expires: number
   public_id: string
   context: string
+}
+
+interface PasswordChangeTable {
+  id: string
+  form: string
+  token_hash: string | null
+  owner: string
+  data: string
+  state: 'open' | 'writing' | 'used' | 'replaced'
+  lease: number
+  created: number
+  expires: number
 }
 
 interface LoginTable {

@@ -19,9 +19,11 @@ export interface SessionRow {
 }
 
 export interface NewSessionRow extends SessionRow {
+  readonly login_key: string
   readonly expires: number
 }
 
+type EndedRow = Pick<SessionRow, 'public_id' | 'application' | 'user_id'>
 type Change = Pick<NewSessionRow, 'id' | 'data' | 'idle_seconds' | 'expires'>
 
 const columns = [
@@ -49,6 +51,7 @@ export const sessionStatements = perDialect((dialect) => ({
       application: at('application'),
       user_id: at('user_id'),
       user_key: at('user_key'),
+      login_key: at('login_key'),
       data: at('data'),
       created: at('created'),
       touched: at('touched'),
@@ -92,6 +95,20 @@ export const sessionStatements = perDialect((dialect) => ({
   ),
   deleteOfUser: fixed<{ user_key: string; except: string }, unknown>(dialect, (db, at) =>
     db.deleteFrom('sessions').where('user_key', '=', at('user_key')).where('public_id', '<>', at('except')),
+  ),
+  endOfOwner: fixed<{ user_key: string; except: string }, EndedRow>(dialect, (db, at) =>
+    db
+      .deleteFrom('sessions')
+      .where('user_key', '=', at('user_key'))
+      .where('public_id', '<>', at('except'))
+      .returning(['public_id', 'application', 'user_id']),
+  ),
+  endOfLogin: fixed<{ login_key: string; except: string }, EndedRow>(dialect, (db, at) =>
+    db
+      .deleteFrom('sessions')
+      .where('login_key', '=', at('login_key'))
+      .where('public_id', '<>', at('except'))
+      .returning(['public_id', 'application', 'user_id']),
   ),
   /** A row comes back where a user has more sessions than allowed. */
   tooMany: fixed<{ user_key: string }, { id: string }>(dialect, (db, at) =>

@@ -1,15 +1,23 @@
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { type Session, type SessionStore, sessionExpiry, touchEverySeconds } from '#storage/session-store.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import {
+  type EndedSession,
+  type Session,
+  type SessionEnding,
+  type SessionStore,
+  sessionExpiry,
+  touchEverySeconds,
+} from '#storage/session-store.ts'
 import {
   collectAtOnce,
   type NewSessionRow,
   type SessionRow,
   sessionStatements,
 } from '#storage/sql/session-statements.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
+import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
+import { assertStorable, isStorable, lookupKey } from '#storage/sql/text-keys.ts'
 
 export class SqlSessionStore implements SessionStore {
   readonly #client: SqlClient
@@ -125,6 +133,26 @@ export class SqlSessionStore implements SessionStore {
   }
 }
 
+/** Ends sessions as part of the transaction; which, and the rows for the audit, which are yet to be written. */
+export async function endSessions(
+  tx: SqlTransaction,
+  ending: SessionEnding,
+): Promise<{ readonly ended: readonly EndedSession[]; readonly audit: readonly AuditRow[] }> {
+  const { endOfOwner, endOfLogin } = sessionStatements(tx.dialect)
+  const except = ending.exceptPublicId ?? ''
+  const ended: EndedSession[] = []
+  const end = async (query: ReturnType<typeof endOfOwner>): Promise<void> => {
+    for (const row of await tx.query(query)) {
+      ended.push({ publicId: row.public_id, application: row.application, userID: row.user_id })
+    }
+  }
+  // In one order for all, so that no two transactions wait for each other.
+  const logins = ending.owners.length > 0 ? [] : ending.logins.filter(isStorable).map(lookupKey)
+  for (const owner of [...new Set(ending.owners)].sort()) await end(endOfOwner({ user_key: owner, except }))
+  for (const login of [...new Set(logins)].sort()) await end(endOfLogin({ login_key: login, except }))
+  return { ended, audit: ended.length === 0 ? [] : ending.audit(ended) }
+}
+
 function toRow(session: Session): NewSessionRow {
   return {
     id: session.id,
@@ -133,6 +161,7 @@ function toRow(session: Session): NewSessionRow {
     application: session.application,
     user_id: session.userID,
     user_key: session.owner,
+    login_key: lookupKey(session.userID),
     data: JSON.stringify(session.data),
     created: session.created.getTime(),
     touched: session.touched.getTime(),

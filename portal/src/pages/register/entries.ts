@@ -1,8 +1,8 @@
 import type { FormAttributeView } from '#contract/form-attribute.ts'
 import type { InvitationOffer, RegisterConfig, RegisterRequest } from '#contract/register.ts'
+import { passwordProblem } from '../../components/password-strength.ts'
 import { autoComplete } from './auto-complete.ts'
 import { fieldProblem, type Matches, type Problem } from './field-rules.ts'
-import { passwordProblem } from './password-strength.ts'
 
 /** What was typed and may be kept while the page is loaded again: no password. */
 export interface Entries {

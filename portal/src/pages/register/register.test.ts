@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { FormAttributeView } from '#contract/form-attribute.ts'
 import type { RegisterConfig } from '#contract/register.ts'
+import { strengthOf } from '../../components/password-strength.ts'
 import { type Entries, fieldsOf, type Invitation, noPasswords, problemsOf, requestOf } from './entries.ts'
 import { unique } from './list-items.ts'
-import { strengthOf } from './password-strength.ts'
 import { sortProblems } from './server-problems.ts'
 
 const field = (name: string, more: Partial<FormAttributeView> = {}): FormAttributeView => ({

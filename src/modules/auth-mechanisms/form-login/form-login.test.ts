@@ -92,6 +92,18 @@ describe('auth.FormLogin', () => {
     expect(html).not.toContain('role="alert"')
   })
 
+  test('links to the page for forgotten passwords where there is one', async () => {
+    const pageOf = async (params: ParamValues) => {
+      const outcome = await (await open(params)).mechanism.proceed?.(fakeAttempt({}))
+      return outcome?.kind === 'challenge' ? String(outcome.response.body) : ''
+    }
+    expect(await pageOf({ forgotPasswordURL: '/password' })).toContain('<a href="/password">Forgot your password?</a>')
+    expect(await pageOf({})).not.toContain('Forgot your password?')
+    for (const address of ['//evil.test', 'javascript:alert(1)', 'password']) {
+      expect((await open({ forgotPasswordURL: address }).catch(() => ({ issues: ['refused'] }))).issues).not.toEqual([])
+    }
+  })
+
   test('knows people by their password, and keeps passwords out of what it knows', async () => {
     const { outcome, tries } = await submit({ user: ' ada ', pwd: 'right horse' })
     if (outcome.kind !== 'authenticated') throw new Error('ada is not let in')

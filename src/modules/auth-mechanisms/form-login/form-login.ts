@@ -18,6 +18,10 @@ const parameters = {
   uidIsFilter: flag({ about: '`"true"`: `uidAttr` is an RFC 4515 filter in which `${user}` is what was typed.' }),
   title: text({ about: 'The heading of the login page.', fallback: 'Sign in' }),
   userLabel: text({ about: 'What the page calls the login.', fallback: 'User name' }),
+  forgotPasswordURL: parsed('address', parseAddress, {
+    about:
+      'Where the link “Forgot your password?” leads: a path of this host, or an http or https address. No link when absent.',
+  }),
   themePrimaryMain: parsed('colour', parseColour, { about: 'The colour of the page, as `#rrggbb`.' }),
   themePrimaryDark: parsed('colour', parseColour, { about: 'Its darker shade.' }),
   FORMLOGIN_JSP: text({ about: 'Accepted and not used: the login page is part of Gatehouse.' }),
@@ -34,11 +38,16 @@ export default defineAuthMechanism({
     if (given.FORMLOGIN_JSP !== undefined) {
       issues.warning(params.pathOf('FORMLOGIN_JSP'), 'not used: the login page is part of Gatehouse')
     }
-    const { title, userLabel, themePrimaryMain: main, themePrimaryDark: dark } = given
+    const { title, userLabel, forgotPasswordURL, themePrimaryMain: main, themePrimaryDark: dark } = given
     return {
       lookup: parseLookup(given, params, issues),
       uidAttr: given.uidIsFilter ? 'uid' : given.uidAttr,
-      page: { title, userLabel, theme: { main: main ?? defaultTheme.main, dark: dark ?? defaultTheme.dark } },
+      page: {
+        title,
+        userLabel,
+        forgotPasswordURL,
+        theme: { main: main ?? defaultTheme.main, dark: dark ?? defaultTheme.dark },
+      },
     }
   },
   create: ({ lookup, uidAttr, page }, host) => {
@@ -46,6 +55,14 @@ export default defineAuthMechanism({
     return new LoginForm(page, new DirectoryLogin(lookup, uidAttr, host))
   },
 })
+
+function parseAddress(written: string): string {
+  const isPath = /^\/(?![/\\])/.test(written)
+  if (!isPath && !(URL.canParse(written) && /^https?:$/.test(new URL(written).protocol))) {
+    throw new Error('must be a path of this host, or an http or https address')
+  }
+  return written
+}
 
 /** What is typed only ever becomes a value of the filter. */
 function parseLookup(

@@ -4,6 +4,7 @@ import { html, page, type Theme } from '#sdk/page.ts'
 export interface LoginPage {
   readonly title: string
   readonly userLabel: string
+  readonly forgotPasswordURL: string | undefined
   readonly theme: Theme
 }
 
@@ -15,7 +16,10 @@ export interface LoginPageState {
 }
 
 /** Works without scripts, with the keyboard alone, with screen readers and with password managers. */
-export function loginPage({ title, userLabel, theme }: LoginPage, state: LoginPageState): GatewayResponse {
+export function loginPage(
+  { title, userLabel, forgotPasswordURL, theme }: LoginPage,
+  state: LoginPageState,
+): GatewayResponse {
   const { action, status, problem } = state
   const described = problem === undefined ? '' : html` aria-invalid="true" aria-describedby="problem"`
   return page(
@@ -28,7 +32,8 @@ export function loginPage({ title, userLabel, theme }: LoginPage, state: LoginPa
 <label for="pwd">Password</label>
 <input id="pwd" name="pwd" type="password" autocomplete="current-password" maxlength="1024" required${described}>
 <button type="submit">Sign in</button>
-</form>`,
+</form>
+${forgotPasswordURL === undefined ? '' : html`<p><a href="${forgotPasswordURL}">Forgot your password?</a></p>`}`,
     { theme, narrow: true, formsLeadAnywhere: true },
   )
 }

@@ -5,7 +5,7 @@ import type { UserChange, UserDirectory } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AccountLayout } from '#sdk/account-layout.ts'
 import { AccountsInsert } from '#sdk/accounts-insert.ts'
-import type { NewPerson, PeopleInsert, PeoplePage } from '#sdk/directory-insert.ts'
+import type { NewPerson, PeopleInsert, PeoplePage, TargetAccount } from '#sdk/directory-insert.ts'
 import type { Passwords } from '#sdk/passwords.ts'
 import { type DemoPasswords, noDemoPasswords } from './demo-passwords.ts'
 
@@ -18,10 +18,13 @@ export class DatabaseInsert implements PeopleInsert {
   readonly #accounts: AccountsInsert
   /** Decides about passwords that are for demonstrations only. */
   demo: DemoPasswords = noDemoPasswords
+  readonly #system: string | undefined
 
-  constructor(users: UserDirectory, passwords: Passwords, layout: AccountLayout) {
+  /** `system`: what targets on the same users call it (see `databaseSystem`). */
+  constructor(users: UserDirectory, passwords: Passwords, layout: AccountLayout, system?: string) {
     this.#users = users
     this.#passwords = passwords
+    this.#system = system
     this.#accounts = new AccountsInsert(
       {
         lookupUserByLogin: (login) => users.findByLogin(login),
@@ -68,6 +71,19 @@ export class DatabaseInsert implements PeopleInsert {
       throw error
     }
     return [...changes, { ...passwordChange, action: 'add' }]
+  }
+
+  async setEntryPassword(dn: Dn, password: string, id: string | undefined): Promise<void> {
+    const login = this.#accounts.loginOf(dn)
+    const user = login === undefined ? undefined : await this.#users.findByLogin(login)
+    if (user?.id === undefined || (id !== undefined && user.id !== id)) {
+      throw new GatewayError('NOT_FOUND', `no such entry: "${dn}"`)
+    }
+    await this.#passwords.set(user.id, await this.#passwords.hash(password))
+  }
+
+  entryOf({ stored }: TargetAccount): Dn | undefined {
+    return stored !== undefined && stored.system === this.#system ? this.#accounts.nameOf(stored.name) : undefined
   }
 
   async setPassword(login: string, password: string, kind: 'demo' | 'real' = 'real'): Promise<readonly UserChange[]> {

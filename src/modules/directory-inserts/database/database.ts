@@ -3,7 +3,7 @@ import { configuredFile } from '#sdk/configured-file.ts'
 import { defineDirectoryInsert } from '#sdk/directory-insert.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
-import { openPasswords } from '#sdk/passwords.ts'
+import { databaseSystem, openPasswords } from '#sdk/passwords.ts'
 import { DatabaseInsert } from './database-insert.ts'
 import { loadDemoPasswords } from './demo-passwords.ts'
 
@@ -38,7 +38,7 @@ export default defineDirectoryInsert({
     const name = directory ?? host.name
     const users = await host.openUserDirectory({ name })
     const passwords = await openPasswords(host, { name })
-    const insert = new DatabaseInsert(users, passwords, layout(host.suffix))
+    const insert = new DatabaseInsert(users, passwords, layout(host.suffix), databaseSystem({ name }))
     try {
       if (demoPasswords !== undefined) insert.demo = await loadDemoPasswords(demoPasswords, insert, passwords, host)
     } catch (error) {

@@ -13,10 +13,12 @@ import { isAttributeDescription } from '#protocols/ldap/attribute-description.ts
 import { type LdapEntry, textsOf } from '#protocols/ldap/ldap-entry.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapSearch, LdapServer } from '#protocols/ldap/ldap-server.ts'
-import type { DirectoryInsert } from '#sdk/directory-insert.ts'
+import type { DirectoryInsert, TargetAccount } from '#sdk/directory-insert.ts'
 
 export interface LdapInsertOptions {
   readonly server: LdapServer
+  /** What targets on the same server call it (see `ldapSystem`). */
+  readonly system?: string
   /** Where the insert stands in the virtual tree. */
   readonly suffix: Dn
   /** What stands there, by its name on the server. */
@@ -109,6 +111,13 @@ export class LdapInsert implements DirectoryInsert {
   async bind(dn: Dn, password: string): Promise<boolean> {
     const name = this.#remote(dn)
     return name !== undefined && (await this.#options.server.checkPassword(name.toString(), password))
+  }
+
+  /** A server that is known by two addresses passes for two. */
+  entryOf({ stored }: TargetAccount): Dn | undefined {
+    if (stored === undefined || stored.system !== this.#options.system) return undefined
+    const dn = this.#virtualName(stored.name)
+    return dn?.isWithin(this.#options.suffix) === true ? dn : undefined
   }
 
   close(): void {

@@ -1,7 +1,7 @@
 import { Dn } from '#identity/dn.ts'
 import { binaryByNature } from '#protocols/ldap/ldap-entry.ts'
 import { defineDirectoryInsert } from '#sdk/directory-insert.ts'
-import { ldapAuthorities, ldapConnection, ldapConnectionParameters } from '#sdk/ldap-parameters.ts'
+import { ldapAuthorities, ldapConnection, ldapConnectionParameters, ldapSystem } from '#sdk/ldap-parameters.ts'
 import { list, parsed, wholeNumber } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 
@@ -42,6 +42,6 @@ export default defineDirectoryInsert({
       ca: ldapAuthorities(connection),
       name: `directory insert "${name}"`,
     })
-    return new LdapInsert({ server, suffix, base, binary, maxEntries })
+    return new LdapInsert({ server, system: ldapSystem(connection), suffix, base, binary, maxEntries })
   },
 })

@@ -25,6 +25,6 @@ export default defineDirectoryInsert({
   create: ({ target: name, layout }, { targets, suffix }) => {
     const target = targets.get(name)
     if (!hasLookups(target)) throw new Error(`the target "${name}" has no look-ups, so nobody can be found in it`)
-    return new AccountsInsert(target, layout(suffix))
+    return new AccountsInsert(target, layout(suffix), name)
   },
 })

@@ -12,6 +12,7 @@ import {
   renameFactor,
   renewCodes,
 } from '#modules/filters/account/factors.ts'
+import { type OwnPassword, openOwnPassword } from '#modules/filters/account/own-password.ts'
 import { endOtherSessions, endSession, listSessions } from '#modules/filters/account/sessions.ts'
 import type { AccountSettings } from '#modules/filters/account/settings.ts'
 import { stepUp } from '#modules/filters/account/step-up.ts'
@@ -25,10 +26,11 @@ type Handler = (exchange: Exchange, id: string) => Promise<GatewayResponse>
 
 export async function createAccount(settings: AccountSettings, host: ModuleHost): Promise<Filter> {
   const parts: FactorParts = { settings, host, totp: await openTotp() }
-  const { displayNameAttribute } = settings
+  const passwords = settings.changePassword ? openOwnPassword(settings, host) : undefined
   /** By path and method; `*` is the id of something. */
   const routes: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
-    '': { GET: async (exchange) => showAccount(exchange, displayNameAttribute) },
+    '': { GET: async (exchange) => showAccount(exchange, settings, passwords) },
+    ...(passwords === undefined ? {} : { '/password': { POST: (exchange: Exchange) => passwords.change(exchange) } }),
     '/sessions': {
       GET: (exchange) => listSessions(host, exchange),
       DELETE: (exchange) => endOtherSessions(host, exchange),
@@ -47,6 +49,7 @@ export async function createAccount(settings: AccountSettings, host: ModuleHost)
     '/step-up': { GET: (exchange) => stepUp(parts, exchange) },
   }
   return {
+    close: () => passwords?.close(),
     async handle(exchange) {
       const { method } = exchange.request
       const { methods, id } = find(routes, pathOf(exchange))
@@ -79,7 +82,11 @@ function find<M>(routes: Readonly<Record<string, M>>, path: string): { methods: 
   return { methods, id }
 }
 
-function showAccount({ subject, session }: Exchange, displayNameAttribute: string): GatewayResponse {
+function showAccount(
+  { subject, session }: Exchange,
+  { displayNameAttribute }: AccountSettings,
+  passwords: OwnPassword | undefined,
+): GatewayResponse {
   const { uid, attributes } = subject
   const own = session && {
     id: session.id,
@@ -89,5 +96,11 @@ function showAccount({ subject, session }: Exchange, displayNameAttribute: strin
     expires: session.expires.toISOString(),
   }
   const displayName = attributes.first(displayNameAttribute) ?? uid
-  return answer({ login: uid, displayName, ...(own === undefined ? {} : { session: own }) } satisfies AccountView)
+  const password = passwords?.rulesFor(subject)
+  return answer({
+    login: uid,
+    displayName,
+    ...(own === undefined ? {} : { session: own }),
+    ...(password === undefined ? {} : { password }),
+  } satisfies AccountView)
 }

@@ -1,9 +1,10 @@
 import type { AccountFactorKind } from '#contract/account.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { choice, list, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { choice, flag, list, text, wholeNumber } from '#sdk/parameter-types.ts'
 import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
+import { checkPasswordParameters, passwordParameters } from '#sdk/password-parameters.ts'
 import { secondFactorKinds } from '#sdk/second-factors.ts'
 
 export const parameters = {
@@ -27,6 +28,11 @@ export const parameters = {
     fallback: 'preferred',
   }),
   displayNameAttribute: text({ about: 'The attribute with the name that people go by.', fallback: 'displayName' }),
+  changePassword: flag({
+    about: '`"true"`: users can change their password; the parameters that follow are about it.',
+  }),
+  confirmByMail: flag({ about: '`"true"`: users get a mail after their password was changed.' }),
+  ...passwordParameters,
 } satisfies ParameterTable
 
 export interface AccountSettings extends Omit<ParsedParameters<typeof parameters>, 'offers' | 'enrolChain'> {
@@ -46,6 +52,7 @@ export function parseAccount(params: Params, issues: Issues, context: ParseConte
       )
     }
   }
+  checkPasswordParameters(given, given.changePassword && given.confirmByMail, params, issues, context)
   return {
     ...given,
     enrolChain: given.enrolChain ?? given.stepUpChain,

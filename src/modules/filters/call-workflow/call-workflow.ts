@@ -101,7 +101,7 @@ class CallWorkflow implements Filter {
     return request.method === 'GET' ? await this.#tell(exchange, run) : await this.#cancel(exchange, run)
   }
 
-  async #start({ request, application, mount, subject }: Exchange): Promise<GatewayResponse> {
+  async #start({ request, application, mount, subject, session }: Exchange): Promise<GatewayResponse> {
     const body = await readJsonBody(request, callSchema, maxBodyBytes)
     // What may not be called is not told from what is not there.
     if (!this.#allowed.has(body.name)) {
@@ -119,6 +119,7 @@ class CallWorkflow implements Filter {
       ...(await this.#readCall(body, takes, { request, subject })),
       name: body.name,
       requestId: request.id,
+      ...(session === undefined ? {} : { session: session.id }),
       kept: true,
     }
     const key = await readCallKey(request, body, { application, mount, caller: subject.identity })

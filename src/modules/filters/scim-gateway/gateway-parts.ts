@@ -58,6 +58,7 @@ export async function runWorkflow(
     who: { requestor: exchange.subject.identity },
     requestId: exchange.request.id,
     keepGroups: true,
+    ...(exchange.session === undefined ? {} : { session: exchange.session.id }),
     ...(password === undefined ? {} : { password }),
     ...(cleared.length === 0 ? {} : { cleared }),
     ...(newUserID === undefined ? {} : { newUserID }),

@@ -12,6 +12,7 @@ import type {
   PasswordTarget,
   SearchPage,
   SearchQuery,
+  StoredAccount,
   SyncOptions,
   TargetRequest,
 } from '#sdk/target.ts'
@@ -28,12 +29,23 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
   readonly auditsWithin: boolean
   readonly #users: UserDirectory
   readonly #passwords: Passwords
+  readonly #system: string | undefined
 
-  /** `auditsWithin`: the users are in the database that the audit is in. */
-  constructor(users: UserDirectory, passwords: Passwords, auditsWithin = false) {
+  /** `auditsWithin`: the users are in the database that the audit is in. `system`: see `databaseSystem`. */
+  constructor(
+    users: UserDirectory,
+    passwords: Passwords,
+    { auditsWithin = false, system }: { readonly auditsWithin?: boolean; readonly system?: string } = {},
+  ) {
     this.#users = users
     this.#passwords = passwords
+    this.#system = system
     this.auditsWithin = auditsWithin
+  }
+
+  async storedAt(userID: string): Promise<StoredAccount | undefined> {
+    const user = this.#system === undefined ? undefined : await this.#users.findByLogin(userID)
+    return user === undefined || this.#system === undefined ? undefined : { system: this.#system, name: user.userID }
   }
 
   findUser(userID: string): Promise<User | undefined> {

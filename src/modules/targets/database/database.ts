@@ -4,7 +4,7 @@ import { loadSeed } from '#modules/targets/database/seed.ts'
 import { configuredFile } from '#sdk/configured-file.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
-import { openPasswords } from '#sdk/passwords.ts'
+import { databaseSystem, openPasswords } from '#sdk/passwords.ts'
 import { defineTarget } from '#sdk/target.ts'
 
 const parameters = {
@@ -41,7 +41,10 @@ export default defineTarget({
   create: async ({ directory, url, seed }, host) => {
     const people = { name: directory ?? host.name, ...(url === undefined ? {} : { url }) }
     const users = await host.openUserDirectory(people)
-    const target = new DatabaseTarget(users, await openPasswords(host, people), url === undefined)
+    const target = new DatabaseTarget(users, await openPasswords(host, people), {
+      auditsWithin: url === undefined,
+      system: databaseSystem(people),
+    })
     try {
       if (seed !== undefined) await loadSeed(seed, users, host.log)
     } catch (error) {

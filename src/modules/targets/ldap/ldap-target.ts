@@ -1,5 +1,5 @@
 import { LdapServer } from '#protocols/ldap/ldap-server.ts'
-import { ldapAuthorities } from '#sdk/ldap-parameters.ts'
+import { ldapAuthorities, ldapSystem } from '#sdk/ldap-parameters.ts'
 import type { GroupTarget, LookupTarget, PasswordTarget } from '#sdk/target.ts'
 import { LdapAccounts } from './ldap-accounts.ts'
 import type { LdapTargetConfig } from './ldap-config.ts'
@@ -32,6 +32,10 @@ export function openLdapTarget({ connection, layout, names }: LdapTargetConfig, 
     syncUser: (user, options, request) => changing(accounts.sync(user, options, request)),
     deleteUser: (user, request, options) => changing(accounts.delete(user, request, options?.expectedVersion)),
     setUserPassword: accounts.setPassword,
+    storedAt: async (userID) => {
+      const entry = await tree.userEntry(userID, [])
+      return entry && { system: ldapSystem(connection), name: entry.dn }
+    },
     findGroup: (group) => groups.find(group),
     createGroup: (group, attributes, request) => changing(groups.create(group, attributes, request)),
     updateGroup: (group, change, request) => changing(groups.update(group, change, request)),

@@ -1,12 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
+import { entryIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { Issues } from '#kernel/issues.ts'
 import { prepareMapping } from '#sdk/mapping.ts'
 import type { Target } from '#sdk/target.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParseContext } from '#testing/fake-parse.ts'
+import { quietRequest } from '#testing/ldap-target.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
+import { runTask } from '#testing/run-task.ts'
 import { parseTasks, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
 import { userChanges } from './user-changes.ts'
 
@@ -479,6 +483,19 @@ describe('setPassword', () => {
     await run('w', { password: 'hunter2' })
     expect(store.passwords.get('jjackson')).toBe('hunter2')
     expect(second.methods()).not.toContain('setUserPassword')
+  })
+
+  test('tells whose account it is, and the logins where no one knows', async () => {
+    const store = new MemoryTarget()
+    const own = entryIdentity('people', '1')
+    const host = fakeModuleHost({ targets: { store } })
+    const spec = provision({ setPassword: true })
+    const options = { user: { password: 'hunter2' }, forTarget: () => quietRequest }
+    const ownersOf = async (target: string, userID: string) => (`${target} ${userID}` === 'store jjackson' ? [own] : [])
+    const known = await runTask(spec, { ...options, host: { ...host, targets: { ...host.targets, ownersOf } } })
+    expect(known.passwords).toEqual([{ target: 'store', logins: ['jjackson'], owners: [own] }])
+    const unknown = await runTask(spec, { ...options, user: { password: 'hunter2' }, host })
+    expect(unknown.passwords).toEqual([{ target: 'store', logins: ['jjackson'], owners: [] }])
   })
 
   test('nothing is set without a password, or without being asked to', async () => {

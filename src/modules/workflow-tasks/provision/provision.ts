@@ -1,9 +1,11 @@
+import type { Identity } from '#identity/identity.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { auditedCall } from '#sdk/audited-call.ts'
 import { type Expiry, type ExpiryTime, expiryTime } from '#sdk/expiry.ts'
 import { onTarget } from '#sdk/foresight.ts'
+import type { TargetSource } from '#sdk/host.ts'
 import type { Mapping } from '#sdk/mapping.ts'
 import type { StepEffects, TimedAccess } from '#sdk/step-effects.ts'
 import { hasPasswords, type Target, type TargetRequest } from '#sdk/target.ts'
@@ -80,15 +82,16 @@ const provision: TaskModule = {
         opaque: false,
         provisions: { target: config.target, attributes: places.length === 0 ? undefined : places, groups },
       },
-      create: async ({ targets, clock }) =>
-        provisionTask(config, targets.get(config.target), targets.mapping?.(config.target), clock),
+      create: async ({ targets, clock }) => provisionTask(config, targets, clock),
     }
   },
 }
 
 export default provision
 
-function provisionTask(config: Config, own: Target, mapping: Mapping | undefined, clock: Clock): WorkflowTask {
+function provisionTask(config: Config, targets: TargetSource, clock: Clock): WorkflowTask {
+  const mapping = targets.mapping?.(config.target)
+  const own = targets.get(config.target)
   return onTarget(config.target, own, async (target, context) => {
     const { forTarget } = context
     const user = config.groups === undefined ? context.user : limitGroups(context.user, config.groups)
@@ -114,7 +117,14 @@ function provisionTask(config: Config, own: Target, mapping: Mapping | undefined
       request,
     )
     grantForTime(ends, config.target, login, context.effects)
-    if (config.setPassword) await setPassword(target, config.target, context.user, login, request)
+    if (config.setPassword)
+      await setPassword(target, config.target, {
+        owners: async () => (target === own ? ((await targets.ownersOf?.(config.target, login)) ?? []) : []),
+        user: context.user,
+        login,
+        request,
+        effects: context.effects,
+      })
     return next
   })
 }
@@ -164,23 +174,31 @@ function ownNames({ attributes, cleared = [] }: TargetUser): string[] {
   return [...attributes.names(), ...gone]
 }
 
-/** Uses the password once: it is gone from the user before the target is called. */
-async function setPassword(
-  target: Target,
-  name: string,
-  user: WorkflowUser,
-  userID: string,
-  request: TargetRequest,
-): Promise<void> {
+interface PasswordWrite {
+  /** Who the account's owners are. A preview asks for none. */
+  owners(): Promise<readonly Identity[]>
+  readonly user: WorkflowUser
+  /** At the target. */
+  readonly login: string
+  readonly request: TargetRequest
+  readonly effects: StepEffects
+}
+
+/** Uses the password once: it is gone from the user before the target is called. Ends the sessions of the account's owner. */
+async function setPassword(target: Target, name: string, write: PasswordWrite): Promise<void> {
+  const { user, login, request, effects } = write
   const { password } = user
   if (password === undefined) return
   if (!hasPasswords(target)) throw new GatewayError('NOT_SUPPORTED', `target "${name}" cannot store passwords`)
   delete user.password
-  const holder = { userID, attributes: user.attributes, groups: user.groups }
+  // Before the password is set: if the directory doesn't answer, the step fails with nothing set, and is tried again.
+  const owners = await write.owners()
+  const holder = { userID: login, attributes: user.attributes, groups: user.groups }
   const change = { subject: 'attribute', action: 'replace', attribute: 'password' } as const
   await auditedCall(
     request,
     () => [change],
     (audited) => target.setUserPassword(holder, password, audited),
   )
+  effects.passwordSet({ target: name, logins: [...new Set([login, user.userID])], owners })
 }

@@ -1,6 +1,6 @@
 import { PasswordInput, Progress, SimpleGrid, Text } from '@mantine/core'
 import type { PasswordRulesView } from '#contract/register.ts'
-import { useTranslation } from '../../app/i18n.tsx'
+import { useTranslation } from '../app/i18n.tsx'
 import { type Strength, strengthOf } from './password-strength.ts'
 
 interface PasswordFieldsProps {

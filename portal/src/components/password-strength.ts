@@ -1,5 +1,11 @@
 import type { PasswordRulesView } from '#contract/register.ts'
-import type { Problem } from './field-rules.ts'
+import type { MessageKey, Values } from '../app/messages.ts'
+
+/** What is wrong with a password, as a message of the catalogue. */
+export interface PasswordProblem {
+  readonly key: MessageKey
+  readonly values?: Values
+}
 
 /** From 0, which anybody guesses, to 4. */
 export type Strength = 0 | 1 | 2 | 3 | 4
@@ -60,7 +66,7 @@ export function passwordProblem(
   password: string,
   rules: PasswordRulesView,
   told: Iterable<string>,
-): Problem | undefined {
+): PasswordProblem | undefined {
   const length = Array.from(password).length
   if (length === 0) return { key: 'register.required' }
   if (length < rules.minChars) return { key: 'register.tooShort', values: { least: rules.minChars } }

@@ -1,0 +1,72 @@
+import type { Clock } from '#kernel/clock.ts'
+import { newId } from '#kernel/ids.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { RateLimit } from '#kernel/rate-limit.ts'
+import type { GatewayRequest } from '#sdk/http.ts'
+import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
+
+export interface PasswordAuditParts {
+  readonly audit: Pick<AuditStore, 'append'>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export type Asker = Pick<GatewayRequest, 'id' | 'remoteAddress'>
+
+type What = Pick<AuditRow, 'kind' | 'action' | 'attribute'> &
+  Partial<Pick<AuditRow, 'target' | 'requestor' | 'workflow'>>
+
+/** A reset link, for the audit. Anyone can request or try one, so the requestor is not known. */
+export const resetLink = { kind: 'token', attribute: 'password reset link', requestor: 'anonymous' } as const
+
+/** What stands in the audit in place of a workflow's name. */
+export const changeName = 'password'
+/** Requests about no one and unusable links, which strangers can send: beyond this they are in the log only. */
+const strangers = { burst: 100, perMinute: 600 }
+
+export const causeOf = (
+  id: string,
+  login: string,
+  request: Asker,
+): Pick<AuditRow, 'workflow' | 'requestor' | 'requestId'> => ({
+  workflow: { id, name: changeName },
+  requestor: login,
+  requestId: request.id,
+})
+
+/** Audit rows about passwords that users set themselves. */
+export class PasswordAudit {
+  readonly #parts: PasswordAuditParts
+  readonly #strangers: RateLimit
+
+  constructor(parts: PasswordAuditParts) {
+    this.#parts = parts
+    this.#strangers = new RateLimit(10, parts.clock)
+  }
+
+  /** For what has been refused already: a row that can't be written is in the log only. */
+  async refuse(login: string, reason: string, request: Asker): Promise<void> {
+    const { audit, log } = this.#parts
+    log.info('password reset refused', { login, reason, requestId: request.id, remote: request.remoteAddress })
+    if (this.#strangers.take('all', strangers) !== undefined) return
+    const row = { ...resetLink, action: 'refuse' } as const
+    try {
+      await audit.append([this.row(login, request, row, reason)])
+    } catch (err) {
+      log.warn('a refused password reset is in the log only', { err, requestId: request.id })
+    }
+  }
+
+  row(login: string, request: Asker, what: What, reason?: string): AuditRow {
+    const details = { address: request.remoteAddress, ...(reason === undefined ? {} : { reason }) }
+    return {
+      id: newId(),
+      time: this.#parts.clock(),
+      ...causeOf('', login, request),
+      subject: login,
+      target: 'gatehouse',
+      ...what,
+      reason: JSON.stringify(details),
+    }
+  }
+}

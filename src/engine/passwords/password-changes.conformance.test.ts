@@ -1,0 +1,151 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { insertIdentity, VirtualDirectory } from '#engine/directory/virtual-directory.ts'
+import { LoginAudit } from '#engine/login/login-audit.ts'
+import { noLoginMeter } from '#engine/login/login-meter.ts'
+import { PasswordChanges } from '#engine/passwords/password-changes.ts'
+import { settleAbandoned } from '#engine/passwords/unknown-outcome.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import { matches } from '#identity/filter/evaluate.ts'
+import type { Identity } from '#identity/identity.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { DirectoryInsert } from '#sdk/directory-insert.ts'
+import type { PasswordWriter } from '#sdk/password-changes.ts'
+import { openStorage } from '#storage/open.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { MemoryTarget } from '#testing/memory-target.ts'
+
+const suffix = Dn.parse('ou=people,o=Tremolo')
+const ada = {
+  id: '1',
+  dn: suffix.child('uid', 'ada'),
+  attributes: Attributes.from({ objectClass: ['person'], uid: ['ada'], mail: ['ada@corp.test'] }),
+}
+const owner = insertIdentity('people', ada)
+const request = { id: 'request', remoteAddress: '192.0.2.1' }
+const unanswered = () => new GatewayError('TARGET_UNREACHABLE', 'no answer')
+
+onEachDatabase('passwords that users set themselves', (freshUrl) => {
+  async function open(owners: readonly Identity[] = [owner]) {
+    const storage = openStorage({ url: await freshUrl(), clock: systemClock, log: silentLogger })
+    onTestFinished(() => storage.close())
+    await storage.ready()
+    let failure: GatewayError | undefined
+    const insert: DirectoryInsert = {
+      search: async ({ filter }) => ({ entries: matches(filter, ada.attributes) ? [ada] : [] }),
+      isMember: async () => false,
+      members: async () => [],
+      bind: async (_dn, password) => password === 'current',
+      setEntryPassword: async () => {
+        if (failure !== undefined) throw failure
+      },
+    }
+    const target = new MemoryTarget()
+    const directory = new VirtualDirectory([{ name: 'people', suffix, insert }])
+    const common = { clock: systemClock, log: silentLogger, audit: storage.audit }
+    const passwords = new PasswordChanges({
+      services: {
+        ...common,
+        passwordChanges: storage.passwordChanges,
+        loginFailures: storage.loginFailures,
+        loginAudit: new LoginAudit(common),
+        loginMeter: noLoginMeter,
+      },
+      configuration: { directoryRoot: Dn.parse('o=Tremolo'), chains: new Map() },
+      directory: () => directory,
+      targets: { get: () => target, ownersOf: async () => owners },
+    })
+    await storage.sessions.create({
+      id: 'session',
+      publicId: 'public',
+      context: 'c',
+      application: 'portal',
+      owner,
+      userID: 'ada',
+      data: {},
+      created: new Date(),
+      touched: new Date(),
+      idleSeconds: 600,
+    })
+    const writer = (name?: string): PasswordWriter => ({
+      target: name,
+      loginAttribute: 'uid',
+      mailAttribute: 'mail',
+      confirmation: () => undefined,
+      check: async () => {},
+    })
+    const link = async (): Promise<string> => {
+      let secret = ''
+      await passwords.requestReset({
+        form: 'portal',
+        filter: { kind: 'equal', attribute: 'uid', value: 'ada' },
+        root: undefined,
+        writer: writer(),
+        validMillis: 60_000,
+        perHour: 3,
+        request,
+        write: (made) => {
+          secret = made
+          return { subject: 's', text: made }
+        },
+      })
+      return secret
+    }
+    const reset = (secret: string, name?: string) =>
+      passwords.reset({ form: 'portal', secret, password: 'another horse', writer: writer(name), request })
+    return {
+      storage,
+      target,
+      link,
+      reset,
+      fail: (error: GatewayError | undefined) => {
+        failure = error
+      },
+      hasSession: async () => (await storage.sessions.find('session', new Date())) !== undefined,
+      reasons: async () => (await storage.audit.list({ subject: 'ada', limit: 20 })).rows.map(({ reason }) => reason),
+    }
+  }
+
+  test('a password that the directory rejects leaves the link and the sessions', async () => {
+    const { link, reset, fail, hasSession } = await open()
+    const secret = await link()
+    fail(new GatewayError('BAD_REQUEST', 'too simple'))
+    await expect(reset(secret)).rejects.toMatchObject({ code: 'WEAK_PASSWORD' })
+    expect(await hasSession()).toBe(true)
+    fail(undefined)
+    expect(await reset(secret)).toBe('changed')
+    expect(await hasSession()).toBe(false)
+    expect(await reset(secret)).toBe('no link')
+  })
+
+  test('where no answer comes back, sessions end as if the password was set, and the link can be used again', async () => {
+    const { link, reset, fail, hasSession, reasons } = await open()
+    const secret = await link()
+    fail(unanswered())
+    await expect(reset(secret)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    expect(await hasSession()).toBe(false)
+    expect(await reasons()).toContainEqual(expect.stringContaining('outcome unknown'))
+    fail(undefined)
+    expect(await reset(secret)).toBe('changed')
+  })
+
+  test('sessions end for a change whose process ended before it could report', async () => {
+    const { storage, hasSession } = await open()
+    const change = { id: 'change', form: 'portal', owner, data: { login: 'ada', session: 'public' } }
+    await storage.passwordChanges.begin(change, -1)
+    expect(await settleAbandoned(storage.passwordChanges)).toBe(1)
+    expect(await hasSession()).toBe(true)
+    await storage.passwordChanges.begin({ ...change, id: 'reset', data: { login: 'ada' } }, -1)
+    expect(await settleAbandoned(storage.passwordChanges)).toBe(1)
+    expect(await hasSession()).toBe(false)
+    expect(await settleAbandoned(storage.passwordChanges)).toBe(0)
+  })
+
+  test('an account of the same login that is another user’s is not touched', async () => {
+    const { link, reset, target, hasSession } = await open([insertIdentity('people', { ...ada, id: '2' })])
+    await expect(reset(await link(), 'store')).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect([target.passwords.size, await hasSession()]).toEqual([0, true])
+  })
+})

@@ -1,0 +1,296 @@
+import type { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
+import { entryKey } from '#engine/login/device-cookie.ts'
+import type { LoginServices } from '#engine/login/login-desk.ts'
+import { createGuard } from '#engine/login/login-guard.ts'
+import {
+  type Asker,
+  causeOf,
+  changeName,
+  PasswordAudit,
+  type PasswordAuditParts,
+  resetLink,
+} from '#engine/passwords/password-audit.ts'
+import { unknownOutcome } from '#engine/passwords/unknown-outcome.ts'
+import { endedRows } from '#engine/session/ended-sessions.ts'
+import type { DirectoryEntry } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import { type Identity, storedIdentity } from '#identity/identity.ts'
+import type { Subject } from '#identity/subject.ts'
+import { isSwitchedOff } from '#identity/switched-off.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { newId, newSecret, secretHash } from '#kernel/ids.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { TargetSource } from '#sdk/host.ts'
+import { checkMail, isMailAddress, type MailText } from '#sdk/mail.ts'
+import type {
+  OwnPasswordChange,
+  PasswordAccess,
+  PasswordReset,
+  PasswordWriter,
+  ResetRequest,
+} from '#sdk/password-changes.ts'
+import { shownAttributes } from '#sdk/shown-attributes.ts'
+import { hasPasswords } from '#sdk/target.ts'
+import type { NewMail } from '#storage/mail-store.ts'
+import type { ChangeClaim, PasswordChangeStore } from '#storage/password-change-store.ts'
+
+export interface PasswordServices
+  extends Pick<LoginServices, 'loginFailures' | 'loginAudit' | 'loginMeter'>,
+    PasswordAuditParts {
+  readonly passwordChanges: PasswordChangeStore
+}
+
+export interface PasswordParts {
+  readonly services: PasswordServices
+  readonly configuration: Pick<Configuration, 'directoryRoot' | 'chains'>
+  /** The directory of this moment. */
+  directory(): VirtualDirectory
+  readonly targets: Required<Pick<TargetSource, 'get' | 'ownersOf'>>
+}
+
+/** How long one write may take before the outcome counts as unknown. */
+const leaseMillis = 120_000
+/** A search that finds more users than these names no one. */
+const maxFound = 10
+
+/** The user whose password it is about. */
+interface Person {
+  readonly dn: Dn
+  /** A name may come to be another's. */
+  readonly identity: Identity
+  readonly login: string
+}
+
+export class PasswordChanges implements PasswordAccess {
+  readonly #parts: PasswordParts
+  readonly #audit: PasswordAudit
+
+  constructor(parts: PasswordParts) {
+    this.#parts = parts
+    this.#audit = new PasswordAudit(parts.services)
+  }
+
+  async requestReset({ form, filter, root, writer, ...rest }: ResetRequest): Promise<void> {
+    const { services, configuration } = this.#parts
+    const { request, validMillis, perHour, write } = rest
+    const base = root ?? configuration.directoryRoot
+    const found = await this.#parts.directory().search({ base, scope: 'sub', filter, limit: maxFound })
+    const people = found.flatMap((entry) => this.#reachable(entry, writer))
+    const [person, another] = people
+    if (person === undefined || another !== undefined || found.length >= maxFound) {
+      const reason = another === undefined ? 'no active user with a mail address' : 'several users match'
+      return await this.#audit.refuse('unknown', reason, request)
+    }
+    const secret = newSecret()
+    const link = {
+      id: newId(),
+      form,
+      owner: person.identity,
+      data: personToJson(person),
+      tokenHash: secretHash(secret),
+      validMillis,
+    }
+    const mail = outgoing(`link ${link.id}`, person.mail, write(secret))
+    const row = this.#audit.row(person.login, request, { ...resetLink, action: 'issue' })
+    const outcome = await services.passwordChanges.addLink(link, perHour, [mail], [row])
+    if (outcome === 'too many') await this.#audit.refuse(person.login, `more than ${perHour} links in an hour`, request)
+  }
+
+  async hasLink(form: string, secret: string): Promise<boolean> {
+    return (await this.#parts.services.passwordChanges.findLink(form, secretHash(secret))) !== undefined
+  }
+
+  async reset({ form, secret, password, writer, request }: PasswordReset): Promise<'changed' | 'no link' | 'in use'> {
+    const store = this.#parts.services.passwordChanges
+    const tokenHash = secretHash(secret)
+    const link = await store.findLink(form, tokenHash)
+    const person = link && personFromJson(link.data)
+    if (person === undefined) {
+      await this.#audit.refuse('unknown', 'the link was used or replaced, or has expired', request)
+      return 'no link'
+    }
+    const entry = await this.#entryOf(person)
+    if (entry === undefined) {
+      await this.#audit.refuse(person.login, 'the user is gone or deactivated', request)
+      return 'no link'
+    }
+    await writer.check(password, valuesOf(entry))
+    const claim = await store.claimLink(form, tokenHash, leaseMillis)
+    if (claim === undefined) {
+      await this.#audit.refuse(person.login, 'the link is being used', request)
+      return 'in use'
+    }
+    await this.#write(claim, { person, entry, password, writer, request, how: 'reset link', session: undefined })
+    return 'changed'
+  }
+
+  canChange({ link, attributes }: Subject, writer: PasswordWriter): boolean {
+    if (link === undefined) return false
+    return writer.target === undefined
+      ? this.#parts.directory().keepsPassword(link.dn)
+      : attributes.first(writer.loginAttribute) !== undefined
+  }
+
+  async change(change: OwnPasswordChange): Promise<number> {
+    const { subject, session, current, password, writer, request } = change
+    const { link, identity, uid: login } = subject
+    const entry = link && (await this.#entryOf({ dn: link.dn, identity, login }))
+    if (link === undefined || entry === undefined || !this.canChange(subject, writer)) {
+      throw new GatewayError('NOT_SUPPORTED', `"${login}" has no password that can be changed here`, {
+        publicText: 'Your password can’t be changed here.',
+      })
+    }
+    await this.#verify(change, entry.dn, current)
+    if (password === current) {
+      throw new GatewayError('WEAK_PASSWORD', 'the new password is the current one', {
+        publicText: 'The new password must be another one.',
+      })
+    }
+    await writer.check(password, valuesOf(entry))
+    const person = { dn: entry.dn, identity, login }
+    const begun = { id: newId(), form: change.application, owner: identity, data: personToJson(person) }
+    const stored = session === undefined ? begun : { ...begun, data: { ...begun.data, session } }
+    const claim = await this.#parts.services.passwordChanges.begin(stored, leaseMillis)
+    return await this.#write(claim, { person, entry, password, writer, request, how: 'current password', session })
+  }
+
+  /** Throws WRONG_PASSWORD and TOO_MANY_REQUESTS. Failures count as those of logins do. */
+  async #verify({ subject, application, request, session }: OwnPasswordChange, dn: Dn, current: string): Promise<void> {
+    const { services, configuration } = this.#parts
+    const { loginFailures: failures, loginAudit: audit, loginMeter: meter, clock } = services
+    const { chain, uid, identity } = subject
+    const limits = configuration.chains.get(chain)?.limits
+    // A session counts as a known device: strangers' failed logins don't lock its user out of the change.
+    const devices = session === undefined ? [] : [{ entry: entryKey(identity), id: session, issued: 0 }]
+    const guard = createGuard({ failures, audit, meter, clock }, { request, chain, application, limits, devices })
+    const turn = await guard.begin(uid, { find: async () => ({ identity, login: uid }) })
+    if (!turn.allowed) {
+      throw new GatewayError('TOO_MANY_REQUESTS', `the account "${uid}" is locked after failed attempts`, {
+        publicText: 'Too many attempts failed. Try again later.',
+        retryAfter: turn.retryAfterSeconds,
+      })
+    }
+    let right: boolean
+    try {
+      right = await this.#parts.directory().bind(dn, current, { local: request.isLocal === true })
+    } catch (error) {
+      await turn.abandoned()
+      throw error
+    }
+    if (right) return await turn.succeeded()
+    await turn.failed('wrong current password', uid)
+    throw new GatewayError('WRONG_PASSWORD', `wrong current password of "${uid}"`)
+  }
+
+  /** Sessions end with the commit that reports the change; if this process dies before, `settleAbandoned` ends them. */
+  async #write(claim: ChangeClaim, write: Write): Promise<number> {
+    const store = this.#parts.services.passwordChanges
+    const { person, entry, writer, request, session, how } = write
+    let target: string
+    let others: readonly Identity[]
+    try {
+      ;({ target, others } = await this.#set(claim.id, write))
+    } catch (thrown) {
+      const error = asGatewayError(thrown)
+      const isUnknown = !error.isRefusal && error.code !== 'TARGET_FAILED'
+      await store.release(claim, isUnknown ? unknownOutcome(claim) : { audit: [] })
+      if (error.code === 'NOT_FOUND') {
+        throw new GatewayError('CONFLICT', `the account of "${person.login}" is not where passwords are stored`, {
+          cause: error,
+          publicText: 'Your account isn’t in the system that stores passwords. Ask your administrator.',
+        })
+      }
+      if (error.code !== 'BAD_REQUEST') throw error
+      throw new GatewayError('WEAK_PASSWORD', `the password of "${person.login}" was rejected: ${error.message}`, {
+        cause: error,
+        publicText: 'The directory didn’t accept this password. Choose another one.',
+      })
+    }
+    const { workflow } = causeOf(claim.id, person.login, request)
+    const change = { kind: 'attribute', action: 'replace', attribute: 'password', target, workflow } as const
+    const mail = entry.attributes.first(writer.mailAttribute)
+    const text = mail === undefined || !isMailAddress(mail) ? undefined : writer.confirmation()
+    return await store.finish(claim, {
+      ending: {
+        owners: [claim.owner, ...others],
+        logins: [],
+        ...(session === undefined ? {} : { exceptPublicId: session }),
+        audit: (ended) => endedRows(ended, causeOf(claim.id, person.login, request)),
+      },
+      mails: mail === undefined || text === undefined ? [] : [outgoing(`confirmation ${claim.id}`, mail, text)],
+      audit: [this.#audit.row(person.login, request, change, how)],
+    })
+  }
+
+  /** The system that was written to, and other entries that show the same account. */
+  async #set(
+    id: string,
+    { person, entry, password, writer }: Write,
+  ): Promise<{ target: string; others: readonly Identity[] }> {
+    const { targets, services } = this.#parts
+    if (writer.target === undefined) {
+      return { target: await this.#parts.directory().setPassword(person.dn, password, entry.id), others: [] }
+    }
+    const target = targets.get(writer.target)
+    const userID = entry.attributes.first(writer.loginAttribute)
+    if (userID === undefined || !hasPasswords(target)) {
+      throw new GatewayError('NOT_SUPPORTED', `target "${writer.target}" can't store the password of "${person.dn}"`)
+    }
+    // A login is only a text: where it is known whose the account is, it must be this user's.
+    const owners = await targets.ownersOf(writer.target, userID)
+    if (owners.length > 0 && !owners.includes(person.identity)) {
+      throw new GatewayError('CONFLICT', `"${userID}" at target "${writer.target}" is not "${person.dn}"`)
+    }
+    const user = { userID, attributes: entry.attributes, groups: [] }
+    const workflow = { id, name: changeName }
+    const common = { workflow, idempotencyKey: id, requestor: person.login, params: {}, log: services.log }
+    await target.setUserPassword(user, password, { ...common, audit: () => {} })
+    return { target: writer.target, others: owners }
+  }
+
+  /** The entry as it is now; undefined when it is gone, is another's by now, or is deactivated. */
+  async #entryOf({ dn, identity }: Person): Promise<DirectoryEntry | undefined> {
+    const filter = { kind: 'present', attribute: 'objectClass' } as const
+    const [entry] = await this.#parts.directory().search({ base: dn, scope: 'base', filter, limit: 1 })
+    if (entry === undefined || isSwitchedOff(entry.attributes)) return undefined
+    return entry.identity === identity ? entry : undefined
+  }
+
+  /** The user with a mail address, where a new password could be set. */
+  #reachable(
+    { dn, identity, attributes }: DirectoryEntry,
+    writer: PasswordWriter,
+  ): (Person & { readonly mail: string })[] {
+    const mail = attributes.first(writer.mailAttribute)
+    const login = attributes.first(writer.loginAttribute)
+    if (mail === undefined || login === undefined || !isMailAddress(mail) || isSwitchedOff(attributes)) return []
+    if (writer.target === undefined && !this.#parts.directory().keepsPassword(dn)) return []
+    return [{ dn, identity, login, mail }]
+  }
+}
+
+interface Write {
+  readonly person: Person
+  readonly entry: DirectoryEntry
+  readonly password: string
+  readonly writer: PasswordWriter
+  readonly request: Asker
+  readonly how: string
+  readonly session: string | undefined
+}
+
+const valuesOf = (entry: DirectoryEntry): string[] => [...shownAttributes(entry)].flatMap(([, values]) => [...values])
+
+const personToJson = ({ dn, identity, login }: Person): JsonObject => ({ dn: dn.toString(), identity, login })
+
+function personFromJson({ dn, identity, login }: JsonObject): Person | undefined {
+  if (typeof dn !== 'string' || typeof identity !== 'string' || typeof login !== 'string') return undefined
+  return { dn: Dn.parse(dn), identity: storedIdentity(identity), login }
+}
+
+function outgoing(occasion: string, recipient: string, text: MailText): NewMail {
+  const mail = { ...text, recipient }
+  checkMail(mail)
+  return { ...mail, id: secretHash(`password ${occasion}`) }
+}

@@ -1,0 +1,21 @@
+import { newId } from '#kernel/ids.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import type { EndedSession } from '#storage/session-store.ts'
+
+type Cause = Pick<AuditRow, 'workflow' | 'requestor'> & Partial<Pick<AuditRow, 'caller' | 'requestId'>>
+
+/** An audit row for each session that ended because its owner's password was changed. */
+export function endedRows(ended: readonly EndedSession[], cause: Cause, time = new Date()): AuditRow[] {
+  return ended.map(({ publicId, application, userID }) => ({
+    id: newId(),
+    time,
+    ...cause,
+    subject: userID,
+    target: application,
+    kind: 'session',
+    action: 'delete',
+    attribute: 'login',
+    value: publicId,
+    reason: 'password changed',
+  }))
+}

@@ -1,0 +1,19 @@
+import { jsonErrors } from '#sdk/error-format.ts'
+import { defineFilter } from '#sdk/filter.ts'
+import { parameters, parseReset, type ResetSettings } from './reset-settings.ts'
+
+/** New passwords for users who forgot theirs, by a link in a mail. */
+export default defineFilter<ResetSettings>({
+  className: 'filters.Passwords',
+  parameters,
+  answers: true,
+  errors: jsonErrors,
+  takesForms: true,
+  parse: parseReset,
+  summarize: ({ publicURL, given }) => [
+    { label: 'password reset links', value: publicURL },
+    { label: 'passwords written to', value: given.passwordTarget ?? 'the directory' },
+  ],
+  /** Loaded where there is such a filter: a gateway without one is smaller and starts sooner. */
+  create: async (settings, host) => (await import('./password-reset.ts')).createPasswordReset(settings, host),
+})

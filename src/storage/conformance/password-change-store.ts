@@ -1,0 +1,147 @@
+import { expect, test } from 'vitest'
+import { entryIdentity } from '#identity/identity.ts'
+import { newId } from '#kernel/ids.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import type { Storage } from '#storage/open.ts'
+import type { ChangeOutcome, ResetLink } from '#storage/password-change-store.ts'
+import type { Session } from '#storage/session-store.ts'
+
+const [ada, grace] = [entryIdentity('people', '1'), entryIdentity('people', '2')]
+
+const link = (more: Partial<ResetLink> = {}): ResetLink => ({
+  id: newId(),
+  form: 'portal',
+  owner: ada,
+  data: { login: 'ada' },
+  tokenHash: `hash ${newId()}`,
+  validMillis: 60_000,
+  ...more,
+})
+
+const row = (what: string): AuditRow => ({
+  id: newId(),
+  time: new Date(),
+  requestor: 'ada',
+  subject: 'ada',
+  workflow: { id: '', name: 'password' },
+  target: 'gatehouse',
+  kind: 'token',
+  action: 'issue',
+  attribute: what,
+})
+
+const session = (id: string, more: Partial<Session> = {}): Session => ({
+  id,
+  publicId: `public ${id}`,
+  context: 'c',
+  application: 'portal',
+  owner: ada,
+  userID: 'ada',
+  data: {},
+  created: new Date(),
+  touched: new Date(),
+  idleSeconds: 600,
+  ...more,
+})
+
+/** What every PasswordChangeStore owes; `open` gives two openings of one empty database. */
+export function passwordChangeStoreConformance(open: () => Promise<readonly [Storage, Storage]>): void {
+  const mail = { id: 'm', recipient: 'ada@corp.test', subject: 's', text: 't' }
+  const ending = (except?: string): ChangeOutcome => ({
+    ending: {
+      owners: [ada],
+      logins: [],
+      ...(except === undefined ? {} : { exceptPublicId: except }),
+      audit: (ended) => ended.map(({ publicId }) => row(`ended ${publicId}`)),
+    },
+    audit: [row('changed')],
+  })
+
+  test('a link is found in its form until it expires', async () => {
+    const [{ passwordChanges: store }] = await open()
+    const made = link()
+    expect(await store.addLink(made, 3, [mail], [row('issued')])).toBe('added')
+    expect(await store.findLink('portal', made.tokenHash)).toMatchObject({ id: made.id, data: { login: 'ada' } })
+    expect(await store.findLink('other', made.tokenHash)).toBeUndefined()
+    expect(await store.findLink('portal', 'another')).toBeUndefined()
+    const late = link({ validMillis: -1, owner: grace })
+    await store.addLink(late, 3, [], [])
+    expect(await store.findLink('portal', late.tokenHash)).toBeUndefined()
+    expect(await store.claimLink('portal', late.tokenHash, 60_000)).toBeUndefined()
+  })
+
+  test('a new link replaces the earlier one of the same user, and there are so many in an hour', async () => {
+    const [{ passwordChanges: store }] = await open()
+    const [first, second, third, other] = [link(), link(), link(), link({ owner: grace })]
+    for (const one of [other, first, second]) expect(await store.addLink(one, 2, [], [])).toBe('added')
+    expect(await store.addLink(third, 2, [], [])).toBe('too many')
+    const found = await Promise.all([other, first, second, third].map((one) => store.findLink('portal', one.tokenHash)))
+    expect(found.map((one) => one?.id)).toEqual([other.id, undefined, second.id, undefined])
+  })
+
+  test('of all who use a link at once, one gets it; once used, it is void', async () => {
+    const [one, two] = await open()
+    const made = link()
+    await one.passwordChanges.addLink(made, 3, [], [])
+    const claims = await Promise.all(
+      [one, two, one, two].map(({ passwordChanges }) => passwordChanges.claimLink('portal', made.tokenHash, 60_000)),
+    )
+    const [claim, another] = claims.filter((each) => each !== undefined)
+    expect([claim?.id, another]).toEqual([made.id, undefined])
+    if (claim === undefined) throw new Error('no claim')
+    await one.passwordChanges.finish(claim, { audit: [] })
+    expect(await two.passwordChanges.findLink('portal', made.tokenHash)).toBeUndefined()
+    expect(await two.passwordChanges.claimLink('portal', made.tokenHash, 60_000)).toBeUndefined()
+  })
+
+  test('the end of a change ends the sessions of its user, all but one, and says so in the audit', async () => {
+    const [{ passwordChanges: store, sessions, audit }] = await open()
+    await sessions.create(session('kept'))
+    await sessions.create(session('a', { userID: 'another spelling' }))
+    await sessions.create(session('same login elsewhere', { owner: grace }))
+    const claim = await store.begin({ id: newId(), form: 'portal', owner: ada, data: {} }, 60_000)
+    expect(await store.finish(claim, ending('public kept'))).toBe(1)
+    const ids = ['kept', 'a', 'same login elsewhere']
+    const left = await Promise.all(ids.map((id) => sessions.find(id, new Date())))
+    expect(left.map((one) => one?.id)).toEqual(['kept', undefined, 'same login elsewhere'])
+    const { rows } = await audit.list({ subject: 'ada', limit: 10 })
+    expect(rows.map(({ attribute }) => attribute).sort()).toEqual(['changed', 'ended public a'])
+  })
+
+  test('a link that was released can be used again; an expired claim is another’s', async () => {
+    const [{ passwordChanges: store, sessions }] = await open()
+    const made = link()
+    await store.addLink(made, 3, [], [])
+    const first = await store.claimLink('portal', made.tokenHash, 60_000)
+    if (first === undefined) throw new Error('no claim')
+    await store.release(first, { audit: [] })
+    const second = await store.claimLink('portal', made.tokenHash, -1)
+    if (second === undefined) throw new Error('no claim')
+    expect((await store.abandoned(10)).map(({ id }) => id)).toEqual([made.id])
+    const third = await store.claimLink('portal', made.tokenHash, 60_000)
+    expect(third?.id).toBe(made.id)
+    await sessions.create(session('s'))
+    // The second claim is void, so that it neither opens the link nor ends sessions.
+    await store.release(second, ending())
+    expect(await sessions.find('s', new Date())).toBeDefined()
+    expect(await store.claimLink('portal', made.tokenHash, 60_000)).toBeUndefined()
+  })
+
+  test('a change whose process ended is found, and settled once', async () => {
+    const [{ passwordChanges: store, sessions }] = await open()
+    await sessions.create(session('s'))
+    await store.begin({ id: newId(), form: 'portal', owner: ada, data: {} }, -1)
+    const [claim] = await store.abandoned(10)
+    if (claim === undefined) throw new Error('not found')
+    await store.release(claim, ending())
+    expect(await sessions.find('s', new Date())).toBeUndefined()
+    expect(await store.abandoned(10)).toEqual([])
+  })
+
+  test('what expired is removed an hour later', async () => {
+    const [{ passwordChanges: store }] = await open()
+    await store.addLink(link({ validMillis: -3_700_000 }), 3, [], [])
+    await store.addLink(link({ validMillis: -60_000, owner: grace }), 3, [], [])
+    expect(await store.deleteExpired()).toBe(1)
+  })
+}

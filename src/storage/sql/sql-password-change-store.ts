@@ -1,0 +1,236 @@
+import { sql } from 'kysely'
+import { storedIdentity } from '#identity/identity.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import type { NewMail } from '#storage/mail-store.ts'
+import type {
+  ChangeClaim,
+  ChangeOutcome,
+  PasswordChange,
+  PasswordChangeStore,
+  ResetLink,
+} from '#storage/password-change-store.ts'
+import { appendToChain } from '#storage/sql/audit-chain.ts'
+import { databaseNow, readNow } from '#storage/sql/database-time.ts'
+import { perDialect } from '#storage/sql/per-dialect.ts'
+import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
+import { fixed } from '#storage/sql/queries.ts'
+import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
+import { insertMails } from '#storage/sql/sql-mail-store.ts'
+import { endSessions } from '#storage/sql/sql-session-store.ts'
+import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
+
+const hourMillis = 3600_000
+
+interface Row {
+  readonly id: string
+  readonly form: string
+  readonly owner: string
+  readonly data: string
+  readonly lease: number
+}
+
+interface NewRow extends Row {
+  readonly token_hash: string | null
+  readonly state: 'open' | 'writing'
+  readonly created: number
+  readonly expires: number
+}
+
+const columns = ['id', 'form', 'owner', 'data', 'lease'] as const
+
+const statements = perDialect((dialect) => {
+  const now = databaseNow(dialect)
+  return {
+    /** Those of one user follow one another, so that the count holds. */
+    recent: fixed<{ owner: string }, { id: string }>(dialect, (db, at) => {
+      const query = db
+        .selectFrom('password_changes')
+        .select('id')
+        .where('owner', '=', at('owner'))
+        .where('token_hash', 'is not', null)
+        .where('created', '>', sql<number>`${now} - ${sql.lit(hourMillis)}`)
+      return dialect === 'postgres' ? query.forUpdate() : query
+    }),
+    replace: fixed<{ owner: string }, unknown>(dialect, (db, at) =>
+      db
+        .updateTable('password_changes')
+        .set({ state: 'replaced' })
+        .where('owner', '=', at('owner'))
+        .where('state', '=', 'open'),
+    ),
+    insert: fixed<NewRow, unknown>(dialect, (db, at) =>
+      db.insertInto('password_changes').values({
+        id: at('id'),
+        form: at('form'),
+        token_hash: at('token_hash'),
+        owner: at('owner'),
+        data: at('data'),
+        state: at('state'),
+        lease: at('lease'),
+        created: at('created'),
+        expires: at('expires'),
+      }),
+    ),
+    find: fixed<{ form: string; token_hash: string }, Row>(dialect, (db, at) =>
+      db
+        .selectFrom('password_changes')
+        .select(columns)
+        .where('token_hash', '=', at('token_hash'))
+        .where('form', '=', at('form'))
+        .where('state', 'in', ['open', 'writing'])
+        .where('expires', '>', now),
+    ),
+    claim: fixed<{ form: string; token_hash: string; millis: number }, Row>(dialect, (db, at) => ({
+      compile: () =>
+        sql<Row>`
+          update password_changes set state = 'writing', lease = ${now} + cast(${at('millis')} as bigint)
+          where token_hash = ${at('token_hash')} and form = ${at('form')} and expires > ${now}
+            and (state = 'open' or (state = 'writing' and lease <= ${now}))
+          returning id, form, owner, data, lease`.compile(db),
+    })),
+    use: fixed<{ id: string; lease: number }, unknown>(dialect, (db, at) =>
+      db
+        .updateTable('password_changes')
+        .set({ state: 'used' })
+        .where('id', '=', at('id'))
+        .where('state', '=', 'writing')
+        .where('lease', '=', at('lease')),
+    ),
+    reopen: fixed<{ id: string; lease: number }, unknown>(dialect, (db, at) => ({
+      compile: () =>
+        sql`update password_changes set state = case when token_hash is null then 'used' else 'open' end
+          where id = ${at('id')} and state = 'writing' and lease = ${at('lease')}`.compile(db),
+    })),
+    abandoned: fixed<{ limit: number }, Row>(dialect, (db, at) =>
+      db
+        .selectFrom('password_changes')
+        .select(columns)
+        .where('state', '=', 'writing')
+        .where('lease', '<=', now)
+        .orderBy('lease')
+        .limit(at('limit')),
+    ),
+    prune: fixed<object, unknown>(dialect, (db) =>
+      db.deleteFrom('password_changes').where('id', 'in', (query) =>
+        query
+          .selectFrom('password_changes')
+          .select('id')
+          .where('expires', '<=', sql<number>`${now} - ${sql.lit(hourMillis)}`)
+          .where('state', '<>', 'writing')
+          .limit(pruneAtOnce),
+      ),
+    ),
+  }
+})
+
+export class SqlPasswordChangeStore implements PasswordChangeStore {
+  readonly #client: SqlClient
+
+  constructor(client: SqlClient) {
+    this.#client = client
+  }
+
+  get #statements(): ReturnType<typeof statements> {
+    return statements(this.#client.dialect)
+  }
+
+  async addLink(
+    link: ResetLink,
+    perHour: number,
+    mails: readonly NewMail[],
+    audit: readonly AuditRow[],
+  ): Promise<'added' | 'too many'> {
+    const { recent, replace, insert } = this.#statements
+    const { tokenHash, validMillis, owner } = link
+    return await this.#client.transaction(async (tx) => {
+      if ((await tx.query(recent({ owner }))).length >= perHour) return 'too many'
+      await tx.run(replace({ owner }))
+      const now = await readNow(tx)
+      const times = { lease: 0, created: now, expires: now + validMillis }
+      await tx.run(insert({ ...newRow(link), token_hash: tokenHash, state: 'open', ...times }))
+      await insertMails(tx, mails, now)
+      await appendAudit(tx, audit)
+      return 'added'
+    })
+  }
+
+  async findLink(form: string, tokenHash: string): Promise<PasswordChange | undefined> {
+    if (!isStorable(form) || !isStorable(tokenHash)) return undefined
+    const [row] = await this.#client.query(this.#statements.find({ form, token_hash: tokenHash }))
+    return row && toClaim(row)
+  }
+
+  async claimLink(form: string, tokenHash: string, leaseMillis: number): Promise<ChangeClaim | undefined> {
+    if (!isStorable(form) || !isStorable(tokenHash)) return undefined
+    const query = this.#statements.claim({ form, token_hash: tokenHash, millis: leaseMillis })
+    const [row] = await this.#client.transaction((tx) => tx.query(query))
+    return row && toClaim(row)
+  }
+
+  async begin(change: PasswordChange, leaseMillis: number): Promise<ChangeClaim> {
+    return await this.#client.transaction(async (tx) => {
+      const now = await readNow(tx)
+      const lease = now + leaseMillis
+      const row = {
+        ...newRow(change),
+        token_hash: null,
+        state: 'writing' as const,
+        created: now,
+        expires: lease,
+        lease,
+      }
+      await tx.run(this.#statements.insert(row))
+      return { ...change, lease }
+    })
+  }
+
+  async finish(claim: ChangeClaim, outcome: ChangeOutcome): Promise<number> {
+    const { use, replace } = this.#statements
+    return await this.#client.transaction(async (tx) => {
+      await tx.run(use({ id: claim.id, lease: claim.lease }))
+      await tx.run(replace({ owner: claim.owner }))
+      return await commitOutcome(tx, outcome)
+    })
+  }
+
+  async release(claim: ChangeClaim, outcome: ChangeOutcome): Promise<void> {
+    await this.#client.transaction(async (tx) => {
+      const released = await tx.run(this.#statements.reopen({ id: claim.id, lease: claim.lease }))
+      if (released > 0) await commitOutcome(tx, outcome)
+    })
+  }
+
+  async abandoned(limit: number): Promise<readonly ChangeClaim[]> {
+    return (await this.#client.query(this.#statements.abandoned({ limit }))).map(toClaim)
+  }
+
+  deleteExpired(): Promise<number> {
+    return pruneInParts(this.#client, this.#statements.prune({}))
+  }
+}
+
+/** The audit's head, which others may wait for, comes last. */
+async function commitOutcome(tx: SqlTransaction, { ending, mails = [], audit }: ChangeOutcome): Promise<number> {
+  const sessions = ending === undefined ? { ended: [], audit: [] } : await endSessions(tx, ending)
+  if (mails.length > 0) await insertMails(tx, mails, await readNow(tx))
+  await appendAudit(tx, [...audit, ...sessions.audit])
+  return sessions.ended.length
+}
+
+async function appendAudit(tx: SqlTransaction, audit: readonly AuditRow[]): Promise<void> {
+  if (audit.length > 0) await appendToChain(tx, audit)
+}
+
+function newRow({ id, form, owner, data }: PasswordChange): Pick<Row, 'id' | 'form' | 'owner' | 'data'> {
+  assertStorable('form', form)
+  return { id, form, owner, data: JSON.stringify(data) }
+}
+
+const toClaim = ({ id, form, owner, data, lease }: Row): ChangeClaim => ({
+  id,
+  form,
+  owner: storedIdentity(owner),
+  data: JSON.parse(data) as JsonObject,
+  lease,
+})
