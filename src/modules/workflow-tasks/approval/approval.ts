@@ -11,7 +11,7 @@ import type { RuleTemplate, RuleValues } from '#sdk/rule-template.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
 import { renderTask, templateReads } from '#sdk/task-template.ts'
 import type { TaskContext, TaskModule, TaskOutcome } from '#sdk/workflow-task.ts'
-import { userValues } from '#sdk/workflow-user.ts'
+import { sameLogin, userValues } from '#sdk/workflow-user.ts'
 import { ApprovalFields, type EscalationPolicy } from './approval-fields.ts'
 
 const fields = {
@@ -166,8 +166,10 @@ async function decided(
 }
 
 /** A requester who did not submit the request reads who did. */
-const withCaller = (text: string, { caller }: TaskContext): string =>
-  caller === undefined ? text : `${text.trimEnd()}\n\nThe request was submitted in your name by ${caller}.\n`
+const withCaller = (text: string, { requestor, caller }: TaskContext): string =>
+  caller === undefined || sameLogin(caller, requestor)
+    ? text
+    : `${text.trimEnd()}\n\nThe request was submitted in your name by ${caller}.\n`
 
 const maxAddresses = 3
 
