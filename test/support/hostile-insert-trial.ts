@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { DirectoryInsert, PeopleInsert } from '#sdk/directory-insert.ts'
 import { accepted, fails, nobody, same } from '#testing/hostile-checks.ts'
@@ -126,6 +127,14 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
     }
     const isTaken = !(await (keepsPeople === undefined ? set() : did('set password', set)))
     await did('check password', () => check(isTaken))
+    if (insert.setEntryPassword === undefined) return
+    await did('set entry password', async () => {
+      const isRefused = await refused(async () => insert.setEntryPassword?.(person(login), value, undefined), true)
+      same(isRefused, !isTaken)
+      await check(isTaken)
+      const other = insert.setEntryPassword?.(person(login), value, 'the id of another entry')
+      same(await other?.catch((error: unknown) => (error instanceof GatewayError ? error.code : error)), 'NOT_FOUND')
+    })
   }
 
   async function areSearched(entries: readonly Entry[]): Promise<void> {

@@ -40,6 +40,13 @@ async function isUserFound(stage: Stage, entry: Entry): Promise<void> {
     same(plainUser(await target.findUser(login, attributes, request), names), expected)
     if (login !== value) await nobody(() => target.findUser(value, attributes, request))
   })
+  if (target.storedAt !== undefined) {
+    await did('stored at', async () => {
+      const [place, again] = [await target.storedAt?.(login), await target.storedAt?.(login)]
+      same(place, again)
+      if (login !== value) await nobody(async () => target.storedAt?.(value))
+    })
+  }
   if (hasQueries(target)) await did('read rows', () => isReadBack(target, login))
   await did('look up by login', async () => {
     const found = await lookups.lookupUserByLogin(login)

@@ -2,6 +2,7 @@
 export const targetOperations = {
   'create user': 'createUser',
   'find by login': 'findUser',
+  'stored at': 'storedAt',
   'look up by login': 'lookupUserByLogin',
   'read rows': 'readRows',
   'look up by id': 'lookupUserById',
@@ -47,6 +48,7 @@ export const insertOperations = {
   'is member': 'isMember',
   members: 'members',
   'check password': 'bind',
+  'set entry password': 'setEntryPassword',
   'add person': 'addPerson',
   'set password': 'setPassword',
   'remove person': 'removePerson',
@@ -60,7 +62,7 @@ export type InsertOperation = keyof typeof insertOperations
 export type Tally<O extends string> = Partial<Record<O, number>>
 
 /** They end it, or reckon with names and ask nobody. */
-const noOperations = new Set(['constructor', 'close', 'loginOf', 'personEntry'])
+const noOperations = new Set(['constructor', 'close', 'loginOf', 'nameOf', 'entryOf', 'personEntry'])
 
 /** The methods of an object that are operations. Throws for one that the table has no operation for. */
 export function offeredMethods(offering: object, operations: Readonly<Record<string, string>>): ReadonlySet<string> {

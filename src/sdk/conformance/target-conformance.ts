@@ -13,6 +13,8 @@ export interface TargetConformanceOptions extends Partial<TargetNames> {
   readonly test: (name: string, run: () => Promise<void>) => unknown
   /** The target can be asked who it holds; true when absent. */
   readonly lookups?: boolean
+  /** `ada` and `ADA` are two users to the system behind the target; false when absent. */
+  readonly exactLogins?: boolean
 }
 
 export interface OpenedTarget {
@@ -32,6 +34,7 @@ export function targetConformance(
   const {
     test,
     lookups = true,
+    exactLogins = false,
     attributes = ['mail', 'givenName', 'phone'],
     groups = ['group1', 'group2', 'group3'],
   } = options
@@ -46,7 +49,7 @@ export function targetConformance(
     test(`${name}: ${title}`, async () => {
       const { target, close } = await open()
       try {
-        await run(targetFixture(target, { attributes, groups }))
+        await run(targetFixture(target, { attributes, groups }, exactLogins))
       } finally {
         await close()
       }

@@ -6,6 +6,8 @@ import type { SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/targ
 /** What a conformance case works with: an empty target, and the names it may use there. */
 export interface TargetFixture {
   readonly target: Target
+  /** `ada` and `ADA` are two users to the system behind the target. */
+  readonly exactLogins: boolean
   readonly attributes: TargetNames['attributes']
   readonly groups: TargetNames['groups']
   /** Every change reported so far. */
@@ -25,7 +27,7 @@ export interface TargetCase {
   run(fixture: TargetFixture): Promise<void>
 }
 
-export function targetFixture(target: Target, { attributes, groups }: TargetNames): TargetFixture {
+export function targetFixture(target: Target, { attributes, groups }: TargetNames, exactLogins = false): TargetFixture {
   const changes: TargetChange[] = []
   const request: TargetRequest = {
     workflow: { id: 'conformance', name: 'conformance' },
@@ -35,7 +37,7 @@ export function targetFixture(target: Target, { attributes, groups }: TargetName
     log: silentLogger,
     audit: (change) => void changes.push(change),
   }
-  return { target, attributes, groups, changes, request }
+  return { target, exactLogins, attributes, groups, changes, request }
 }
 
 export const userOf = (

@@ -19,6 +19,7 @@ const open = (params: ParamValues) => async () => {
 const suite = {
   test: (name: string, run: () => Promise<void>) => test(name, run),
   attributes: ['mail', 'displayName', 'phone'] as const,
+  exactLogins: true,
 }
 
 /** People are replaced whole, units with them. */
