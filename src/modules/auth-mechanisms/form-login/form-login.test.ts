@@ -184,7 +184,7 @@ describe('auth.FormLogin', () => {
     expect(binds).toEqual(['uid=nobody-of-this-name,ou=people,o=Tremolo'])
   })
 
-  test('the guard learns whom the typed login finds', async () => {
+  test('the guard gets the entry that the typed login finds', async () => {
     const { mechanism } = await open({ uidAttr: '(|(uid=${user})(mail=${user}))', uidIsFilter: 'true' })
     const found: unknown[] = []
     const guard: LoginGuard = {
