@@ -5,8 +5,8 @@ import type { CallerKind } from '#sdk/auth-mechanism.ts'
 import type { Catalog } from '#sdk/catalog.ts'
 
 /**
- * Warns of tasks that write whatever a person sends: people start workflows by a call with attributes of their own choice,
- * and with groups where the URL, or a task, lets them name any. Each task is reported once, whichever URLs lead to it.
+ * Warns of tasks that write everything a caller sends: users start workflows by a call with attributes of their own choice,
+ * and with groups where the URL, or a task, lets them name any. Each task is reported once, even if several URLs lead to it.
  */
 export function checkCallableWorkflows(draft: Draft, catalog: Catalog, issues: Issues): void {
   const reported = new Set<string>()
@@ -28,7 +28,7 @@ export function checkCallableWorkflows(draft: Draft, catalog: Catalog, issues: I
   }
 }
 
-/** Where the chain does not say who comes, callers who may act for themselves are taken for people. */
+/** Where the chain does not say who its callers are, callers who may act for themselves count as people. */
 function isForPeople({ chain, callable }: CallableUrl, draft: Draft): boolean {
   const kinds = chain === undefined ? ['people' as const] : callersOf(chain, draft, new Set())
   const isOwn = ({ issuer }: { readonly issuer: string }): boolean =>

@@ -67,7 +67,7 @@ function badBody(problems: readonly FieldProblem[]): GatewayError {
   })
 }
 
-/** As many as a person reads; the others are not looked at. */
+/** No more than a person reads; the rest is ignored. */
 function firstProblems(issues: readonly z.core.$ZodIssue[]): FieldProblem[] {
   return issues.slice(0, maxProblems).flatMap(problemsOf).slice(0, maxProblems)
 }

@@ -11,7 +11,7 @@ import { httpLimits } from '#server/http-limits.ts'
 export interface ListenerTls {
   readonly cert: string
   readonly key: string
-  /** Only clients with a certificate of these authorities are heard. */
+  /** Only clients with a certificate of these authorities can connect. */
   readonly clientAuthorities?: string | undefined
 }
 
@@ -65,7 +65,7 @@ const parserErrors: Readonly<Record<string, ErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
 }
 
-/** Answers what is not HTTP, or never finished being it, and closes the socket: there is no request yet, or not all of it. */
+/** Answers a request that is malformed or did not arrive completely, and closes the socket. */
 function answerClientError(connections: Connections, error: Error & { code?: string }, socket: Socket): void {
   if (socket.destroyed) return
   const code = parserErrors[error.code ?? ''] ?? 'BAD_REQUEST'

@@ -82,13 +82,13 @@ async function involvedIn(run: ApprovalRun, finder: ApproverFinder): Promise<Inv
   const names = new Set<string>()
   const note = (identity: Identity | undefined, login: string): void => {
     if (identity !== undefined) identities.add(identity)
-    // Somebody whom only a credential describes may have an entry as well, of the same name.
+    // A user who is known only by a credential may also have an entry, under the same name.
     if (identity === undefined || entryOf(identity) === undefined) names.add(login)
   }
   note(who.requestor, requestor)
   if (caller !== undefined) note(who.caller, caller)
   note(who.subject, subject)
-  // What the run is about may be a login that a task chose, or an account that only a target has.
+  // The subject may be a login that a task chose, or an account that only a target has.
   const known = who.subject === undefined || isFormer(who.subject) ? [] : [subject]
   for (const name of new Set([subject, user.userID, ...user.attributes.values('uid')])) {
     if (known.some((login) => sameLogin(login, name))) continue

@@ -82,7 +82,7 @@ export function findPublicMetrics({ settings: { metrics, listen } }: ProductionS
   if (isLoopbackHost(host) || isPrivateAddress(host)) return []
   const all = host === '0.0.0.0' || host === '::'
   if (!all) return [fail('--metrics', `${metrics} is a public address`)]
-  // Of a container that listens on all interfaces; its network decides who comes in.
+  // In a container that listens on all interfaces, the network decides who can connect.
   const where = parseHostPort(listen).host === host ? 'as is the public listener' : 'though the public listener is not'
   return [
     warn('--metrics', `${metrics} is on all interfaces, ${where}: make sure that only your monitoring reaches it`),
