@@ -91,7 +91,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     {
       settings: { environment: {}, data: dataFolder },
       found: [
-        'FAIL keys: GATEHOUSE_SECRET_KEY: each gateway makes a key of its own, and cannot read what another sealed.',
+        'FAIL keys: GATEHOUSE_SECRET_KEY: each gateway creates its own key, and cannot read what another sealed.',
       ],
     },
     { settings: { environment: {}, data: dataFolder, databaseUrl: undefined }, found: [] },
@@ -114,13 +114,13 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     {
       settings: { databaseUrl: 'postgres://gatehouse:hush@db.example.com/gatehouse' },
       found: [
-        'FAIL database: --database: the connection to db.example.com is made without TLS, so that others can read or answer it.',
+        'FAIL database: --database: the connection to db.example.com is made without TLS, so others can read it or impersonate the database.',
       ],
     },
     {
       settings: { databaseUrl: 'postgres://gatehouse@db.example.com/gatehouse?sslmode=no-verify' },
       found: [
-        'FAIL database: --database: the connection to db.example.com is made with sslmode=no-verify, so that others can read or answer it.',
+        'FAIL database: --database: the connection to db.example.com is made with sslmode=no-verify, so others can read it or impersonate the database.',
       ],
     },
     { settings: { databaseUrl: 'postgres://gatehouse@127.0.0.1/gatehouse' }, found: [] },

@@ -21,7 +21,7 @@ export function checkCallableWorkflows(draft: Draft, catalog: Catalog, issues: I
         if (reported.has(key)) continue
         reported.add(key)
         const way = `people can call the workflow "${workflow}" (${url.document.at(path)})`
-        const remedy = `list those that it may write in "${what}"`
+        const remedy = `list the ones that it may write in "${what}"`
         issues.for(document).warning(task.path, `${way}, and this task writes all ${what} that they choose; ${remedy}`)
       }
     }

@@ -60,9 +60,9 @@ function reachesIntoPrototypes(value: unknown): boolean {
 }
 
 function badBody(problems: readonly FieldProblem[]): GatewayError {
-  const told = problems.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
-  return new GatewayError('BAD_REQUEST', `the body is not as it should be: ${told}`, {
-    publicText: 'The body is not as it should be.',
+  const list = problems.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
+  return new GatewayError('BAD_REQUEST', `the request body is invalid: ${list}`, {
+    publicText: 'The request body is invalid.',
     problems,
   })
 }

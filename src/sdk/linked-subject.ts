@@ -146,7 +146,7 @@ export function unverifiedMail(names: Iterable<string>, claims: Attributes): str
   const addresses = claims.values('email').map((address) => address.toLowerCase())
   const isVerified = (address: string): boolean => addresses.length === 0 || addresses.includes(address.toLowerCase())
   return read.some((name) => !claims.values(name).every(isVerified))
-    ? 'the claim "mail" is not verified: "email_verified" speaks of "email", which is another address'
+    ? 'the claim "mail" is not verified: "email_verified" is about "email", which is another address'
     : undefined
 }
 

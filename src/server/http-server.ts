@@ -30,7 +30,7 @@ export function createListener(
     requestTimeout: Math.max(requestSeconds, headerSeconds) * 1000,
     keepAliveTimeout: idleSeconds * 1000,
     connectionsCheckingInterval: 1000,
-    // Refused by HttpRequest like any other malformed Host, with an answer that says so.
+    // HttpRequest refuses a missing Host like a malformed one, with an answer that explains it.
     requireHostHeader: false,
   }
   const connections = new Connections(parts)

@@ -169,7 +169,7 @@ spec:
   tasks:
     - taskType: approval
       label: Join \${uid}
-      emailTemplate: Somebody asks to join.
+      emailTemplate: Someone asks to join.
       mailAttr: mail
       failureEmailSubject: Denied
       failureEmailMsg: Sorry.

@@ -75,7 +75,7 @@ export async function findApprovers(
   return barred === undefined ? found : found.filter((user) => !isInvolved(barred, user, [user.entry]))
 }
 
-/** Everyone in whose interest the decision may be: who requested it, in whose name, and whom it is about. */
+/** Everyone with an interest in the decision: caller, requester and subject. */
 async function involvedIn(run: ApprovalRun, finder: ApproverFinder): Promise<Involved> {
   const { who, requestor, caller, subject, user } = run
   const identities = new Set<Identity>()

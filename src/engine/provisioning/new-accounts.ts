@@ -148,7 +148,7 @@ async function requireOwn(
   const earlier = own === undefined ? await origin.earlierAttempt(userID) : 'yes'
   if (earlier === 'yes' && own?.id === undefined) return
   const found = await target.findUser(userID, sync?.attributes ?? [], request)
-  // Nothing to change: the target says so itself.
+  // The account does not exist: the target reports that itself.
   if (found === undefined) return
   if (earlier === 'yes' && (found.id === undefined || found.id === own?.id)) return
   if (earlier === 'maybe' && (sync === undefined || isAsAsked(found, user, sync))) return

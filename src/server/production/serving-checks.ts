@@ -32,9 +32,7 @@ export function findUnsafeKeys({ configuration, settings }: ProductionSetup): Fi
   const isEmbedded = databaseUrl === undefined || readAddress(databaseUrl).dialect === 'sqlite'
   const findings: Finding[] = []
   if (!given && !isEmbedded) {
-    findings.push(
-      fail('GATEHOUSE_SECRET_KEY', 'each gateway makes a key of its own, and cannot read what another sealed'),
-    )
+    findings.push(fail('GATEHOUSE_SECRET_KEY', 'each gateway creates its own key, and cannot read what another sealed'))
   }
   if (isEmbedded || !given) findings.push(...dataFolderFindings(settings, isEmbedded))
   const keys = globSync('keys/*.{key,pem}', { cwd: configuration.folder }).map((name) =>
@@ -73,7 +71,9 @@ export function findPlainDatabase({ settings: { databaseUrl } }: ProductionSetup
   const mode = searchParams.get('sslmode')
   if (mode === 'verify-full') return []
   const how = mode === null ? 'without TLS' : `with sslmode=${mode}`
-  return [fail('--database', `the connection to ${host} is made ${how}, so that others can read or answer it`)]
+  return [
+    fail('--database', `the connection to ${host} is made ${how}, so others can read it or impersonate the database`),
+  ]
 }
 
 export function findPublicMetrics({ settings: { metrics, listen } }: ProductionSetup): Finding[] {

@@ -87,7 +87,7 @@ async function sealAll(
   const filled = chains.filter(({ chain, seq, base_seq }) => chain >= 0 && seq > base_seq)
   if (filled.length > 0) {
     const value = filled.map(({ chain, seq }) => `chain ${chain}, record ${seq}`).join('; ')
-    const reason = 'the records up to these were sealed as they stood'
+    const reason = 'the records up to these were sealed in their current state'
     await appendToChain(tx, [auditEntry({ action: 'add', attribute: 'seal', value, reason }, by)])
   }
   return filled.reduce((sum, { seq, base_seq }) => sum + seq - base_seq, 0)

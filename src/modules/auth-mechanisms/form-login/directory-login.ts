@@ -42,8 +42,8 @@ export class DirectoryLogin {
     const found =
       filter === undefined ? [] : await this.#host.directory.search({ base, scope: 'sub', filter, limit: 2 })
     const [entry, second] = found
-    if (filter === undefined || entry === undefined) return { reason: 'no such person' }
-    if (second !== undefined) return { reason: 'several people are found' }
+    if (filter === undefined || entry === undefined) return { reason: 'no such user' }
+    if (second !== undefined) return { reason: 'several users match' }
     this.#neighbours.set(base.key, entry.dn)
     return { subject: this.#subjectOf(entry, user, filter), isActive: !isSwitchedOff(entry.attributes) }
   }
