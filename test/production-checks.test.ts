@@ -16,7 +16,7 @@ const example = 'examples/production'
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-production-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Of a gateway that is ready for production. */
+/** Settings of a gateway that is ready for production. */
 const ready: ServeSettings = {
   listen: '0.0.0.0:8080',
   metrics: '127.0.0.1:8081',
@@ -30,7 +30,7 @@ const ready: ServeSettings = {
 
 type Change = readonly [from: string, to: string]
 
-/** What is found in the example with some of its text, or some settings, changed. */
+/** The findings in the example after changes to its text or to the settings. */
 async function findings({ changes = [], settings = {} }: Omit<Case, 'found'> = {}): Promise<string[]> {
   const sources = await readDirectory(example)
   const pending = new Set(changes)
@@ -60,7 +60,7 @@ async function findings({ changes = [], settings = {} }: Omit<Case, 'found'> = {
 interface Case {
   readonly changes?: readonly Change[]
   readonly settings?: Partial<ServeSettings>
-  /** Lines without their remedy; none for a variation that is in order, too. */
+  /** Lines without their remedy; empty for a variation that also passes. */
   readonly found: readonly string[]
 }
 
@@ -91,7 +91,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     {
       settings: { environment: {}, data: dataFolder },
       found: [
-        'FAIL keys: GATEHOUSE_SECRET_KEY: each gateway makes a key of its own, and cannot read what another sealed.',
+        'FAIL keys: GATEHOUSE_SECRET_KEY: each gateway creates its own key, and cannot read what another sealed.',
       ],
     },
     { settings: { environment: {}, data: dataFolder, databaseUrl: undefined }, found: [] },
@@ -114,13 +114,13 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     {
       settings: { databaseUrl: 'postgres://gatehouse:hush@db.example.com/gatehouse' },
       found: [
-        'FAIL database: --database: the connection to db.example.com is made without TLS, so that others can read or answer it.',
+        'FAIL database: --database: the connection to db.example.com is made without TLS, so others can read it or impersonate the database.',
       ],
     },
     {
       settings: { databaseUrl: 'postgres://gatehouse@db.example.com/gatehouse?sslmode=no-verify' },
       found: [
-        'FAIL database: --database: the connection to db.example.com is made with sslmode=no-verify, so that others can read or answer it.',
+        'FAIL database: --database: the connection to db.example.com is made with sslmode=no-verify, so others can read it or impersonate the database.',
       ],
     },
     { settings: { databaseUrl: 'postgres://gatehouse@127.0.0.1/gatehouse' }, found: [] },
@@ -162,7 +162,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
         ],
       ],
       found: [
-        'FAIL development-issuer: portal.yaml:121:11: spec.urls[0].filterChain[0]: the development issuer signs any token that "gatehouse token mint" is asked for.',
+        'FAIL development-issuer: portal.yaml:121:11: spec.urls[0].filterChain[0]: anyone with the data folder can sign tokens of the development issuer.',
       ],
     },
     {
@@ -325,7 +325,7 @@ describe('gatehouse check --production', () => {
     chmodSync(dataFolder, 0o700)
   })
 
-  test('has nothing to say about examples/production', async () => {
+  test('finds nothing in examples/production', async () => {
     expect(await findings()).toEqual([])
   })
 
@@ -360,7 +360,7 @@ describe('gatehouse check --production', () => {
 
 /**
  * Each file has a line `serve OPTIONS`, YAML as in test/config-errors, a cut line, and exactly what `gatehouse check
- * --production` prints for it. A line `config FOLDER` stands for YAML elsewhere.
+ * --production` prints for it. A line `config FOLDER` refers to YAML elsewhere.
  */
 const cut = '---8<---\n'
 const quickstartFails = ['tls', 'keys', 'demo-passwords', 'development-issuer', 'cookies', 'second-factor', 'audit']

@@ -5,8 +5,8 @@ import type { CallerKind } from '#sdk/auth-mechanism.ts'
 import type { Catalog } from '#sdk/catalog.ts'
 
 /**
- * Warns of tasks that write whatever a person sends: people start workflows by a call with attributes of their own choice,
- * and with groups where the URL, or a task, lets them name any. Each task is reported once, whichever URLs lead to it.
+ * Warns of tasks that write everything a caller sends: users start workflows by a call with attributes of their own choice,
+ * and with groups where the URL, or a task, lets them name any. Each task is reported once, even if several URLs lead to it.
  */
 export function checkCallableWorkflows(draft: Draft, catalog: Catalog, issues: Issues): void {
   const reported = new Set<string>()
@@ -21,14 +21,14 @@ export function checkCallableWorkflows(draft: Draft, catalog: Catalog, issues: I
         if (reported.has(key)) continue
         reported.add(key)
         const way = `people can call the workflow "${workflow}" (${url.document.at(path)})`
-        const remedy = `list those that it may write in "${what}"`
+        const remedy = `list the ones that it may write in "${what}"`
         issues.for(document).warning(task.path, `${way}, and this task writes all ${what} that they choose; ${remedy}`)
       }
     }
   }
 }
 
-/** Where the chain does not say who comes, callers who may act for themselves are taken for people. */
+/** Where the chain does not say who its callers are, callers who may act for themselves count as people. */
 function isForPeople({ chain, callable }: CallableUrl, draft: Draft): boolean {
   const kinds = chain === undefined ? ['people' as const] : callersOf(chain, draft, new Set())
   const isOwn = ({ issuer }: { readonly issuer: string }): boolean =>

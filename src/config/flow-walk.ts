@@ -8,7 +8,7 @@ import type { PreparedTask } from '#sdk/workflow-task.ts'
 export interface Start {
   readonly workflow: string
   readonly gateway: Gateway | undefined
-  /** Whoever starts it may name any group. */
+  /** The caller who starts it may name any group. */
   readonly anyGroup?: boolean
 }
 

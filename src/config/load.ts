@@ -38,7 +38,7 @@ export interface LoadOptions {
   readonly clusterSecrets?: SecretLookup
   /** A missing secret is an error: for a server, not for a check. */
   readonly strictSecrets?: boolean
-  /** Returns the objects, too, for checks that need more than the configuration says. They take memory. */
+  /** Also returns the objects, for checks that need more than the configuration contains. They take memory. */
   readonly keepObjects?: boolean
 }
 
@@ -47,7 +47,7 @@ export interface LoadResult {
   readonly configuration?: Configuration
   /** Sorted by place. */
   readonly issues: readonly LocatedIssue[]
-  /** What was read, where `keepObjects` asks for it. */
+  /** The objects that were read, with `keepObjects`. */
   readonly objects?: readonly LoadedObject[]
   /** Of all that was read, whether or not it is in order. */
   readonly hash: string

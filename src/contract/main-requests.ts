@@ -36,17 +36,17 @@ export interface ApprovalList {
 export interface ApprovalDetails extends ApprovalSummary {
   readonly userObj: {
     readonly userID: string
-    /** A registration, or somebody whom the directory does not have: what is shown is what the request says. */
+    /** A registration, or a user whom the directory does not have: the values are those of the request. */
     readonly isNew: boolean
     readonly groups: readonly string[]
     readonly requestReason: string
     /** By label. */
     readonly attribs: Readonly<Record<string, AttributeValues>>
   }
-  /** A registration: it creates an account, and what is shown is what was submitted, whoever has the login by now. */
+  /** A registration: it creates an account. The values are those submitted, even if another user has the login by now. */
   readonly registration?: true
   /**
-   * Of an open registration: whether somebody has the login, or the value of a unique attribute, now. Approving it is then
+   * Of an open registration: whether another user has the login, or the value of a unique attribute, now. Approving it is then
    * refused with 409. `checked` is false where that could not be found out.
    */
   readonly existing?: { readonly checked: boolean; readonly login: boolean; readonly attributes: readonly string[] }

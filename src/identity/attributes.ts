@@ -8,7 +8,7 @@ export interface AttributeSource {
 /**
  * Multi-valued attributes. Names are compared without regard to case, as in LDAP and SCIM, and keep the spelling
  * they were first set with. An attribute without values is absent. Values keep their order and are not made unique.
- * Values that came from a token are known as claims: a directory takes `idp` and `IDP` for the same, an issuer does not.
+ * Values from a token are marked as claims: to a directory `idp` and `IDP` are the same, to an issuer they are not.
  */
 export class Attributes implements AttributeSource {
   /** Given as they are and not yet indexed: much of what is read is only listed. */
@@ -59,7 +59,7 @@ export class Attributes implements AttributeSource {
     return this.#claims?.has(name.toLowerCase()) ?? false
   }
 
-  /** Replaces all values, which are no claim; with none, the attribute is removed. */
+  /** Replaces all values by ones that aren't claims; with none, the attribute is removed. */
   set(name: string, values: readonly string[]): void {
     const key = name.toLowerCase()
     this.#claims?.delete(key)

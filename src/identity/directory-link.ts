@@ -23,7 +23,7 @@ export function directoryLink(
   return { dn, filter, id: entryId(attributes), uidAttr, added }
 }
 
-/** By which names systems know an entry's own identifier. */
+/** The attributes that hold an entry's own identifier, by system. */
 export const idAttributes = ['entryUUID', 'objectGUID', 'nsUniqueId', 'ipaUniqueID'] as const
 
 export function entryId(attributes: Attributes): string | undefined {

@@ -12,7 +12,7 @@ export interface InsertEntry {
 }
 
 export interface DirectoryEntry extends InsertEntry {
-  /** The same however the entry is found, moved or renamed; its name stands for it where its system has no identifiers. */
+  /** Stays the same when the entry is moved or renamed; made of the entry's name where its system has no identifiers. */
   readonly identity: Identity
 }
 
@@ -54,7 +54,7 @@ export interface EntryDirectory {
 
 export interface Directory extends EntryDirectory {
   page(search: DirectoryPageSearch): Promise<DirectoryPage>
-  /** The entry of this identity, wherever it is by now; undefined when it is gone, or no entry's identity. */
+  /** The entry of this identity, even if it moved; undefined when it is gone, or the identity isn't that of an entry. */
   entry(identity: Identity): Promise<DirectoryEntry | undefined>
   /**
    * Whether this is the entry's password; false for an empty one. NOT_SUPPORTED where the entry's system checks no

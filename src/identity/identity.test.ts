@@ -24,7 +24,7 @@ test('letter case is part of an issuer’s subject, and not of a login from befo
   expect(formerIdentity('ADA')).toBe(formerIdentity('ada'))
 })
 
-test('a row from before identities is of whoever has the login; a row with an identity is of nobody else', () => {
+test('a row from before identities belongs to the user who has the login; a row with an identity to no other user', () => {
   const ada = { identity: entryIdentity('people', '1'), login: 'Ada' }
   expect(identitiesOf(ada)).toEqual([ada.identity, formerIdentity('ada')])
   expect(isUser(formerIdentity('ADA'), ada)).toBe(true)

@@ -49,7 +49,7 @@ export function entryOf(identity: Identity): { readonly insert: string; readonly
   return { insert: decodeURIComponent(insert), id: decodeURIComponent(id) }
 }
 
-/** Who stands behind the logins of a run; a part is absent where no one is known by it. */
+/** The identities of the users that a run names by login; a part is absent where the user is unknown. */
 export interface RunIdentities {
   readonly requestor?: Identity
   readonly caller?: Identity

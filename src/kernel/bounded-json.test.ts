@@ -87,7 +87,7 @@ describe('bounds', () => {
   })
 
   test.each(['hunter2', '{"password":hunter2}', '{"password":"hunter2"', '{"password":"hunter2",}', '["hunter2"'])(
-    'what could not be read of %s stays out of the error, which is logged',
+    'the error, which is logged, does not quote %s',
     (text) => {
       const thrown = (() => {
         try {
@@ -125,7 +125,7 @@ describe('members that appear twice', () => {
     expect(duplicateMember(text)).toBe(name)
   })
 
-  test('what was written from a value has none', () => {
+  test('serialized values have none', () => {
     fc.assert(fc.property(fc.jsonValue(), (value) => duplicateMember(JSON.stringify(value)) === undefined))
   })
 })

@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 
-/** What a JSON text may hold at most. What reads the value, member by member or recursively, is bounded by it. */
+/** What a JSON text may contain at most. It also bounds the code that reads the value member by member or recursively. */
 export interface JsonBounds {
   /** Levels of objects and lists. */
   readonly depth: number
@@ -24,7 +24,7 @@ const openObject = 0x7b
 const closeObject = 0x7d
 
 /**
- * The value of a JSON text in UTF-8. Throws INVALID_JSON when it is none, or when it exceeds a bound, which the public text
+ * The value of a JSON text in UTF-8. Throws INVALID_JSON when it isn't JSON, or when it exceeds a bound, which the public text
  * names. Bounds are checked in one pass over the bytes, before anything is built of them.
  */
 export function parseBoundedJson(

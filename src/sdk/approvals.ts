@@ -31,7 +31,7 @@ export interface ApprovalItem {
   readonly reason?: string
   /** When access that is given is to end. */
   readonly accessEnds?: Date
-  /** A registration: what was submitted counts, whoever has the login by now. */
+  /** A registration: what was submitted counts, even if another user has the login by now. */
   readonly newAccount?: boolean
   readonly opened: Date
   /** How many escalations there were. */
@@ -62,7 +62,7 @@ export interface ApprovalView extends ApprovalRecord {
   readonly mayDecide: boolean
 }
 
-/** What of a registration is somebody's already, at the time it was asked for. */
+/** Which values of a registration another user has already, at the time of the look-up. */
 export interface ExistingAccount {
   readonly login: boolean
   /** The unique attributes, beside the login, that a user of the directory has with the same value. */
@@ -110,15 +110,15 @@ export interface ApprovalAccess {
    */
   foresee(user: ApprovalUser, id: string): Promise<Foreseen | undefined>
   /**
-   * Whether the account that a registration is to create is there by now; undefined where it is none, is not open, or the
-   * user may not see it. Throws what the directory throws.
+   * Whether the account that a registration is to create exists by now; undefined where the approval isn't for a
+   * registration, is not open, or the user may not see it. Throws what the directory throws.
    */
   existing(user: ApprovalUser, id: string): Promise<ExistingAccount | undefined>
   /**
-   * Decides, once. Throws NOT_FOUND for one that the user may not see, ACCESS_DENIED to whoever asked for it or is its
-   * subject, CONFLICT when somebody was faster, BAD_REQUEST for a comment that is too long, UNPROCESSABLE to whoever
-   * approves what would have ended already; that can be denied. ACCOUNT_EXISTS to whoever approves a registration of an
-   * account that is there by now, which ends with that.
+   * Decides, once. Throws NOT_FOUND if the user may not see the approval, ACCESS_DENIED if the user is its requester or
+   * subject, CONFLICT if another approver decided first, BAD_REQUEST for a comment that is too long, UNPROCESSABLE for
+   * approving access whose expiry date has passed, which can still be denied, and ACCOUNT_EXISTS for approving a
+   * registration whose account exists by now, which ends the registration.
    */
   decide(user: ApprovalUser, vote: ApprovalVote): Promise<ApprovalView>
   /** The user is out of office. BAD_REQUEST for a period or a deputy that is none. */

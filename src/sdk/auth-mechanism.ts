@@ -94,7 +94,7 @@ export interface AuthMechanism extends Closable {
   responseHeaders?(request: GatewayRequest): Readonly<Record<string, string>>
 }
 
-/** Whom a mechanism lets in, as far as its configuration says so; with an issuer, its users. */
+/** The callers that a mechanism accepts, as far as its configuration shows; with an issuer, its users. */
 export type CallerKind = 'people' | 'programs' | { readonly issuer: string }
 
 export interface PreparedMechanism {
@@ -103,7 +103,7 @@ export interface PreparedMechanism {
   readonly includes: readonly string[]
   /** It may ask a person for something; such a chain needs an application that keeps sessions. */
   readonly interactive: boolean
-  /** Undefined where that can't be known beforehand. */
+  /** Undefined where the configuration doesn't show it. */
   readonly callers?: CallerKind | undefined
   create(host: ModuleHost): Promise<AuthMechanism>
 }

@@ -38,7 +38,7 @@ export interface TaskFlow {
   readonly dropsOthers: boolean
   /** The task may add attributes that cannot be told beforehand, so nothing after it can be called missing. */
   readonly opaque: boolean
-  /** From here on the user may be given any group: whoever starts the run names it in a parameter or an attribute. */
+  /** From here on the user may be given any group: the caller who starts the run names it in a parameter or an attribute. */
   readonly takesAnyGroup?: boolean
   /** Attributes and memberships written to a target; an undefined list means "all there are". */
   readonly provisions?: {

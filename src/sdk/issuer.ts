@@ -48,7 +48,7 @@ export interface IssuerConfig {
   readonly keys: TokenIssuer
 }
 
-/** Whether tokens with this `iss` are this issuer's: its address at any of its hosts, whatever scheme and port it is known by. */
+/** Whether tokens with this `iss` are this issuer's: its address at any of its hosts, with any scheme and port. */
 export function isIssuedBy({ mount, hosts }: Pick<IssuerConfig, 'mount' | 'hosts'>, issuer: string): boolean {
   const url = URL.parse(issuer)
   if (url === null || url.pathname !== mount) return false

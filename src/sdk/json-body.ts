@@ -60,14 +60,14 @@ function reachesIntoPrototypes(value: unknown): boolean {
 }
 
 function badBody(problems: readonly FieldProblem[]): GatewayError {
-  const told = problems.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
-  return new GatewayError('BAD_REQUEST', `the body is not as it should be: ${told}`, {
-    publicText: 'The body is not as it should be.',
+  const list = problems.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
+  return new GatewayError('BAD_REQUEST', `the request body is invalid: ${list}`, {
+    publicText: 'The request body is invalid.',
     problems,
   })
 }
 
-/** As many as a person reads; the others are not looked at. */
+/** No more than a person reads; the rest is ignored. */
 function firstProblems(issues: readonly z.core.$ZodIssue[]): FieldProblem[] {
   return issues.slice(0, maxProblems).flatMap(problemsOf).slice(0, maxProblems)
 }

@@ -20,7 +20,7 @@ function parse(extra: ParamValues) {
   return { link: parseSubjectLink(given, params, issues), problems: issueTexts(issues.list) }
 }
 
-/** Whom the claims find, or why they find no one. */
+/** The user whom the claims find, or why they find none. */
 async function found(claims: Record<string, unknown>, extra: ParamValues = {}): Promise<string> {
   const { link } = parse({ lookupFilter: '(mail=${email})', ...extra })
   const attributes = claimAttributes({ sub: 'eve', ...claims })
@@ -51,7 +51,7 @@ describe('a look-up by mail', () => {
     },
   )
 
-  test('email_verified speaks of email, not of another address in mail', async () => {
+  test('email_verified is about email, not about another address in mail', async () => {
     const lookupFilter = '(mail=${mail})'
     expect(await found({ email: 'eve@evil.test', email_verified: true, mail: email }, { lookupFilter })).toContain(
       'another address',
@@ -61,7 +61,7 @@ describe('a look-up by mail', () => {
     expect(await found({ email, email_verified: true, mail: 'eve@evil.test' })).toBe(linked)
   })
 
-  test('another spelling of email_verified is not the issuer’s word', async () => {
+  test('another spelling of email_verified does not count', async () => {
     expect(await found({ email, Email_Verified: true })).toContain('is not verified')
   })
 

@@ -78,7 +78,7 @@ export type LinkOutcome =
 /**
  * Who the claims speak of: the one directory entry that the look-up finds, with the claims it lacks added; or, when
  * there is none, a mock entry `<uidAttr>=<claim>,ou=<noMatchOU>,<root>`. Refuses when a claim is missing, several
- * entries match, the one is switched off, or the look-up reads a mail address that is not verified. Claims only ever
+ * entries match, the only one is deactivated, or the look-up reads a mail address that is not verified. Claims only ever
  * become values, of the name as of the filter.
  */
 export async function linkSubject(
@@ -133,8 +133,8 @@ const mailNames = (names: Iterable<string>): string[] => [...names].filter((name
 
 /**
  * Why these claims must not find a directory entry, for the log; undefined where they may. At many issuers people choose
- * their mail address, so it names nobody until the issuer says that it is verified: `email_verified`, which speaks of
- * `email` and of no other address.
+ * their mail address, so it identifies a user only once the issuer says that it is verified: `email_verified`, which is
+ * about `email` and no other address.
  */
 export function unverifiedMail(names: Iterable<string>, claims: Attributes): string | undefined {
   const read = mailNames(names)
@@ -146,7 +146,7 @@ export function unverifiedMail(names: Iterable<string>, claims: Attributes): str
   const addresses = claims.values('email').map((address) => address.toLowerCase())
   const isVerified = (address: string): boolean => addresses.length === 0 || addresses.includes(address.toLowerCase())
   return read.some((name) => !claims.values(name).every(isVerified))
-    ? 'the claim "mail" is not verified: "email_verified" speaks of "email", which is another address'
+    ? 'the claim "mail" is not verified: "email_verified" is about "email", which is another address'
     : undefined
 }
 

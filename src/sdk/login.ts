@@ -15,7 +15,7 @@ export interface LoginStep {
 export type LoginTry =
   /**
    * `concealed`: the account is locked, and the login that was typed is not. To be answered like a wrong credential, after
-   * the same work: a lock that one name shares with another would tell that both are somebody's.
+   * the same work: a lock that two names share would reveal that both belong to one user.
    */
   | { readonly allowed: false; readonly retryAfterSeconds: number; readonly concealed: boolean }
   | {
@@ -28,21 +28,20 @@ export type LoginTry =
     }
 
 export interface GuardOptions {
-  /** Other credentials than what goes with a login are counted apart. */
+  /** Tries of other credentials than the password are counted separately. */
   readonly credential?: 'second factor'
-  /** Looks the typed login up; asked at most once, and not when the address or the typed login is locked. */
+  /** Looks up the typed login; called at most once, and not when the address or the typed login is locked. */
   find?(): Promise<UserRef | undefined>
 }
 
 /**
  * Counts failed tries per account and per address, in storage. A browser that its owner logged in with before has tries of
- * its own, which nobody else can use up.
+ * its own, which no one else can use up.
  */
 export interface LoginGuard {
   /**
-   * Asked before a credential is looked at. `typed` is what the caller typed as its login, known or unknown: the same
-   * limits hold for both, so that they tell nothing. All names of an entry share its tries. Throws what `find` throws, and
-   * then counts nothing.
+   * Call it before checking a credential. `typed` is the login as typed, known or unknown: the same limits apply to both,
+   * so that they reveal nothing. All names of an entry share its tries. Throws what `find` throws, and then counts nothing.
    */
   begin(typed: string, options?: GuardOptions): Promise<LoginTry>
 }

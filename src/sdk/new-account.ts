@@ -4,7 +4,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { StepMail } from '#sdk/mail.ts'
 
-/** A value that no other user may have, of whatever attribute. Letter case does not make it another one. */
+/** A value, of any attribute, that no other user may have. Letter case does not make it another one. */
 export interface UniqueValue {
   readonly attribute: string
   readonly value: string
@@ -32,7 +32,7 @@ export interface NewAccount {
 
 const everywhere = new Dn([])
 
-/** Those that an entry of the directory has. */
+/** The unique values that a directory entry has. */
 export async function takenValues(
   directory: Pick<Directory, 'search'>,
   values: readonly UniqueValue[],
@@ -58,6 +58,6 @@ export function accountExists(what: string, created: readonly CreatedAccount[], 
 /** The login as people wrote it, short enough for a sentence. */
 export const accountNamed = (login: string): string => `named "${login.slice(0, 100)}"`
 
-/** The login, and the spellings of it that a target may hold for the same. */
+/** The login, and the spellings of it that a target may treat as the same. */
 export const loginSpellings = (login: string): ReadonlySet<string> =>
   new Set([login, login.normalize('NFC'), login.toLowerCase(), login.normalize('NFKC').toLowerCase()])

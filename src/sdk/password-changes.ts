@@ -55,7 +55,7 @@ export interface OwnPasswordChange {
 /** Passwords that users set themselves. Every change ends sessions, and is audited, with the commit that reports it. */
 export interface PasswordAccess {
   /**
-   * Sends a link, if exactly one active user with a mail address is found, and tells no one whether it did. Throws only
+   * Sends a link if exactly one active user with a mail address is found, and does not reveal whether it did. Throws only
    * when the directory or the database doesn't answer.
    */
   requestReset(request: ResetRequest): Promise<void>

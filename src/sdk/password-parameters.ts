@@ -10,7 +10,7 @@ import type { PasswordWriter } from '#sdk/password-changes.ts'
 
 export const confirmationText = `The password of your account was changed just now.
 
-If it was not you, tell your administrator at once.
+If this wasn't you, contact your administrator at once.
 `
 
 /** The parameters of every filter by which users set their own passwords. */
@@ -32,7 +32,7 @@ export const passwordParameters = {
       'A service of known passwords that is asked by the first five digits of their SHA-1, as `https://api.pwnedpasswords.com/range` is.',
   }),
   breachListFailure: choice(['refuse', 'accept'], {
-    about: 'What becomes of a password when the service does not answer.',
+    about: 'What to do with a password when the service does not answer.',
     fallback: 'refuse',
   }),
   notifier: text({ about: 'The Notifier that mails are sent by; the default one when absent.' }),
@@ -62,7 +62,7 @@ export function checkPasswordParameters(
   if (mails) referNotifier(given.notifier ?? defaultNotifier, params.pathOf('notifier'), context)
 }
 
-/** What is wrong with a password, for people; empty for one that is accepted. */
+/** What is wrong with a password, as text for the user; empty for one that is accepted. */
 export type CheckPassword = (password: string, values: Iterable<string>) => Promise<readonly string[]>
 
 /** `confirms`: users get a mail after a change. */

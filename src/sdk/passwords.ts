@@ -47,7 +47,7 @@ export class Passwords {
     return hashing.run(() => hashPassword(password, this.#cost))
   }
 
-  /** `record` is part of the same commit, and is not told the hash. The password is marked as one of a demonstration, or not any more. */
+  /** `record` is part of the same commit, and does not get the hash. Sets or removes the mark of a demo password. */
   async set(
     id: string,
     hash: string,
@@ -66,7 +66,7 @@ export class Passwords {
     }
   }
 
-  /** The same work whether or not there is somebody of that id, with a password. `demo`: the password is right, and marked as one. */
+  /** Does the same work whether or not a user has that id and a password. `demo`: the password is right, and marked as a demo password. */
   async check(id: string | undefined, password: string): Promise<boolean | 'demo'> {
     const record = await this.#records.findByLogin(id ?? nobody)
     const hash = id === undefined ? undefined : record?.attributes.first(attribute)

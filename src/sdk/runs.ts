@@ -61,7 +61,7 @@ export interface RunFilter {
   readonly name?: string
   readonly subject?: string
   readonly requestor?: string
-  /** Whose runs: those that this user requested, or that are about this user. */
+  /** Only runs that this user requested, or that are about this user. */
   readonly requestedBy?: UserRef
   readonly about?: UserRef
   /** Continues behind a page: the `next` it came with. */
@@ -92,7 +92,7 @@ export type RunStart =
   /** The key was used for something else. */
   | { readonly kind: 'other-body' }
 
-/** A call that asked for more than its caller may; nothing of it is kept but audit entries. */
+/** A call that asked for more than its caller may; only audit entries of it are kept. */
 export interface RefusedCall {
   /** The workflow. */
   readonly name: string

@@ -59,15 +59,15 @@ export interface FactorDialogue {
 const maxBody = 64 * 1024
 const again = 'That was not right. Try again.'
 
-/** What becomes of somebody without any second factor. */
+/** What to do with a user without any second factor. */
 export type WithoutFactor = 'refuse' | 'enrol' | 'pass'
 
 export const withoutFactorParameters = {
   enrol: flag({
-    about: '`"true"`: somebody without any second factor sets one up at their next login; else they are refused.',
+    about: '`"true"`: users without any second factor set one up at their next login; otherwise they are refused.',
   }),
   passWithoutFactor: flag({
-    about: '`"true"`: somebody without any second factor passes; who has one is asked for it.',
+    about: '`"true"`: users without any second factor pass; users who have one must use it.',
   }),
 }
 
@@ -83,9 +83,9 @@ export function withoutFactor(
 }
 
 /**
- * Asks whoever the mechanisms before it established for a second factor, or for a recovery code in its place. Somebody
- * without any gets one here, passes or is refused. Who has one of another kind is refused: a stolen password must be enough
- * neither to set one up nor to get past it.
+ * Asks the user whom the earlier mechanisms authenticated for a second factor, or for a recovery code in its place. A user
+ * without any sets one up here, passes or is refused. A user with one of another kind is refused: a stolen password must
+ * not be enough to set one up or to get past it.
  */
 export class SecondFactorLogin implements AuthMechanism {
   readonly #dialogue: FactorDialogue

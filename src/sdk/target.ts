@@ -56,7 +56,7 @@ export interface AccountOrigin {
   own(userID: string): { readonly id?: string } | undefined
   /**
    * Whether an attempt whose end was not recorded created the account: `yes` where the audit says so, `maybe` where it was
-   * about to, and nobody knows what came of it.
+   * about to, with an unknown outcome.
    */
   earlierAttempt(userID: string): Promise<'yes' | 'maybe' | 'no'>
   noteCreated(userID: string, id: string | undefined): void
@@ -64,7 +64,7 @@ export interface AccountOrigin {
 }
 
 export interface CreateOptions {
-  /** There must be no such user: CONFLICT also for one that is there as this one should be. */
+  /** The user must not exist: CONFLICT even for an existing user with the same values. */
   readonly mustBeNew?: boolean
 }
 
@@ -110,7 +110,7 @@ export interface Target extends Closable {
   readonly keepsVersions?: boolean
   /**
    * Where the account is in the system behind the target, so that a directory insert on the same system recognizes it.
-   * Undefined when there is no such account. Absent where the target can't tell.
+   * Undefined when the account does not exist. Absent where the target can't report it.
    */
   storedAt?(userID: string): Promise<StoredAccount | undefined>
 }

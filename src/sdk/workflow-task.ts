@@ -61,7 +61,7 @@ export interface TaskContext {
   readonly workflow: { readonly id: string; readonly name: string }
   readonly requestor: string
   readonly who: RunIdentities
-  /** Who called in the requestor's name, where that is another. */
+  /** The caller, where another user than the requestor submitted the request. */
   readonly caller?: string
   readonly log: Logger
   /** What the task waited for; absent when it is run for the first time. */

@@ -86,7 +86,7 @@ export function wantedGroups(
 export const isGroupIn = (names: readonly string[], group: string): boolean =>
   names.some((name) => name.toLowerCase() === group.toLowerCase())
 
-/** A copy of the user that asks for the same memberships as far as these groups go, and leaves all others to the target. */
+/** A copy of the user that has the same memberships of these groups, and leaves all others to the target. */
 export function limitGroups(user: WorkflowUser, names: readonly string[]): WorkflowUser {
   const listed = (groups: readonly string[]): string[] => groups.filter((group) => isGroupIn(names, group))
   const { groupChanges: noted, ...rest } = user

@@ -8,7 +8,7 @@ export interface WorkflowCall {
   readonly name: string
   /** The login of the authenticated caller; never a value the caller chose. */
   readonly requestor: string
-  /** Who stands behind the logins, by which people are compared. Without it no one is known by them. */
+  /** The identities of the users that the call names by login. Users are compared by these; without them they are unknown. */
   readonly who?: RunIdentities
   readonly user: User
   /** Runs about the same subject happen one at a time, in the order they were asked for; the user's login when absent. */
@@ -17,7 +17,7 @@ export interface WorkflowCall {
   readonly cleared?: readonly string[]
   /** The user's groups are not known here, so memberships stay as they are unless a task loads or changes them. */
   readonly keepGroups?: boolean
-  /** With `keepGroups`: memberships to add to and take from those that a target holds. */
+  /** With `keepGroups`: memberships to add to and remove from those at the target. */
   readonly groupChanges?: GroupChanges
   readonly reason?: string
   /** Answered once the run is stored; otherwise once it ended, or had to wait. */

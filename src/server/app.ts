@@ -187,7 +187,7 @@ function record(parts: AppParts, request: HttpRequest, { response, error, passag
   else logFailure(parts.log, error, fields)
 }
 
-/** What a client asked for and cannot have is no fault of ours: why is enough. Anything else comes with its stack. */
+/** A refused request isn't a fault of the gateway, so its reason is enough. Any other failure is logged with its stack. */
 function logFailure(log: Logger, error: GatewayError, fields: LogFields): void {
   if (!error.isRefusal) {
     log.error('request failed', { ...fields, err: error })

@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { AuditMeter } from '#engine/audit/audit-meter.ts'
 
-/** What leaves the database of the audit. */
+/** Metrics of audit sinks and anchors. */
 export function createAuditMetrics(registry: Registry): AuditMeter {
   const registers = [registry]
   const sent = new Counter({

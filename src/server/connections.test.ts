@@ -62,7 +62,7 @@ async function listen({ limits, proxies = [], tls = false, handler }: Options = 
   }
 }
 
-/** A client that holds its side open, whatever the server does. */
+/** A client that keeps its side open even after the server closes. */
 function client(port: number, text = '', localAddress = '127.0.0.1') {
   const socket: Socket = connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true })
   let answer = ''
@@ -150,7 +150,7 @@ test('at the limit, a new connection takes the place of the oldest that sent no 
   expect(warnings).toEqual([expect.objectContaining({ listener: 'public', refusedByTotal: 1, openLimit: 3 })])
 })
 
-test('an idle connection makes room before one that is at work, and that is no refusal', async () => {
+test('an idle connection makes room before one that is at work, and does not count as refused', async () => {
   const { port, open, held, warnings } = await listen({ limits: { total: 2 } })
   const idle = client(port, get('/done'))
   await until(async () => idle.answer().includes('saw /done'), long)
@@ -198,7 +198,7 @@ test('one address cannot take the places of others, and a trusted proxy has no l
   await metric('gatehouse_connections_refused_total{listener="public",reason="address"} 18')
 })
 
-test('a handshake that does not go on is ended, by time or to make room', async () => {
+test('a handshake that stalls is ended, by time or to make room', async () => {
   const { port, open, seen } = await listen({ tls: true, limits: { total: 2, headerSeconds: 1 } })
   const silent = [client(port), client(port, '\x16\x03\x01')]
   await until(async () => (await open()) === 2, long)

@@ -37,7 +37,7 @@ interface Connection {
   readonly ofAddress: Pool | undefined
   /** Beyond the limits: gets health answers only. */
   readonly beyond: Exclude<RefusalReason, 'timeout'> | undefined
-  /** The TLS socket once its handshake is done; where there is no TLS, the raw one. */
+  /** The TLS socket once its handshake is done; without TLS, the raw one. */
   socket: Socket
   state: State
   stateSince: number
@@ -70,7 +70,7 @@ class Pool {
   }
 
   move(connection: Connection, to: State): void {
-    // One that was removed to make room has events to come.
+    // A connection that was removed to make room still emits events.
     if (this.#states[connection.state].delete(connection)) this.#states[to].add(connection)
   }
 
@@ -79,8 +79,8 @@ class Pool {
   }
 
   /**
-   * The connection that is missed least: the oldest that has sent no request, else the slowest body, else the one that is
-   * idle longest; new ones only where there is no other. Undefined where all are at work.
+   * The connection to close first: the oldest that has sent no request, else the slowest body, else the one that is
+   * idle longest; a new one only as a last resort. Undefined where all are at work.
    */
   leastMissed(now: number): Connection | undefined {
     const [waiting] = this.#states.waiting
@@ -212,7 +212,7 @@ export class Connections {
     return this.#bySocket.get(socket)?.socket === socket && socket.writable
   }
 
-  /** Nothing more is taken from it, and it is destroyed once the client took the answer, or after a moment. */
+  /** Ignores what else arrives, and destroys the socket once the client took the answer, or after a short time. */
   closeSoon(socket: Socket): void {
     const connection = this.#bySocket.get(socket)
     if (connection !== undefined) {
@@ -255,7 +255,7 @@ export class Connections {
     if (connection === undefined) return false
     for (const each of this.#poolsOf(connection)) each.remove(connection)
     connection.closing = true
-    // Idle connections that make room are what keep-alive is for; only the others are refused something.
+    // Clients expect idle connections to close, so only the others count as refused.
     if (connection.state !== 'idle') this.#refuse(reason)
     connection.socket.destroy()
     return true
@@ -267,7 +267,7 @@ export class Connections {
     if (this.#reported === undefined) this.#report()
   }
 
-  /** One line at a time, with what happened since the one before. */
+  /** Logs one line, with the counts since the one before. */
   #report(): void {
     const { listener, limits, log } = this.#parts
     const { total, address } = this.#unreported

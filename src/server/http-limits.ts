@@ -25,7 +25,7 @@ export const httpLimits = {
   healthConnections: 32,
 } as const
 
-/** What connections to one listener may hold. `serve` sets them; see docs/reference/command-line.md. */
+/** The limits of one listener's connections. `serve` sets them; see docs/reference/command-line.md. */
 export interface ConnectionLimits {
   /** Open connections in total. */
   readonly total: number
@@ -50,7 +50,7 @@ export const defaultConnectionLimits: ConnectionLimits = {
 /** The operators' listener and the webhook's have few clients. */
 const mostOperations = 128
 const mostWebhook = 256
-/** Files that are no connection of a client: databases, logs, sockets to targets. */
+/** Open files that aren't client connections: databases, logs, sockets to targets. */
 const otherFiles = 256
 const leastPublic = 32
 

@@ -60,7 +60,7 @@ export class HttpRequest implements GatewayRequest {
     return this.#query
   }
 
-  /** Forwarded headers of untrusted peers count, too: all that they can do here is to take something away. */
+  /** Forwarded headers of untrusted peers count, too: here they can only restrict what the caller may do. */
   get isLocal(): boolean {
     const { remoteAddress = '', localAddress = '' } = this.#raw.socket
     const forwarded = ['x-forwarded-for', 'x-real-ip', 'x-forwarded-host'].flatMap(
@@ -157,7 +157,7 @@ const tooSlow = (): GatewayError =>
 
 const wentAway = (): GatewayError => new GatewayError('REQUEST_TIMEOUT', 'the client went away')
 
-/** A proxy says whom it speaks for. */
+/** Whether the request has headers of a proxy about its client. */
 const isForwarded = (headers: IncomingMessage['headers']): boolean =>
   headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined
 

@@ -11,7 +11,7 @@ import { httpLimits } from '#server/http-limits.ts'
 export interface ListenerTls {
   readonly cert: string
   readonly key: string
-  /** Only clients with a certificate of these authorities are heard. */
+  /** Only clients with a certificate of these authorities can connect. */
   readonly clientAuthorities?: string | undefined
 }
 
@@ -30,7 +30,7 @@ export function createListener(
     requestTimeout: Math.max(requestSeconds, headerSeconds) * 1000,
     keepAliveTimeout: idleSeconds * 1000,
     connectionsCheckingInterval: 1000,
-    // Refused by HttpRequest like any other malformed Host, with an answer that says so.
+    // HttpRequest refuses a missing Host like a malformed one, with an answer that explains it.
     requireHostHeader: false,
   }
   const connections = new Connections(parts)
@@ -65,7 +65,7 @@ const parserErrors: Readonly<Record<string, ErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
 }
 
-/** Answers what is not HTTP, or never finished being it, and closes the socket: there is no request yet, or not all of it. */
+/** Answers a request that is malformed or did not arrive completely, and closes the socket. */
 function answerClientError(connections: Connections, error: Error & { code?: string }, socket: Socket): void {
   if (socket.destroyed) return
   const code = parserErrors[error.code ?? ''] ?? 'BAD_REQUEST'

@@ -25,8 +25,8 @@ function wrap(log: Pino): Logger {
 const clean = (fields: LogFields | undefined): Record<string, unknown> => (fields === undefined ? {} : redact(fields))
 
 /**
- * Message, code and the chain of causes; bounded, because a cause can be anything. A refusal is the client's doing and any
- * client can bring one about, so it has no stack.
+ * Message, code and the chain of causes; bounded, because a cause can be anything. A refusal has no stack, since any
+ * client can cause one.
  */
 function serializeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return String(error).slice(0, 2000)

@@ -47,7 +47,7 @@ test('a data folder that others can enter is closed, with its keys and database,
   expect(modeOf(folder)).toBe('700')
   expect(modeOf(join(folder, 'keys'))).toBe('700')
   expect(open.map((name) => modeOf(join(folder, name)))).toEqual(open.map(() => '600'))
-  // What is neither a key nor the database is behind the closed folder, and its mode is its owner's business.
+  // Other files are behind the closed folder, and keep their mode.
   expect(modeOf(other)).toBe('644')
   expect(lines).toHaveLength(1)
   expect(lines[0]?.message).toContain('other users could access')
@@ -75,7 +75,7 @@ test('an absent folder is made on request only', () => {
   expect(modeOf(folder)).toBe('700')
 })
 
-test('new files are private from the start, whatever the umask', async () => {
+test('new files are private from the start with any umask', async () => {
   process.umask(0)
   openDataFolder(folder, { log, create: true })
   await openSigningKey(join(folder, 'keys'), 'made')
@@ -161,7 +161,7 @@ test('a private file of someone else in our folder is refused, even where it can
   )
 })
 
-test('a database elsewhere is closed by itself, its folder is not', () => {
+test('of a database elsewhere the files are closed, and its folder is not', () => {
   mkdirSync(folder)
   chmodSync(folder, 0o755)
   const database = file('people.db', 0o644)
@@ -208,7 +208,7 @@ test('a mounted Secret is a link to a link, which is followed', () => {
   expect(modeOf(key)).toBe('600')
 })
 
-test('a log file that a running gateway removes at the same time is no problem', () => {
+test('a log file that a running gateway removes at the same time is ignored', () => {
   mkdirSync(folder, { mode: 0o700 })
   const wal = file('gatehouse.db-wal', 0o644)
   const chmod = (path: string): void => {

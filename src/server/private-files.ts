@@ -84,13 +84,13 @@ class Closing {
   readonly #system: FileSystem
   readonly #closed: string[] = []
 
-  /** Files of other owners are refused: who could put them here knows them. */
+  /** Refuses files of other owners: a user who could put them here knows their content. */
   constructor(owners: readonly number[], system: FileSystem) {
     this.#owners = owners
     this.#system = system
   }
 
-  /** Nothing happens where there is no such file. */
+  /** Does nothing if the file does not exist. */
   close(path: string, mode: 0o600 | 0o700): void {
     const found = statIfPresent(path, this.#system)
     if (found === undefined) return

@@ -30,7 +30,7 @@ test.each([
   expect(() => new TrustedProxies([range])).toThrow(`not an address or CIDR range: ${range}`)
 })
 
-test('headers that are ignored are counted each time and logged now and then', () => {
+test('headers that are ignored are counted each time and logged at intervals', () => {
   let [now, counted] = [Date.UTC(2030, 0, 1), 0]
   const lines: unknown[] = []
   const log: Logger = { ...silentLogger, warn: (_message, fields) => void lines.push(fields) }

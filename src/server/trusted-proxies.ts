@@ -2,11 +2,11 @@ import { BlockList, isIP } from 'node:net'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 
-/** Peers whose X-Forwarded-For, -Proto and -Host headers are believed. Nobody, unless configured. */
+/** Peers whose X-Forwarded-For, -Proto and -Host headers are believed. None, unless configured. */
 export class TrustedProxies {
   readonly #list = new BlockList()
   readonly #any: boolean
-  /** Told of each request whose headers about its client were not believed. */
+  /** Called for each request whose forwarded headers were ignored. */
   readonly ignored: (peer: string) => void
 
   /** Addresses or CIDR ranges; throws an Error for anything else. */
@@ -33,7 +33,7 @@ export class TrustedProxies {
   }
 }
 
-/** How clients' addresses are determined, for whoever starts the gateway. */
+/** How client addresses are determined, for the operator who starts the gateway. */
 export const clientAddressText = (ranges: readonly string[]): string =>
   ranges.length === 0
     ? 'Client addresses are those of the connections. Behind a proxy or an ingress, name it with --trusted-proxy: otherwise all of its clients count as one.'
@@ -42,8 +42,8 @@ export const clientAddressText = (ranges: readonly string[]): string =>
 const repeatMillis = 10 * 60_000
 
 /**
- * Counts requests whose headers about their client were not believed, and says so in the log, once in ten minutes: most of
- * the time that is an ingress which nobody named, behind which everybody has one address.
+ * Counts requests whose forwarded headers were ignored, and logs a warning at most every ten minutes. The usual cause is an
+ * ingress that isn't a trusted proxy, so that all clients behind it share one address.
  */
 export function reportIgnoredHeaders(parts: {
   readonly count: () => void

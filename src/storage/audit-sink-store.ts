@@ -22,7 +22,7 @@ export interface SinkLag {
 /** How far audit sinks have come, and who feeds each of them: the audit itself is the outbox. */
 export interface AuditSinkStore {
   /**
-   * These are the sinks that are configured, and no others. One that was never known gets the whole audit, or what is
+   * Replaces the set of configured sinks. A new one gets the whole audit, or what is
    * written from now on; one that was configured before continues where it was.
    */
   configure(sinks: ReadonlyMap<string, 'beginning' | 'now'>): Promise<void>

@@ -134,20 +134,20 @@ export interface AuditReport {
 export interface AuditComparison {
   /** Heads or records that were compared. */
   readonly compared: number
-  /** Those that were pruned since, which cannot be compared. */
+  /** Records that were pruned since, which cannot be compared. */
   readonly pruned: number
   readonly problems: readonly AuditProblem[]
 }
 
 export interface AuditSealing {
-  /** Records that were sealed as they stood, by this call. */
+  /** Existing records that this call sealed. */
   readonly records: number
   /** Chains whose head or base is not authentic. */
   readonly forged: readonly number[]
 }
 
 export interface AuditPruning {
-  /** Who removes it; an entry says so. */
+  /** Who prunes, for the audit entry. */
   readonly by: string
   /** Removes also what a configured audit sink has not received. */
   readonly unsent?: boolean
@@ -162,7 +162,7 @@ export interface PrunedAudit {
 
 /**
  * Rows are only ever added. Each record's hash covers the record and the hash of the one before it in its chain; there
- * are several chains, so that those who append at the same time do not wait for each other. Head and base of a chain are
+ * are several chains, so that concurrent writers do not wait for each other. Head and base of a chain are
  * sealed with a key that is not in the database, by every commit that moves them.
  */
 export interface AuditStore {
@@ -180,12 +180,12 @@ export interface AuditStore {
   /** Walks all chains, in bounded memory, while others append. */
   verify(): Promise<AuditReport>
   /**
-   * To be called by a gateway before it writes. Seals the chains of a database that has no seals yet as they stand, and
-   * says so in an entry; seals anew what an older key sealed. Throws INTERNAL without a key, or where a seal needs one
-   * that is not here.
+   * To be called by a gateway before it writes. Seals the chains of a database that has no seals yet, with an audit entry,
+   * and seals again what an older key sealed. Throws INTERNAL without a key, or where a seal needs one that this process
+   * does not have.
    */
   authenticate(): Promise<AuditSealing>
-  /** Accepts all chains as they stand, whatever their seals say, and says so in an entry. Throws INTERNAL without a key. */
+  /** Accepts all chains in their current state, even with forged seals, and writes an entry. Throws INTERNAL without a key. */
   seal(by: string): Promise<AuditSealing>
   /** The heads as of now, of chains whose seal is right. Undefined without a key, or where no chain has records. */
   anchor(): Promise<AuditAnchor | undefined>
@@ -193,6 +193,6 @@ export interface AuditStore {
   compareAnchors(anchors: readonly AuditAnchor[]): Promise<AuditComparison>
   /** Compares the chains with exported records, of which some rows may be missing, at most 500 at a time; the same holds. */
   compareRecords(records: readonly AuditRecord[]): Promise<AuditComparison>
-  /** Removes what was written before then, from the beginning of each chain, and says so in an entry. */
+  /** Removes what was written before then, from the beginning of each chain, and writes an entry. */
   prune(before: Date, options: AuditPruning): Promise<PrunedAudit>
 }

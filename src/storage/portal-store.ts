@@ -25,8 +25,8 @@ export interface PortalStore {
   note(user: UserRef, list: MarkList, mark: Omit<PortalMark, 'at'>, limit: number): Promise<void>
   unmark(user: UserRef, list: MarkList, mark: Omit<PortalMark, 'at'>): Promise<void>
   /**
-   * For that long, by the clock of the database. Those that have expired, of anybody, are removed, and of the user's
-   * others all but the latest `keep`.
+   * Valid for that long, by the clock of the database. Removes expired offers of all users, and all but the latest `keep`
+   * of this user's.
    */
   offer(user: UserRef, offers: readonly PortalOffer[], forMillis: number, keep: number): Promise<void>
   /** Undefined when there is none of this reference, it is another's, or it has expired. */

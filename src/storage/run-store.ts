@@ -181,7 +181,7 @@ export interface RunQuery {
   readonly name?: string
   readonly subject?: string
   readonly requestor?: string
-  /** Whose runs: those that this user requested, or that are about this user. */
+  /** Only runs that this user requested, or that are about this user. */
   readonly requestedBy?: UserRef
   readonly about?: UserRef
   readonly after?: string

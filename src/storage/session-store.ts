@@ -42,7 +42,7 @@ export type EndedSession = Pick<Session, 'publicId' | 'application' | 'userID'>
 export interface SessionEnding {
   /** The users whose sessions end. */
   readonly owners: readonly Identity[]
-  /** Where no owner is named: the logins whose sessions end, in whatever letter case. */
+  /** Where no owner is named: the logins whose sessions end, in any letter case. */
   readonly logins: readonly string[]
   /** The public id of a session that stays. */
   readonly exceptPublicId?: string

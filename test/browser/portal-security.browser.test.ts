@@ -4,7 +4,7 @@ import { addAuthenticator, hasChromium } from '#testing/chromium.ts'
 import { expectAccessible, password, picture, usePortal } from '#testing/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('the security page', () => {
-  // The example offers what its login asks for, which is no passkey.
+  // The example offers only what its login asks for: an app, not a passkey.
   const offers = (text: string): string => text.replace('offers: [totp]', 'offers: [totp, passkey]')
   const { visit, url } = usePortal({ changes: { 'account.yaml': offers } })
 

@@ -115,7 +115,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('approver, requester and caller read who submitted a request in the name of another', async () => {
+  test('approver, requester and caller see who submitted a request in the name of another user', async () => {
     const { page: ada } = await visit('/portal/token', 'ada')
     const bearer = await value(ada, 'id_token').textContent()
     const answer = await fetch(url('/call-for-others'), {

@@ -14,7 +14,7 @@ interface Row {
   readonly record: { readonly chain: number; readonly number: number }
 }
 
-/** A receiver in a process of its own, which keeps what it took in a file. */
+/** A receiver in its own process, which writes what it receives to a file. */
 class Receiver {
   readonly port: number
   readonly #kind: 'syslog' | 'https'
@@ -110,7 +110,7 @@ async function onboard(gateway: GatewayProcess, token: string, uid: string): Pro
 
 const subjectsOf = (rows: readonly Row[]): Set<string> => new Set(rows.map(({ subject }) => subject))
 
-/** Of each chain the records as they first came: none is missing, and each came after the one before it. */
+/** The records of each chain in the order of their first arrival: none is missing, and all are in order. */
 function expectInOrder(rows: readonly Row[]): void {
   for (const all of Map.groupBy(rows, ({ record }) => record.chain).values()) {
     const first = [...new Set(all.map(({ record }) => record.number))]
@@ -151,7 +151,7 @@ onEachDatabase('audit sinks', (freshUrl) => {
 
     await work(10)
     await Promise.all([all(syslog), all(https)])
-    // Both die at any moment of their work, and stay away for a while.
+    // Both die at random points of their work, and stay away for a while.
     const working = work(30)
     await until(async () => subjectsOf(syslog.rows()).size >= 15, 60_000)
     await Promise.all([syslog.kill(), https.kill()])
@@ -160,7 +160,7 @@ onEachDatabase('audit sinks', (freshUrl) => {
     const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
     expect(metrics).toMatch(/gatehouse_audit_sink_lag_records\{sink="siem"\} [1-9]/)
     await Promise.all([syslog.start(), https.start()])
-    // The gateway dies while they catch up, and the receivers once more.
+    // The gateway dies while they catch up, and the receivers die again.
     await until(async () => subjectsOf(https.rows()).size > 15, 60_000)
     const ended = once(gateway.process, 'exit')
     gateway.process.kill('SIGKILL')
@@ -182,7 +182,7 @@ onEachDatabase('audit sinks', (freshUrl) => {
     }, 60_000)
     expect(gateway.output()).not.toContain('receiver-token')
 
-    // What they have is what the database has, and the anchors agree.
+    // The receivers have the same records as the database, and the anchors agree.
     expect(await gateway.stop()).toBe(0)
     const verify = spawn(
       'bin/gatehouse',

@@ -161,7 +161,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
     return { chain: first.chain, first, last, beforeLast: all.at(-2), all }
   }
 
-  /** Tampers with the database, and puts everything back after the look at it. */
+  /** Tampers with the database, calls `look`, and restores everything. */
   async function tampered(statements: readonly string[], look: () => Promise<void>): Promise<void> {
     for (const table of ['audit', 'audit_chains']) await sql(`create table kept_${table} as select * from ${table}`)
     try {
@@ -214,7 +214,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
     }
   })
 
-  /** Numbers and hashes of the chain as someone without the key would make them again. */
+  /** Recomputes numbers and hashes of the chain, as an attacker without the key would. */
   async function rechain(chain: number): Promise<void> {
     let [before, number] = ['', 0]
     for (const row of await sql(`select * from audit where chain = ${chain} order by chain_seq`)) {
@@ -232,7 +232,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
     try {
       for (const table of ['audit', 'audit_chains']) await sql(`create table old_${table} as select * from ${table}`)
       await onboard('after-the-backup', await gateway.token('svc'))
-      // The head is anchored at the end, whatever the interval.
+      // The head is anchored at shutdown, regardless of the interval.
       await gateway.process.stop()
       const lines = gateway.process.output().split('\n')
       writeFileSync(anchors, lines.filter((line) => line.startsWith('{')).join('\n'))
@@ -257,7 +257,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
     }
   }, 120_000)
 
-  test('what is pruned is gone, an entry says so, and the rest verifies', async () => {
+  test('prune removes records, writes an entry, and the rest verifies', async () => {
     expect((await gateway.command('audit', 'prune', '--before', '0s')).code).toBe(2)
     expect((await exported()).length).toBeGreaterThan(0)
     const pruned = await gateway.command('audit', 'prune', '--before', '0s', '--yes', '--by', 'ada')

@@ -84,7 +84,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** With an id_token of a login that has just happened: it is good for a minute. */
+  /** With the id_token of a new login, since it is valid for one minute. */
   async function call(as: DemoLogin, body: object, path = '/call-workflow') {
     const person = await PortalPerson.logIn(gateway, as)
     const idToken = (await person.get('/token/user')).json.token.id_token
@@ -131,7 +131,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(await groupsOf('ada')).toEqual(['engineering', 'everyone'])
   })
 
-  test('a user cannot act for another user, by whatever attribute the other is named', async () => {
+  test('a user cannot act for another user, by any attribute that names the other', async () => {
     const attributes = (values: Record<string, string>) =>
       Object.entries(values).map(([name, value]) => ({ name, values: [value] }))
     const bodies = [

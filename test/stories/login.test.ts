@@ -145,7 +145,7 @@ describe('login by a form, over the embedded directory', () => {
     const right = await alias.logIn('/hello', 'guessed@corp.test', password)
     expect([right.status, right.headers.get('retry-after')]).toEqual([401, null])
     expect((await alias.get('/hello')).status).toBe(303)
-    // A name that is nobody's is answered by the same words.
+    // An unknown name gets the same answer.
     const nobody = await new PlainBrowser(gateway.url).logIn('/hello', 'nobody-else@corp.test', password)
     const alert = (body: string) => /role="alert">([^<]*)/.exec(body)?.[1]
     expect([right.status, alert(right.body)]).toEqual([nobody.status, alert(nobody.body)])

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 
-/** The Main API once more, for people who log in elsewhere and are known there by the number of their badge. */
+/** A second Main API, for users who log in elsewhere and are known there by their badge number. */
 const badgeApplication = (portal: string, chain: string): string =>
   `${chain.replace('name: api', 'name: badge').replace('(uid=$', '(badge=$')}---
 ${portal.split('\n---\n')[0]?.replace('name: portal', 'name: badge-portal').replace('/portal/main', '/badge/main').replace('authChain: api', 'authChain: badge')}
@@ -56,8 +56,8 @@ function story(databaseUrl?: () => Promise<string>): void {
   const openFor = async (as: string) =>
     (await byLogin(as, 'GET', '/approvals')).body.approvals as { approval: string; workflow: string }[]
 
-  test('who requests by one login cannot approve by the other', async () => {
-    // Another owner, so that the request has somebody else to decide it.
+  test('a user who requests by one login cannot approve by the other', async () => {
+    // Another owner, so that another user can decide the request.
     const line = { uuid: crypto.randomUUID(), name: 'join-group', reason: 'on call' }
     const offers = (await byLogin('linus', 'GET', '/workflows/org/operations')).body as {
       filterAnnotations: { Group: string }

@@ -331,7 +331,7 @@ function story(databaseUrl?: () => Promise<string>): void {
 
   test('an application that has no device grant cannot start one, nor collect a token by one', async () => {
     const refused = { error: 'unauthorized_client' }
-    // What a stranger would do to phish somebody: a public client needs no secret.
+    // What an attacker would do to phish a user: a public client needs no secret.
     const begun = await fetch(`${issuer}/device/auth`, {
       method: 'POST',
       body: new URLSearchParams({ client_id: 'workflows', scope: 'openid' }),

@@ -126,7 +126,7 @@ describe.skipIf(inject('slapd') === '')('passwords that users set themselves, on
     mkdirSync(config)
     writeFileSync(join(config, 'passwords.yaml'), configuration(slapd, mails.port))
     for (const login of ['rosa', 'vera', 'nora']) await add(login, slapd.peopleDn)
-    // In another branch than the target's: its login is an account of no one there.
+    // In another branch than the target's, where no account has this login.
     await addEntry(slapd, `ou=contractors,${slapd.baseDn}`, {
       objectClass: ['organizationalUnit'],
       ou: ['contractors'],

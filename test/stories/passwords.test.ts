@@ -31,7 +31,7 @@ describe('passwords that users set themselves', () => {
     const url = '            publicURL: "#[GATEHOUSE_URL]/password"\n'
     const text = readFileSync(account, 'utf8')
     if (!text.includes(url)) throw new Error('the example has changed')
-    // The story asks for more than one address may in a minute.
+    // The story requests more links than one address may in a minute.
     writeFileSync(account, text.replace(url, `${url}            requestsPerMinute: "0"\n`))
     mails = await mailServer()
     for (const login of people) {
@@ -69,7 +69,7 @@ describe('passwords that users set themselves', () => {
   const mailsTo = (login: string, subject: string) =>
     mails.mails.filter((mail) => mail.to.includes(`${login}@corp.test`) && mail.headers.get('subject')?.[0] === subject)
 
-  /** The secret of the latest link that the user got, after so many. */
+  /** The secret of the user's latest link, once this many have arrived. */
   async function secretOf(login: string, count = 1): Promise<string> {
     await until(async () => mailsTo(login, 'Set a new password').length >= count, 30_000)
     const text = mailsTo(login, 'Set a new password').at(-1)?.parts[0]?.body ?? ''
@@ -147,7 +147,7 @@ describe('passwords that users set themselves', () => {
     expect(audit).not.toContain(secret)
   })
 
-  test('reset: the pages work without scripts, tell no other site, and show what is wrong', async () => {
+  test('reset: the pages work without scripts, send no referrer, and show what is wrong', async () => {
     const browser = new PlainBrowser(gateway.url)
     const login = await browser.get((await browser.get('/portal')).location)
     expect(login.body).toContain('<a href="/password">Forgot your password?</a>')

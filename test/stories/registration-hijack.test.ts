@@ -169,7 +169,7 @@ spec:
   tasks:
     - taskType: approval
       label: Join \${uid}
-      emailTemplate: Somebody asks to join.
+      emailTemplate: Someone asks to join.
       mailAttr: mail
       failureEmailSubject: Denied
       failureEmailMsg: Sorry.
@@ -295,7 +295,7 @@ async function startStory(accounts: Accounts) {
   onTestFinished(() => mails.close())
   const [config, dataFolder] = [temporaryFolder(), temporaryFolder()]
   writeFileSync(join(config, 'story.yaml'), configuration(accounts, mails.port))
-  // The commands beside the gateway know no address; the gateway's own goes first.
+  // The default for commands, which do not know the gateway's address; the gateway uses its own.
   writeFileSync(join(config, 'values.yaml'), 'GATEHOUSE_URL: http://127.0.0.1:8080\n')
   const args = accounts.database === undefined ? [] : ['--database', accounts.database]
   await addPerson(config, dataFolder, 'boss', 'the password of the boss', [
@@ -377,7 +377,7 @@ async function hijack(accounts: Accounts): Promise<void> {
   const audit = await runOn(story.url, 'select * from audit')
   expect(JSON.stringify(audit.filter((row) => JSON.stringify(row).includes('ACCOUNT_EXISTS')))).toContain('newhire')
 
-  // Who is new gets an account, and all that the workflow gives.
+  // A new user gets an account, and everything that the workflow gives.
   const other = await story.register('other', 'other@example.com')
   const answer = await story.send('PUT', `/main/approvals/${await story.approvalOf(other)}`, vote, 'boss')
   expect(`${answer.status} ${await answer.text()}`).toMatch(/^200/)

@@ -147,7 +147,7 @@ test('the account API shows and ends sessions, and changes factors after a step-
   expect((await browser.get('/hello/code')).status).toBe(303)
 })
 
-test('in the portal, who has added an app is asked for its code at the next login, and others are not', async () => {
+test('in the portal, a user who added an app enters its code at the next login, and others do not', async () => {
   const portal = await startGatewayProcess({ config: 'examples/portal' })
   onTestFinished(async () => void (await portal.stop()))
   const url = portal.url

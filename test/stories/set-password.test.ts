@@ -13,7 +13,7 @@ import { developmentLogin, staffPages } from '#testing/story-documents.ts'
 const password = 'correct horse battery'
 const execute = promisify(execFile)
 
-/** Beside the example: other people with the same logins, a SCIM gateway that sets passwords, and a workflow that does. */
+/** Besides the example: other users with the same logins, a SCIM gateway and a workflow that set passwords. */
 const documents = `
 apiVersion: openunison.tremolo.io/v1
 kind: DirectoryInsert
@@ -98,7 +98,7 @@ function story(databaseUrl?: () => Promise<string>): void {
   beforeAll(async () => {
     cpSync('examples/own-issuer', config, { recursive: true })
     writeFileSync(join(config, 'passwords.yaml'), documents)
-    // So that a login of the example finds its own people only.
+    // So that a login of the example finds only its own users.
     const authentication = join(config, 'authentication.yaml')
     writeFileSync(authentication, readFileSync(authentication, 'utf8').replaceAll('root: o=', 'root: ou=staff,o='))
     const url = await databaseUrl?.()

@@ -272,7 +272,7 @@ export function* fuzzedRequests(count: number, seed: number): Generator<FuzzedRe
           ).toString()
         : (JSON.stringify(value) ?? '')
     const hasBody = value !== undefined && method !== 'GET' && method !== 'HEAD'
-    // Nobody asks for these without knowing why, and they end what the others need.
+    // A logout would end the session that the other requests need.
     if (/^\/main\/logout/.test(path)) path = '/main/user'
     yield {
       number,

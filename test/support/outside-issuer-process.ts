@@ -3,7 +3,7 @@ import process from 'node:process'
 import Provider, { type ClientMetadata } from 'oidc-provider'
 
 /**
- * An issuer of its own, as a process: `?as=LOGIN` at its login page logs somebody in, and consent is always given. As at
+ * An issuer of its own, as a process: `?as=LOGIN` at its login page logs that user in, and consent is always given. As at
  * many issuers, people choose their mail address: `LOGIN~ADDRESS`, or `LOGIN~ADDRESS~verified` where it was verified.
  */
 interface IssuerSettings {

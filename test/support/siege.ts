@@ -30,7 +30,7 @@ export class Siege {
     for (const besieger of besiegers) this.#send(besieger)
   }
 
-  /** Nobody comes back from now on; those that are connected stay so. */
+  /** No client reconnects from now on; connected ones stay. */
   end(): void {
     this.#over = true
     for (const timer of this.#timers) clearTimeout(timer)

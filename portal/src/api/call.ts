@@ -10,7 +10,7 @@ type ErrorBody = Partial<MainErrors & Pick<AccountErrors, 'stepUp'>>
 export class ApiError extends Error {
   readonly status: number
   readonly texts: readonly string[]
-  /** The gateway's own word for it. */
+  /** The gateway's error code. */
   readonly code: string | undefined
   readonly requestId: string | undefined
   /** Signing in again would help. */

@@ -1,7 +1,7 @@
 import { nobodysLogin } from '#contract/main.ts'
 import type { Translation } from '../app/i18n.tsx'
 
-/** Who requested something, in words, and who submitted it where that is another user. New users have no login yet. */
+/** The requester as text, with the user who submitted the request if that is another one. New users have no login yet. */
 export function requesterText(login: string, t: Translation['t'], caller?: string): string {
   const requestor = login.toLowerCase() === nobodysLogin ? t('people.registering') : login
   return caller === undefined ? requestor : t('people.submittedBy', { requestor, caller })

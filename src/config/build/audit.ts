@@ -9,7 +9,7 @@ export function buildAuditSink(spec: AuditSinkSpec, context: BuildContext): void
   if (sink !== undefined) state.draft.auditSinks.set(placed.name, { ...placed, sink, start: spec.start ?? 'beginning' })
 }
 
-/** Anchors leave by the same modules as the audit itself. */
+/** Anchors are sent by the same modules as the audit itself. */
 export function buildAuditAnchor(spec: AuditAnchorSpec, context: BuildContext): void {
   const sink = prepare(spec, context)
   const { placed, state } = context

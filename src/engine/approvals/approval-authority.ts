@@ -83,7 +83,7 @@ const isActive = ({ attributes }: DirectoryEntry): boolean => !isSwitchedOff(att
 
 /**
  * The user by each login of their entry, under which rows from before identities may be stored. A caller without an entry
- * has no such rows: anyone can be called what somebody in the directory is called. Asks no directory.
+ * has no such rows: an issuer may give them the login of a directory user. Does not search the directory.
  */
 export function refsOf(user: ApprovalUser, entries: readonly DirectoryEntry[] = []): readonly UserRef[] {
   const { identity, login, dn } = user

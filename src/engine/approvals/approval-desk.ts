@@ -50,7 +50,7 @@ export interface ApprovalDesk extends ApprovalAccess {
    * nobody may decide, or when the rules cover more people than anybody meant.
    */
   open(request: ApprovalRequest, run: ApprovalRun): Promise<NewApproval>
-  /** Mails to those who approved something for the run, which came to nothing. Stored by whoever ends the run. */
+  /** Mails to the approvers of a run that ended without doing what they approved. The caller stores them when it ends the run. */
   mailsToDeciders(run: string, text: string): Promise<readonly NewMail[]>
   readonly escalate: TimerHandler
   /**

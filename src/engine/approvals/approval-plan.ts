@@ -5,10 +5,10 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { MailText } from '#sdk/mail.ts'
 import type { Rule } from '#sdk/rule.ts'
 
-/** Users in whose interest a decision may be, and who therefore may not take it. */
+/** Users with an interest in the decision, who therefore may not make it. */
 export interface Involved {
   readonly identities: readonly Identity[]
-  /** Of those whom no identity of the directory is known for. */
+  /** Logins of involved users without a known directory identity. */
   readonly names: readonly string[]
 }
 

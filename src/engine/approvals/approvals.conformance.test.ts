@@ -198,7 +198,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(asked).toEqual([first.id])
     })
 
-    test('that came to nothing after all is told to whoever approved it', async () => {
+    test('that fails after the approval is reported to its approver by mail', async () => {
       const office = await open()
       const { id, run } = await office.ask({}, { newAccount })
       await office.desk().decide(boss, { approval: id, approve: true })
@@ -388,7 +388,7 @@ onEachDatabase('approvals', (freshUrl) => {
       await office.desk().decide(boss, { approval: id, approve: true })
     })
 
-    test('a requester whom only a credential describes is barred by the login, too', async () => {
+    test('a requester without a directory entry is also barred by login', async () => {
       const office = await open()
       const outside = issuerIdentity('https://issuer.example', 'boss')
       const { id } = await office.ask({}, { requestor: 'boss', who: { requestor: outside } })
@@ -409,7 +409,7 @@ onEachDatabase('approvals', (freshUrl) => {
       })
     })
 
-    test('approvers are shown and mailed who submitted a request in the name of another', async () => {
+    test('approvers see, in the portal and by mail, who submitted a request in the name of another user', async () => {
       const office = await open()
       const { id } = await office.ask({}, { requestor: 'asker', caller: 'svc' })
       await office.ask({}, { requestor: 'asker', caller: 'ASKER' })

@@ -117,7 +117,7 @@ describe('too many are refused, never cut', () => {
   })
 })
 
-test('a user is the entry of their identity, whatever it is called by now; a login is no identity', async () => {
+test('a user is found by identity, even after a rename, and never by login alone', async () => {
   const all = people()
   const logins = async (user: UserRef & { readonly dn?: Dn }) =>
     (await finder(all).entriesOf(user)).map(({ attributes }) => attributes.first('uid'))

@@ -58,13 +58,13 @@ export class ApproverFinder {
   }
 
   /**
-   * The user's entry; none for a caller who has none, whatever their login. All entries with that login where only the
-   * login is known, as in rows from before identities.
+   * The user's entry; none for a caller without one, even if an entry has their login. All entries with that login where
+   * only the login is known, as in rows from before identities.
    */
   async entriesOf({ identity, login, dn }: ApprovalUser): Promise<readonly DirectoryEntry[]> {
     if (isFormer(identity)) return this.byLogin(login)
     const isOwn = (entry: DirectoryEntry): boolean => entry.identity === identity
-    // By where and as what the user was last seen, which every system can look up; then by the identifier.
+    // First by the last known name of the entry, which every system can look up; then by the identifier.
     const seen = dn === undefined ? [] : await this.#search({ base: dn, scope: 'base', filter: people, limit: 1 })
     const known = seen.find(isOwn) ?? (await this.byLogin(login)).find(isOwn)
     const entry = known ?? (await this.#parts.directory.entry(identity))

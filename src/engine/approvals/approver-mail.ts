@@ -60,7 +60,7 @@ export async function approverMails(
   { finder, delegations, linksFor }: ApproverMailParts,
 ): Promise<NewMail[]> {
   const { address, ...text } = mail
-  const told = [...approvers]
+  const recipients = [...approvers]
   if (approvers.length <= maxRepresented) {
     for (const approver of approvers) {
       for (const deputy of await delegations.deputiesOf(approver)) {
@@ -68,12 +68,13 @@ export async function approverMails(
         if (entry === undefined || isSwitchedOff(entry.attributes)) continue
         if (isInvolved(about.involved, deputy, [entry])) continue
         const { identity } = entry
-        if (!told.some((one) => one.identity === identity)) told.push({ login: deputy.login, identity, entry })
+        if (recipients.some((one) => one.identity === identity)) continue
+        recipients.push({ login: deputy.login, identity, entry })
       }
     }
   }
   const mails: StepMail[] = []
-  for (const { login, identity, entry } of told) {
+  for (const { login, identity, entry } of recipients) {
     const addresses = entry.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses)
     if (addresses.length === 0) continue
     const links = await linksFor?.(about.approval, { login, identity })
@@ -83,7 +84,7 @@ export async function approverMails(
   return newMails(about.run, about.step, mails, about.occasion)
 }
 
-/** To those who approved something for a run that came to nothing. */
+/** To the approvers of a run that ended without doing what they approved. */
 export async function deciderMails(
   run: string,
   text: string,

@@ -26,7 +26,7 @@ import type { DelegationStore } from '#storage/delegation-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 
 const maxComment = 2000
-/** The store lists approvals of so many identities at once, the caller's own among them. */
+/** How many identities the store accepts in one listing, including the caller's own. */
 const maxListed = 200
 const maxOfRun = 100
 
@@ -45,10 +45,10 @@ export interface DeskParts {
   readonly linksFor?: LinksFor
   /** What would follow if it was approved by that login. Without it nothing is foreseen. */
   readonly foresee?: (approval: Approval, by: string) => Promise<Foreseen | undefined>
-  /** Of registrations: whether the account exists by now, and the end of one whose account does. */
+  /** For registrations: checks whether the account exists, and ends a registration whose account does. */
   readonly newAccounts?: {
     existing(approval: Approval): Promise<ExistingAccount | undefined>
-    /** Ends the run, and gives the reason, where the account that it is to create exists. */
+    /** Ends the run if the account that it is to create exists, and returns the reason. */
     refuse(approval: Approval, actor: Actor): Promise<GatewayError | undefined>
   }
 }
@@ -148,8 +148,8 @@ async function representedBy(deputy: readonly UserRef[], delegations: Delegation
 }
 
 /**
- * Another user's, which the caller requested or is the subject of, and so may not decide in the other's place. Where only
- * a login is known of them, it is hidden from the user who has it.
+ * Whether it is another user's approval that the caller requested or is the subject of, and so may not decide as a deputy.
+ * Where only a login is known, it is hidden from the user who has it.
  */
 async function isHidden(
   { id, who, requestor, subject }: ApprovalSummary,

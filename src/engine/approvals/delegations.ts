@@ -30,7 +30,7 @@ export async function delegate(
   if (!(starts < ends) || ends <= now) throw refused('the period ends before it starts, or is over')
   if (ends.getTime() - starts.getTime() > maxPeriodMillis) throw refused('the period is longer than a year')
   const [entry, namesake] = (await finder.byLogin(deputy)).filter(({ attributes }) => !isSwitchedOff(attributes))
-  if (entry === undefined) throw refused('there is no such deputy')
+  if (entry === undefined) throw refused(`no active user has the login "${deputy}"`)
   if (namesake !== undefined) throw refused(`several users have the login "${deputy}"`)
   if (entry.identity === identity) throw refused('no one is their own deputy')
   const user: UserRef = { identity, login }

@@ -75,20 +75,20 @@ export async function findApprovers(
   return barred === undefined ? found : found.filter((user) => !isInvolved(barred, user, [user.entry]))
 }
 
-/** Everyone in whose interest the decision may be: who requested it, in whose name, and whom it is about. */
+/** Everyone with an interest in the decision: caller, requester and subject. */
 async function involvedIn(run: ApprovalRun, finder: ApproverFinder): Promise<Involved> {
   const { who, requestor, caller, subject, user } = run
   const identities = new Set<Identity>()
   const names = new Set<string>()
   const note = (identity: Identity | undefined, login: string): void => {
     if (identity !== undefined) identities.add(identity)
-    // Somebody whom only a credential describes may have an entry as well, of the same name.
+    // A user who is known only by a credential may also have an entry, under the same name.
     if (identity === undefined || entryOf(identity) === undefined) names.add(login)
   }
   note(who.requestor, requestor)
   if (caller !== undefined) note(who.caller, caller)
   note(who.subject, subject)
-  // What the run is about may be a login that a task chose, or an account that only a target has.
+  // The subject may be a login that a task chose, or an account that only a target has.
   const known = who.subject === undefined || isFormer(who.subject) ? [] : [subject]
   for (const name of new Set([subject, user.userID, ...user.attributes.values('uid')])) {
     if (known.some((login) => sameLogin(login, name))) continue

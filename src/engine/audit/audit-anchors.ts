@@ -19,7 +19,7 @@ interface Place {
   readonly intervalMillis: number
   keep(anchor: AuditAnchor): Promise<string | undefined>
   close?(): Promise<void> | void
-  /** When it was last looked whether the head has moved, and the heads that were kept last. */
+  /** When the heads were last compared, and the heads that were kept last. */
   lookedAt: number
   kept: string
 }
@@ -80,7 +80,7 @@ export class AuditAnchors {
     })
   }
 
-  /** Anchors once more what was written since. */
+  /** Anchors the records written since the last anchor. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.#next(() => this.#keepDue(true))

@@ -27,7 +27,7 @@ const row = (subject: string): AuditRow => ({
   attribute: 'user',
 })
 
-/** Answers as it is told, and remembers what it took. */
+/** Answers as configured, and remembers what it received. */
 class FakeSink implements AuditSink {
   readonly taken: string[] = []
   readonly tried: string[][] = []
@@ -100,7 +100,7 @@ async function appendAll({ audit }: Storage, names: readonly string[]): Promise<
   for (const name of names) await audit.append([row(name)])
 }
 
-test('a sink gets everything in order; after a failure the same records come again, and the lag is told', async () => {
+test('a sink gets everything in order; after a failure the same records come again, and the lag is reported', async () => {
   const { sinksOf, append, counts, lags } = await setUp()
   const names = Array.from({ length: 450 }, (_, i) => `u${i}`)
   await append(...names)

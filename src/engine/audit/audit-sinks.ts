@@ -39,7 +39,7 @@ export class AuditSinks {
     this.#timer.unref()
   }
 
-  /** From now on these are fed, and no others. */
+  /** Replaces the sinks that this process feeds. */
   configure(configs: ReadonlyMap<string, AuditSinkConfig>): Promise<void> {
     this.#changing = this.#changing.then(() => this.#change(configs))
     return this.#changing
@@ -64,7 +64,7 @@ export class AuditSinks {
     this.#deliveries = deliveries
   }
 
-  /** While the database is away no sink is fed, and it is tried again. */
+  /** While the database is unavailable, no sink is fed; retries until it answers. */
   async #record(): Promise<void> {
     try {
       await this.#parts.store.configure(new Map(Array.from(this.#configs, ([name, { start }]) => [name, start])))

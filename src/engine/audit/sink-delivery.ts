@@ -15,7 +15,7 @@ import type { AuditSinkStore, LinkedRecord, SinkPositions, SinkTurn } from '#sto
 export interface SinkDeliveryParts {
   readonly name: string
   readonly sink: AuditSink
-  /** Tells this process from others that feed the same sink. */
+  /** Identifies this process among others that feed the same sink. */
   readonly owner: string
   readonly store: AuditSinkStore
   readonly clock: Clock
@@ -75,7 +75,7 @@ export class SinkDelivery {
     const { name, sink, owner, store, clock, meter } = this.#parts
     let sent = turn.claimed.positions
     const unsettled: Unsettled[] = []
-    // What broke before this turn was sent again since, or is now.
+    // Records lost before this turn were sent again since, or are sent now.
     sink.hasLost?.()
     while (!turn.closing.aborted) {
       if (!(await turn.isOurs())) return undefined

@@ -11,7 +11,7 @@ export interface DeliveryTimes {
 
 export const defaultTimes: DeliveryTimes = { idleMillis: 5000, pushMillis: 10_000, leaseMillis: 30_000 }
 
-/** The receiver did not take something; it is to be tried again. */
+/** The receiver rejected something, which is to be sent again. */
 export interface DeliveryFailure {
   readonly reason: string
   readonly retryAfterMillis?: number
@@ -38,11 +38,11 @@ export interface LeasedParts<T extends { readonly failures: number }> {
   hasWork(): Promise<boolean>
   claim(times: { readonly now: Date; readonly until: Date }): Promise<T | undefined>
   release(outcome: { readonly failures: number; readonly retryAt?: Date }): Promise<void>
-  /** Delivers what there is; the failure that stopped it, if any. */
+  /** Delivers what is due; returns the failure that stopped it, if any. */
   deliver(turn: DeliveryTurn<T>): Promise<DeliveryFailure | undefined>
   /** To be logged and counted. */
   failed(failure: DeliveryFailure, failures: number, restMillis: number): void
-  /** The database, or something here, went wrong. */
+  /** The delivery itself failed, for example because the database did not answer. */
   broke(err: unknown): void
 }
 
@@ -67,7 +67,7 @@ export class LeasedDelivery<T extends { readonly failures: number }> {
     if (this.#parts.clock().getTime() >= this.#restUntil) this.#wake?.()
   }
 
-  /** An attempt under way is cut off; what it was about stays. */
+  /** Cuts off an attempt that is under way; its items stay undelivered. */
   async close(): Promise<void> {
     this.#closing.abort()
     this.#wake?.()
@@ -103,7 +103,7 @@ export class LeasedDelivery<T extends { readonly failures: number }> {
     })
   }
 
-  /** Delivers what there is; how long to rest then. */
+  /** Delivers what is due; returns how long to rest afterwards. */
   async #turn(): Promise<number> {
     const { hasWork, release, deliver, times } = this.#parts
     if (!(await hasWork())) return times.idleMillis

@@ -69,8 +69,8 @@ export class ApprovalForesight {
   }
 
   /**
-   * Where the account that the run is to create exists, lets the run go on, which ends it: the approval is closed, and
-   * the run says why. Gives the reason.
+   * Where the account that the run is to create exists, lets the run continue, which ends it: the approval is closed, and
+   * the run has the reason, which is returned.
    */
   async refuse(approval: Approval, actor: Actor): Promise<GatewayError | undefined> {
     const error = (await this.#conflicts(approval))?.error

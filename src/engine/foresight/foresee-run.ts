@@ -41,7 +41,7 @@ export interface ForesightParts {
   readonly log: Logger
   /** Called once nothing goes on any more, which is later than the answer where a target does not answer in time. */
   readonly onEnd?: () => void
-  /** Called for a step that a run which may only create accounts would be refused at. */
+  /** Called for a step at which a run that may only create accounts would be refused. */
   readonly onAccountExists?: (error: GatewayError) => void
 }
 

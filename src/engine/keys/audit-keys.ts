@@ -15,7 +15,7 @@ const purpose = 'gatehouse audit'
 /**
  * The keys that seal the audit: those of GATEHOUSE_AUDIT_KEY, in base64 and separated by commas, or others derived from
  * the secret keys of the installation. The first seals, all of them verify. Gateways that share a database must share
- * them. A command makes no key: it has none where the installation's is not here.
+ * them. A command does not create a key: without the installation's, it has none.
  */
 export async function loadAuditKeys(source: SecretKeySource, who: 'gateway' | 'command'): Promise<readonly AuditKey[]> {
   const { environment, dataFolder } = source

@@ -9,8 +9,8 @@ const endings = ['.key', '.pem'] as const
 const mostBytes = 64 * 1024
 
 /**
- * The private key in `<folder>/<name>.key|pem`; undefined when there is none. A file with a certificate or a public key
- * only is none. Calls `onPrivateFile` with the path of a file that holds one. Throws INTERNAL where it cannot be read.
+ * The private key in `<folder>/<name>.key|pem`; undefined when there is none, or the file has only a certificate or a
+ * public key. Calls `onPrivateFile` with the path of a file that holds one. Throws INTERNAL where it cannot be read.
  */
 export async function readPrivateKeyFile(
   folder: string,

@@ -9,7 +9,7 @@ const at = (time: number) => ({ box, clock: () => new Date(time) })
 const carrying = (line: string) => ({ headers: { cookie: line.split(';')[0] } })
 const keys = ['a', 'b', 'c', 'd', 'e'].map((id) => entryKey(entryIdentity('people', id)))
 
-test('a browser is known for those who logged in with it last, each time as another device', async () => {
+test('a browser is known for the users who last logged in with it, each time as another device', async () => {
   let line = ''
   for (const key of [...keys, ...keys.slice(1, 2)]) {
     const known = line === '' ? [] : await readDevices(carrying(line), { secure: true }, at(start))
@@ -30,7 +30,7 @@ test('it is forgotten after 90 days', async () => {
   expect([(await days(89)).length, (await days(90)).length]).toEqual([1, 0])
 })
 
-test('a cookie that was not made here is none', async () => {
+test('a cookie that was not sealed here is ignored', async () => {
   const line = await writeDevices([], keys[0] ?? '', { secure: false }, at(start))
   const value = /=([^;]+)/.exec(line)?.[1] ?? ''
   const foreign = await writeDevices(

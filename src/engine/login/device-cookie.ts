@@ -7,7 +7,7 @@ import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import type { CookieConfig } from '#sdk/configuration.ts'
 import type { GatewayRequest } from '#sdk/http.ts'
 
-/** That somebody logged in with this browser before. */
+/** Records that a user logged in with this browser before. */
 export interface KnownDevice {
   /** Whose it is: `entryKey` of the directory entry. */
   readonly entry: string
@@ -18,14 +18,14 @@ export interface KnownDevice {
 
 type CookieParts = { readonly box: SecretBox; readonly clock: Clock }
 
-/** A browser that was not used to log in for so long is a stranger's. */
+/** A browser without a login for this long counts as unknown. */
 const lifeSeconds = 90 * 86_400
-/** People who share a browser; the one who has not logged in for longest is forgotten. */
+/** How many users may share a browser; the one whose login is oldest is dropped. */
 const mostPeople = 4
 const longestCookie = 2048
 const purpose = 'device cookie'
 
-/** Of bounded length, and different for an entry that has the name of one that is gone. */
+/** Of bounded length, and different for a new entry that has the name of a deleted one. */
 export const entryKey = (identity: Identity): string => secretHash(identity)
 
 const nameFor = ({ secure }: Pick<CookieConfig, 'secure'>): string =>
@@ -50,7 +50,7 @@ export async function readDevices(
   })
 }
 
-/** The cookie after a login: a new device for its person, and those that the browser had for others. */
+/** The cookie after a login: a new device for the user, and the browser's existing devices of other users. */
 export async function writeDevices(
   known: readonly KnownDevice[],
   entry: string,

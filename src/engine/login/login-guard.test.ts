@@ -7,7 +7,7 @@ import { fakeLoginServices } from '#testing/fake-login-services.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 
 const entry = (name: string) => ({ identity: entryIdentity('people', name), login: name })
-/** By what they may type. */
+/** Users by the logins that they may type. */
 const people = new Map([
   ['bob', entry('bob')],
   ['bob@corp.test', entry('bob')],
@@ -109,11 +109,11 @@ describe('the guard', () => {
     expect(await fail('user50', '192.0.2.2')).toBe(0)
   })
 
-  test('the names of one person share their tries, and nobody learns from it who is there', async () => {
+  test('the names of one user share their tries, and the answers do not reveal which names exist', async () => {
     const { fail, pass, audited } = setUp({ maxFailedAttempts: 5, lockoutMillis: 60_000 })
     for (let i = 0; i < 5; i++) expect(await fail('bob')).toBe(0)
     expect(await fail('bob')).toBe(60)
-    // The other name shows what a name would that is nobody's: five refusals, and then the lock.
+    // The other name behaves like an unknown one: five refusals, and then the lock.
     const seen = []
     for (let i = 0; i < 6; i++) seen.push(await fail('bob@corp.test'))
     expect(seen).toEqual([...Array(5).fill('concealed'), 60])
@@ -141,14 +141,14 @@ describe('the guard', () => {
     expect(await fail('bob', '192.0.2.2', [device('bob', 'd2')])).toBe(0)
   })
 
-  test('a known browser is one for its owner, and for nobody else', async () => {
+  test('a browser is known for its owner and for no other user', async () => {
     const { fail } = setUp({ maxFailedAttempts: 2, lockoutMillis: 60_000 })
     const tries = []
     for (let i = 0; i < 3; i++) tries.push(await fail('bob', '192.0.2.2', [device('eve', `d${i}`)]))
     expect(tries).toEqual([0, 0, 60])
   })
 
-  test('a directory that does not answer counts for nobody', async () => {
+  test('a try counts for no user while the directory does not answer', async () => {
     const { fail, guardFrom } = setUp({ maxFailedAttempts: 2, lockoutMillis: 60_000 })
     const down = new Error('down')
     const guard = guardFrom('192.0.2.1')

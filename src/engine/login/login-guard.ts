@@ -44,10 +44,10 @@ const configured = ({ maxFailedAttempts, lockoutMillis }: LoginLimits): FailureP
 })
 
 /**
- * Counts first and looks at the credential afterwards, so that tries made side by side are as many as they are.
+ * Counts a try before it checks the credential, so that concurrent tries are all counted.
  *
  * A stranger's try counts for its address, for the login as it was typed, and for the entry that this finds. The lock of a
- * typed login is shown, and is the same whether or not there is such a person. The lock of an entry is concealed: it may
+ * typed login is shown, and is the same whether or not such a user exists. The lock of an entry is concealed: it may
  * come from another of its names. A known device's try counts for that device alone.
  */
 export function createGuard(parts: GuardParts, call: GuardCall): LoginGuard {
@@ -102,7 +102,7 @@ export function createGuard(parts: GuardParts, call: GuardCall): LoginGuard {
         for (const key of [name, address]) await failures.forgive(key)
         throw error
       }
-      // Somebody unknown costs the same work.
+      // An unknown user costs the same work.
       const key = keyOf('entry', person === undefined ? accountOf(typed) : entryKey(person.identity), credential)
       const ofEntry = await failures.count(key, policy, clock())
       if (ofEntry.refused) return locked(person?.login ?? unknown, ofEntry.lockedUntil, true)

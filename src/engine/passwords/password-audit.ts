@@ -19,9 +19,9 @@ type What = Pick<AuditRow, 'kind' | 'action' | 'attribute'> &
 /** A reset link, for the audit. Anyone can request or try one, so the requestor is not known. */
 export const resetLink = { kind: 'token', attribute: 'password reset link', requestor: 'anonymous' } as const
 
-/** What stands in the audit in place of a workflow's name. */
+/** Takes the place of a workflow's name in the audit. */
 export const changeName = 'password'
-/** Requests about no one and unusable links, which strangers can send: beyond this they are in the log only. */
+/** Strangers can send requests for unknown users and unusable links: beyond this number they are only logged. */
 const strangers = { burst: 100, perMinute: 600 }
 
 export const causeOf = (

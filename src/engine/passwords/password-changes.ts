@@ -11,7 +11,7 @@ import {
   resetLink,
 } from '#engine/passwords/password-audit.ts'
 import { unknownOutcome } from '#engine/passwords/unknown-outcome.ts'
-import { endedRows } from '#engine/session/ended-sessions.ts'
+import { endedRows } from '#engine/session/session-end-audit.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
@@ -44,20 +44,20 @@ export interface PasswordServices
 export interface PasswordParts {
   readonly services: PasswordServices
   readonly configuration: Pick<Configuration, 'directoryRoot' | 'chains'>
-  /** The directory of this moment. */
+  /** The directory of the current configuration. */
   directory(): VirtualDirectory
   readonly targets: Required<Pick<TargetSource, 'get' | 'ownersOf'>>
 }
 
 /** How long one write may take before the outcome counts as unknown. */
 const leaseMillis = 120_000
-/** A search that finds more users than these names no one. */
+/** A search that finds more users than this counts as no match. */
 const maxFound = 10
 
 /** The user whose password it is about. */
 interface Person {
   readonly dn: Dn
-  /** A name may come to be another's. */
+  /** Kept because another entry may get the name later. */
   readonly identity: Identity
   readonly login: string
 }
@@ -237,7 +237,7 @@ export class PasswordChanges implements PasswordAccess {
     if (userID === undefined || !hasPasswords(target)) {
       throw new GatewayError('NOT_SUPPORTED', `target "${writer.target}" can't store the password of "${person.dn}"`)
     }
-    // A login is only a text: where it is known whose the account is, it must be this user's.
+    // A login does not prove ownership: where the account's owner is known, it must be this user.
     const owners = await targets.ownersOf(writer.target, userID)
     if (owners.length > 0 && !owners.includes(person.identity)) {
       throw new GatewayError('CONFLICT', `"${userID}" at target "${writer.target}" is not "${person.dn}"`)
@@ -249,7 +249,7 @@ export class PasswordChanges implements PasswordAccess {
     return { target: writer.target, others: owners }
   }
 
-  /** The entry as it is now; undefined when it is gone, is another's by now, or is deactivated. */
+  /** The current entry; undefined when it is gone, was replaced by another user's, or is deactivated. */
   async #entryOf({ dn, identity }: Person): Promise<DirectoryEntry | undefined> {
     const filter = { kind: 'present', attribute: 'objectClass' } as const
     const [entry] = await this.#parts.directory().search({ base: dn, scope: 'base', filter, limit: 1 })

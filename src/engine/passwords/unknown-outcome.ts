@@ -1,10 +1,10 @@
 import { changeName as name } from '#engine/passwords/password-audit.ts'
-import { endedRows } from '#engine/session/ended-sessions.ts'
+import { endedRows } from '#engine/session/session-end-audit.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { ChangeClaim, ChangeOutcome, PasswordChangeStore } from '#storage/password-change-store.ts'
 
-/** Ends sessions for passwords that were being written when a process ended; how many changes. */
+/** Ends sessions for passwords that were being written when a process ended; returns the number of changes. */
 export async function settleAbandoned(store: PasswordChangeStore, limit = 100): Promise<number> {
   const claims = await store.abandoned(limit)
   for (const claim of claims) await store.release(claim, unknownOutcome(claim))

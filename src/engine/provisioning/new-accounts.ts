@@ -47,8 +47,8 @@ export function accountOrigin(state: RunState, target: string, audit?: Pick<Audi
 }
 
 /**
- * The target, with the promise of runs that may only create accounts: whatever task writes, an account that the run did
- * not create stays as it is, and the run gets ACCOUNT_EXISTS. For other runs it is the target itself.
+ * The target, guarded for runs that may only create accounts: no task can change an account that the run did not create,
+ * and the run gets ACCOUNT_EXISTS. For other runs it is the target itself.
  */
 export function withNewAccounts(target: Target): Target {
   const createUser: Target['createUser'] = async (user, attributes, request, options) => {
@@ -123,7 +123,7 @@ async function requireAbsent(
       const page = await target
         .searchUsers({ filter, offset: 0, limit: 1, attributes: [attribute] })
         .catch((err: unknown) => {
-          // The directory was asked before; a target that cannot search by this attribute has no say.
+          // The directory was searched before; a target that cannot search by this attribute is skipped.
           if (!(err instanceof GatewayError) || isPassing(err)) throw err
           request.log.warn('a target cannot be searched for a unique value', { attribute, err })
           return { items: [] }
@@ -135,7 +135,7 @@ async function requireAbsent(
 
 const isPassing = ({ code }: GatewayError): boolean => code === 'TARGET_UNREACHABLE' || code === 'TARGET_TIMEOUT'
 
-/** The run created the account, so far as that can be known. */
+/** The run created the account, as far as the target and the audit show. */
 async function requireOwn(
   target: Target,
   user: User,
@@ -148,7 +148,7 @@ async function requireOwn(
   const earlier = own === undefined ? await origin.earlierAttempt(userID) : 'yes'
   if (earlier === 'yes' && own?.id === undefined) return
   const found = await target.findUser(userID, sync?.attributes ?? [], request)
-  // Nothing to change: the target says so itself.
+  // The account does not exist: the target reports that itself.
   if (found === undefined) return
   if (earlier === 'yes' && (found.id === undefined || found.id === own?.id)) return
   if (earlier === 'maybe' && (sync === undefined || isAsAsked(found, user, sync))) return

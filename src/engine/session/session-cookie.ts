@@ -16,7 +16,7 @@ export function readSecretCookie(name: string, request: Pick<GatewayRequest, 'he
   return value !== undefined && /^[\w-]{43}$/.test(value) ? value : undefined
 }
 
-/** The value of a cookie of this very name; undefined when there is none, or several. */
+/** The value of the cookie with exactly this name; undefined when there are none or several. */
 export function readCookie(name: string, request: Pick<GatewayRequest, 'headers'>): string | undefined {
   const text = header(request, 'cookie')
   if (text === undefined) return undefined

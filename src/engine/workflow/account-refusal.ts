@@ -6,7 +6,7 @@ import { newId } from '#kernel/ids.ts'
 import type { NewMail } from '#storage/mail-store.ts'
 import type { ClaimedRun, RunEffects } from '#storage/run-store.ts'
 
-/** A run that may only create accounts met one that it did not create. No attempt and no administrator can mend that. */
+/** A run that may only create accounts met one that it did not create. Neither a retry nor an administrator can fix that. */
 export const isAccountExists = (error: unknown): error is GatewayError =>
   error instanceof GatewayError && error.code === 'ACCOUNT_EXISTS'
 

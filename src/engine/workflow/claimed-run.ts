@@ -107,7 +107,7 @@ export class ClaimedRunExecution {
     return true
   }
 
-  /** People and the audit learn why, where the run met an account that is not its own. */
+  /** Where the run met an account that is not its own, notifies requester and approvers and writes an audit entry. */
   async #refusal(error: unknown): Promise<RunEffects> {
     if (!isAccountExists(error)) return {}
     const informed = await this.#parts.use((workflows) => workflows.mailsToDeciders(this.#run.id, error.publicText))
@@ -256,7 +256,7 @@ export class ClaimedRunExecution {
 
   #afterFailure(error: unknown, task: string): NextState {
     if (error instanceof ClaimLost) return { state: 'ready', due: { inMillis: 0 }, attempt: this.#attempt }
-    // Nobody can mend it, and no attempt changes it.
+    // Neither a retry nor an administrator can fix it.
     if (isAccountExists(error)) return { state: 'failed', incident: { task, code: error.code, message: error.message } }
     const delay = retryDelay(error, this.#attempt, this.#parts.retries)
     if (delay === undefined) return this.#incident(error, task)

@@ -89,7 +89,7 @@ async function secretOf(url: string, run: string): Promise<unknown> {
 const incident = { code: 'ACCOUNT_EXISTS', message: expect.stringContaining('the registration changed nothing') }
 
 onEachDatabase('runs that may only create accounts', (freshUrl) => {
-  test('an account that appears while the run waits stays as it is; the run fails, tells why and keeps no secret', async () => {
+  test('an account that appears while the run waits stays as it is; the run fails with the reason and keeps no secret', async () => {
     const url = await freshUrl()
     const store = new MemoryTarget()
     const options = { tasks, approvals, targets: { store }, workflows: { w: askFirst(provision()) } }
@@ -110,7 +110,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     expect(mails.mails.map(({ recipient }) => recipient).sort()).toEqual(['boss@example.com', 'evil@example.com'])
   })
 
-  test('an account that is just as the run would create it is not taken for its own', async () => {
+  test('an account with the same values does not count as created by the run', async () => {
     const store = new MemoryTarget()
     const process = await openDurable(await freshUrl(), { workflows: { w: [provision()] }, targets: { store } })
     const { id } = await process.run('w', registration)
@@ -123,7 +123,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     expect(store.passwords.size).toBe(0)
   })
 
-  test('a value that must be unique is somebody’s by now', async () => {
+  test('another user has a value that must be unique by now', async () => {
     const store = new MemoryTarget()
     const people = [
       {

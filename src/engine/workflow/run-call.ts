@@ -49,8 +49,7 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
 }
 
 /**
- * A run that a step of another asked for: as deep as that one and one more, called by whoever called that one, and bound
- * to the same new account.
+ * A run that a step of another run starts: one level deeper, with the same caller, and bound to the same new account.
  */
 export const startedCall = (
   call: WorkflowCall,
@@ -70,7 +69,7 @@ export const startedCall = (
   depth: depth + 1,
 })
 
-/** The same logins stand for the same people as in the run before. */
+/** Logins that the starting run knows keep their identities. */
 function inherited(
   call: WorkflowCall,
   { who, requestor, subject }: Pick<RunState, 'who' | 'requestor' | 'subject'>,

@@ -1,5 +1,5 @@
 import { newMails } from '#engine/mail/mail-outbox.ts'
-import { endedRows } from '#engine/session/ended-sessions.ts'
+import { endedRows } from '#engine/session/session-end-audit.ts'
 import type { CollectedEffects } from '#engine/workflow/collected-effects.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { newId } from '#kernel/ids.ts'

@@ -19,7 +19,7 @@ const answerMillis = 2 * 60_000
 /** How long a call waits for stored runs of its subject before it is stored behind them, or refused for now. */
 const behindMillis = 2_000
 
-/** Entries about refused calls: a caller who goes on asking stands in the log only. */
+/** Audit entries about refused calls, per caller; further refusals are only logged. */
 const refusals = { burst: 50, perMinute: 30 }
 const longest = 200
 

@@ -169,14 +169,14 @@ export class Workflows implements WorkflowStarter, Closable {
 
   /**
    * What of the account that the run is to create exists: what the directory has of its unique values, and whether a
-   * target would refuse it if the run went on from here. Undefined where the run is none that may only create accounts, or
-   * has begun to create. The run is not used up. Throws what the directory throws; a target that cannot be asked is passed
+   * target would refuse it if the run continued from here. Undefined where the run may also change accounts, or
+   * has begun to create. The run itself does not advance. Throws what the directory throws; a target that cannot be asked is passed
    * over here, and asked again by the write.
    */
   async accountConflicts(state: RunState): Promise<AccountConflicts | undefined> {
     const { newAccount, id } = state
     if (newAccount === undefined || newAccount.created.length > 0 || state.intents !== undefined) return undefined
-    // What an attempt that broke off has created is in the directory, and no conflict.
+    // An account that an interrupted attempt created is in the directory, and is not a conflict.
     const { rows } = await this.#services.audit.list({ workflowId: id, limit: 500 })
     if (rows.some(({ kind, action, target }) => kind === 'entry' && action === 'add' && target !== ownTarget)) {
       return undefined
@@ -193,14 +193,14 @@ export class Workflows implements WorkflowStarter, Closable {
     const others = taken.filter(({ value }) => !sameLogin(value, userID))
     const login = others.length < taken.length || refused.length > 0
     const [other] = others
-    // On paper the run may have created others before; in truth it has not.
+    // The preview may have "created" other accounts before; the run itself has not.
     const error = login
       ? accountExists(accountNamed(userID), [])
       : other && accountExists(`with this ${other.attribute}`, [])
     return { existing: { login, attributes: others.map(({ attribute }) => attribute) }, ...(error && { error }) }
   }
 
-  /** For those who approved what the run did not do after all. */
+  /** For the approvers of a run that ended without doing what they approved. */
   async mailsToDeciders(run: string, text: string): Promise<readonly NewMail[]> {
     return (await this.#approvals.mailsToDeciders?.(run, text)) ?? []
   }

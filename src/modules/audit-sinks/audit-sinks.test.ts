@@ -49,7 +49,7 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-test('a file gets whole lines, is rotated by size, and keeps so many files', async () => {
+test('a file gets whole lines and is rotated by size, up to the number of files to keep', async () => {
   const { path } = folder()
   const sink = await sinkOf('auditSinks.File', { file: 'out/audit.jsonl', maxMegabytes: '1', maxFiles: '3' }, path)
   const file = join(path, 'out/audit.jsonl')

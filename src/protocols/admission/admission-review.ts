@@ -49,7 +49,7 @@ export function parseReview(body: Buffer): AdmissionRequest {
   return { uid, operation, kind, subResource, namespace, object }
 }
 
-/** Found without recursion: the depth is bounded, the stack of whoever calls is not known. */
+/** Searches without recursion: the depth is bounded, but the caller's stack is not known. */
 function structureProblem(root: unknown): string | undefined {
   const pending = [root]
   while (pending.length > 0) {

@@ -33,7 +33,7 @@ export function reportLines(report: AuditReport): string[] {
     ...pruned.map(({ chain, number }) => `pruned: chain ${chain}, records 1 to ${number}`),
     ...sealed.map(
       ({ chain, number, at }) =>
-        `authenticated from chain ${chain}, record ${number + 1} on: earlier ones were sealed as they stood on ${at.toISOString()}`,
+        `authenticated from chain ${chain}, record ${number + 1} on: earlier records were sealed as found on ${at.toISOString()}`,
     ),
     ...(authenticated || problems.length > 0
       ? []

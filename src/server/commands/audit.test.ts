@@ -126,7 +126,7 @@ test('pruning needs a word of confirmation, and leaves an audit that verifies', 
   })
 })
 
-test('what an audit sink has not received is kept, unless it is told otherwise', async () => {
+test('prune keeps what an audit sink has not received, unless --unsent is given', async () => {
   const data = await dataFolder([row('a', { time: old }), row('b')])
   const storage = await storageOf(data)
   await storage.auditSinks.configure(new Map([['siem', 'beginning']]))
@@ -140,7 +140,7 @@ test('what an audit sink has not received is kept, unless it is told otherwise',
   })
 })
 
-test('without the key nothing is proven, and an audit that no gateway sealed says so', async () => {
+test('without the key nothing is proven, and verify reports an audit that no gateway sealed', async () => {
   const data = await dataFolder([row('a')])
   rmSync(join(data, 'keys'), { recursive: true })
   const { code, output } = await run('verify', '--data', data)

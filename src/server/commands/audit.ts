@@ -22,7 +22,7 @@ verify  Print every record that was changed, removed or inserted; exit code 1 if
 tail    Print the latest changes, oldest first
 export  Print all changes, oldest first, as JSON Lines
 prune   Remove the records from before a time, for good
-seal    Accept the audit as it stands, after verify has reported a forged seal
+seal    Accept the audit in its current state, after verify has reported a forged seal
 
 ${databaseUsage}
   --json            verify and tail: print JSON

@@ -4,10 +4,10 @@ import { type ConnectionLimits, defaultConnectionLimits } from '#server/http-lim
 const { total, perAddress, headerSeconds, requestSeconds, idleSeconds } = defaultConnectionLimits
 
 export const connectionLimitUsage = `  --connections N             open connections to the public listener (${total})
-  --connections-per-address N of them, those of one address; trusted proxies have no such limit (${perAddress})
-  --header-seconds N          for the headers of a request to arrive (${headerSeconds})
-  --request-seconds N         for a whole request to arrive (${requestSeconds})
-  --idle-seconds N            for which a connection is kept between two requests (${idleSeconds})`
+  --connections-per-address N open connections of one address; trusted proxies have no such limit (${perAddress})
+  --header-seconds N          time for the headers of a request to arrive (${headerSeconds})
+  --request-seconds N         time for a whole request to arrive (${requestSeconds})
+  --idle-seconds N            time to keep a connection between two requests (${idleSeconds})`
 
 export const connectionLimitOptions = {
   connections: { type: 'string' },

@@ -17,7 +17,7 @@ export function findDevelopmentIssuers({ objects }: ProductionSetup): Finding[] 
   const served = objects
     .filters()
     .filter(({ className }) => className === 'filters.DevelopmentIssuer')
-    .map(({ at }) => fail(at(), 'the development issuer signs any token that "gatehouse token mint" is asked for'))
+    .map(({ at }) => fail(at(), 'anyone with the data folder can sign tokens of the development issuer'))
   const trusted = objects
     .mechanisms()
     .filter(({ params }) => params.values('issuer').some((issuer) => issuer.toLowerCase().startsWith('http:')))

@@ -32,9 +32,7 @@ export function findUnsafeKeys({ configuration, settings }: ProductionSetup): Fi
   const isEmbedded = databaseUrl === undefined || readAddress(databaseUrl).dialect === 'sqlite'
   const findings: Finding[] = []
   if (!given && !isEmbedded) {
-    findings.push(
-      fail('GATEHOUSE_SECRET_KEY', 'each gateway makes a key of its own, and cannot read what another sealed'),
-    )
+    findings.push(fail('GATEHOUSE_SECRET_KEY', 'each gateway creates its own key, and cannot read what another sealed'))
   }
   if (isEmbedded || !given) findings.push(...dataFolderFindings(settings, isEmbedded))
   const keys = globSync('keys/*.{key,pem}', { cwd: configuration.folder }).map((name) =>
@@ -73,7 +71,9 @@ export function findPlainDatabase({ settings: { databaseUrl } }: ProductionSetup
   const mode = searchParams.get('sslmode')
   if (mode === 'verify-full') return []
   const how = mode === null ? 'without TLS' : `with sslmode=${mode}`
-  return [fail('--database', `the connection to ${host} is made ${how}, so that others can read or answer it`)]
+  return [
+    fail('--database', `the connection to ${host} is made ${how}, so others can read it or impersonate the database`),
+  ]
 }
 
 export function findPublicMetrics({ settings: { metrics, listen } }: ProductionSetup): Finding[] {
@@ -82,7 +82,7 @@ export function findPublicMetrics({ settings: { metrics, listen } }: ProductionS
   if (isLoopbackHost(host) || isPrivateAddress(host)) return []
   const all = host === '0.0.0.0' || host === '::'
   if (!all) return [fail('--metrics', `${metrics} is a public address`)]
-  // Of a container that listens on all interfaces; its network decides who comes in.
+  // In a container that listens on all interfaces, the network decides who can connect.
   const where = parseHostPort(listen).host === host ? 'as is the public listener' : 'though the public listener is not'
   return [
     warn('--metrics', `${metrics} is on all interfaces, ${where}: make sure that only your monitoring reaches it`),

@@ -15,13 +15,13 @@ const by = { by: 'operator' }
 const records = (count: number, first = 0): AuditRow[] =>
   Array.from({ length: count }, (_, i) => auditRow(`row-${first + i}`, { subject: `user-${first + i}` }))
 
-/** One database: opened as often as wanted, with these keys, and as someone with a database tool sees it. */
+/** One database: opened any number of times, with these keys, or directly, as with a database tool. */
 export interface SealedDatabase {
   open(keys?: readonly AuditKey[]): Promise<Storage>
   readonly sql: WorkflowStores['sql']
 }
 
-/** What every AuditStore owes of the seals of its chains; `fresh` gives an empty database. */
+/** The contract of every AuditStore for the seals of its chains; `fresh` returns an empty database. */
 export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void {
   /** A gateway that has started, and 20 records in one chain. */
   const filled = async () => {
@@ -53,7 +53,7 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
     await sql(`update audit_chains set hash = '${before}' where chain = ${chain}`)
   }
 
-  test('an audit that nobody touched is authenticated, also by another process', async () => {
+  test('an unchanged audit is authenticated, also by another process', async () => {
     const { audit, open } = await filled()
     const clean = { checked: 20, unchained: 0, authenticated: true, sealed: [], pruned: [], problems: [] }
     expect(await audit.verify()).toEqual(clean)
@@ -122,7 +122,7 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
     expect(await kinds()).toContain('broken')
   })
 
-  test('the first start with a key seals what is there, says so, and from where on it is proven', async () => {
+  test('the first start with a key seals existing records and reports from which record on the audit is proven', async () => {
     const { open, sql } = await fresh()
     const before = (await open()).audit
     await before.append(records(20))
@@ -204,7 +204,7 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
     }
   }
 
-  test('a restored backup passes on its own, and is detected by an anchor, also when the gateway has gone on', async () => {
+  test('a restored backup passes on its own, and is detected by an anchor, also when the gateway has written since', async () => {
     const { audit, sql, open, chain } = await filled()
     await backUp(sql)
     const earlier = await anchorOf({ audit })
@@ -250,7 +250,7 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
     expect(await (await open()).audit.anchor()).toBeUndefined()
   })
 
-  test('an anchor of records that were pruned since is no problem, unless the chain was sealed again', async () => {
+  test('an anchor of records that were pruned since is accepted, unless the chain was sealed again', async () => {
     const { audit } = await filled()
     const anchor = await anchorOf({ audit })
     for (let i = 0; i < 20; i++) await Promise.all(records(16, 100 + i * 16).map((row) => audit.append([row])))

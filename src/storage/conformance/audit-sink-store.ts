@@ -15,7 +15,7 @@ function behind(records: readonly LinkedRecord[], before: SinkPositions = new Ma
   return positions
 }
 
-/** What every AuditSinkStore owes; `fresh` gives an empty database. */
+/** The contract of every AuditSinkStore; `fresh` returns an empty database. */
 export function auditSinkConformance(fresh: () => Promise<SealedDatabase>): void {
   test('what many write at once is read once, without gaps, chain by chain in order', async () => {
     const database = await fresh()
@@ -83,7 +83,7 @@ export function auditSinkConformance(fresh: () => Promise<SealedDatabase>): void
     expect(idsOf(await sinks.read(turn?.positions ?? new Map(), 10))).toEqual(['b'])
   })
 
-  test('pruning keeps what a configured sink has not received, unless it is told otherwise', async () => {
+  test('pruning keeps what a configured sink has not received, unless unsent records may go', async () => {
     const { auditSinks: sinks, audit } = await (await fresh()).open()
     const row = (id: string) => auditRow(id, { subject: id, time: old })
     await audit.append([row('a'), row('b'), row('c')])

@@ -44,7 +44,7 @@ const session = (id: string, more: Partial<Session> = {}): Session => ({
   ...more,
 })
 
-/** What every PasswordChangeStore owes; `open` gives two openings of one empty database. */
+/** The contract of every PasswordChangeStore; `open` opens one empty database twice. */
 export function passwordChangeStoreConformance(open: () => Promise<readonly [Storage, Storage]>): void {
   const mail = { id: 'm', recipient: 'ada@corp.test', subject: 's', text: 't' }
   const ending = (except?: string): ChangeOutcome => ({
@@ -70,7 +70,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(await store.claimLink('portal', late.tokenHash, 60_000)).toBeUndefined()
   })
 
-  test('a new link replaces the earlier one of the same user, and there are so many in an hour', async () => {
+  test('a new link replaces the earlier one of the same user, and links per hour are limited', async () => {
     const [{ passwordChanges: store }] = await open()
     const [first, second, third, other] = [link(), link(), link(), link({ owner: grace })]
     for (const one of [other, first, second]) expect(await store.addLink(one, 2, [], [])).toBe('added')
@@ -94,7 +94,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(await two.passwordChanges.claimLink('portal', made.tokenHash, 60_000)).toBeUndefined()
   })
 
-  test('the end of a change ends the sessions of its user, all but one, and says so in the audit', async () => {
+  test('the end of a change ends the sessions of its user, all but one, with audit entries', async () => {
     const [{ passwordChanges: store, sessions, audit }] = await open()
     await sessions.create(session('kept'))
     await sessions.create(session('a', { userID: 'another spelling' }))

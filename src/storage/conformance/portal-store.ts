@@ -11,7 +11,7 @@ export function portalStoreConformance(open: () => Promise<WorkflowStores>): voi
   const names = async ({ two }: WorkflowStores, user: UserRef, list: 'favourite' | 'recent') =>
     (await two.portal.marks(user, list)).map(({ kind, name }) => `${kind} ${name}`)
 
-  test('marks are kept in their order, once, up to a limit, whatever the login of the user', async () => {
+  test('marks are kept in their order, once, up to a limit, under any login of the user', async () => {
     const stores = await open()
     const { portal } = stores.one
     for (const name of ['b', 'a', 'b']) expect(await portal.mark(userRef('Ann'), 'favourite', url(name), 2)).toBe(true)

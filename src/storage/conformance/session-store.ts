@@ -122,7 +122,7 @@ export function sessionStoreConformance(open: () => Promise<SessionStore>): void
     expect((await store.find('a', after(1)))?.data).toEqual({ kept: true })
   })
 
-  test('all sessions of a user can be ended, whatever login they began with', async () => {
+  test('all sessions of a user can be ended, under any of their logins', async () => {
     const store = await open()
     await store.create(session('a', { userID: 'Alice', application: 'one' }))
     await store.create(session('b', { userID: 'alice', application: 'two' }))

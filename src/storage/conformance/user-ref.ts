@@ -1,6 +1,6 @@
 import { entryIdentity, type UserRef } from '#identity/identity.ts'
 
-/** A user of `MemoryPeople`, or of a store that is tested by itself. */
+/** A user of `MemoryPeople`, or of a store that is tested alone. */
 export const userRef = (login: string): UserRef => ({
   identity: entryIdentity('people', `id of ${login.toLowerCase()}`),
   login,

@@ -35,7 +35,7 @@ export async function insertApproval(
   await insertMails(tx, approval.mails, now)
 }
 
-/** One user is one approver, whatever logins name them. */
+/** A user who is named by several logins is one approver. */
 export async function insertApprovers(tx: SqlTransaction, approval: string, users: readonly UserRef[]): Promise<void> {
   const byKey = new Map<string, string>(users.map(({ identity, login }) => [identity, storable(login)]))
   const rows = Array.from(byKey, ([approver_key, approver]) => ({ approval, approver_key, approver, open: 1 }))

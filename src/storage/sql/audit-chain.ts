@@ -83,7 +83,7 @@ const insertAndAdvance = perDialect((dialect) =>
 
 /**
  * Writes rows as the next links of a chain, and seals its new head. To come last in a transaction, since others may wait
- * for the head. A head that someone forged is not hidden by the new one: an entry before the rows says so, and the chain
+ * for the head. The new head does not hide a forged one: an entry before the rows records the forgery, and the chain
  * keeps the mark. Throws INTERNAL where the chain is sealed with a key that is not here.
  */
 export async function appendToChain(tx: SqlTransaction, rows: readonly AuditRow[]): Promise<void> {

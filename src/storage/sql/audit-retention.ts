@@ -64,7 +64,7 @@ const statements = perDialect((dialect) => ({
 
 /**
  * From the beginning of each chain up to the first record that is to stay: for its age, or for a sink that has not
- * received it. The first transaction that removes something writes the entry that says so.
+ * received it. The first transaction that removes something writes the entry about it.
  */
 export async function pruneAudit(
   client: SqlClient,

@@ -34,11 +34,11 @@ const statements = perDialect((dialect) => {
   }
 })
 
-/** All chains as they stand, in one snapshot. */
+/** The current state of all chains, in one snapshot. */
 export const readChains = (client: Pick<SqlClient, 'dialect' | 'query'>): Promise<ChainState[]> =>
   client.query(statements(client.dialect).all({}))
 
-/** Seals a database that has no seals, and seals anew what an older key sealed. */
+/** Seals a database that has no seals, and seals again what an older key sealed. */
 export async function authenticateAudit(client: SqlClient, seal: AuditSeal | undefined): Promise<AuditSealing> {
   if (seal === undefined) throw noKey()
   const found = await readChains(client)
@@ -51,7 +51,7 @@ export async function authenticateAudit(client: SqlClient, seal: AuditSeal | und
   return { records, forged: now.flatMap((chain) => (seal.check(chain) === 'sealed' ? [] : [chain.chain])) }
 }
 
-/** Some chains with a seal and some without is nobody's first start: those are left for `verify` to report. */
+/** If only some chains have a seal, this isn't the first start: the others are left for `verify` to report. */
 async function sealWhatIsNew(tx: SqlTransaction, seal: AuditSeal): Promise<number> {
   const chains = await tx.query(statements(tx.dialect).locked({}))
   if (chains.every(({ mac }) => mac === null)) return await sealAll(tx, seal, chains, 'gatehouse')
@@ -63,7 +63,7 @@ async function sealWhatIsNew(tx: SqlTransaction, seal: AuditSeal): Promise<numbe
   return 0
 }
 
-/** Accepts every chain as it stands. */
+/** Accepts the current state of every chain. */
 export async function resealAudit(client: SqlClient, seal: AuditSeal | undefined, by: string): Promise<AuditSealing> {
   if (seal === undefined) throw noKey()
   const records = await client.transaction(async (tx) =>
@@ -87,10 +87,10 @@ async function sealAll(
   const filled = chains.filter(({ chain, seq, base_seq }) => chain >= 0 && seq > base_seq)
   if (filled.length > 0) {
     const value = filled.map(({ chain, seq }) => `chain ${chain}, record ${seq}`).join('; ')
-    const reason = 'the records up to these were sealed as they stood'
+    const reason = 'the records up to these were sealed in their current state'
     await appendToChain(tx, [auditEntry({ action: 'add', attribute: 'seal', value, reason }, by)])
   }
   return filled.reduce((sum, { seq, base_seq }) => sum + seq - base_seq, 0)
 }
 
-const noKey = (): GatewayError => new GatewayError('INTERNAL', 'there is no key to seal the audit with')
+const noKey = (): GatewayError => new GatewayError('INTERNAL', 'no key to seal the audit with')

@@ -42,7 +42,7 @@ const columns = ['id', 'form', 'owner', 'data', 'lease'] as const
 const statements = perDialect((dialect) => {
   const now = databaseNow(dialect)
   return {
-    /** Those of one user follow one another, so that the count holds. */
+    /** The user's links of the last hour, locked so that concurrent requests are counted one after the other. */
     recent: fixed<{ owner: string }, { id: string }>(dialect, (db, at) => {
       const query = db
         .selectFrom('password_changes')

@@ -9,14 +9,14 @@ import { type Besieger, Siege, siegeSeconds } from '#testing/siege.ts'
 
 const isFull = siegeSeconds > 0
 const seconds = isFull ? siegeSeconds : 12
-/** The short form has shorter times, so that they pass several times in it. */
+/** The short form has shorter limits, so that each of them expires several times. */
 const args = isFull ? [] : ['--header-seconds', '3', '--request-seconds', '6']
 /** For a probe to be answered, on a machine that is busy with a thousand clients of its own. */
 const probeMillis = 10_000
 const password = 'lovelace-1815'
 
 test(
-  '500 half-open and 500 slow connections keep nobody out, and nothing of them is left',
+  '500 half-open and 500 slow connections keep no other client out, and none of them is left',
   async () => {
     const gateway = await startGatewayProcess({ config: 'examples/quickstart', args })
     onTestFinished(async () => void (await gateway.stop()))
@@ -74,7 +74,7 @@ test(
     operations.end()
     globalAgent.destroy()
     const over = performance.now()
-    // The besiegers still hold their sides open.
+    // The hostile clients still keep their sides open.
     await waitUntil(
       () => files() <= before,
       60_000,

@@ -11,7 +11,7 @@ import { siegeRequests, siegeSeed } from '#testing/siege.ts'
 
 const isFull = siegeRequests > 0
 const count = isFull ? siegeRequests : 2000
-/** The bound, and as much longer as machines may be slower where the story is one among many. */
+/** The bound; longer where the story runs beside many others, possibly on a slow machine. */
 const slowMillis = isFull ? 2000 : 8000
 const atOnce = 2
 
@@ -85,13 +85,13 @@ test(
     )
     console.log('accepted', Object.fromEntries(accepted))
     expect(faults.slice(0, 20)).toEqual([])
-    // It is not enough that all were refused for one reason.
+    // The requests must not all be refused for the same reason.
     for (const status of [200, 400, 401, 403, 404]) expect(statuses.get(status) ?? 0).toBeGreaterThan(count / 200)
-    // Nor that an actor was no longer known.
+    // No actor may lose its login on the way.
     for (const actor of actors) expect(accepted.get(actor) ?? 0, actor).toBeGreaterThan(count / 200)
     expect((await fetch(`${gateway.url}/check_alive`)).status).toBe(200)
     expect(await gateway.stop()).toBe(0)
-    // The only manager's own requests are incidents: nobody else may decide them.
+    // The only manager's own requests are incidents: no other user may decide them.
     const failures = gateway
       .output()
       .split('\n')

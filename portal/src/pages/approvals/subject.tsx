@@ -7,7 +7,7 @@ import { NameBadges } from '../../components/name-badges.tsx'
 
 type SubjectProps = Pick<ApprovalDetails, 'userObj' | 'registration' | 'existing'>
 
-/** Whom it is about: as they are today, what the request says of somebody who is new, or what a registration says. */
+/** The subject: the current user, or what the request says about a new user, or what a registration says. */
 export function Subject({ userObj, registration, existing }: SubjectProps) {
   const { t } = useTranslation()
   const { isNew, attribs, groups } = userObj
@@ -35,7 +35,7 @@ export function Subject({ userObj, registration, existing }: SubjectProps) {
   )
 }
 
-/** A warning before anybody approves what cannot be done any more. */
+/** Warns the approver of a registration that can't be approved any more. */
 function Existing({ existing }: { readonly existing: NonNullable<ApprovalDetails['existing']> }) {
   const { t } = useTranslation()
   const { checked, login, attributes } = existing

@@ -28,7 +28,7 @@ export function Password() {
         </Button>
       </Group>
       <Text c="dimmed">{t('security.passwordText')}</Text>
-      {open && <PasswordDialog rules={rules} told={[login, displayName]} onClose={() => setOpen(false)} />}
+      {open && <PasswordDialog rules={rules} userValues={[login, displayName]} onClose={() => setOpen(false)} />}
     </Stack>
   )
 }
@@ -36,11 +36,11 @@ export function Password() {
 interface PasswordDialogProps {
   readonly rules: PasswordRuleView
   /** What is known of the user, and must not be the password. */
-  readonly told: readonly string[]
+  readonly userValues: readonly string[]
   readonly onClose: () => void
 }
 
-function PasswordDialog({ rules, told, onClose }: PasswordDialogProps) {
+function PasswordDialog({ rules, userValues, onClose }: PasswordDialogProps) {
   const { t, tn } = useTranslation()
   const client = useQueryClient()
   const say = useSay()
@@ -56,7 +56,7 @@ function PasswordDialog({ rules, told, onClose }: PasswordDialogProps) {
       onClose()
     },
   })
-  const problem = passwordProblem(password, rules, told)
+  const problem = passwordProblem(password, rules, userValues)
   const isWrong = change.error instanceof ApiError && change.error.code === 'WRONG_PASSWORD'
   const currentProblem = isWrong ? t('security.wrongPassword') : t('register.required')
   const isRepeated = password === repeated
@@ -99,7 +99,7 @@ function PasswordDialog({ rules, told, onClose }: PasswordDialogProps) {
             rules={rules}
             password={password}
             repeated={repeated}
-            told={told}
+            told={userValues}
             onPassword={setPassword}
             onRepeated={setRepeated}
             onBlur={(which) => setLeft((known) => [...known, which])}

@@ -95,7 +95,7 @@ class HttpsSink implements AuditSink {
   }
 }
 
-/** The same for the same records, whoever sends them. */
+/** The same for the same records, from every replica. */
 const idempotencyKey = (records: readonly SinkRecord[]): string =>
   hash('sha256', records.map(({ link }) => `${link.chain} ${link.number} ${link.hash}`).join('\n'), 'base64url')
 

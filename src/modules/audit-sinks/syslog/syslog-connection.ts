@@ -29,7 +29,7 @@ export async function connect({ host, port, tls }: SyslogReceiver, signal: Abort
     socket.destroy()
     throw error
   }
-  // What comes back is of no interest, but it has to be read for the end to be seen.
+  // Reads and drops what the receiver sends: otherwise the end of the stream would not be seen.
   socket.setKeepAlive(true, 10_000).resume()
   return socket
 }

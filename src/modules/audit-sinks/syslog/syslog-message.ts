@@ -8,7 +8,7 @@ export interface SyslogOrigin {
 
 const notice = 5
 const warning = 4
-/** Tells receivers that the text is UTF-8 (RFC 5424, 6.4). */
+/** Marks the text as UTF-8 (RFC 5424, 6.4). */
 const byteOrderMark = '\ufeff'
 
 /** One message of RFC 5424 in the octet-counting frame of RFC 6587 and 5425. */

@@ -13,7 +13,7 @@ export type FoundSubject = Pick<Subject, 'dn' | 'identity' | 'uid' | 'attributes
 
 export type FoundLogin =
   | { readonly subject: FoundSubject; readonly isActive: boolean }
-  /** Nobody, or several. The reason is for the log. */
+  /** No user matches, or several do. The reason is for the log. */
   | { readonly reason: string }
 
 export type PasswordCheck =
@@ -35,15 +35,15 @@ export class DirectoryLogin {
     this.#host = host
   }
 
-  /** Who the login is. Throws only when the directory does not answer. */
+  /** The user who has the login. Throws only when the directory does not answer. */
   async find(user: string, root: string): Promise<FoundLogin> {
     const base = Dn.parse(root)
     const filter = this.#lookup.bind(() => [user])
     const found =
       filter === undefined ? [] : await this.#host.directory.search({ base, scope: 'sub', filter, limit: 2 })
     const [entry, second] = found
-    if (filter === undefined || entry === undefined) return { reason: 'no such person' }
-    if (second !== undefined) return { reason: 'several people are found' }
+    if (filter === undefined || entry === undefined) return { reason: 'no such user' }
+    if (second !== undefined) return { reason: 'several users match' }
     this.#neighbours.set(base.key, entry.dn)
     return { subject: this.#subjectOf(entry, user, filter), isActive: !isSwitchedOff(entry.attributes) }
   }

@@ -130,7 +130,7 @@ describe('auth.FormLogin', () => {
     expect(answers[0]?.body).toContain('role="alert"')
     for (const answer of answers) expect(answer).toEqual(answers[0])
     expect(wrong.tries).toEqual(['ada failed: wrong password (ada)'])
-    expect(unknown.tries).toEqual(['nobody failed: no such person'])
+    expect(unknown.tries).toEqual(['nobody failed: no such user'])
   })
 
   test('does the same work for somebody unknown, and answers both at the same beat', async () => {
@@ -184,7 +184,7 @@ describe('auth.FormLogin', () => {
     expect(binds).toEqual(['uid=nobody-of-this-name,ou=people,o=Tremolo'])
   })
 
-  test('the guard learns whom the typed login finds', async () => {
+  test('the guard gets the entry that the typed login finds', async () => {
     const { mechanism } = await open({ uidAttr: '(|(uid=${user})(mail=${user}))', uidIsFilter: 'true' })
     const found: unknown[] = []
     const guard: LoginGuard = {

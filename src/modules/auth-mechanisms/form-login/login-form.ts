@@ -13,7 +13,7 @@ const maxPassword = 1024
 /** Whoever fails is answered at a multiple of this, so that the time does not tell why. */
 const answerEveryMillis = 250
 
-/** Also the answer to somebody whose account is locked under another of its names. */
+/** Also the answer to a user whose account is locked under another of its names. */
 const wrong = 'The user name or password is wrong, or too many attempts failed. Check both, or try again later.'
 
 export class LoginForm implements AuthMechanism {

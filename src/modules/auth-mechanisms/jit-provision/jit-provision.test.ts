@@ -73,7 +73,7 @@ describe('auth.JitProvision', () => {
     expect(outcome.subject.link).toMatchObject({ filter: { attribute: 'uid', value: 'ada' }, uidAttr: undefined })
   })
 
-  test('a mail address that nobody verified is nobody’s login', async () => {
+  test('an unverified mail address is not accepted as a login', async () => {
     const params = { ...base, nameAttr: 'mail' }
     const { outcome, calls } = await run({ params })
     expect(outcome).toMatchObject({ kind: 'rejected', reason: expect.stringContaining('"mail" is not verified') })

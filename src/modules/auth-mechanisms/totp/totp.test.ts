@@ -39,7 +39,7 @@ const enrolled = () =>
 describe('with passWithoutFactor', () => {
   const params = { passWithoutFactor: 'true' }
 
-  test('somebody without a second factor passes, and somebody with an app is asked for it', async () => {
+  test('a user without a second factor passes, and a user with an app is asked for its code', async () => {
     expect(await (await logIn(params)).begin()).toEqual({ kind: 'passed' })
     await enrolled()
     const login = await logIn(params)
@@ -48,7 +48,7 @@ describe('with passWithoutFactor', () => {
     expect((await login.post({ code: codeOf(secret) })).kind).toBe('passed')
   })
 
-  test('somebody who has only a passkey does not get by on a password', async () => {
+  test('a user who has only a passkey does not pass with a password', async () => {
     await factors.add(ann, { id: 'k1', kind: 'passkey', name: 'Key', secret: {}, counter: 0 }, change)
     expect(await (await logIn(params)).begin()).toMatchObject({ kind: 'rejected', status: 403 })
   })

@@ -13,7 +13,7 @@ const parameters = {
   }),
   demoPasswords: text({
     about:
-      'A JSON file in the configuration folder with passwords by login, set once, while nobody has one. For demonstrations: they work on a loopback listener only.',
+      'A JSON file in the configuration folder with passwords by login, set once, while no user has a password. For demonstrations: they work on a loopback listener only.',
   }),
   ...layoutParameters,
 }

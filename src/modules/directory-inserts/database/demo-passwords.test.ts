@@ -51,7 +51,7 @@ test.each(['{', '[]', '{"ada": 1}', '{"ada": {"password": "hush-hush"}}'])(
   },
 )
 
-/** The embedded directory with two people, opened as a gateway opens it, once after the other on the same database. */
+/** Opens the embedded directory with two users as a gateway does, several times in a row on the same database. */
 function gateway(url: string) {
   const file = join(temporaryFolder(), 'passwords.json')
   writeFileSync(file, JSON.stringify({ ada: 'lovelace-1815', grace: 'hopper-1906' }))
@@ -84,12 +84,12 @@ test('demo passwords work on a loopback listener, for callers on this machine, w
   expect(await local.bind('ada', 'lovelace-1815', { local: false })).toBe(false)
   expect(await local.bind('ada', 'lovelace-1816', { local: true })).toBe(false)
 
-  // They are in the database by now, and it is opened by a gateway that others can reach, or without the parameter.
+  // The database has them now. A gateway that others can reach opens it, or one without the parameter.
   for (const later of [await open({ loopbackOnly: false }), await open({ demo: false })]) {
     expect(await later.bind('ada', 'lovelace-1815', { local: true })).toBe(false)
   }
 
-  // A password that somebody chose is none, unless it is the one in the file after all.
+  // A password that a user chose isn't a demo password, unless it equals the one in the file.
   await local.insert.setPassword('grace', 'a password of her own')
   const reachable = await open({ loopbackOnly: false })
   expect(await reachable.bind('grace', 'a password of her own', { local: false })).toBe(true)

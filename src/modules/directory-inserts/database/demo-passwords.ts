@@ -14,12 +14,12 @@ export interface DemoPasswords {
   accepts(login: string, local: boolean): boolean
 }
 
-/** Those that an earlier configuration set are in the database still. */
+/** For configurations without demo passwords: an earlier one may have left some in the database. */
 export const noDemoPasswords: DemoPasswords = { isKnown: () => false, accepts: () => false }
 
 /**
- * Sets the file's passwords, unless somebody has one already, or the database does not answer now. Logins that nobody has
- * are left out. They work on a loopback listener, for callers on the same machine; behind another listener none is set,
+ * Sets the file's passwords, unless a user has one already, or the database does not answer now. Skips logins that no user
+ * has. They work on a loopback listener, for callers on the same machine; behind another listener none is set,
  * and none is accepted. Throws when the file cannot be used.
  */
 export async function loadDemoPasswords(

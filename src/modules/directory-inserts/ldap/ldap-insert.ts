@@ -33,7 +33,7 @@ const smallAnswer = 200
 const readWidth = 50
 const lookupWidth = 8
 const memberAttributes = ['member', 'uniqueMember'] as const
-/** What servers tell only of entries that are asked for it by name, besides all that users see: groups, times, and who is locked. */
+/** All user attributes, and the operational ones that servers return only by name: groups, times and locks. */
 const everything = [
   '*',
   'memberOf',
@@ -113,7 +113,7 @@ export class LdapInsert implements DirectoryInsert {
     return name !== undefined && (await this.#options.server.checkPassword(name.toString(), password))
   }
 
-  /** A server that is known by two addresses passes for two. */
+  /** A server with two addresses counts as two servers. */
   entryOf({ stored }: TargetAccount): Dn | undefined {
     if (stored === undefined || stored.system !== this.#options.system) return undefined
     const dn = this.#virtualName(stored.name)

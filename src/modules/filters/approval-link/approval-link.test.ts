@@ -118,7 +118,7 @@ describe('opening a link', () => {
     expect(await call('POST', await tokenFor(), ahead)).toMatchObject({ status: 422, votes: [{}] })
   })
 
-  test('shows who submitted it in the name of another', async () => {
+  test('shows who submitted it in the name of another user', async () => {
     const { page } = await call('GET', await tokenFor(), { approval: { caller: 'mal<lory>' } })
     expect(page).toContain('<dt>Asked for by</dt><dd>eve</dd>')
     expect(page).toContain('<dt>Submitted by</dt><dd>mal&lt;lory&gt;</dd>')

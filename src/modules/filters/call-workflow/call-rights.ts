@@ -36,7 +36,7 @@ export const subjectParameter: Parameter<readonly SubjectRule[]> = {
 
 export interface CallRights {
   readonly subject: readonly SubjectRule[]
-  /** `*` stands for every group. */
+  /** `*` means every group. */
   readonly allowGroups: readonly string[]
   readonly requireRequestorMatch: boolean
 }
@@ -171,7 +171,7 @@ async function isCovered(
   return false
 }
 
-/** By which a target or the directory may know the user: a call must not give one user the name of another. */
+/** The attributes by which a target or the directory may know the user: a call must not give one user the name of another. */
 function namingAttributes(found: FoundLogin, { link, dn }: Subject): readonly string[] {
   const [rdn = []] = (found.kind === 'entry' ? found.entry.dn : dn).rdns
   const names = ['uid', ...(link?.uidAttr === undefined ? [] : [link.uidAttr]), ...rdn.map(({ type }) => type)]
@@ -196,7 +196,7 @@ function readGroups(
     if (isGroupIn(allowGroups, group)) continue
     refusals.push({
       pointer: jsonPointer(['user', 'groups', i]),
-      detail: 'is not a group that callers may name; the parameter "allowGroups" lists those that they may',
+      detail: 'is not a group that callers may name; the parameter "allowGroups" lists the allowed groups',
       audit: { kind: 'group', attribute: 'groups', value: group },
     })
   }

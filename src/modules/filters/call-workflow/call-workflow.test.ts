@@ -177,7 +177,7 @@ const entry = (uid: string, more: Record<string, string[]> = {}): DirectoryEntry
   })
 const directoryLinkOf = (to: DirectoryEntry): DirectoryLink =>
   directoryLink(to, { filter: { kind: 'present', attribute: 'uid' }, uidAttr: 'sub' })
-/** Somebody whom the authentication linked to the entry. */
+/** A caller whom the authentication linked to the entry. */
 const linked = (to: DirectoryEntry, uid: string, uidAttr = 'sub'): Subject => ({
   ...subject(to.dn.toString(), { ...to.attributes.toObject(), [uidAttr]: [uid] }),
   uid,
@@ -226,7 +226,7 @@ describe('whom a call may be about', () => {
     expect((await post(about({ login: 'NEW' }), {}, { caller: 'new' })).status).toBe(200)
   })
 
-  test('a login that several entries have is nobody', async () => {
+  test('a login that several entries have matches no user', async () => {
     const twin = { ...bob, dn: Dn.parse('uid=bob,ou=others,o=test') }
     const { post } = await open({ allowedWorkflow: 'join', subject: ['caller', '(uid=*)'] }, [bob, twin])
     expect(await problemsOf(post(about({ login: 'bob' }), {}, { as: linked(bob, 'bob') }))).toEqual(refused)
@@ -263,13 +263,13 @@ describe('whom a call may be about', () => {
     expect(await problemsOf(post(about({ login: 'bob' }), {}, { as: nowhere }))).toEqual(refused)
   })
 
-  test('anybody, where the operator says so', async () => {
+  test('any user, with subject: any', async () => {
     const { post, runs } = await open({ allowedWorkflow: 'join', subject: 'any' }, people)
     expect((await post(about({ login: 'BOB', uid: 'x' }))).status).toBe(200)
     expect(runs.calls[0]?.user.userID).toBe('BOB')
   })
 
-  test('who they are goes with the call: requester, caller and subject', async () => {
+  test('the call carries the identities of requester, caller and subject', async () => {
     const { post, runs } = await open({ ...everything, allowedWorkflow: 'join' }, people)
     await post({ ...about({ login: 'bob' }), requestor: 'ANN' })
     await post({ ...about({ login: 'new' }), requestor: 'unknown' })
@@ -313,7 +313,7 @@ describe('which groups a call may name', () => {
     expect(parts(opened)).toEqual([stay, stay])
   })
 
-  test('those of the list: they are joined and left, and others stay', async () => {
+  test('the listed groups are joined and left, and others stay', async () => {
     const opened = await open({ allowedWorkflow: 'join', subject: 'any', allowGroups: ['users', 'VPN'] })
     expect(await problemsOf(opened.post(named(['users', 'administrators'])))).toEqual([
       'ACCESS_DENIED',

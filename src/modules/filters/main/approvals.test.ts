@@ -297,7 +297,7 @@ describe('a registration', () => {
   const registration = view({ newAccount: true })
   const given = { get: async () => registration, list: async () => ({ approvals: [registration] }) }
 
-  test('is shown as it was submitted, not as whoever has the login by now, with a warning', async () => {
+  test('is shown as it was submitted, not as the user who has the login by now, with a warning', async () => {
     const existing = { login: true, attributes: ['mail'] }
     const { send } = await open({ ...given, existing: async () => existing })
     const { body } = await send('GET', `/approvals/${id}`)
@@ -310,7 +310,7 @@ describe('a registration', () => {
     expect((await send('GET', '/approvals')).body.approvals[0].displayName).toBe('bob')
   })
 
-  test('says so where it could not be checked, and nothing once it is closed', async () => {
+  test('reports when the account could not be checked, and checks nothing once it is closed', async () => {
     const failing = await open({
       ...given,
       existing: async () => {

@@ -91,7 +91,7 @@ export const showApproval =
     return answer(changes === undefined ? details : { ...details, changes })
   }
 
-/** A registration is shown as it was submitted: whoever has the login in the directory by now is somebody else. */
+/** A registration is shown as it was submitted: a user who has the login in the directory by now is another user. */
 async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts): Promise<ApprovalDetails> {
   const { settings, people } = parts
   const isRegistration = view.newAccount === true
@@ -119,7 +119,7 @@ async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts)
   }
 }
 
-/** Looked up now. `checked` is false where that could not be found out, which says nothing about the account. */
+/** Looked up now. `checked` is false where the look-up failed, so that the account may or may not exist. */
 async function existingAccount(
   { id }: ApprovalView,
   subject: Subject,

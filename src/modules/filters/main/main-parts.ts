@@ -42,7 +42,7 @@ export function rightsOf({ given, helper }: MainSettings, subject: Subject): Rig
   return { preApprove, delegate: preApprove || may(given.canDelegate, helper?.mayDelegate) }
 }
 
-/** The caller, by whom the portal remembers and compares. */
+/** The caller as the portal stores and compares users. */
 export const userOf = (parts: Pick<MainParts, 'settings'>, subject: Subject): UserRef => ({
   identity: subject.identity,
   login: loginOf(parts, subject),

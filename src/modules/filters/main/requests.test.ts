@@ -61,7 +61,7 @@ describe('my requests', () => {
     expect(text).not.toContain('ECONNREFUSED')
   })
 
-  test('that somebody submitted in the name of another are shown to both, with both', async () => {
+  test('that a user submitted in the name of another are shown to both, with both', async () => {
     const { send, runs } = await open()
     const { id } = runs.add({ requestor: 'ann', caller: 'svc', subject: 'carol', state: 'waiting' })
     for (const who of [ann, someone('svc')]) {

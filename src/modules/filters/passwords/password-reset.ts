@@ -20,7 +20,7 @@ const maxBody = 16 * 1024
 const maxUser = 256
 const maxToken = 200
 const maxPassword = 1_024
-/** Everyone is answered at a multiple of this, so that the time doesn't tell whether there is such a user. */
+/** Everyone is answered at a multiple of this, so that the time doesn't reveal whether the user exists. */
 const answerEveryMillis = 500
 /** Attempts to use links, per address; the links themselves can't be guessed. */
 const uses = { burst: 30, perMinute: 30 }

@@ -39,7 +39,7 @@ export class ResetPages {
     )
   }
 
-  /** The same whoever was named, and whether or not there is such a user. */
+  /** The same for every name, whether or not the user exists. */
   sent(mount: string): GatewayResponse {
     const { homeURL, linkMinutes } = this.#settings
     return this.#page(
@@ -99,7 +99,7 @@ export class ResetPages {
     return this.#page(status, title, html`<p>${text}</p>`)
   }
 
-  /** Nothing of these pages is told to other sites, nor to this one. */
+  /** Browsers send the address of these pages in no Referer header, not even to this site. */
   #page(status: number, title: string, content: Markup, script?: string): GatewayResponse {
     const { theme } = this.#settings
     const made = page(status, title, content, { theme, narrow: true, ...(script === undefined ? {} : { script }) })

@@ -9,7 +9,7 @@ import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
 import { checkPasswordParameters, passwordParameters, readWebAddress } from '#sdk/password-parameters.ts'
 
-const linkText = `Someone, probably you, asked for a new password for your account.
+const linkText = `Someone, probably you, requested a new password for your account.
 
 Open this page to set it:
 $link$
@@ -83,7 +83,8 @@ function parseLookup(written: string): FilterTemplate {
   const template = parseFilterTemplate(written)
   const [unknown] = [...template.placeholders].filter((name) => name !== 'user')
   if (unknown !== undefined) throw new Error(`has no place for "\${${unknown}}", only for \${user}`)
-  if (template.placeholders.size === 0) throw new Error('must hold ${user}, else everyone is whoever it finds')
+  if (template.placeholders.size === 0)
+    throw new Error('must contain ${user}: otherwise it finds the same users for every name')
   return template
 }
 

@@ -156,7 +156,7 @@ describe('a registration', () => {
     expect(call).not.toHaveProperty('password')
   })
 
-  test('may only create an account; who is anonymous learns by mail that it exists', async () => {
+  test('may only create an account; an anonymous requester gets a mail if it exists', async () => {
     const { post, registrations } = await open()
     await post(ada)
     const [call] = registrations.calls

@@ -130,7 +130,7 @@ export class Registrar {
     })
   }
 
-  /** A form about somebody else than the caller creates an account, whatever it looks like when the run gets there. */
+  /** A form about another user than the caller creates an account, even if one exists by the time the run gets there. */
   #newAccount({ values, anonymous }: Registration, unique: readonly UniqueValue[]): NewAccount {
     const { settings, mails } = this.#parts
     const recipient = values.get(settings.given.emailAttribute) ?? ''

@@ -195,7 +195,7 @@ describe('when somebody has decided', () => {
     expect(mails).toEqual([{ recipient: 'a@x.org', subject: 'No to prod', text: 'Because: not ${cn} $namespace$' }])
   })
 
-  test('a requester who did not submit the request reads who did', async () => {
+  test('the mail to a requester names the user who submitted the request', async () => {
     const denied = async (caller: string) => {
       const host = fakeModuleHost({ entries: people })
       const { mails } = await runTask(approval(), { signal: signal(false, 'no'), requestor: 'asker', caller, host })

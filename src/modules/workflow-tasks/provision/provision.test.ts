@@ -198,23 +198,23 @@ describe('memberships that are not known', () => {
 
 describe('groups', () => {
   const groups = ['group1', 'GROUP3']
-  const stands = (store: MemoryTarget) => store.stored('jjackson')?.groups.toSorted()
+  const groupsAt = (store: MemoryTarget) => store.stored('jjackson')?.groups.toSorted()
 
   test('that are listed are joined and left; memberships of others stay', async () => {
     const store = stored()
     await provisioned(store, provision({ groups }), { groups: ['group3', 'administrators'] })
-    expect(stands(store)).toEqual(['group2', 'group3'])
+    expect(groupsAt(store)).toEqual(['group2', 'group3'])
     await provisioned(store, provision({ groups, sync: false }), { groups: ['group1', 'administrators'] })
-    expect(stands(store)).toEqual(['group1', 'group2', 'group3'])
+    expect(groupsAt(store)).toEqual(['group1', 'group2', 'group3'])
   })
 
   test('that are not listed are not given to a new user either', async () => {
     const store = new MemoryTarget()
     await provisioned(store, provision({ groups }), { groups: ['group1', 'administrators'] })
-    expect(stands(store)).toEqual(['group1'])
+    expect(groupsAt(store)).toEqual(['group1'])
   })
 
-  test('an empty list writes no membership, and memberships alone are no difference then', async () => {
+  test('an empty list writes no membership, so memberships alone do not count as a difference', async () => {
     const store = stored()
     await provisioned(store, provision({ groups: [], attributes: ['mail'] }), {
       attributes: { mail: ['old'] },
@@ -239,8 +239,8 @@ describe('groups', () => {
       targets: { store, other },
     })
     await run('w', { keepGroups: true })
-    expect(stands(store)).toEqual(['group1', 'group2', 'group3'])
-    expect(stands(other)).toEqual(['administrators', 'group1', 'group3'])
+    expect(groupsAt(store)).toEqual(['group1', 'group2', 'group3'])
+    expect(groupsAt(other)).toEqual(['administrators', 'group1', 'group3'])
   })
 
   test('what someone else changes between reading and writing is not lost', async () => {
@@ -251,10 +251,10 @@ describe('groups', () => {
       if (method === 'syncUser') once = false
     }
     await provisioned(store, provision({ groups }), { groups: ['group3'] })
-    expect(stands(store)).toEqual(['group3', 'outside'])
+    expect(groupsAt(store)).toEqual(['group3', 'outside'])
   })
 
-  test('of any list and any wish: what is not listed stays, what is listed is as wanted', async () => {
+  test('for any list and any requested groups, listed groups match the request and others stay', async () => {
     const all = ['a', 'b', 'c', 'd', 'e']
     const some = fc.subarray(all)
     await fc.assert(
@@ -262,7 +262,7 @@ describe('groups', () => {
         const store = new MemoryTarget([{ userID: 'jjackson', groups: held }])
         await provisioned(store, provision({ groups: listed }), { groups: wanted })
         const expected = all.filter((name) => (listed.includes(name) ? wanted.includes(name) : held.includes(name)))
-        expect(stands(store)).toEqual(expected)
+        expect(groupsAt(store)).toEqual(expected)
       }),
     )
   })
@@ -485,7 +485,7 @@ describe('setPassword', () => {
     expect(second.methods()).not.toContain('setUserPassword')
   })
 
-  test('tells whose account it is, and the logins where no one knows', async () => {
+  test('reports the owners of the account, or the logins where the owner is unknown', async () => {
     const store = new MemoryTarget()
     const own = entryIdentity('people', '1')
     const host = fakeModuleHost({ targets: { store } })
