@@ -152,7 +152,7 @@ test('without the key nothing is proven, and an audit that no gateway sealed say
   await storage.close()
   expect(await run('verify', '--data', fresh)).toMatchObject({
     code: 1,
-    output: [expect.stringMatching(/^not authenticated/), '1 records checked: all as they were written'],
+    output: [expect.stringMatching(/^not authenticated/), '1 record checked: all as they were written'],
   })
 })
 
@@ -179,26 +179,37 @@ test('the audit is compared with anchors and exports, which may be lines of a lo
   await storage.close()
   const [anchors, exported] = [join(data, 'anchors.jsonl'), join(data, 'export.jsonl')]
   const lines = (await run('export', '--data', data)).output
-  writeFileSync(anchors, `${JSON.stringify({ level: 30, msg: 'audit anchor', anchor })}\n{"msg":"other"}\n`)
+  const logged = JSON.stringify({ level: 30, msg: 'audit anchor', anchor })
+  writeFileSync(anchors, `Gatehouse listens on http://127.0.0.1:8080\n${logged}\n{"msg":"other"}\n`)
   writeFileSync(exported, `${lines.join('\n')}\n${lines[0]}\n`)
   const files = ['--anchor', anchors, '--export', exported]
   expect(await run('verify', '--data', data, ...files)).toMatchObject({
     code: 0,
     output: [
-      `${anchors}: 1 heads of anchors compared: all as in the database`,
+      `${anchors}: 1 anchored head compared: all as in the database`,
       `${exported}: 3 exported records compared: all as in the database`,
       '3 records checked: all as they were written',
     ],
   })
   writeFileSync(exported, lines.join('\n').replace('a@b', 'x@y'))
-  writeFileSync(anchors, `${JSON.stringify(anchor).replace('"number":3', '"number":9')}\nnot json`)
+  writeFileSync(anchors, `${JSON.stringify(anchor).replace('"number":3', '"number":9')}\n{"time":"20`)
   const { code, output } = await run('verify', '--data', data, ...files)
   expect(code).toBe(1)
   expect(output).toContain(`${exported}: differs: chain 0, record 1 (the database has another record in its place)`)
-  expect(output.filter((line) => line.startsWith(`${anchors}: invalid:`))).toHaveLength(2)
-  writeFileSync(anchors, '\n')
-  expect((await run('verify', '--data', data, '--anchor', anchors)).errors[0]).toContain('holds no anchor')
+  expect(output).toContain(`${anchors}: invalid: an anchor was changed, or the key of this audit did not sign it`)
+  expect(output).toContain(`${anchors}: invalid: line 2 is not JSON: the file is damaged, or is another file`)
+  writeFileSync(exported, `${lines.join('\n')}\ntorn`)
+  expect((await run('verify', '--data', data, '--export', exported)).output).toContain(
+    `${exported}: invalid: line 4 is not JSON: the file is damaged, or is another file`,
+  )
+  writeFileSync(anchors, 'Gatehouse listens on http://127.0.0.1:8080\n')
+  expect((await run('verify', '--data', data, '--anchor', anchors)).errors[0]).toContain('has no anchor in it')
   expect((await run('verify', '--data', data, '--anchor', join(data, 'none'))).code).toBe(1)
+})
+
+test('tail prints the workflow alone where a refused request has no run', async () => {
+  const data = await dataFolder([row('a', { action: 'refuse', workflow: { id: '', name: 'join' }, reason: 'late' })])
+  expect((await run('tail', '--data', data)).output).toEqual([expect.stringContaining('by boss, join, reason: late')])
 })
 
 test('without a database nothing is made, and it is said', async () => {
