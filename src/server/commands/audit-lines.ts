@@ -30,7 +30,7 @@ export function reportLines(report: AuditReport): string[] {
   const old = unchained === 0 ? '' : `; ${unchained} are from before there were chains and cannot be checked`
   const found = problems.length === 0 ? 'all as they were written' : problemCount(problems.length)
   return [
-    ...problems.map(problemLine),
+    ...problemLines(problems),
     ...pruned.map(({ chain, number }) => `pruned: chain ${chain}, records 1 to ${number}`),
     ...sealed.map(
       ({ chain, number, at }) =>
@@ -50,7 +50,7 @@ function comparisonLines({ file, compared, pruned, problems }: FileComparison, w
   const found = problems.length === 0 ? 'all as in the database' : problemCount(problems.length)
   const gone = pruned === 0 ? '' : `; ${pruned} ${pruned === 1 ? 'was' : 'were'} pruned since`
   return [
-    ...problems.map((problem) => `${file}: ${problemLine(problem)}`),
+    ...problemLines(problems).map((line) => `${file}: ${line}`),
     `${file}: ${compared} ${what}${compared === 1 ? '' : 's'} compared: ${found}${gone}`,
   ]
 }
@@ -68,10 +68,15 @@ const meanings: Readonly<Partial<Record<AuditProblem['kind'], string>>> = {
   resealed: 'it was pruned, and later sealed again by an operator',
 }
 
+/** A key that is missing concerns every chain, and is printed once. */
+const problemLines = (problems: readonly FileProblem[]): string[] => [...new Set(problems.map(problemLine))]
+
 function problemLine({ kind, chain, number, id, key, line }: FileProblem): string {
   if (line !== undefined) return `invalid: line ${line} is not JSON: the file is damaged, or is another file`
   if (kind === 'invalid') return 'invalid: an anchor was changed, or the key of this audit did not sign it'
-  if (kind === 'no key') return `no key: the seal needs key ${key}, which is not available here`
+  if (kind === 'no key') {
+    return `no key: the seal needs key ${key}. Set GATEHOUSE_AUDIT_KEY or GATEHOUSE_SECRET_KEY as the gateway has it, or give its data folder`
+  }
   const meaning = meanings[kind]
   const place = chain === undefined ? 'a record outside the chains' : `chain ${chain}, record ${number ?? '?'}`
   return `${kind}: ${place}${id === undefined ? '' : `, row ${id}`}${meaning === undefined ? '' : ` (${meaning})`}`
