@@ -276,7 +276,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     {
       changes: [[readFileSync(join(example, 'audit.yaml'), 'utf8'), '']],
       found: [
-        'FAIL audit: the configuration: someone who can write to the database can rewrite the audit, since no copy or anchor of it is elsewhere.',
+        'FAIL audit: the configuration: no copy or anchor of the audit is elsewhere, so an old backup can replace it unnoticed, and someone who has the key can rewrite it.',
       ],
     },
     {

@@ -15,7 +15,7 @@ function plainText(mail) {
   return /base64/i.test(head) ? Buffer.from(text, 'base64').toString() : text
 }
 
-new SMTPServer({
+const server = new SMTPServer({
   authOptional: true,
   disabledCommands: ['STARTTLS'],
   onData(stream, session, done) {
@@ -28,4 +28,9 @@ new SMTPServer({
       done()
     }, done)
   },
-}).listen(Number(port), '127.0.0.1', () => console.log(`mails to 127.0.0.1:${port} are shown here`))
+})
+server.on('error', (error) => {
+  console.error(`mailbox: ${error.message}. Give another port as argument, and the same one to the Notifier.`)
+  process.exitCode = 1
+})
+server.listen(Number(port), '127.0.0.1', () => console.log(`mails to 127.0.0.1:${port} are shown here`))

@@ -288,7 +288,8 @@ async function swapIn(
     metrics.reloads.inc({ outcome: 'refused' })
     metrics.configurationOk.set(0)
     const problems = err instanceof ConfigurationRefused ? err.problems : undefined
-    log.error('configuration change refused; the running one stays', { problems, err })
+    // A mistake in the YAML is named by its place; only other failures need a stack trace.
+    log.error('configuration change refused; the running one stays', problems === undefined ? { err } : { problems })
     return problems === undefined ? 'failed' : 'refused'
   }
   running.swap(next)

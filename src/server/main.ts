@@ -39,7 +39,7 @@ function printOverview(print: (line: string) => void): void {
   const width = Math.max(...Object.keys(commands).map((name) => name.length))
   for (const [name, { about }] of Object.entries(commands)) print(`  ${name.padEnd(width)}  ${about}`)
   print('')
-  print('gatehouse COMMAND --help tells the options of a command.')
+  print('Run gatehouse COMMAND --help for the options of a command.')
 }
 
 // A reader that has seen enough, such as `head`, ends a command; the gateway goes on without its output.

@@ -234,13 +234,12 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
       await onboard('after-the-backup', await gateway.token('svc'))
       // The head is anchored at shutdown, regardless of the interval.
       await gateway.process.stop()
-      const lines = gateway.process.output().split('\n')
-      writeFileSync(anchors, lines.filter((line) => line.startsWith('{')).join('\n'))
+      writeFileSync(anchors, gateway.process.output())
       writeFileSync(exported, (await gateway.command('audit', 'export')).output)
       const compare = () => gateway.command('audit', 'verify', '--anchor', anchors, '--export', exported)
       expect(await compare()).toMatchObject({
         code: 0,
-        output: expect.stringContaining('heads of anchors compared: all'),
+        output: expect.stringMatching(/anchored heads? compared: all/),
       })
       for (const table of ['audit', 'audit_chains']) {
         await sql(`delete from ${table}`)

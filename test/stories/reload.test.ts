@@ -71,6 +71,12 @@ test('a broken change leaves the running configuration alone and is reported wit
   expect((await get('/scim/crm/Users/alan')).status).toBe(200)
   expect(await metric('gatehouse_configuration_current')).toBe(0)
   await until(async () => /crm\.yaml:\d+:\d+: .*crm-snyc.*did you mean/.test(gateway.output()), 5_000)
+  expect(
+    gateway
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('crm-snyc') && line.includes('"stack"')),
+  ).toEqual([])
 })
 
 test('mending it brings the newest configuration to life', async () => {

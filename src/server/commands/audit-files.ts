@@ -15,31 +15,52 @@ const batchSize = 100
 const maxProblems = 100
 const maxLineChars = 16 * 1024 * 1024
 
+export interface FileProblem extends AuditProblem {
+  /** The line of the file that cannot be read, counted from 1. */
+  readonly line?: number
+}
+
 export interface FileComparison extends AuditComparison {
   readonly file: string
+  readonly problems: readonly FileProblem[]
 }
+
+interface LineFormat<T> {
+  /** What the file should have. */
+  readonly what: string
+  readonly read: (line: JsonObject) => T | undefined
+  /** Lines that are not JSON and that such a file may have. */
+  readonly isOther: (line: string) => boolean
+}
+
+/** The gateway also prints text to the stream of its log, such as the addresses it listens on. */
+const anchorFormat: LineFormat<AuditAnchor> = {
+  what: 'anchor',
+  read: readAnchor,
+  isOther: (line) => !line.trimStart().startsWith('{'),
+}
+const exportFormat: LineFormat<KeptRow> = { what: 'audit record', read: readRecord, isOther: () => false }
 
 /**
  * Compares the audit with a file of anchors: one JSON object in each line, bare or as `anchor` of a line of the gateway's
- * log. Throws an Error for a file that cannot be read, or that holds no anchor.
+ * log. Other lines of a log are skipped. Throws an Error for a file that cannot be read, or that has no anchor.
  */
 export function compareWithAnchors(store: AuditStore, file: string): Promise<FileComparison> {
-  return compareLines(file, 'anchor', readAnchor, (anchors) => store.compareAnchors(anchors))
+  return compareLines(file, anchorFormat, (anchors) => store.compareAnchors(anchors))
 }
 
-/** Compares the audit with a file as `audit export` or an audit sink writes it. The same holds. */
+/** Compares the audit with a file as `audit export` or an audit sink writes it. Throws an Error likewise. */
 export function compareWithExport(store: AuditStore, file: string): Promise<FileComparison> {
-  return compareLines(file, 'audit record', readRecord, (rows) => store.compareRecords(joinRows(rows)))
+  return compareLines(file, exportFormat, (rows) => store.compareRecords(joinRows(rows)))
 }
 
 async function compareLines<T>(
   file: string,
-  what: string,
-  read: (line: JsonObject) => T | undefined,
+  { what, read, isOther }: LineFormat<T>,
   compare: (batch: readonly T[]) => Promise<AuditComparison>,
 ): Promise<FileComparison> {
-  const problems: AuditProblem[] = []
-  let [compared, pruned, found] = [0, 0, 0]
+  const problems: FileProblem[] = []
+  let [compared, pruned, found, number] = [0, 0, 0, 0]
   let batch: T[] = []
   const flush = async (): Promise<void> => {
     if (batch.length === 0) return
@@ -51,12 +72,13 @@ async function compareLines<T>(
   }
   const lines = createInterface({ input: createReadStream(file, 'utf8'), crlfDelay: Number.POSITIVE_INFINITY })
   for await (const line of lines) {
-    if (line.trim() === '') continue
+    number++
+    if (line.trim() === '' || isOther(line)) continue
     const parsed = line.length > maxLineChars ? undefined : parseLine(line)
     const item = parsed === undefined ? undefined : read(parsed)
     if (item === undefined) {
-      // A log has other lines too; what is not even JSON was damaged.
-      if (parsed === undefined) problems.push({ kind: 'invalid' })
+      if (parsed === undefined) problems.push({ kind: 'invalid', line: number })
+      if (problems.length >= maxProblems) break
       continue
     }
     found++
@@ -65,7 +87,7 @@ async function compareLines<T>(
     if (problems.length >= maxProblems) break
   }
   await flush()
-  if (found === 0 && problems.length === 0) throw new Error(`${file} holds no ${what}`)
+  if (found === 0 && problems.length === 0) throw new Error(`${file} has no ${what} in it`)
   return { file, compared, pruned, problems: problems.slice(0, maxProblems) }
 }
 

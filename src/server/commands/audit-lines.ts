@@ -1,4 +1,4 @@
-import type { FileComparison } from '#server/commands/audit-files.ts'
+import type { FileComparison, FileProblem } from '#server/commands/audit-files.ts'
 import { terminalLine } from '#server/commands/terminal-line.ts'
 import type { AuditProblem, AuditReport, AuditRow } from '#storage/audit-store.ts'
 
@@ -16,7 +16,8 @@ export function auditLine(row: AuditRow, width: number): string {
   const text = [
     `${time.toISOString()} ${target} ${subject} ${kind} ${change}`,
     `by ${by}`,
-    `${workflow.name} ${workflow.id}`,
+    // A request that was refused before it became a run has no id.
+    workflow.id === '' ? workflow.name : `${workflow.name} ${workflow.id}`,
     ...more,
   ].join(', ')
   return terminalLine(text, width)
@@ -29,7 +30,7 @@ export function reportLines(report: AuditReport): string[] {
   const old = unchained === 0 ? '' : `; ${unchained} are from before there were chains and cannot be checked`
   const found = problems.length === 0 ? 'all as they were written' : problemCount(problems.length)
   return [
-    ...problems.map(problemLine),
+    ...problemLines(problems),
     ...pruned.map(({ chain, number }) => `pruned: chain ${chain}, records 1 to ${number}`),
     ...sealed.map(
       ({ chain, number, at }) =>
@@ -38,19 +39,19 @@ export function reportLines(report: AuditReport): string[] {
     ...(authenticated || problems.length > 0
       ? []
       : ['not authenticated: no gateway has sealed this audit yet; start one']),
-    `${checked} records checked: ${found}${old}`,
+    `${checked} record${checked === 1 ? '' : 's'} checked: ${found}${old}`,
   ]
 }
 
-export const anchorLines = (comparison: FileComparison): string[] => comparisonLines(comparison, 'heads of anchors')
-export const exportLines = (comparison: FileComparison): string[] => comparisonLines(comparison, 'exported records')
+export const anchorLines = (comparison: FileComparison): string[] => comparisonLines(comparison, 'anchored head')
+export const exportLines = (comparison: FileComparison): string[] => comparisonLines(comparison, 'exported record')
 
 function comparisonLines({ file, compared, pruned, problems }: FileComparison, what: string): string[] {
   const found = problems.length === 0 ? 'all as in the database' : problemCount(problems.length)
-  const gone = pruned === 0 ? '' : `; ${pruned} were pruned since`
+  const gone = pruned === 0 ? '' : `; ${pruned} ${pruned === 1 ? 'was' : 'were'} pruned since`
   return [
-    ...problems.map((problem) => `${file}: ${problemLine(problem)}`),
-    `${file}: ${compared} ${what} compared: ${found}${gone}`,
+    ...problemLines(problems).map((line) => `${file}: ${line}`),
+    `${file}: ${compared} ${what}${compared === 1 ? '' : 's'} compared: ${found}${gone}`,
   ]
 }
 
@@ -67,9 +68,15 @@ const meanings: Readonly<Partial<Record<AuditProblem['kind'], string>>> = {
   resealed: 'it was pruned, and later sealed again by an operator',
 }
 
-function problemLine({ kind, chain, number, id, key }: AuditProblem): string {
-  if (kind === 'invalid') return 'invalid: a line is damaged, or was not signed with the key of the audit'
-  if (kind === 'no key') return `no key: the seal needs key ${key}, which is not available here`
+/** A key that is missing concerns every chain, and is printed once. */
+const problemLines = (problems: readonly FileProblem[]): string[] => [...new Set(problems.map(problemLine))]
+
+function problemLine({ kind, chain, number, id, key, line }: FileProblem): string {
+  if (line !== undefined) return `invalid: line ${line} is not JSON: the file is damaged, or is another file`
+  if (kind === 'invalid') return 'invalid: an anchor was changed, or the key of this audit did not sign it'
+  if (kind === 'no key') {
+    return `no key: the seal needs key ${key}. Set GATEHOUSE_AUDIT_KEY or GATEHOUSE_SECRET_KEY as the gateway has it, or give its data folder`
+  }
   const meaning = meanings[kind]
   const place = chain === undefined ? 'a record outside the chains' : `chain ${chain}, record ${number ?? '?'}`
   return `${kind}: ${place}${id === undefined ? '' : `, row ${id}`}${meaning === undefined ? '' : ` (${meaning})`}`

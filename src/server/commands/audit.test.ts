@@ -145,14 +145,17 @@ test('without the key nothing is proven, and verify reports an audit that no gat
   rmSync(join(data, 'keys'), { recursive: true })
   const { code, output } = await run('verify', '--data', data)
   expect(code).toBe(1)
-  expect(output[0]).toMatch(/^no key: the seal needs key [\w-]{12}/)
+  expect(output).toEqual([
+    expect.stringMatching(/^no key: the seal needs key [\w-]{12}\. Set GATEHOUSE_AUDIT_KEY/),
+    expect.stringMatching(/^1 record checked: \d+ problems/),
+  ])
   const fresh = temporaryFolder()
   const storage = openStorage({ dataFolder: fresh, clock: systemClock, log: silentLogger })
   await storage.audit.append([row('a')])
   await storage.close()
   expect(await run('verify', '--data', fresh)).toMatchObject({
     code: 1,
-    output: [expect.stringMatching(/^not authenticated/), '1 records checked: all as they were written'],
+    output: [expect.stringMatching(/^not authenticated/), '1 record checked: all as they were written'],
   })
 })
 
@@ -165,7 +168,7 @@ test('a head that was put back is forged, until an operator accepts it', async (
   const { code, output } = await run('verify', '--data', data)
   expect([code, output[0]]).toEqual([1, expect.stringMatching(/^forged: chain 0, record 2 \(.*without the key/)])
   expect((await run('seal', '--data', data)).code).toBe(2)
-  expect((await run('seal', '--data', data, '--yes', '--by', 'ada')).output).toEqual(['2 records sealed as they are'])
+  expect((await run('seal', '--data', data, '--yes', '--by', 'ada')).output).toEqual(['Sealed 2 records'])
   expect(await run('verify', '--data', data)).toMatchObject({
     code: 0,
     output: [expect.stringMatching(/^authenticated from chain 0, record 3 on/), expect.stringMatching(/^3 records/)],
@@ -179,26 +182,37 @@ test('the audit is compared with anchors and exports, which may be lines of a lo
   await storage.close()
   const [anchors, exported] = [join(data, 'anchors.jsonl'), join(data, 'export.jsonl')]
   const lines = (await run('export', '--data', data)).output
-  writeFileSync(anchors, `${JSON.stringify({ level: 30, msg: 'audit anchor', anchor })}\n{"msg":"other"}\n`)
+  const logged = JSON.stringify({ level: 30, msg: 'audit anchor', anchor })
+  writeFileSync(anchors, `Gatehouse listens on http://127.0.0.1:8080\n${logged}\n{"msg":"other"}\n`)
   writeFileSync(exported, `${lines.join('\n')}\n${lines[0]}\n`)
   const files = ['--anchor', anchors, '--export', exported]
   expect(await run('verify', '--data', data, ...files)).toMatchObject({
     code: 0,
     output: [
-      `${anchors}: 1 heads of anchors compared: all as in the database`,
+      `${anchors}: 1 anchored head compared: all as in the database`,
       `${exported}: 3 exported records compared: all as in the database`,
       '3 records checked: all as they were written',
     ],
   })
   writeFileSync(exported, lines.join('\n').replace('a@b', 'x@y'))
-  writeFileSync(anchors, `${JSON.stringify(anchor).replace('"number":3', '"number":9')}\nnot json`)
+  writeFileSync(anchors, `${JSON.stringify(anchor).replace('"number":3', '"number":9')}\n{"time":"20`)
   const { code, output } = await run('verify', '--data', data, ...files)
   expect(code).toBe(1)
   expect(output).toContain(`${exported}: differs: chain 0, record 1 (the database has another record in its place)`)
-  expect(output.filter((line) => line.startsWith(`${anchors}: invalid:`))).toHaveLength(2)
-  writeFileSync(anchors, '\n')
-  expect((await run('verify', '--data', data, '--anchor', anchors)).errors[0]).toContain('holds no anchor')
+  expect(output).toContain(`${anchors}: invalid: an anchor was changed, or the key of this audit did not sign it`)
+  expect(output).toContain(`${anchors}: invalid: line 2 is not JSON: the file is damaged, or is another file`)
+  writeFileSync(exported, `${lines.join('\n')}\ntorn`)
+  expect((await run('verify', '--data', data, '--export', exported)).output).toContain(
+    `${exported}: invalid: line 4 is not JSON: the file is damaged, or is another file`,
+  )
+  writeFileSync(anchors, 'Gatehouse listens on http://127.0.0.1:8080\n')
+  expect((await run('verify', '--data', data, '--anchor', anchors)).errors[0]).toContain('has no anchor in it')
   expect((await run('verify', '--data', data, '--anchor', join(data, 'none'))).code).toBe(1)
+})
+
+test('tail prints the workflow alone where a refused request has no run', async () => {
+  const data = await dataFolder([row('a', { action: 'refuse', workflow: { id: '', name: 'join' }, reason: 'late' })])
+  expect((await run('tail', '--data', data)).output).toEqual([expect.stringContaining('by boss, join, reason: late')])
 })
 
 test('without a database nothing is made, and it is said', async () => {

@@ -197,7 +197,7 @@ function seal(by: string, { yes }: Values): Action {
   if (yes !== true) throw new WrongUsage('seal accepts every record as it is now; run verify first, then add --yes')
   return async (store, _values, io) => {
     const { records } = await store.seal(by)
-    io.stdout(`${records} record${records === 1 ? '' : 's'} sealed as they are`)
+    io.stdout(`Sealed ${records} record${records === 1 ? '' : 's'}`)
     return 0
   }
 }

@@ -67,6 +67,12 @@ test('an absent folder is a problem like the others', async () => {
   expect(await check('--config', absent)).toEqual({ code: 1, out: [`${absent}:1:1: does not exist`], err: [] })
 })
 
+test.each(['--json', '--listen=0.0.0.0:80', '--data'])('%s without --production is wrong usage', async (option) => {
+  const { code, err } = await check('--config', folder, option, ...(option === '--data' ? [folder] : []))
+  expect(code).toBe(2)
+  expect(err[0]).toContain(`${option.split('=')[0]} works with --production only`)
+})
+
 test('wrong usage: exit 2', async () => {
   for (const args of [[], ['--config'], ['--config', folder, '--unknown'], ['--config', folder, 'extra']]) {
     const { code, err } = await check(...args)

@@ -57,11 +57,9 @@ export async function checkCommand(args: string[], io: CommandIo): Promise<numbe
     return 2
   }
   if (config === undefined) return wrong('--config is required')
-  if (
-    production !== true &&
-    serveOptions.some((name) => args.some((arg) => arg === name || arg.startsWith(`${name}=`)))
-  ) {
-    return wrong('options of serve, and --json, are for --production')
+  const misplaced = productionOptions.find((name) => args.some((arg) => arg === name || arg.startsWith(`${name}=`)))
+  if (production !== true && misplaced !== undefined) {
+    return wrong(`${misplaced} works with --production only: add --production, or leave ${misplaced} out`)
   }
   let settings: ServeSettings | undefined
   try {
@@ -87,7 +85,7 @@ export interface CheckOptions {
   readonly json?: boolean | undefined
 }
 
-const serveOptions = [
+const productionOptions = [
   '--data',
   '--database',
   '--listen',

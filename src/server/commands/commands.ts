@@ -15,51 +15,51 @@ export interface Command {
 
 export const commands: Readonly<Record<string, Command>> = {
   serve: {
-    about: 'run the gateway on a configuration folder',
+    about: 'Run the gateway on a configuration folder',
     load: async () => (await import('#server/commands/serve.ts')).serveCommand,
   },
   check: {
-    about: 'tell every problem of a configuration folder',
+    about: 'Validate a configuration folder; with --production, also the settings for production',
     load: async () => (await import('#server/commands/check.ts')).checkCommand,
   },
   explain: {
-    about: 'tell which application, chain, rules and filter decide a request, and why',
+    about: 'Show why a request would be allowed or denied',
     load: async () => (await import('#server/commands/explain.ts')).explainCommand,
   },
   token: {
-    about: 'mint development tokens from the local issuer',
+    about: 'Mint development tokens from the local issuer',
     load: async () => (await import('#server/commands/token.ts')).tokenCommand,
   },
   keys: {
-    about: 'tell, rotate and publish the keys of token endpoints',
+    about: 'List, rotate and publish the keys of token endpoints',
     load: async () => (await import('#server/commands/keys.ts')).keysCommand,
   },
   sts: {
-    about: 'explain what a token endpoint would do, and publish the documents of endpoints',
+    about: 'Explain what a token endpoint would do, and publish the documents of endpoints',
     load: async () => (await import('#server/commands/sts.ts')).stsCommand,
   },
   scim: {
-    about: 'tell the latest calls to SCIM gateways, and why they failed',
+    about: 'Print the latest calls to SCIM gateways, and why they failed',
     load: async () => (await import('#server/commands/scim.ts')).scimCommand,
   },
   workflow: {
-    about: 'tell the runs of workflows, and retry, skip or cancel what went wrong',
+    about: 'List the runs of workflows, and retry, skip or cancel failed ones',
     load: async () => (await import('#server/commands/workflow.ts')).workflowCommand,
   },
   mail: {
-    about: 'tell the mails that were given up or may not have arrived, and send them again',
+    about: 'List mails that failed or may not have arrived, and send them again',
     load: async () => (await import('#server/commands/mail.ts')).mailCommand,
   },
   audit: {
-    about: 'verify, read, export and prune the audit',
+    about: 'Verify, read, export, prune and seal the audit',
     load: async () => (await import('#server/commands/audit.ts')).auditCommand,
   },
   user: {
-    about: 'add, list and remove the people of the embedded directory, and set their passwords',
+    about: 'Add, list, invite and remove users of the embedded directory, and set their passwords',
     load: async () => (await import('#server/commands/user.ts')).userCommand,
   },
   plugin: {
-    about: 'start a plug-in from a working example, and test it',
+    about: 'Start a plug-in from a working example, and test it',
     load: async () => (await import('#server/commands/plugin.ts')).pluginCommand,
   },
 }

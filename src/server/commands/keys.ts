@@ -13,9 +13,9 @@ const keysUsage = `Usage: gatehouse keys list [--endpoint NAME] [OPTIONS]
        gatehouse keys rotate --config DIR --endpoint NAME [OPTIONS]
        gatehouse keys publish --config DIR [--endpoint NAME] [OPTIONS]
 
-list     tells the keys of token endpoints and what became of publishing; exit code 1 where something failed
-rotate   makes the next key of an endpoint; it signs when everybody can know it
-publish  writes the documents of endpoints now, and reads them back; exit code 1 where that fails
+list     Print the keys of token endpoints and the state of publishing; exit code 1 if something failed
+rotate   Create the next key of an endpoint; it signs once every verifier can know it
+publish  Write the documents of endpoints now, and read them back; exit code 1 if that fails
 
 ${databaseUsage}
   --config DIR      rotate and publish: the folder of YAML, or kubernetes:NAMESPACE

@@ -14,8 +14,8 @@ import type { Storage } from '#storage/open.ts'
 const usage = `Usage: gatehouse mail list [--state STATE] [OPTIONS]
        gatehouse mail retry ID [--reason TEXT] [OPTIONS]
 
-list   tells mails of the outbox; those that need somebody when no state is given
-retry  queues a mail anew that was given up, or of which nobody knows whether it arrived
+list   Print mails of the outbox; without --state, those that failed or may not have arrived
+retry  Queue a mail again that failed or may not have arrived
 
 ${databaseUsage}
   --state STATE     list: queued, unknown, failed or sent; may repeat

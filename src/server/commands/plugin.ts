@@ -13,8 +13,8 @@ type Kind = (typeof kinds)[number]
 const usage = `Usage: gatehouse plugin new KIND NAME [--dir DIR]
        gatehouse plugin test FOLDER
 
-new    makes the folder DIR/NAME with a plug-in that works, its YAML and its tests
-test   runs the tests of such a folder
+new    Create the folder DIR/NAME with a working plug-in, its YAML and its tests
+test   Run the tests of such a folder
 
   KIND       ${kinds.join(', ')}
   NAME       lower-case letters, digits and "-"

@@ -11,7 +11,7 @@ import type { JournalPage, JournalQuery, JournalStore, StoredJournalRow } from '
 
 const usage = `Usage: gatehouse scim log [--data DIR | --database URL] [OPTIONS]
 
-Tells the latest calls to SCIM gateways, oldest first, while the gateway runs or after.
+Prints the latest calls to SCIM gateways, oldest first, while the gateway runs or after.
 
 ${databaseUsage}
   --gateway NAME    only calls to the gateways of this Application; may repeat
@@ -20,7 +20,7 @@ ${databaseUsage}
   --since WHEN      only calls from then on: 90s, 15m, 1h, 7d ago, or an ISO 8601 date
   --limit N         at most this many of the latest calls (50)
   --json            one JSON object per line
-  --follow          goes on as calls come in, until Ctrl-C`
+  --follow          continue as calls come in, until Ctrl-C`
 
 const options = {
   ...databaseOptions,

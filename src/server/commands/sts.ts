@@ -6,8 +6,8 @@ import { stsExplainCommand } from '#server/commands/sts-explain.ts'
 const usage = `Usage: gatehouse sts explain --config DIR [OPTIONS] ENDPOINT
        gatehouse sts publish --config DIR [--endpoint NAME] [OPTIONS]
 
-explain  tells what a token endpoint would do for a workload, and why; gatehouse sts explain --help has its options
-publish  writes the documents of endpoints now, and reads them back; exit code 1 where that fails
+explain  Show what a token endpoint would do for a workload, and why; gatehouse sts explain --help has its options
+publish  Write the documents of endpoints now, and read them back; exit code 1 if that fails
 
 ${databaseUsage}
   --config DIR      the folder of YAML, or kubernetes:NAMESPACE

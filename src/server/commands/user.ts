@@ -32,20 +32,20 @@ const usage = `Usage: gatehouse user add LOGIN --config DIR [OPTIONS]
        gatehouse user resend-invitation|revoke-invitation ID --config DIR [OPTIONS]
        gatehouse user reset-factors DN [OPTIONS]
 
-add     adds a person, with a password from standard input
-passwd  sets a person's password, from standard input, and ends their sessions
-remove  removes a person with their memberships and password, and ends their sessions
-list    tells the people there are, and who has a password
-invite  invites somebody to a registration form; the gateway sends the mail
-invitations, resend-invitation, revoke-invitation  tell, send again and take back
-reset-factors  removes the second factors and recovery codes of the person of that name in the directory
+add     Add a user, with a password from standard input
+passwd  Set a user's password, from standard input, and end their sessions
+remove  Remove a user with their memberships and password, and end their sessions
+list    Print the users, and who has a password
+invite  Invite someone to a registration form; the gateway sends the mail
+invitations, resend-invitation, revoke-invitation  Print invitations, send one again, and revoke one
+reset-factors  Remove the second factors and recovery codes of the user with that DN
 
   --config DIR            the folder of YAML, or kubernetes:NAMESPACE, with a DirectoryInsert of class directory.Database
 ${databaseUsage}
   --insert NAME           which of several such inserts
   --attribute NAME=VALUE  add, invite: an attribute; may repeat
   --application NAME      invitations: the application with the form, where there are several
-  --group NAME            add: a group, made when it is not there; may repeat
+  --group NAME            add: a group, created if it does not exist; may repeat
   --no-password           add: without a password
   --by NAME               who does it, for the audit (the user of this system)
 

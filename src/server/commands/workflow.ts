@@ -16,24 +16,24 @@ const usage = `Usage: gatehouse workflow list [OPTIONS]
        gatehouse workflow show ID [OPTIONS]
        gatehouse workflow retry|skip|cancel ID [--reason TEXT] [OPTIONS]
 
-list    tells stored runs, latest first
-show    tells a run with its timeline and its approvals
-retry   tries the task of an incident again
-skip    goes on behind the task of an incident, as if it had been done
-cancel  ends a run before its next task
+list    Print stored runs, latest first
+show    Print a run with its timeline and its approvals
+retry   Try the task of an incident again
+skip    Continue after the task of an incident, as if it was done
+cancel  End a run before its next task
 
 ${databaseUsage}
   --state STATE     list: ready, running, waiting, incident, completed, failed or cancelled; may repeat
   --name NAME       list: only runs of this workflow
   --subject LOGIN   list: only runs about this user
-  --requestor LOGIN list: only runs that this user asked for
+  --requestor LOGIN list: only runs that this user requested
   --limit N         list: at most this many (50)
   --json            one JSON object per line
   --reason TEXT     why; needed to skip and to cancel
-  --fence N         only while the run is as "show" told it with this number
+  --fence N         only if "show" still prints this number for the run
   --by NAME         who does it, for the audit (the user of this system)
 
-The gateway need not run. One that does goes on with the run within seconds.`
+The gateway need not run. If it does, it continues the run within seconds.`
 
 const options = {
   ...databaseOptions,

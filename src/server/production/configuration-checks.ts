@@ -141,6 +141,6 @@ export function findOpenCallWorkflow({ objects }: ProductionSetup): Finding[] {
 export function findMissingAuditCopy({ objects }: ProductionSetup): Finding[] {
   if (objects.has('AuditSink', 'AuditAnchor')) return []
   const message =
-    'someone who can write to the database can rewrite the audit, since no copy or anchor of it is elsewhere'
+    'no copy or anchor of the audit is elsewhere, so an old backup can replace it unnoticed, and someone who has the key can rewrite it'
   return [fail('the configuration', message)]
 }

@@ -43,7 +43,9 @@ function problemOf(
   { subject }: Submission,
 ): string | undefined {
   const { uidAttributeName, submitLoggedInUser } = settings.given
-  if (name === uidAttributeName && !submitLoggedInUser && !isLogin(value, subject)) return 'cannot be a login'
+  if (name === uidAttributeName && !submitLoggedInUser && !isLogin(value, subject)) {
+    return 'is reserved, too long, or has characters that cannot be used; choose another'
+  }
   if (name === addressField(settings) && !isMailAddress(value)) return 'is not a mail address'
   return unique && !isPlainText(value) ? 'has characters that cannot be used' : undefined
 }
