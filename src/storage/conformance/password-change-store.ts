@@ -127,6 +127,26 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(await store.claimLink('portal', made.tokenHash, 60_000)).toBeUndefined()
   })
 
+  test('a link that is being used, and whose outcome is unknown, is void after a newer link or another change', async () => {
+    const [{ passwordChanges: store }] = await open()
+    const [first, second, third] = [link(), link(), link()]
+    await store.addLink(first, 3, [], [])
+    await store.claimLink('portal', first.tokenHash, -1)
+    await store.addLink(second, 3, [], [])
+    expect(await store.claimLink('portal', first.tokenHash, 60_000)).toBeUndefined()
+    for (const claim of await store.abandoned(10)) await store.release(claim, { audit: [] })
+    expect(await store.findLink('portal', first.tokenHash)).toBeUndefined()
+    expect(await store.findLink('portal', second.tokenHash)).toBeDefined()
+    await store.addLink(third, 3, [], [])
+    await store.claimLink('portal', third.tokenHash, -1)
+    const change = await store.begin({ id: newId(), form: 'portal', owner: ada, data: {} }, 60_000)
+    await store.finish(change, { audit: [] })
+    const abandoned = await store.abandoned(10)
+    expect(abandoned.map(({ id }) => id)).toEqual([third.id])
+    for (const claim of abandoned) await store.release(claim, { audit: [] })
+    expect(await store.claimLink('portal', third.tokenHash, 60_000)).toBeUndefined()
+  })
+
   test('a change whose process ended is found, and settled once', async () => {
     const [{ passwordChanges: store, sessions }] = await open()
     await sessions.create(session('s'))

@@ -52,13 +52,13 @@ const statements = perDialect((dialect) => {
         .where('created', '>', sql<number>`${now} - ${sql.lit(hourMillis)}`)
       return dialect === 'postgres' ? query.forUpdate() : query
     }),
-    replace: fixed<{ owner: string }, unknown>(dialect, (db, at) =>
-      db
-        .updateTable('password_changes')
-        .set({ state: 'replaced' })
-        .where('owner', '=', at('owner'))
-        .where('state', '=', 'open'),
-    ),
+    /** One that is being used stays to be settled, but can't be used again: its time is over. */
+    replace: fixed<{ owner: string }, unknown>(dialect, (db, at) => ({
+      compile: () =>
+        sql`update password_changes
+          set state = case when state = 'open' then 'replaced' else state end, expires = case when expires < ${now} then expires else ${now} end
+          where owner = ${at('owner')} and token_hash is not null and state in ('open', 'writing')`.compile(db),
+    })),
     insert: fixed<NewRow, unknown>(dialect, (db, at) =>
       db.insertInto('password_changes').values({
         id: at('id'),
