@@ -257,8 +257,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
 
 /** Before anything is written: an audit that was tampered with stays open for more, and says so. */
 async function authenticateAudit({ audit }: Storage, log: Logger): Promise<void> {
-  const { records, forged } = await audit.authenticate()
-  if (records > 0) log.info('the audit is authenticated from now on; what was there is sealed as it stood', { records })
+  const { sealed, records, forged } = await audit.authenticate()
+  if (sealed) log.info('the audit is authenticated from now on; what was there is sealed as it stood', { records })
   if (forged.length > 0) {
     log.error('the audit was changed without its key; run "gatehouse audit verify"', { chains: forged })
   }
