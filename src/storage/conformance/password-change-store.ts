@@ -79,6 +79,17 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(found.map((one) => one?.id)).toEqual([other.id, undefined, second.id, undefined])
   })
 
+  test('the limit holds for requests made at once, and one link is left that can be used', async () => {
+    const [one, two] = await open()
+    const links = Array.from({ length: 8 }, () => link())
+    const outcomes = await Promise.all(
+      links.map((each, i) => (i % 2 === 0 ? one : two).passwordChanges.addLink(each, 3, [], [])),
+    )
+    expect(outcomes.filter((outcome) => outcome === 'added')).toHaveLength(3)
+    const found = await Promise.all(links.map((each) => one.passwordChanges.findLink('portal', each.tokenHash)))
+    expect(found.filter((each) => each !== undefined)).toHaveLength(1)
+  })
+
   test('of all who use a link at once, one gets it; once used, it is void', async () => {
     const [one, two] = await open()
     const made = link()
