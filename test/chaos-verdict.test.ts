@@ -86,6 +86,7 @@ async function broken(story: Story): Promise<readonly string[]> {
           checked: 1,
           unchained: 0,
           authenticated: true,
+          since: new Date(),
           sealed: [],
           pruned: [],
           problems: all.problems,

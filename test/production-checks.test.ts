@@ -66,6 +66,7 @@ interface Case {
 
 const code =
   '    - name: totp\n      required: required\n      params:\n        issuer: Example\n        enrol: "true"\n'
+const passing = code.replace('enrol: "true"', 'passWithoutFactor: "true"')
 const administrators = 'portal.yaml:53:13: spec.urls[1].filterChain[0].params.administrators'
 const key = join(folder, 'tls.key')
 writeFileSync(key, '-----BEGIN PRIVATE KEY-----')
@@ -197,6 +198,13 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     },
     {
       changes: [[code, code.replace('required: required', 'required: optional')]],
+      found: [
+        `FAIL second-factor: ${administrators}: the chain "password-and-code" lets administrators in without a second factor.`,
+      ],
+    },
+    {
+      // Nobody is asked for a code who has not added an app.
+      changes: [[code, passing]],
       found: [
         `FAIL second-factor: ${administrators}: the chain "password-and-code" lets administrators in without a second factor.`,
       ],

@@ -23,7 +23,7 @@ import { type RenewalTimes, SessionRenewal } from '#engine/session/session-renew
 import { createStatistics } from '#engine/statistics/create-statistics.ts'
 import { createTokenService, type TokenServices } from '#engine/sts/create-token-service.ts'
 import type { TokenIssuing } from '#engine/sts/token-issuing.ts'
-import { workflowParameters } from '#engine/workflow/workflow-parameters.ts'
+import { loginAttributes, workflowParameters } from '#engine/workflow/workflow-parameters.ts'
 import { WorkflowRuntime, type WorkflowRuntimeServices } from '#engine/workflow-runtime.ts'
 import type { MemberDirectory } from '#identity/directory.ts'
 import type { Identity } from '#identity/identity.ts'
@@ -141,6 +141,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     approvals: workflows.approvals,
     grants: createGrantAccess(services.grants),
     workflowParameters: (wanted) => workflowParameters(configuration, wanted),
+    loginAttributes: (workflow) => loginAttributes(configuration, workflow),
     directory,
     authorize: (subject, wanted) => rules.decide(subject, wanted),
     openUserDirectory: services.openUserDirectory,

@@ -38,6 +38,8 @@ export interface TaskFlow {
   readonly dropsOthers: boolean
   /** The task may add attributes that cannot be told beforehand, so nothing after it can be called missing. */
   readonly opaque: boolean
+  /** The attributes that the task makes the login of; none when absent, `any` where a mapper may read anything. */
+  readonly loginReads?: readonly string[] | 'any'
   /** From here on the user may be given any group: the caller who starts the run names it in a parameter or an attribute. */
   readonly takesAnyGroup?: boolean
   /** Attributes and memberships written to a target; an undefined list means "all there are". */

@@ -40,6 +40,11 @@ export interface ModuleHost {
   readonly grants: GrantAccess
   /** The request parameters that a workflow, and those it calls, take; undefined when there is no workflow of that name. */
   workflowParameters(name: string): ReadonlySet<string> | undefined
+  /**
+   * The attributes that the workflow, those it calls, or any target makes logins of; `any` where a mapper may read anything
+   * for one.
+   */
+  loginAttributes(workflow: string): ReadonlySet<string> | 'any'
   /** The virtual directory. */
   readonly directory: Directory
   readonly keys: KeySource

@@ -32,6 +32,8 @@ export interface PreparedMapping {
   readonly reads: readonly AttributePlace[]
   /** A custom mapper may read anything. */
   readonly opaque: boolean
+  /** The attributes that `TREMOLO_USER_ID`, the login, is made of; undefined when a mapper may read anything for it. */
+  readonly loginReads: readonly string[] | undefined
   create(host: ModuleHost): Promise<Mapping>
 }
 
@@ -71,9 +73,13 @@ export function prepareMapping(rules: readonly MappingRule[], issues: Issues, co
       (made.reads ?? []).filter((name) => name !== userIdName).map((attribute) => ({ attribute, path: rule.path })),
     ),
     opaque: prepared.some(({ made }) => made.reads === undefined),
+    loginReads: loginReads(prepared.find(({ rule }) => rule.attribute === userIdName)?.made),
     create: (host) => createMapping(steps, host),
   }
 }
+
+const loginReads = (login: PreparedRule | undefined): readonly string[] | undefined =>
+  login === undefined ? [] : login.reads?.filter((name) => name !== userIdName)
 
 function prepareRule(rule: MappingRule, issues: Issues, context: ParseContext): PreparedRule | undefined {
   const { attribute, source: text, sourceType, path } = rule

@@ -257,9 +257,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
 
 /** Runs before anything is written. A gateway with a forged audit continues to write to it, and logs an error. */
 async function authenticateAudit({ audit }: Storage, log: Logger): Promise<void> {
-  const { records, forged } = await audit.authenticate()
-  if (records > 0)
-    log.info('the audit is authenticated from now on; existing records are sealed as they are', { records })
+  const { sealed, records, forged } = await audit.authenticate()
+  if (sealed) log.info('the audit is authenticated from now on; existing records are sealed as they are', { records })
   if (forged.length > 0) {
     log.error('the audit was changed without its key; run "gatehouse audit verify"', { chains: forged })
   }

@@ -122,6 +122,11 @@ export interface AuditReport {
   readonly unchained: number
   /** Whether every chain has a seal that is right. */
   readonly authenticated: boolean
+  /**
+   * When a chain was last sealed as it stood: of what was there before, or was removed by then, nothing is proven. Undefined
+   * where no chain has a seal that is right.
+   */
+  readonly since: Date | undefined
   /** Records up to `number` were there already when their chain was sealed: only what happened since `at` is proven. */
   readonly sealed: readonly { readonly chain: number; readonly number: number; readonly at: Date }[]
   /** Records up to `number` were pruned. */
@@ -140,6 +145,8 @@ export interface AuditComparison {
 }
 
 export interface AuditSealing {
+  /** Whether this call sealed the chains, with or without records. */
+  readonly sealed: boolean
   /** Existing records that this call sealed. */
   readonly records: number
   /** Chains whose head or base is not authentic. */

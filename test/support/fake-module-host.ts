@@ -48,6 +48,7 @@ export interface FakeHostOptions {
   readonly grants?: GrantAccess
   readonly approvals?: ApprovalAccess
   /** Request parameters by workflow. */
+  readonly loginAttributes?: ReadonlySet<string> | 'any'
   readonly workflowParameters?: Readonly<Record<string, readonly string[]>>
   readonly pollEvents?: PollEvents
   readonly portal?: PortalAccess
@@ -99,6 +100,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     passwords: options.passwords ?? noPasswords,
     approvals: options.approvals ?? noApprovals,
     grants: options.grants ?? noGrants,
+    loginAttributes: () => options.loginAttributes ?? new Set(),
     workflowParameters: (name) => {
       const names = new Map(Object.entries(options.workflowParameters ?? {})).get(name)
       return names === undefined ? undefined : new Set(names)

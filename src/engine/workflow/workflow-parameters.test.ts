@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
-import type { WorkflowConfig } from '#sdk/configuration.ts'
+import type { TargetConfig, WorkflowConfig } from '#sdk/configuration.ts'
 import { noFlow } from '#sdk/flow.ts'
+import { type PreparedMapping, prepareMapping } from '#sdk/mapping.ts'
 import type { PreparedTask } from '#sdk/workflow-task.ts'
-import { workflowParameters } from './workflow-parameters.ts'
+import { fakeParseContext, noIssues } from '#testing/fake-parse.ts'
+import { loginAttributes, workflowParameters } from './workflow-parameters.ts'
 
 const task = (calls: string[], more: Partial<PreparedTask> = {}): PreparedTask => ({
   taskType: 'callWorkflow',
@@ -48,4 +50,25 @@ test('parameters of called workflows count, in whichever branch, and a circle en
 test('no workflow is not one without parameters', () => {
   expect(workflowParameters({ workflows }, 'missing')).toBeUndefined()
   expect(workflowParameters({ workflows }, '__proto__')).toBeUndefined()
+})
+
+test('logins are made of attributes by mapping tasks, of called workflows too, and by targets', () => {
+  const rules = (sourceType: 'user' | 'composite', source: string): PreparedMapping =>
+    prepareMapping([{ attribute: 'TREMOLO_USER_ID', sourceType, source, path: [] }], noIssues(), fakeParseContext())
+  const mapping = (name: string) => task([], { flow: { ...noFlow, loginReads: [name] } })
+  const all = new Map([
+    config('outer', [], [task(['inner'])]),
+    config('inner', [], [task([], { onSuccess: [mapping('badge')] })]),
+    config('opaque', [], [task([], { flow: { ...noFlow, loginReads: 'any' } })]),
+  ])
+  const target = (prepared?: PreparedMapping) => ({ mapping: prepared }) as unknown as TargetConfig
+  const targets = new Map([
+    ['plain', target()],
+    ['crm', target(rules('composite', '${employeeNumber}@crm'))],
+    ['same', target(rules('user', 'TREMOLO_USER_ID'))],
+  ])
+  const of = (name: string) => loginAttributes({ workflows: all, targets }, name)
+  expect(of('outer')).toEqual(new Set(['badge', 'employeeNumber']))
+  expect(of('missing')).toEqual(new Set(['employeeNumber']))
+  expect(of('opaque')).toBe('any')
 })

@@ -7,18 +7,43 @@ export function workflowParameters(
   name: string,
 ): ReadonlySet<string> | undefined {
   if (!workflows.has(name)) return undefined
-  const names = new Set<string>()
-  const seen = new Set<string>()
+  return new Set(withCalled(workflows, name).flatMap(({ parameters }) => parameters))
+}
+
+/**
+ * The attributes that the workflow, what it calls, or any target makes logins of; `any` where a mapper may read anything
+ * for one. Whoever chooses such an attribute chooses the account.
+ */
+export function loginAttributes(
+  { workflows, targets }: Pick<Configuration, 'workflows' | 'targets'>,
+  name: string,
+): ReadonlySet<string> | 'any' {
+  const ofTasks = withCalled(workflows, name).flatMap(({ tasks }) => loginReadsOf(tasks))
+  const ofTargets = Array.from(targets.values(), ({ mapping }) =>
+    mapping === undefined ? [] : (mapping.loginReads ?? ('any' as const)),
+  )
+  const all = [...ofTasks, ...ofTargets]
+  return all.includes('any') ? 'any' : new Set(all.flatMap((names) => (names === 'any' ? [] : names)))
+}
+
+function withCalled(workflows: Configuration['workflows'], name: string): readonly WorkflowConfig[] {
+  const found = new Map<string, WorkflowConfig>()
   const pending = [name]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const config: WorkflowConfig | undefined = workflows.get(next)
-    if (config === undefined || seen.has(next)) continue
-    seen.add(next)
-    for (const parameter of config.parameters) names.add(parameter)
+    if (config === undefined || found.has(next)) continue
+    found.set(next, config)
     pending.push(...callsOf(config.tasks))
   }
-  return names
+  return [...found.values()]
 }
+
+const loginReadsOf = (tasks: readonly PreparedTask[]): (readonly string[] | 'any')[] =>
+  tasks.flatMap(({ flow, onSuccess, onFailure }) => [
+    flow.loginReads ?? [],
+    ...loginReadsOf(onSuccess),
+    ...loginReadsOf(onFailure),
+  ])
 
 const callsOf = (tasks: readonly PreparedTask[]): string[] =>
   tasks.flatMap(({ calls, onSuccess, onFailure }) => [...calls, ...callsOf(onSuccess), ...callsOf(onFailure)])

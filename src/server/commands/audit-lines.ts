@@ -26,7 +26,7 @@ export function auditLine(row: AuditRow, width: number): string {
 export const auditJson = (row: AuditRow): string => JSON.stringify(row)
 
 export function reportLines(report: AuditReport): string[] {
-  const { checked, unchained, authenticated, sealed, pruned, problems } = report
+  const { checked, unchained, authenticated, since, sealed, pruned, problems } = report
   const old = unchained === 0 ? '' : `; ${unchained} are from before there were chains and cannot be checked`
   const found = problems.length === 0 ? 'all as they were written' : problemCount(problems.length)
   return [
@@ -39,6 +39,10 @@ export function reportLines(report: AuditReport): string[] {
     ...(authenticated || problems.length > 0
       ? []
       : ['not authenticated: no gateway has sealed this audit yet; start one']),
+    // After all records and seals were removed, the next start seals an empty audit: the time shows that.
+    ...(since === undefined
+      ? []
+      : [`authenticated since ${since.toISOString()}: nothing is proven of the time before`]),
     `${checked} record${checked === 1 ? '' : 's'} checked: ${found}${old}`,
   ]
 }

@@ -25,6 +25,7 @@ const row = (subject: string, more: Partial<AuditRow> = {}): AuditRow => ({
   ...more,
 })
 
+const sealedSince = expect.stringMatching(/^authenticated since 20\d\d-\S+Z: nothing is proven of the time before$/)
 const old = new Date('2020-01-01T00:00:00Z')
 
 /** As a gateway leaves it: with its key, and sealed. */
@@ -58,7 +59,7 @@ test('an audit that is as it was written verifies; a changed row is named, and t
   const data = await dataFolder([row('a'), row('b'), row('c')])
   expect(await run('verify', '--data', data)).toMatchObject({
     code: 0,
-    output: ['3 records checked: all as they were written'],
+    output: [sealedSince, '3 records checked: all as they were written'],
   })
   const database = new DatabaseSync(join(data, 'gatehouse.db'))
   database.exec("update audit set subject = 'x' where chain_seq = 2")
@@ -67,6 +68,7 @@ test('an audit that is as it was written verifies; a changed row is named, and t
   expect(code).toBe(1)
   expect(output).toEqual([
     expect.stringMatching(/^changed: chain 0, record 2, row [0-9a-f-]{36}$/),
+    sealedSince,
     '3 records checked: 1 problem',
   ])
   expect((await run('verify', '--data', data, '--json')).parsed()).toMatchObject([
@@ -122,7 +124,7 @@ test('pruning needs a word of confirmation, and leaves an audit that verifies', 
   ])
   expect(await run('verify', '--data', data)).toMatchObject({
     code: 0,
-    output: ['pruned: chain 0, records 1 to 1', '2 records checked: all as they were written'],
+    output: ['pruned: chain 0, records 1 to 1', sealedSince, '2 records checked: all as they were written'],
   })
 })
 
@@ -171,7 +173,11 @@ test('a head that was put back is forged, until an operator accepts it', async (
   expect((await run('seal', '--data', data, '--yes', '--by', 'ada')).output).toEqual(['Sealed 2 records'])
   expect(await run('verify', '--data', data)).toMatchObject({
     code: 0,
-    output: [expect.stringMatching(/^authenticated from chain 0, record 3 on/), expect.stringMatching(/^3 records/)],
+    output: [
+      expect.stringMatching(/^authenticated from chain 0, record 3 on/),
+      sealedSince,
+      expect.stringMatching(/^3 records/),
+    ],
   })
 })
 
@@ -191,6 +197,7 @@ test('the audit is compared with anchors and exports, which may be lines of a lo
     output: [
       `${anchors}: 1 anchored head compared: all as in the database`,
       `${exported}: 3 exported records compared: all as in the database`,
+      sealedSince,
       '3 records checked: all as they were written',
     ],
   })

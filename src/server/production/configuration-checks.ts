@@ -1,5 +1,4 @@
 import { isJsonObject } from '#kernel/json.ts'
-import type { Configuration } from '#sdk/configuration.ts'
 import type { ConfiguredFilter, Finding, ProductionSetup } from '#server/production/production-check.ts'
 
 const fail = (at: string, message: string): Finding => ({ level: 'fail', at, message })
@@ -50,15 +49,18 @@ type Strength = 'second factor' | 'left to others' | 'none'
 const administers = ({ className, params }: ConfiguredFilter): boolean =>
   (className === 'filters.Main' && params.values('administrators').length > 0) || className === 'filters.WorkflowAdmin'
 
-export function findWeakAdministrators({ configuration, objects }: ProductionSetup): Finding[] {
+type ChainSetup = Pick<ProductionSetup, 'configuration' | 'objects'>
+
+export function findWeakAdministrators(setup: ProductionSetup): Finding[] {
+  const { objects } = setup
   return objects.filters().flatMap((filter) => {
     if (!administers(filter)) return []
     const at = filter.at('administrators')
     const { chain } = filter
     if (chain === undefined) return [fail(at, 'administrators need no login here')]
-    const strength = strengthOf(chain, configuration)
+    const strength = strengthOf(chain, setup)
     if (strength === 'none') return [fail(at, `the chain "${chain}" lets administrators in without a second factor`)]
-    const weaker = chainsThatReplace(chain, configuration).map((other) =>
+    const weaker = chainsThatReplace(chain, setup).map((other) =>
       fail(at, `a session of the chain "${other}" has no second factor, and its level is enough here`),
     )
     if (strength === 'second factor') return weaker
@@ -68,29 +70,31 @@ export function findWeakAdministrators({ configuration, objects }: ProductionSet
 }
 
 /** A session is not asked again where its level is enough, so a weaker chain must have a lower one. */
-function chainsThatReplace(name: string, configuration: Pick<Configuration, 'chains'>): string[] {
+function chainsThatReplace(name: string, setup: ChainSetup): string[] {
+  const { configuration } = setup
   const level = configuration.chains.get(name)?.level ?? 0
   return [...configuration.chains.values()]
     .filter((chain) => chain.name !== name && chain.level >= level)
     .filter(({ mechanisms }) => mechanisms.some(({ mechanism }) => mechanism.interactive))
-    .filter((chain) => strengthOf(chain.name, configuration) === 'none')
+    .filter((chain) => strengthOf(chain.name, setup) === 'none')
     .map((chain) => chain.name)
 }
 
 /** A chain is as strong as the strongest link that every caller must pass; a choice is as weak as its weakest chain. */
-function strengthOf(
-  name: string,
-  configuration: Pick<Configuration, 'chains'>,
-  within: readonly string[] = [],
-): Strength {
+function strengthOf(name: string, setup: ChainSetup, within: readonly string[] = []): Strength {
+  const { configuration, objects } = setup
   const chain = configuration.chains.get(name)
   if (chain === undefined || within.includes(name)) return 'none'
-  const strengths = chain.mechanisms.flatMap(({ required, mechanism }): Strength[] => {
+  const links = objects.mechanisms().filter((link) => link.chain === name)
+  /** Whoever has no factor passes. */
+  const isPassed = (mechanism: string): boolean =>
+    links.some((link) => link.name === mechanism && isOn(link.params.values('passWithoutFactor')[0]))
+  const strengths = chain.mechanisms.flatMap(({ name: link, required, mechanism }): Strength[] => {
     // A link that may fail counts only where it is alone.
     if (!required && chain.mechanisms.length > 1) return []
-    if (secondFactors.has(mechanism.className)) return ['second factor']
+    if (secondFactors.has(mechanism.className)) return isPassed(link) ? [] : ['second factor']
     if (outside.has(mechanism.className)) return ['left to others']
-    const chosen = mechanism.includes.map((included) => strengthOf(included, configuration, [...within, name]))
+    const chosen = mechanism.includes.map((included) => strengthOf(included, setup, [...within, name]))
     return chosen.length === 0 ? [] : [weakest(chosen)]
   })
   return order.find((strength) => strengths.includes(strength)) ?? 'none'

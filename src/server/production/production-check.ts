@@ -59,6 +59,13 @@ export interface ConfiguredFilter extends ConfiguredModule {
   readonly chain: string | undefined
 }
 
+/** A link of a chain. */
+export interface ConfiguredLink extends ConfiguredModule {
+  readonly chain: string
+  /** Of the mechanism. */
+  readonly name: string
+}
+
 /** What the objects say, with places that a person can open. */
 export class ConfiguredObjects {
   readonly #objects: readonly LoadedObject[]
@@ -99,15 +106,16 @@ export class ConfiguredObjects {
   }
 
   /** The links of all chains. */
-  mechanisms(): ConfiguredModule[] {
+  mechanisms(): ConfiguredLink[] {
     const classes = new Map(
       this.#of('AuthenticationMechanism').map(({ name, value }) => [name, textAt(value, ['spec', 'className'])]),
     )
     return this.#of('AuthenticationChain').flatMap((object) =>
       listAt(object, ['spec', 'authMechs']).flatMap((link, i) => {
-        const className = classes.get(textAt(link, ['name']))
-        const path = ['spec', 'authMechs', i]
-        return this.#module(object, { ...asObject(link), className }, path, this.#catalog.authMechanisms) ?? []
+        const name = textAt(link, ['name'])
+        const value = { ...asObject(link), className: classes.get(name) }
+        const module = this.#module(object, value, ['spec', 'authMechs', i], this.#catalog.authMechanisms)
+        return module === undefined ? [] : [{ ...module, name, chain: object.name ?? '' }]
       }),
     )
   }

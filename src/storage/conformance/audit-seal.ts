@@ -27,7 +27,7 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
   const filled = async () => {
     const { open, sql } = await fresh()
     const { audit } = await open([key])
-    expect(await audit.authenticate()).toEqual({ records: 0, forged: [] })
+    expect(await audit.authenticate()).toEqual({ sealed: true, records: 0, forged: [] })
     await audit.append(records(20))
     const [row] = await sql("select chain from audit where id = 'row-10'")
     const chain = Number(row?.['chain'])
@@ -56,12 +56,12 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
   test('an unchanged audit is authenticated, also by another process', async () => {
     const { audit, open } = await filled()
     const clean = { checked: 20, unchained: 0, authenticated: true, sealed: [], pruned: [], problems: [] }
-    expect(await audit.verify()).toEqual(clean)
+    expect(await audit.verify()).toEqual({ ...clean, since: expect.any(Date) })
     const second = (await open([key])).audit
     await second.authenticate()
     await second.append(records(5, 20))
     await audit.append(records(5, 25))
-    expect(await second.verify()).toEqual({ ...clean, checked: 30 })
+    expect(await second.verify()).toEqual({ ...clean, since: expect.any(Date), checked: 30 })
   })
 
   test('an edited record is detected, and one with all hashes computed again', async () => {
@@ -130,12 +130,13 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
     const [row] = await sql("select chain from audit where id = 'row-10'")
     const chain = Number(row?.['chain'])
     const { audit } = await open([key])
-    expect(await audit.authenticate()).toEqual({ records: 20, forged: [] })
-    expect(await audit.authenticate()).toEqual({ records: 0, forged: [] })
+    expect(await audit.authenticate()).toEqual({ sealed: true, records: 20, forged: [] })
+    expect(await audit.authenticate()).toEqual({ sealed: false, records: 0, forged: [] })
     expect(await audit.verify()).toEqual({
       checked: 21,
       unchained: 0,
       authenticated: true,
+      since: expect.any(Date),
       sealed: [{ chain, number: 20, at: expect.any(Date) }],
       pruned: [],
       problems: [],
@@ -159,10 +160,10 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
   test('a key is replaced by putting the new one before it', async () => {
     const { open } = await filled()
     const both = (await open([other, key])).audit
-    expect(await both.authenticate()).toEqual({ records: 0, forged: [] })
+    expect(await both.authenticate()).toEqual({ sealed: false, records: 0, forged: [] })
     await both.append(records(1, 20))
     const alone = (await open([other])).audit
-    expect(await alone.authenticate()).toEqual({ records: 0, forged: [] })
+    expect(await alone.authenticate()).toEqual({ sealed: false, records: 0, forged: [] })
     expect(await alone.verify()).toMatchObject({ authenticated: true, checked: 21, problems: [] })
   })
 
@@ -224,6 +225,22 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
     expect((await again.compareAnchors([later])).problems.map(({ kind }) => kind)).toEqual(['differs'])
     expect(chain).toBeGreaterThanOrEqual(0)
   }, 60_000)
+
+  test('a report says since when the audit is sealed, also of one that was emptied before a restart', async () => {
+    const { audit, sql, open } = await filled()
+    const { since = new Date(Number.NaN) } = await audit.verify()
+    const without = 'mac = null, key_id = null, sealed_seq = null, sealed_at = null'
+    await sql('delete from audit')
+    await sql(`update audit_chains set seq = 0, hash = '', base_seq = 0, base_hash = '', ${without}`)
+    const emptied = Date.now()
+    expect(since.getTime()).toBeLessThanOrEqual(emptied)
+    const again = (await open([key])).audit
+    expect(await again.authenticate()).toEqual({ sealed: true, records: 0, forged: [] })
+    expect((await again.verify()).since?.getTime()).toBeGreaterThanOrEqual(emptied)
+    // Nobody without the key can give it another time.
+    await sql(`update audit_chains set sealed_at = ${since.getTime() - 1}`)
+    expect(await again.verify()).toMatchObject({ authenticated: false, since: undefined })
+  })
 
   test('taking all seals away before a restart is detected by an anchor', async () => {
     const { audit, sql, open, chain } = await filled()

@@ -79,6 +79,17 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(found.map((one) => one?.id)).toEqual([other.id, undefined, second.id, undefined])
   })
 
+  test('the limit holds for requests made at once, and one link is left that can be used', async () => {
+    const [one, two] = await open()
+    const links = Array.from({ length: 8 }, () => link())
+    const outcomes = await Promise.all(
+      links.map((each, i) => (i % 2 === 0 ? one : two).passwordChanges.addLink(each, 3, [], [])),
+    )
+    expect(outcomes.filter((outcome) => outcome === 'added')).toHaveLength(3)
+    const found = await Promise.all(links.map((each) => one.passwordChanges.findLink('portal', each.tokenHash)))
+    expect(found.filter((each) => each !== undefined)).toHaveLength(1)
+  })
+
   test('of all who use a link at once, one gets it; once used, it is void', async () => {
     const [one, two] = await open()
     const made = link()
@@ -125,6 +136,26 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     await store.release(second, ending())
     expect(await sessions.find('s', new Date())).toBeDefined()
     expect(await store.claimLink('portal', made.tokenHash, 60_000)).toBeUndefined()
+  })
+
+  test('a link that is being used, and whose outcome is unknown, is void after a newer link or another change', async () => {
+    const [{ passwordChanges: store }] = await open()
+    const [first, second, third] = [link(), link(), link()]
+    await store.addLink(first, 3, [], [])
+    await store.claimLink('portal', first.tokenHash, -1)
+    await store.addLink(second, 3, [], [])
+    expect(await store.claimLink('portal', first.tokenHash, 60_000)).toBeUndefined()
+    for (const claim of await store.abandoned(10)) await store.release(claim, { audit: [] })
+    expect(await store.findLink('portal', first.tokenHash)).toBeUndefined()
+    expect(await store.findLink('portal', second.tokenHash)).toBeDefined()
+    await store.addLink(third, 3, [], [])
+    await store.claimLink('portal', third.tokenHash, -1)
+    const change = await store.begin({ id: newId(), form: 'portal', owner: ada, data: {} }, 60_000)
+    await store.finish(change, { audit: [] })
+    const abandoned = await store.abandoned(10)
+    expect(abandoned.map(({ id }) => id)).toEqual([third.id])
+    for (const claim of abandoned) await store.release(claim, { audit: [] })
+    expect(await store.claimLink('portal', third.tokenHash, 60_000)).toBeUndefined()
   })
 
   test('a change whose process ended is found, and settled once', async () => {

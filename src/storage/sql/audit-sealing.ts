@@ -43,16 +43,20 @@ export async function authenticateAudit(client: SqlClient, seal: AuditSeal | und
   if (seal === undefined) throw noKey()
   const found = await readChains(client)
   const needsWork = found.some((chain) => chain.mac === null || !seal.isCurrent(chain))
-  const records = needsWork ? await client.transaction((tx) => sealWhatIsNew(tx, seal)) : 0
+  const records = needsWork ? await client.transaction((tx) => sealWhatIsNew(tx, seal)) : undefined
   const now = await readChains(client)
   const unknown = now.find((chain) => seal.check(chain) === 'no key')
   if (unknown !== undefined) throw missingKey(unknown.key_id)
   seal.isRequired = true
-  return { records, forged: now.flatMap((chain) => (seal.check(chain) === 'sealed' ? [] : [chain.chain])) }
+  const forged = now.flatMap((chain) => (seal.check(chain) === 'sealed' ? [] : [chain.chain]))
+  return { sealed: records !== undefined, records: records ?? 0, forged }
 }
 
-/** If only some chains have a seal, this isn't the first start: the others are left for `verify` to report. */
-async function sealWhatIsNew(tx: SqlTransaction, seal: AuditSeal): Promise<number> {
+/**
+ * How many existing records were sealed; undefined where there are seals. If only some chains have a seal, this isn't the
+ * first start: the others are left for `verify` to report.
+ */
+async function sealWhatIsNew(tx: SqlTransaction, seal: AuditSeal): Promise<number | undefined> {
   const chains = await tx.query(statements(tx.dialect).locked({}))
   if (chains.every(({ mac }) => mac === null)) return await sealAll(tx, seal, chains, 'gatehouse')
   for (const chain of chains) {
@@ -60,7 +64,7 @@ async function sealWhatIsNew(tx: SqlTransaction, seal: AuditSeal): Promise<numbe
       await tx.run(statements(tx.dialect).seal(seal.sign(chain)))
     }
   }
-  return 0
+  return undefined
 }
 
 /** Accepts the current state of every chain. */
@@ -69,7 +73,7 @@ export async function resealAudit(client: SqlClient, seal: AuditSeal | undefined
   const records = await client.transaction(async (tx) =>
     sealAll(tx, seal, await tx.query(statements(tx.dialect).locked({})), by),
   )
-  return { records, forged: [] }
+  return { sealed: true, records, forged: [] }
 }
 
 /** An empty audit needs no entry. */

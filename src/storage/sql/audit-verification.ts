@@ -92,6 +92,7 @@ export async function verifyAudit(client: SqlReader, seal: AuditSeal | undefined
     checked,
     unchained: old?.count ?? 0,
     authenticated: trusts.every((trust) => trust === 'sealed'),
+    since: lastSealing(all.filter((_, i) => trusts[i] === 'sealed')),
     sealed: real.flatMap(({ chain, base_seq, sealed_seq, sealed_at }) =>
       sealed_seq !== null && sealed_at !== null && sealed_seq > base_seq
         ? [{ chain, number: sealed_seq, at: new Date(sealed_at) }]
@@ -100,6 +101,11 @@ export async function verifyAudit(client: SqlReader, seal: AuditSeal | undefined
     pruned: real.flatMap(({ chain, base_seq }) => (base_seq > 0 ? [{ chain, number: base_seq }] : [])),
     problems: problems.slice(0, maxProblems),
   }
+}
+
+function lastSealing(chains: readonly Chain[]): Date | undefined {
+  const times = chains.flatMap(({ sealed_at }) => (sealed_at === null ? [] : [sealed_at]))
+  return times.length === 0 ? undefined : new Date(Math.max(...times))
 }
 
 function sealProblems(

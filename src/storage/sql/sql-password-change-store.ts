@@ -37,28 +37,36 @@ interface NewRow extends Row {
   readonly expires: number
 }
 
+/** Tells locks on users from other advisory locks. */
+const linkLock = 21
+
 const columns = ['id', 'form', 'owner', 'data', 'lease'] as const
 
 const statements = perDialect((dialect) => {
   const now = databaseNow(dialect)
   return {
-    /** The user's links of the last hour, locked so that concurrent requests are counted one after the other. */
-    recent: fixed<{ owner: string }, { id: string }>(dialect, (db, at) => {
-      const query = db
+    /** PostgreSQL has no row to lock for a user's first link; SQLite has one writer at a time. */
+    turn: fixed<{ owner: string }, unknown>(dialect, (db, at) => ({
+      compile: () =>
+        dialect === 'postgres'
+          ? sql`select pg_advisory_xact_lock(hashtextextended(${at('owner')}, ${sql.lit(linkLock)}))`.compile(db)
+          : sql`select ${at('owner')}`.compile(db),
+    })),
+    recent: fixed<{ owner: string }, { id: string }>(dialect, (db, at) =>
+      db
         .selectFrom('password_changes')
         .select('id')
         .where('owner', '=', at('owner'))
         .where('token_hash', 'is not', null)
-        .where('created', '>', sql<number>`${now} - ${sql.lit(hourMillis)}`)
-      return dialect === 'postgres' ? query.forUpdate() : query
-    }),
-    replace: fixed<{ owner: string }, unknown>(dialect, (db, at) =>
-      db
-        .updateTable('password_changes')
-        .set({ state: 'replaced' })
-        .where('owner', '=', at('owner'))
-        .where('state', '=', 'open'),
+        .where('created', '>', sql<number>`${now} - ${sql.lit(hourMillis)}`),
     ),
+    /** One that is being used stays to be settled, but can't be used again: its time is over. */
+    replace: fixed<{ owner: string }, unknown>(dialect, (db, at) => ({
+      compile: () =>
+        sql`update password_changes
+          set state = case when state = 'open' then 'replaced' else state end, expires = case when expires < ${now} then expires else ${now} end
+          where owner = ${at('owner')} and token_hash is not null and state in ('open', 'writing')`.compile(db),
+    })),
     insert: fixed<NewRow, unknown>(dialect, (db, at) =>
       db.insertInto('password_changes').values({
         id: at('id'),
@@ -141,9 +149,11 @@ export class SqlPasswordChangeStore implements PasswordChangeStore {
     mails: readonly NewMail[],
     audit: readonly AuditRow[],
   ): Promise<'added' | 'too many'> {
-    const { recent, replace, insert } = this.#statements
+    const { turn, recent, replace, insert } = this.#statements
     const { tokenHash, validMillis, owner } = link
     return await this.#client.transaction(async (tx) => {
+      // Those of one user follow one another, so that the count holds.
+      await tx.query(turn({ owner }))
       if ((await tx.query(recent({ owner }))).length >= perHour) return 'too many'
       await tx.run(replace({ owner }))
       const now = await readNow(tx)

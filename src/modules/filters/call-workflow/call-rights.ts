@@ -3,6 +3,7 @@ import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filte
 import type { Identity, RunIdentities } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
+import type { ModuleHost } from '#sdk/host.ts'
 import { jsonPointer } from '#sdk/json-body.ts'
 import type { Parameter } from '#sdk/parameters.ts'
 import type { RefusedCall } from '#sdk/runs.ts'
@@ -78,11 +79,11 @@ export async function readClaims(
   user: WorkflowCall['user'],
   caller: Subject,
   rights: CallRights,
-  directory: Pick<Directory, 'search'>,
+  host: Pick<ModuleHost, 'directory' | 'loginAttributes'>,
 ): Promise<CallClaims> {
   const refusals: Refusal[] = []
-  const names = await readRequestor(body.requestor, caller, rights, directory, refusals)
-  const { login, identity } = await readSubject(body, user, caller, rights, directory, refusals)
+  const names = await readRequestor(body.requestor, caller, rights, host.directory, refusals)
+  const { login, identity } = await readSubject(body, user, caller, rights, host, refusals)
   const memberships = readGroups(body.user.groups, rights, refusals)
   if (refusals.length > 0) throw new CallRefused(refusals)
   const attributes = user.attributes.clone()
@@ -119,11 +120,11 @@ async function readRequestor(
 
 /** The login as the directory spells it, since targets may take another spelling for another user. */
 async function readSubject(
-  { user: { attributes }, uidAttributeName }: CallBody,
+  { name: workflow, user: { attributes }, uidAttributeName }: CallBody,
   user: WorkflowCall['user'],
   caller: Subject,
   { subject: rules }: CallRights,
-  directory: Pick<Directory, 'search'>,
+  { directory, loginAttributes }: Pick<ModuleHost, 'directory' | 'loginAttributes'>,
   refusals: Refusal[],
 ): Promise<{ readonly login: string; readonly identity?: Identity }> {
   const { userID } = user
@@ -141,7 +142,9 @@ async function readSubject(
     return { login: userID }
   }
   const own = found.kind === 'entry' ? found.entry.attributes : caller.attributes
-  for (const name of namingAttributes(found, caller)) {
+  const ofLogins = loginAttributes(workflow)
+  const named = ofLogins === 'any' ? attributes.map(({ name }) => name) : ofLogins
+  for (const name of new Set([...namingAttributes(found, caller), ...Array.from(named, (one) => one.toLowerCase())])) {
     if (sameLogin(name, uidAttributeName)) continue
     const isOwn = (value: string): boolean => [userID, ...own.values(name)].some((one) => sameLogin(one, value))
     if (!user.attributes.values(name).every(isOwn)) refuse(name, 'names another user than the subject')

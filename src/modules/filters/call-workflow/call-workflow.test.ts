@@ -32,11 +32,15 @@ const everything = {
   requireRequestorMatch: 'false',
 }
 
-async function open(params: ParamValues = everything, entries: readonly DirectoryEntry[] = []) {
+async function open(
+  params: ParamValues = everything,
+  entries: readonly DirectoryEntry[] = [],
+  loginAttributes: ReadonlySet<string> | 'any' = new Set(),
+) {
   const runs = new MemoryRuns()
   const prepared = callWorkflow.prepare(fakeParams(params), noIssues(), fakeParseContext())
   const filter = await prepared.create(
-    fakeModuleHost({ runs, entries, workflowParameters: { join: ['team', 'a_b'], secret: [] } }),
+    fakeModuleHost({ runs, entries, loginAttributes, workflowParameters: { join: ['team', 'a_b'], secret: [] } }),
   )
   const send = async (request: FakeRequest, { caller = 'svc', application = 'api', as }: Caller = {}) => {
     const path = new URL(request.url ?? address).pathname
@@ -247,6 +251,23 @@ describe('whom a call may be about', () => {
     }
     expect(runs.calls).toEqual([])
     expect((await post(about({ login: 'ann', uid: 'ann', mail: 'new@x.io' }), {}, { as })).status).toBe(200)
+  })
+
+  test('attributes that a target makes logins of must be the user’s own', async () => {
+    const dora = entry('dora', { employeeNumber: ['E7'] })
+    const as = linked(dora, 'dora')
+    const own = about({ login: 'dora', EmployeeNumber: 'E7', mail: 'new@x.io' })
+    const other = about({ login: 'dora', employeeNumber: 'E1' })
+    const pointer = '/user/attributes/1/values'
+    const named = await open({ allowedWorkflow: 'join' }, [dora], new Set(['employeeNumber']))
+    expect(await problemsOf(named.post(other, {}, { as }))).toEqual(['ACCESS_DENIED', pointer])
+    expect((await named.post(own, {}, { as })).status).toBe(200)
+    // Where a mapper may read anything, no attribute of the body may differ from the directory.
+    const opaque = await open({ allowedWorkflow: 'join' }, [dora], 'any')
+    expect(await problemsOf(opaque.post(other, {}, { as }))).toEqual(['ACCESS_DENIED', pointer])
+    expect(await problemsOf(opaque.post(own, {}, { as }))).toEqual(['ACCESS_DENIED', '/user/attributes/2/values'])
+    const any = await open({ allowedWorkflow: 'join', subject: 'any' }, [dora], 'any')
+    expect((await any.post(other, {}, { as })).status).toBe(200)
   })
 
   test('users whom a filter describes, with values of the caller', async () => {

@@ -134,7 +134,7 @@ class CallWorkflow implements Filter {
   ): Promise<Omit<WorkflowCall, 'name'>> {
     const parts = readCall(body, takes, this.#config.uidAttributeName)
     try {
-      const claims = await readClaims(body, parts.user, subject, this.#config, this.#host.directory)
+      const claims = await readClaims(body, parts.user, subject, this.#config, this.#host)
       return { ...parts, ...claims }
     } catch (error) {
       if (error instanceof CallRefused) {

@@ -43,6 +43,7 @@ const mapping: TaskModule = {
         produces: prepared.produces.filter(({ attribute }) => attribute !== userIdName),
         dropsOthers: strict,
         opaque: false,
+        loginReads: prepared.loginReads ?? 'any',
       },
       create: async (host) => {
         const live = await prepared.create(host)
