@@ -12,7 +12,7 @@ export function workflowParameters(
 
 /**
  * The attributes that the workflow, what it calls, or any target makes logins of; `any` where a mapper may read anything
- * for one. Whoever chooses such an attribute chooses the account.
+ * for one. A caller who chooses such an attribute chooses the account.
  */
 export function loginAttributes(
   { workflows, targets }: Pick<Configuration, 'workflows' | 'targets'>,

@@ -86,7 +86,7 @@ function strengthOf(name: string, setup: ChainSetup, within: readonly string[] =
   const chain = configuration.chains.get(name)
   if (chain === undefined || within.includes(name)) return 'none'
   const links = objects.mechanisms().filter((link) => link.chain === name)
-  /** Whoever has no factor passes. */
+  /** Users without a second factor pass. */
   const isPassed = (mechanism: string): boolean =>
     links.some((link) => link.name === mechanism && isOn(link.params.values('passWithoutFactor')[0]))
   const strengths = chain.mechanisms.flatMap(({ name: link, required, mechanism }): Strength[] => {
