@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import process from 'node:process'
 import { Client } from 'ldapts'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { ApprovalDetails, ApprovalList } from '#contract/main-requests.ts'
@@ -12,6 +13,7 @@ import { startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { addEntry, asAdmin } from '#testing/ldap-target.ts'
 import { type MailServer, mailServer } from '#testing/mail-server.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { registrationKeys } from '#testing/registration-story.ts'
 import { startSlapd } from '#testing/slapd.ts'
 import { runOn } from '#testing/sql-schema.ts'
 import { application, peopleInDatabase, registrationUrl, tokenMechanism } from '#testing/story-documents.ts'
@@ -39,7 +41,7 @@ function inOwnDatabase(database?: string): Accounts {
     ...(database === undefined ? {} : { database }),
     givePassword: async ({ config, dataFolder }) => {
       const line = ['user', 'passwd', 'NewHire', '--config', config, '--data', dataFolder, ...args]
-      const child = spawn('bin/gatehouse', line)
+      const child = spawn('bin/gatehouse', line, { env: { ...process.env, ...registrationKeys } })
       child.stdin.end(`${realPassword}\n`)
       expect(await once(child, 'close')).toEqual([0, null])
     },
@@ -303,8 +305,7 @@ async function startStory(accounts: Accounts) {
     'mail=boss@example.com',
     ...args,
   ])
-  const environment = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 5).toString('base64') }
-  const gateway = await startGatewayProcess({ config, dataFolder, args, environment })
+  const gateway = await startGatewayProcess({ config, dataFolder, args, environment: registrationKeys })
   onTestFinished(async () => void (await gateway.stop()))
   const tokens = { boss: await gateway.token('--subject', 'boss'), idp: await gateway.token('--subject', 'idp') }
   const send = async (method: string, path: string, body?: unknown, as?: keyof typeof tokens) =>

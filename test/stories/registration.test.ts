@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { until } from '#testing/gateway-process.ts'
 import type { ReceivedMail } from '#testing/mail-server.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
-import { registrationStory } from '#testing/registration-story.ts'
+import { registrationKeys, registrationStory } from '#testing/registration-story.ts'
 
 const run = promisify(execFile)
 
@@ -244,7 +244,7 @@ test('somebody is invited from the command line, and by those who may, and comes
       'bin/gatehouse',
       ['user', ...args, '--config', config, '--data', gateway.dataFolder, '--application', 'confirmed'],
       {
-        env: { ...process.env, GATEHOUSE_URL: gateway.url },
+        env: { ...process.env, ...registrationKeys, GATEHOUSE_URL: gateway.url },
       },
     )
   const invited = await command('invite', 'bob@example.com', '--attribute', 'team=blue', '--by', 'ops')

@@ -12,6 +12,9 @@ import {
   tokenMechanism,
 } from '#testing/story-documents.ts'
 
+/** The gateway's keys, which commands that write to its audit need, too. */
+export const registrationKeys = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 5).toString('base64') }
+
 /** A form with everything, one whose mail addresses are confirmed, and one for those who are logged in. */
 const configuration = (mailPort: number): string => `
 apiVersion: openunison.tremolo.io/v1
@@ -129,8 +132,7 @@ export async function registrationStory(): Promise<RegistrationStory> {
     mails,
     start: async ({ dataFolder = temporaryFolder(), database } = {}) => {
       const args = database === undefined ? [] : ['--database', database]
-      const environment = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 5).toString('base64') }
-      const gateway = await startGatewayProcess({ config, dataFolder, args, environment })
+      const gateway = await startGatewayProcess({ config, dataFolder, args, environment: registrationKeys })
       onTestFinished(async () => void (await gateway.stop()))
       const bearer = (token: string | undefined): Record<string, string> =>
         token === undefined ? {} : { authorization: `Bearer ${token}` }

@@ -144,7 +144,7 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
 
 async function representedBy(deputy: readonly UserRef[], delegations: DelegationStore): Promise<UserRef[]> {
   const found = await Promise.all(deputy.map((ref) => delegations.representedBy(ref)))
-  return found.flat()
+  return [...new Map(found.flat().map((user) => [user.identity, user])).values()]
 }
 
 /**
