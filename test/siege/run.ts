@@ -35,7 +35,7 @@ const child = spawn(process.execPath, args, {
     ...process.env,
     SIEGE_SECONDS: values.seconds,
     SIEGE_REQUESTS: values.requests,
-    ...(values.seed === undefined ? {} : { SIEGE_SEED: values.seed }),
+    SIEGE_SEED: values.seed ?? String(Math.floor(Math.random() * 2 ** 31)),
   },
 })
 const [code] = await once(child, 'exit')

@@ -157,8 +157,10 @@ onEachDatabase('audit sinks', (freshUrl) => {
     await Promise.all([syslog.kill(), https.kill()])
     await working
     await work(10)
-    const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
-    expect(metrics).toMatch(/gatehouse_audit_sink_lag_records\{sink="siem"\} [1-9]/)
+    await until(async () => {
+      const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+      return /gatehouse_audit_sink_lag_records\{sink="siem"\} [1-9]/.test(metrics)
+    }, 30_000)
     await Promise.all([syslog.start(), https.start()])
     // The gateway dies while they catch up, and the receivers die again.
     await until(async () => subjectsOf(https.rows()).size > 15, 60_000)
