@@ -89,7 +89,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     const { page: grace } = await visit('/portal/approvals', 'grace')
     await grace.getByText('asked by somebody who registered without signing in').waitFor()
     await grace.getByRole('link', { name: 'Registration of kate' }).click()
-    const about = grace.getByRole('region', { name: 'The person is new' })
+    const about = grace.getByRole('region', { name: 'What was submitted' })
     await about.getByText('kate@example.com').waitFor()
     expect(await grace.getByText('Anonymous').count()).toBe(0)
     await expectAccessible(grace, 'an approval about somebody new')
