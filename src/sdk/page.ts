@@ -18,7 +18,7 @@ export function parseColour(written: string): string {
 }
 
 const styleOf = ({ main, dark }: Theme): string => `
-:root { color-scheme: light dark; font: 1.1rem/1.5 system-ui, sans-serif; --main: ${main}; --dark: ${dark}; border-top: .4rem solid var(--main) }
+:root { color-scheme: light dark; background: Canvas; color: CanvasText; font: 1.1rem/1.5 system-ui, sans-serif; --main: ${main}; --dark: ${dark}; border-top: .4rem solid var(--main) }
 body { max-width: 40rem; margin: 0 auto; padding: 1.5rem }
 main.narrow { max-width: 24rem; margin: 0 auto }
 dt, label { font-weight: 600 }

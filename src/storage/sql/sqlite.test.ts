@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
 import { builderFor } from '#storage/sql/queries.ts'
 import type { SqlQuery } from '#storage/sql/sql-client.ts'
@@ -48,6 +50,23 @@ test('what another process has committed is read at once, also while one writes'
   expect(whileWriting).toHaveLength(2)
   expect(await client.query(things)).toHaveLength(3)
   expect(await other.query(things)).toHaveLength(3)
+})
+
+test('opening waits for a process that holds the whole file, as one that closes it does', async () => {
+  const file = join(temporaryFolder(), 'test.db')
+  const holder = new Worker(
+    `const { DatabaseSync } = require('node:sqlite')
+    const database = new DatabaseSync(${JSON.stringify(file)})
+    database.exec('create table things (id text); begin exclusive')
+    require('node:worker_threads').parentPort.postMessage('held')
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
+    database.exec('commit')
+    database.close()`,
+    { eval: true },
+  )
+  onTestFinished(async () => void (await holder.terminate()))
+  await once(holder, 'message')
+  expect(await open(file).query(things)).toEqual([])
 })
 
 test('a limit is no bare parameter, which SQLite would prepare the statement anew for', () => {

@@ -22,6 +22,12 @@ const settings = `
   pragma mmap_size = 268435456;
 `
 const migrationLockMillis = 60_000
+/**
+ * Another process that closes the database holds it for a moment. Whoever has read once is not disturbed by that, so
+ * only the opening waits for it.
+ */
+const waitToOpen = 'pragma busy_timeout = 10000;'
+const firstRead = 'select count(*) from sqlite_schema;'
 
 /**
  * A database in one file: one connection writes, and another reads while it does, so that no reader sees what is not yet
@@ -46,9 +52,9 @@ export class SqliteClient implements SqlClient {
     makeFile(file)
     this.#writer = openFile(file, { readOnly: false })
     try {
-      this.#writer.exec(`pragma journal_mode = wal; pragma synchronous = full; ${settings}`)
+      this.#writer.exec(`${waitToOpen} pragma journal_mode = wal; pragma synchronous = full; ${firstRead} ${settings}`)
       this.#reader = openFile(file, { readOnly: true })
-      this.#reader.exec(`${settings} pragma cache_size = -4000;`)
+      this.#reader.exec(`${waitToOpen} ${firstRead} ${settings} pragma cache_size = -4000;`)
     } catch (error) {
       this.#writer.close()
       throw sqliteError(error)
