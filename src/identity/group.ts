@@ -1,4 +1,5 @@
 import type { Attributes } from '#identity/attributes.ts'
+import type { NamedGroup } from '#identity/user-directory.ts'
 
 /** A group as targets see it. Members are user logins, or ids where the target says so. */
 export interface Group {
@@ -8,6 +9,8 @@ export interface Group {
   readonly members: readonly string[]
   /** The members' own ids, in the order of `members`, where the store read them along. */
   readonly memberIds?: readonly string[]
+  /** The groups that are direct members, where the target nests groups. Read along with `members`. */
+  readonly memberGroups?: readonly NamedGroup[]
   readonly attributes?: Attributes
   readonly version?: string
   readonly created?: Date

@@ -113,6 +113,18 @@ export interface Target extends Closable {
    * Undefined when the account does not exist. Absent where the target can't report it.
    */
   storedAt?(userID: string): Promise<StoredAccount | undefined>
+  /**
+   * The attributes that the target can store; absent where it stores whatever it's given. Throws TARGET_UNREACHABLE while
+   * its system hasn't answered yet.
+   */
+  storable?(): Promise<StorableAttributes>
+}
+
+/** Names are in lower case. */
+export interface StorableAttributes {
+  /** `any` where the names aren't limited. */
+  readonly users: ReadonlySet<string> | 'any'
+  readonly groups: ReadonlySet<string> | 'any'
 }
 
 /** An account as the system behind a target stores it. */
@@ -167,6 +179,13 @@ export interface LookupTarget extends Target {
   readonly userIdIsLogin: boolean
   /** A group's id is distinct from its name. */
   readonly groupHasOwnId: boolean
+  /** No user has the id of a group. Where this isn't so, the SCIM gateway marks the ids of groups. */
+  readonly idsAreUnique?: boolean
+  /**
+   * Only where groups nest: for each of these groups, by id, every group that contains it, directly or through other
+   * groups. Each is named once. A group that nothing contains may be left out.
+   */
+  containingGroups?(ids: readonly string[]): Promise<ReadonlyMap<string, readonly NamedGroup[]>>
 }
 
 /** Optional: the target owns groups. Membership changes are sets, never a rewritten list. */
@@ -185,6 +204,16 @@ export interface GroupTarget extends Target {
    */
   updateGroup(name: string, change: GroupChange, request: TargetRequest): Promise<void>
   deleteGroup(name: string, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void>
+  /**
+   * Only where groups nest. Throws NOT_FOUND when one of the groups doesn't exist under this name and id, and CONFLICT
+   * when a group would contain itself. Removing a group that isn't a member changes nothing.
+   */
+  changeMemberGroups?(name: string, change: MemberGroupChange, request: TargetRequest): Promise<void>
+}
+
+export interface MemberGroupChange {
+  readonly add: readonly NamedGroup[]
+  readonly remove: readonly NamedGroup[]
 }
 
 export interface GroupChange {
@@ -196,6 +225,9 @@ export interface GroupChange {
 
 export const hasLookups = (target: Target): target is LookupTarget => 'lookupUserByLogin' in target
 export const hasGroups = (target: Target): target is GroupTarget => 'createGroup' in target
+export const nestsGroups = (
+  target: Target,
+): target is GroupTarget & Required<Pick<GroupTarget, 'changeMemberGroups'>> => 'changeMemberGroups' in target
 export const hasPasswords = (target: Target): target is PasswordTarget => 'setUserPassword' in target
 
 export type PreparedTarget = Prepared<Target>
