@@ -151,6 +151,8 @@ export interface AuditSealing {
   readonly records: number
   /** Chains whose head or base is not authentic. */
   readonly forged: readonly number[]
+  /** Ids of keys that this process does not have and whose seals this call replaced. */
+  readonly replacedKeys?: readonly string[]
 }
 
 export interface AuditPruning {

@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type {
@@ -28,6 +28,8 @@ export interface FileComparison extends AuditComparison {
 interface LineFormat<T> {
   /** What the file should have. */
   readonly what: string
+  /** Where such a file comes from. */
+  readonly source: string
   readonly read: (line: JsonObject) => T | undefined
   /** Lines that are not JSON and that such a file may have. */
   readonly isOther: (line: string) => boolean
@@ -36,10 +38,16 @@ interface LineFormat<T> {
 /** The gateway also prints text to the stream of its log, such as the addresses it listens on. */
 const anchorFormat: LineFormat<AuditAnchor> = {
   what: 'anchor',
+  source: 'give the file of an AuditAnchor, or a gateway log: it has one every five minutes and at shutdown',
   read: readAnchor,
   isOther: (line) => !line.trimStart().startsWith('{'),
 }
-const exportFormat: LineFormat<KeptRow> = { what: 'audit record', read: readRecord, isOther: () => false }
+const exportFormat: LineFormat<KeptRow> = {
+  what: 'audit record',
+  source: 'give the output of "gatehouse audit export", or the file of an audit sink',
+  read: readRecord,
+  isOther: () => false,
+}
 
 /**
  * Compares the audit with a file of anchors: one JSON object in each line, bare or as `anchor` of a line of the gateway's
@@ -56,7 +64,7 @@ export function compareWithExport(store: AuditStore, file: string): Promise<File
 
 async function compareLines<T>(
   file: string,
-  { what, read, isOther }: LineFormat<T>,
+  { what, source, read, isOther }: LineFormat<T>,
   compare: (batch: readonly T[]) => Promise<AuditComparison>,
 ): Promise<FileComparison> {
   const problems: FileProblem[] = []
@@ -70,6 +78,7 @@ async function compareLines<T>(
     pruned += outcome.pruned
     problems.push(...outcome.problems)
   }
+  if (!existsSync(file)) throw new Error(`${file} does not exist`)
   const lines = createInterface({ input: createReadStream(file, 'utf8'), crlfDelay: Number.POSITIVE_INFINITY })
   for await (const line of lines) {
     number++
@@ -87,7 +96,7 @@ async function compareLines<T>(
     if (problems.length >= maxProblems) break
   }
   await flush()
-  if (found === 0 && problems.length === 0) throw new Error(`${file} has no ${what} in it`)
+  if (found === 0 && problems.length === 0) throw new Error(`${file} has no ${what} in it; ${source}`)
   return { file, compared, pruned, problems: problems.slice(0, maxProblems) }
 }
 

@@ -28,7 +28,7 @@ export const auditJson = (row: AuditRow): string => JSON.stringify(row)
 export function reportLines(report: AuditReport): string[] {
   const { checked, unchained, authenticated, since, sealed, pruned, problems } = report
   const old = unchained === 0 ? '' : `; ${unchained} are from before there were chains and cannot be checked`
-  const found = problems.length === 0 ? 'all as they were written' : problemCount(problems.length)
+  const found = problems.length === 0 ? 'all as they were written' : problemCount(problems)
   return [
     ...problemLines(problems),
     ...pruned.map(({ chain, number }) => `pruned: chain ${chain}, records 1 to ${number}`),
@@ -51,7 +51,7 @@ export const anchorLines = (comparison: FileComparison): string[] => comparisonL
 export const exportLines = (comparison: FileComparison): string[] => comparisonLines(comparison, 'exported record')
 
 function comparisonLines({ file, compared, pruned, problems }: FileComparison, what: string): string[] {
-  const found = problems.length === 0 ? 'all as in the database' : problemCount(problems.length)
+  const found = problems.length === 0 ? 'all as in the database' : problemCount(problems)
   const gone = pruned === 0 ? '' : `; ${pruned} ${pruned === 1 ? 'was' : 'were'} pruned since`
   return [
     ...problemLines(problems).map((line) => `${file}: ${line}`),
@@ -60,15 +60,19 @@ function comparisonLines({ file, compared, pruned, problems }: FileComparison, w
 }
 
 const maxTold = 100
-const problemCount = (count: number): string =>
-  count >= maxTold ? `at least ${count} problems` : `${count} problem${count === 1 ? '' : 's'}`
+/** Counts the lines that are printed. */
+function problemCount(problems: readonly FileProblem[]): string {
+  const count = problemLines(problems).length
+  if (problems.length >= maxTold) return `at least ${count} problem${count === 1 ? '' : 's'}`
+  return `${count} problem${count === 1 ? '' : 's'}`
+}
 
 const meanings: Readonly<Partial<Record<AuditProblem['kind'], string>>> = {
   forged: 'its first or last record was changed without the key',
   broken: 'up to here it was changed without the key, before later records were written',
   unsealed: 'it has no seal',
   older: 'the database does not have this record: it may be an old backup',
-  differs: 'the database has another record in its place',
+  differs: 'the database has another record in its place, or none',
   resealed: 'it was pruned, and later sealed again by an operator',
 }
 
@@ -79,7 +83,7 @@ function problemLine({ kind, chain, number, id, key, line }: FileProblem): strin
   if (line !== undefined) return `invalid: line ${line} is not JSON: the file is damaged, or is another file`
   if (kind === 'invalid') return 'invalid: an anchor was changed, or the key of this audit did not sign it'
   if (kind === 'no key') {
-    return `no key: the seal needs key ${key}. Set GATEHOUSE_AUDIT_KEY or GATEHOUSE_SECRET_KEY as the gateway has it, or give its data folder`
+    return `no key: key ${key} is needed to verify it. Set GATEHOUSE_AUDIT_KEY or GATEHOUSE_SECRET_KEY as the gateway has it, or give its data folder`
   }
   const meaning = meanings[kind]
   const place = chain === undefined ? 'a record outside the chains' : `chain ${chain}, record ${number ?? '?'}`

@@ -1,7 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { chmodSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
@@ -148,8 +149,8 @@ test('without the key nothing is proven, and verify reports an audit that no gat
   const { code, output } = await run('verify', '--data', data)
   expect(code).toBe(1)
   expect(output).toEqual([
-    expect.stringMatching(/^no key: the seal needs key [\w-]{12}\. Set GATEHOUSE_AUDIT_KEY/),
-    expect.stringMatching(/^1 record checked: \d+ problems/),
+    expect.stringMatching(/^no key: key [\w-]{12} is needed to verify it\. Set GATEHOUSE_AUDIT_KEY/),
+    '1 record checked: 1 problem',
   ])
   const fresh = temporaryFolder()
   const storage = openStorage({ dataFolder: fresh, clock: systemClock, log: silentLogger })
@@ -181,6 +182,17 @@ test('a head that was put back is forged, until an operator accepts it', async (
   })
 })
 
+test('seal warns when it replaces a key that it does not have', async () => {
+  const data = await dataFolder([row('a')])
+  rmSync(join(data, 'keys'), { recursive: true })
+  vi.stubEnv('GATEHOUSE_AUDIT_KEY', randomBytes(32).toString('base64'))
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const { code, output, errors } = await run('seal', '--data', data, '--yes')
+  expect([code, output]).toEqual([0, ['Sealed 1 record']])
+  expect(errors).toEqual([expect.stringMatching(/sealed with key [\w-]{12}, and now has another\. Give every gateway/)])
+  expect((await run('seal', '--data', data, '--yes')).errors).toEqual([])
+})
+
 test('the audit is compared with anchors and exports, which may be lines of a log or of a sink', async () => {
   const data = await dataFolder([row('a'), row('b'), row('c')])
   const storage = await storageOf(data)
@@ -205,7 +217,9 @@ test('the audit is compared with anchors and exports, which may be lines of a lo
   writeFileSync(anchors, `${JSON.stringify(anchor).replace('"number":3', '"number":9')}\n{"time":"20`)
   const { code, output } = await run('verify', '--data', data, ...files)
   expect(code).toBe(1)
-  expect(output).toContain(`${exported}: differs: chain 0, record 1 (the database has another record in its place)`)
+  expect(output).toContain(
+    `${exported}: differs: chain 0, record 1 (the database has another record in its place, or none)`,
+  )
   expect(output).toContain(`${anchors}: invalid: an anchor was changed, or the key of this audit did not sign it`)
   expect(output).toContain(`${anchors}: invalid: line 2 is not JSON: the file is damaged, or is another file`)
   writeFileSync(exported, `${lines.join('\n')}\ntorn`)
@@ -214,7 +228,10 @@ test('the audit is compared with anchors and exports, which may be lines of a lo
   )
   writeFileSync(anchors, 'Gatehouse listens on http://127.0.0.1:8080\n')
   expect((await run('verify', '--data', data, '--anchor', anchors)).errors[0]).toContain('has no anchor in it')
-  expect((await run('verify', '--data', data, '--anchor', join(data, 'none'))).code).toBe(1)
+  expect(await run('verify', '--data', data, '--anchor', join(data, 'none'))).toMatchObject({
+    code: 1,
+    errors: [`gatehouse audit: ${join(data, 'none')} does not exist`],
+  })
 })
 
 test('tail prints the workflow alone where a refused request has no run', async () => {

@@ -196,8 +196,13 @@ const prune =
 function seal(by: string, { yes }: Values): Action {
   if (yes !== true) throw new WrongUsage('seal accepts every record as it is now; run verify first, then add --yes')
   return async (store, _values, io) => {
-    const { records } = await store.seal(by)
+    const { records, replacedKeys = [] } = await store.seal(by)
     io.stdout(`Sealed ${records} record${records === 1 ? '' : 's'}`)
+    if (replacedKeys.length > 0) {
+      io.stderr(
+        `gatehouse audit: the audit was sealed with key ${replacedKeys.join(', ')}, and now has another. Give every gateway the new key and restart it: until then it cannot write to the audit. If you did not mean to replace the key, run seal again with the gateway's key.`,
+      )
+    }
     return 0
   }
 }

@@ -70,10 +70,12 @@ async function sealWhatIsNew(tx: SqlTransaction, seal: AuditSeal): Promise<numbe
 /** Accepts the current state of every chain. */
 export async function resealAudit(client: SqlClient, seal: AuditSeal | undefined, by: string): Promise<AuditSealing> {
   if (seal === undefined) throw noKey()
-  const records = await client.transaction(async (tx) =>
-    sealAll(tx, seal, await tx.query(statements(tx.dialect).locked({})), by),
-  )
-  return { sealed: true, records, forged: [] }
+  return await client.transaction(async (tx) => {
+    const chains = await tx.query(statements(tx.dialect).locked({}))
+    const unknown = chains.filter((chain) => seal.check(chain) === 'no key')
+    const replacedKeys = [...new Set(unknown.flatMap(({ key_id }) => key_id ?? []))]
+    return { sealed: true, records: await sealAll(tx, seal, chains, by), forged: [], replacedKeys }
+  })
 }
 
 /** An empty audit needs no entry. */
