@@ -87,13 +87,25 @@ async function setUp() {
     forget: (sink) => lags.delete(sink),
     anchored: (anchor, outcome) => anchored.push(`${anchor} ${outcome}`),
   }
-  const parts = { store: storage.auditSinks, dataFolder, clock: systemClock, log: silentLogger, meter, times }
+  const logged: string[] = []
+  const note = (message: string) => logged.push(message)
+  const log: Logger = { ...silentLogger, info: note, warn: note }
+  const parts = { store: storage.auditSinks, dataFolder, clock: systemClock, log, meter, times }
   const sinksOf = () => {
     const sinks = new AuditSinks(parts)
     onTestFinished(() => sinks.close())
     return sinks
   }
-  return { storage, parts, sinksOf, lags, counts, anchored, append: (...names: string[]) => appendAll(storage, names) }
+  return {
+    storage,
+    parts,
+    sinksOf,
+    lags,
+    counts,
+    logged,
+    anchored,
+    append: (...names: string[]) => appendAll(storage, names),
+  }
 }
 
 async function appendAll({ audit }: Storage, names: readonly string[]): Promise<void> {
@@ -101,7 +113,7 @@ async function appendAll({ audit }: Storage, names: readonly string[]): Promise<
 }
 
 test('a sink gets everything in order; after a failure the same records come again, and the lag is reported', async () => {
-  const { sinksOf, append, counts, lags } = await setUp()
+  const { sinksOf, append, counts, lags, logged } = await setUp()
   const names = Array.from({ length: 450 }, (_, i) => `u${i}`)
   await append(...names)
   const sink = new FakeSink()
@@ -114,6 +126,10 @@ test('a sink gets everything in order; after a failure the same records come aga
   expect(sink.tried[1]?.[0]).toBe('u200')
   await vi.waitFor(() => expect(sink.taken).toEqual(names), 20_000)
   expect(sink.tried[2]).toEqual(sink.tried[1])
+  expect(logged).toEqual([
+    'an audit sink did not take records; they are sent again',
+    'an audit sink takes records again',
+  ])
   await append('later')
   await vi.waitFor(() => expect(sink.taken.at(-1)).toBe('later'), 10_000)
   await vi.waitFor(async () => {

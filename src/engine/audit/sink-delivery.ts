@@ -41,6 +41,7 @@ interface Unsettled {
 export class SinkDelivery {
   readonly #parts: SinkDeliveryParts
   readonly #delivery: LeasedDelivery<SinkTurn>
+  #isFailing = false
 
   constructor(parts: SinkDeliveryParts, times: Partial<DeliveryTimes> = {}) {
     const { name, owner, store, clock, log, meter } = parts
@@ -54,6 +55,7 @@ export class SinkDelivery {
       deliver: (turn) => this.#deliver(turn),
       failed: ({ reason }, failures, rest) => {
         meter.failed(name)
+        this.#isFailing = true
         const nextSeconds = Math.ceil(rest / 1000)
         log.warn('an audit sink did not take records; they are sent again', {
           sink: name,
@@ -72,7 +74,7 @@ export class SinkDelivery {
   }
 
   async #deliver(turn: DeliveryTurn<SinkTurn>): Promise<DeliveryFailure | undefined> {
-    const { name, sink, owner, store, clock, meter } = this.#parts
+    const { name, sink, owner, store, clock, log, meter } = this.#parts
     let sent = turn.claimed.positions
     const unsettled: Unsettled[] = []
     // Records lost before this turn were sent again since, or are sent now.
@@ -97,6 +99,8 @@ export class SinkDelivery {
       if (outcome.kind === 'failed') return outcome
       sent = behind(sent, batch)
       turn.succeeded()
+      if (this.#isFailing) log.info('an audit sink takes records again', { sink: name })
+      this.#isFailing = false
       meter.sent(name, batch.length)
       if (sink.settleMillis > 0) unsettled.push({ positions: sent, at: clock().getTime() })
       else if (!(await store.advance(name, owner, sent))) return undefined
