@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import type { CommandIo } from '#server/commands/commands.ts'
 
@@ -10,7 +11,7 @@ interface Usage<O extends ParseArgsOptionsConfig> {
 
 /**
  * Reads a command's arguments. Undefined when it has nothing to do but end: with exit code 0 after `--help`, with 2
- * after wrong usage, which is told on stderr.
+ * after wrong usage, which is printed to stderr.
  */
 export function readArguments<const O extends ParseArgsOptionsConfig>(args: string[], usage: Usage<O>, io: CommandIo) {
   try {
@@ -28,7 +29,27 @@ export function readArguments<const O extends ParseArgsOptionsConfig>(args: stri
   }
 }
 
-/** Node.js goes on to tell of arguments that start with a dash, which no command takes. */
+/** Throws an Error where there is no such file. */
+export function checkFile(file: string): void {
+  if (!existsSync(file)) throw new Error(`${file} does not exist`)
+}
+
+/** Checks the values of options in turn, and returns what is wrong with the first that does not pass. */
+export function firstWrong(
+  checks: readonly (readonly [option: string, read: () => unknown])[],
+  reasonOf: (error: unknown) => string = (error) => (error instanceof Error ? error.message : String(error)),
+): string | undefined {
+  for (const [option, read] of checks) {
+    try {
+      read()
+    } catch (error) {
+      return `${option}: ${reasonOf(error)}`
+    }
+  }
+  return undefined
+}
+
+/** Node.js continues with arguments that start with a dash, which no command takes. */
 const firstSentence = (message: string): string => message.split('. ', 1)[0] ?? message
 
 function wrongCount(given: readonly string[], wanted: number): string {

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { checkCommand } from '#server/commands/check.ts'
 
 let folder = ''
@@ -71,6 +71,26 @@ test.each(['--json', '--listen=0.0.0.0:80', '--data'])('%s without --production 
   const { code, err } = await check('--config', folder, option, ...(option === '--data' ? [folder] : []))
   expect(code).toBe(2)
   expect(err[0]).toContain(`${option.split('=')[0]} works with --production only`)
+})
+
+test.each([
+  [['--listen', '8080'], '--listen: not HOST:PORT: 8080'],
+  [['--metrics', 'on'], '--metrics: not HOST:PORT: on'],
+  [['--trusted-proxy', '10.0.0.0/33'], '--trusted-proxy: not an address or CIDR range: 10.0.0.0/33'],
+  [['--database', 'mysql://db'], '--database: a database address starts with'],
+  [['--tls-cert', 'none.pem', '--tls-key', 'none.pem'], '--tls-cert: none.pem does not exist'],
+])('%j is wrong usage, and the option is named', async (args, problem) => {
+  const { code, err } = await check('--production', '--config', folder, ...args)
+  expect(code).toBe(2)
+  expect(err[0]).toContain(problem)
+})
+
+test.each(['GATEHOUSE_SECRET_KEY', 'GATEHOUSE_AUDIT_KEY'])('%s that is not a key is wrong usage', async (name) => {
+  vi.stubEnv(name, 'abc')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const { code, err } = await check('--production', '--config', folder)
+  expect(code).toBe(2)
+  expect(err[0]).toContain(`${name}: a key is 32 bytes in base64`)
 })
 
 test('wrong usage: exit 2', async () => {

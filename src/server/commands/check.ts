@@ -1,9 +1,11 @@
 import { catalog } from '#catalog/catalog.ts'
 import { formatIssue } from '#config/located-issue.ts'
+import { checkAuditKeys } from '#engine/keys/audit-keys.ts'
+import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Catalog } from '#sdk/catalog.ts'
-import { readArguments } from '#server/commands/arguments.ts'
+import { checkFile, firstWrong, readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import { openConfigurationSource } from '#server/open-configuration-source.ts'
 import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'
@@ -24,7 +26,7 @@ Prints every problem as file:line:col: path: message, and nothing when there is 
   --production    also verify that the gateway is ready for production, as docs/guides/hardening.md describes; it prints
                   ok, warn or FAIL for each check, and exits 1 where one fails. Give the options that serve will get:
                   --data, --database, --listen, --metrics, --tls-cert, --tls-key and --trusted-proxy, and the same
-                  environment (GATEHOUSE_DATABASE, GATEHOUSE_SECRET_KEY, GATEHOUSE_URL)
+                  environment (GATEHOUSE_DATABASE, GATEHOUSE_SECRET_KEY, GATEHOUSE_AUDIT_KEY, GATEHOUSE_URL)
   --json          with --production: one JSON object per line`
 
 const options = {
@@ -96,7 +98,7 @@ const productionOptions = [
   '--json',
 ]
 
-/** Throws an Error that names the option at fault. */
+/** Throws an Error that names the option or the variable at fault. */
 function readSettings(
   values: { readonly [name in 'data' | 'listen' | 'metrics']: string } & {
     readonly database?: string | undefined
@@ -115,10 +117,18 @@ function readSettings(
     'trusted-proxy': trustedProxies = [],
   } = values
   const databaseUrl = values.database ?? environment['GATEHOUSE_DATABASE']
-  for (const at of metrics === 'off' ? [listen] : [listen, metrics]) parseHostPort(at)
-  if (databaseUrl !== undefined) readAddress(databaseUrl)
-  new TrustedProxies(trustedProxies)
   if ((certFile === undefined) !== (keyFile === undefined)) throw new Error('--tls-cert and --tls-key go together')
+  const wrong = firstWrong([
+    ['--listen', () => parseHostPort(listen)],
+    ['--metrics', () => metrics === 'off' || parseHostPort(metrics)],
+    ['--database', () => databaseUrl === undefined || readAddress(databaseUrl)],
+    ['--trusted-proxy', () => new TrustedProxies(trustedProxies)],
+    ['--tls-cert', () => certFile === undefined || checkFile(certFile)],
+    ['--tls-key', () => keyFile === undefined || checkFile(keyFile)],
+  ])
+  if (wrong !== undefined) throw new Error(wrong)
+  checkSecretKeys(environment)
+  checkAuditKeys(environment)
   return {
     listen,
     metrics: metrics === 'off' ? undefined : metrics,

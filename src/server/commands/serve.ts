@@ -7,7 +7,7 @@ import { catalog } from '#catalog/catalog.ts'
 import type { RenewalTimes } from '#engine/session/session-renewal.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import { createAccessLog } from '#server/access-log.ts'
-import { readArguments } from '#server/commands/arguments.ts'
+import { firstWrong, readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import {
   connectionLimitOptions,
@@ -78,14 +78,17 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
   if ((certFile === undefined) !== (keyFile === undefined)) return wrong('--tls-cert and --tls-key go together')
 
   const databaseUrl = values.database ?? process.env['GATEHOUSE_DATABASE']
-  const wrongOption = firstWrong([
-    ['--listen', () => parseHostPort(values.listen)],
-    ['--metrics', () => values.metrics === 'off' || parseHostPort(values.metrics)],
-    ['--database', () => databaseUrl === undefined || readAddress(databaseUrl)],
-    ['--trusted-proxy', () => new TrustedProxies(values['trusted-proxy'] ?? [])],
-    ['--tls-cert', () => certFile === undefined || new X509Certificate(readFileSync(certFile))],
-    ['--tls-key', () => keyFile === undefined || createPrivateKey(readFileSync(keyFile))],
-  ])
+  const wrongOption = firstWrong(
+    [
+      ['--listen', () => parseHostPort(values.listen)],
+      ['--metrics', () => values.metrics === 'off' || parseHostPort(values.metrics)],
+      ['--database', () => databaseUrl === undefined || readAddress(databaseUrl)],
+      ['--trusted-proxy', () => new TrustedProxies(values['trusted-proxy'] ?? [])],
+      ['--tls-cert', () => certFile === undefined || new X509Certificate(readFileSync(certFile))],
+      ['--tls-key', () => keyFile === undefined || createPrivateKey(readFileSync(keyFile))],
+    ],
+    reasonOf,
+  )
   if (wrongOption !== undefined) return wrong(wrongOption)
   let connectionLimits: ConnectionLimits
   let workflowLimits: WorkflowLimits
@@ -145,17 +148,6 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
 }
 
 /** The first option whose value cannot be read, and why; told before anything is started. */
-function firstWrong(checks: readonly (readonly [option: string, read: () => unknown])[]): string | undefined {
-  for (const [option, read] of checks) {
-    try {
-      read()
-    } catch (error) {
-      return `${option}: ${reasonOf(error)}`
-    }
-  }
-  return undefined
-}
-
 /** A configuration can bring a text for whoever starts it: `welcome.txt`, with `#[NAME]` replaced. */
 function printWelcome(configFolder: string, values: Readonly<Record<string, string>>, io: CommandIo): void {
   const file = join(configFolder, 'welcome.txt')
