@@ -1,11 +1,15 @@
 import type { GatewayError } from '#kernel/errors.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 
-/** How an API tells a failure. Status, Retry-After and the error's own headers are added by the pipeline. */
+/** How an API reports a failure. Status, Retry-After and the error's own headers are added by the pipeline. */
 export type ErrorFormat = (error: GatewayError, requestId: string) => Pick<GatewayResponse, 'headers' | 'body'>
 
 /** The format of every API without one of its own. */
-export const jsonErrors: ErrorFormat = (error, requestId) => ({
+export const jsonErrors: ErrorFormat = ({ publicText, problems, code }, requestId) => ({
   headers: { 'content-type': 'application/json; charset=utf-8' },
-  body: JSON.stringify({ errors: [error.publicText], code: error.code, requestId }),
+  body: JSON.stringify({
+    errors: [publicText, ...problems.map(({ pointer, detail }) => `${pointer || '/'} ${detail}`)],
+    code,
+    requestId,
+  }),
 })

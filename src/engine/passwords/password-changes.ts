@@ -144,7 +144,7 @@ export class PasswordChanges implements PasswordAccess {
     await this.#verify(change, entry.dn, current)
     if (password === current) {
       throw new GatewayError('WEAK_PASSWORD', 'the new password is the current one', {
-        publicText: 'The new password must be another one.',
+        publicText: 'The new password must differ from the current one.',
       })
     }
     await writer.check(password, valuesOf(entry))

@@ -7,7 +7,9 @@ export const matchUrl =
   (passage) => {
     const match = routes.find(passage.request.host, passage.request.path)
     if (match === undefined) {
-      throw new GatewayError('NOT_FOUND', `no URL for host ${passage.request.host} and path ${passage.request.path}`)
+      throw new GatewayError('NOT_FOUND', `no URL for host ${passage.request.host} and path ${passage.request.path}`, {
+        publicText: 'No application is configured for this path.',
+      })
     }
     passage.application = match.application
     passage.url = match

@@ -135,7 +135,11 @@ describe('the pipeline', () => {
   test('an address that no URL claims is 404 in the common format', async () => {
     const { response, error } = await setUp({}).get('/other')
     expect(response.status).toBe(404)
-    expect(JSON.parse(String(response.body))).toMatchObject({ code: 'NOT_FOUND', requestId: 'request-1' })
+    expect(JSON.parse(String(response.body))).toMatchObject({
+      errors: ['No application is configured for this path.'],
+      code: 'NOT_FOUND',
+      requestId: 'request-1',
+    })
     expect(error?.code).toBe('NOT_FOUND')
   })
 

@@ -277,7 +277,7 @@ describe('deciding', () => {
     const { status, body } = await send('PUT', '/approvals', { approvals: [other, id], approved: true, reason: 'ok' })
     expect(status).toBe(200)
     expect(body.results).toEqual({
-      [other]: { status: 404, text: 'There is nothing at this address.', code: 'NOT_FOUND' },
+      [other]: { status: 404, text: 'Nothing was found at this address.', code: 'NOT_FOUND' },
       [id]: { status: 200, text: 'success' },
     })
   })

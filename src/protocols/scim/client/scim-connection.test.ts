@@ -64,7 +64,7 @@ test.each([
   [400, { detail: 'taken', scimType: 'uniqueness' }, 'CONFLICT', 'taken'],
   [401, { detail: 'inner secret' }, 'TARGET_FAILED', 'A downstream system refused the change.'],
   [403, {}, 'TARGET_FAILED', 'A downstream system refused the change.'],
-  [404, {}, 'NOT_FOUND', 'There is nothing at this address.'],
+  [404, {}, 'NOT_FOUND', 'Nothing was found at this address.'],
   [409, { detail: 'taken' }, 'CONFLICT', 'taken'],
   [412, {}, 'VERSION_MISMATCH', 'The resource was changed by someone else.'],
   [418, {}, 'TARGET_FAILED', 'A downstream system refused the change.'],
