@@ -7,6 +7,8 @@ export interface User {
   readonly groups: readonly string[]
   /** The groups' own ids, in the order of `groups`, where the store read them along. */
   readonly groupIds?: readonly string[]
+  /** False where the store knows that none of the groups is a member of another group. */
+  readonly groupsAreNested?: boolean
   /** The store's own identifier, where it has one beside the login. */
   readonly id?: string
   /** Changes with every change to the user, where the store keeps versions. */

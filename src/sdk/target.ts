@@ -64,7 +64,7 @@ export interface AccountOrigin {
 }
 
 export interface CreateOptions {
-  /** The user must not exist: CONFLICT even for an existing user with the same values. */
+  /** The user or group must not exist: CONFLICT even for an existing one with the same values. */
   readonly mustBeNew?: boolean
 }
 
@@ -169,8 +169,8 @@ export interface LookupTarget extends Target {
   lookupUserById(id: string): Promise<User | undefined>
   searchUsers(query: SearchQuery): Promise<SearchPage<User>>
   /** Members may be many, so a target that can leaves them out where they are not asked for. */
-  lookupGroupByName(name: string, options?: { readonly members: boolean }): Promise<Group | undefined>
-  lookupGroupById(id: string, options?: { readonly members: boolean }): Promise<Group | undefined>
+  lookupGroupByName(name: string, options?: GroupReadOptions): Promise<Group | undefined>
+  lookupGroupById(id: string, options?: GroupReadOptions): Promise<Group | undefined>
   /** Members are not owed. */
   searchGroups(query: SearchQuery): Promise<SearchPage<Group>>
   /** Group members are ids rather than logins. */
@@ -185,7 +185,19 @@ export interface LookupTarget extends Target {
    * Only where groups nest: for each of these groups, by id, every group that contains it, directly or through other
    * groups. Each is named once. A group that nothing contains may be left out.
    */
-  containingGroups?(ids: readonly string[]): Promise<ReadonlyMap<string, readonly NamedGroup[]>>
+  containingGroups?(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>>
+}
+
+export interface GroupReadOptions {
+  readonly members: boolean
+  /** The attributes whose first value names a member to people. A target that can't read them along leaves them out. */
+  readonly display?: { readonly users: string; readonly groups: string }
+}
+
+/** A group that contains another one. */
+export interface ContainingGroup extends NamedGroup {
+  /** The other group is a direct member of it, too. */
+  readonly direct: boolean
 }
 
 /** Optional: the target owns groups. Membership changes are sets, never a rewritten list. */
@@ -197,6 +209,7 @@ export interface GroupTarget extends Target {
     name: string,
     attributes: Readonly<Record<string, readonly string[]>>,
     request: TargetRequest,
+    options?: CreateOptions,
   ): Promise<void>
   /**
    * Without a change, only the version is compared, and a new one given, so that of two who expect the same one loses.
@@ -214,6 +227,8 @@ export interface GroupTarget extends Target {
 export interface MemberGroupChange {
   readonly add: readonly NamedGroup[]
   readonly remove: readonly NamedGroup[]
+  /** The id of the group that changes, where the caller knows it. NOT_FOUND when the group of that name has another id. */
+  readonly groupId?: string
 }
 
 export interface GroupChange {
