@@ -1,5 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { callerRef } from '#identity/subject.ts'
 import { entryIdentity, formerIdentity, identitiesOf, issuerIdentity, isUser, ownIdentity } from './identity.ts'
 
 test('different parts make different identities, wherever a separator is in them', () => {
@@ -31,4 +35,36 @@ test('a row from before identities belongs to the user who has the login; a row 
   expect(isUser(entryIdentity('contractors', '1'), ada)).toBe(false)
   expect(isUser(ownIdentity('jobs'), { ...ada, login: 'jobs' })).toBe(false)
   expect(isUser(undefined, ada)).toBe(false)
+})
+
+test('a row from before identities belongs to no caller without an entry, nor to one whose login a token chose', () => {
+  const stored = formerIdentity('ada')
+  const external = { identity: issuerIdentity('https://idp', 'ada'), login: 'ada' }
+  const renamed = { identity: entryIdentity('people', '2'), login: 'ada', isClaimed: true }
+  const long = { identity: issuerIdentity('https://idp', 'x'.repeat(5000)), login: 'ada' }
+  for (const user of [external, renamed, long, { identity: ownIdentity('ada'), login: 'ada' }]) {
+    expect(isUser(stored, user)).toBe(false)
+    expect(identitiesOf(user)).toEqual([user.identity])
+    expect(isUser(user.identity, user)).toBe(true)
+  }
+  expect(isUser(stored, { identity: stored, login: 'ada' })).toBe(true)
+})
+
+test('the login of a linked caller is a claim where the entry does not hold it', () => {
+  const parts = { dn: Dn.parse('uid=eve,o=x'), identity: entryIdentity('people', '3'), uid: 'ada' }
+  const link = {
+    dn: parts.dn,
+    filter: parseFilter('(uid=eve)'),
+    id: '3',
+    uidAttr: 'preferred_username',
+    added: new Attributes(),
+  }
+  const attributes = Attributes.from({ uid: ['eve'], login: ['eve2'] })
+  attributes.setClaim('preferred_username', ['ada'])
+  expect(callerRef({ ...parts, attributes, link })).toMatchObject({ login: 'ada', isClaimed: true })
+  expect(callerRef({ ...parts, attributes, link }, 'login')).toMatchObject({ login: 'eve2' })
+  expect(isUser(formerIdentity('eve2'), callerRef({ ...parts, attributes, link }, 'login'))).toBe(true)
+  expect(callerRef({ ...parts, attributes, link }, 'nickname')).toMatchObject({ login: 'ada', isClaimed: true })
+  const own = { ...parts, uid: 'eve', attributes, link: { ...link, uidAttr: 'uid' } }
+  expect(isUser(formerIdentity('EVE'), callerRef(own))).toBe(true)
 })

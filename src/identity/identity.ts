@@ -13,6 +13,8 @@ export type Identity = string & { readonly [brand]: true }
 export interface UserRef {
   readonly identity: Identity
   readonly login: string
+  /** A token says the login, and the user's entry does not. */
+  readonly isClaimed?: boolean
 }
 
 /** Longer identities are stored as a hash, so that any of them fits into an index. */
@@ -34,7 +36,7 @@ export const ownIdentity = (part: string): Identity => identity('gatehouse', par
 
 /**
  * What rows from before identities say: only a login. The migration to identities writes it into existing rows, and nothing
- * else does. Such a row belongs to the user who has the login now, as it did before.
+ * else does. `identitiesOf` says whose such a row is.
  */
 export const formerIdentity = (login: string): Identity => `${formerPrefix}${foldValue(login, false)}` as Identity
 
@@ -59,8 +61,13 @@ export interface RunIdentities {
 /** An identity that was stored. */
 export const storedIdentity = (text: string): Identity => text as Identity
 
-/** Under which identities rows of this user are stored: their own, and the one of rows from before identities. */
-export const identitiesOf = ({ identity, login }: UserRef): readonly Identity[] => [identity, formerIdentity(login)]
+/**
+ * The identities that rows of this user are stored under: their own, and, for a directory entry, the one of rows from
+ * before identities with the login of that entry. Other callers own no such row: it doesn't say which issuer its login
+ * came from, and an issuer may give anyone the login of a directory user.
+ */
+export const identitiesOf = ({ identity, login, isClaimed = false }: UserRef): readonly Identity[] =>
+  entryOf(identity) === undefined || isClaimed ? [identity] : [identity, formerIdentity(login)]
 
 /** Whether a stored identity is this user's. */
 export const isUser = (stored: Identity | undefined, user: UserRef): boolean =>

@@ -1,7 +1,7 @@
 import type { Attributes } from '#identity/attributes.ts'
 import type { DirectoryLink } from '#identity/directory-link.ts'
 import type { Dn } from '#identity/dn.ts'
-import type { Identity } from '#identity/identity.ts'
+import type { Identity, UserRef } from '#identity/identity.ts'
 
 /** Who makes a request, after its authentication chain ran. Rules are evaluated on this and on nothing else. */
 export interface Subject {
@@ -18,4 +18,15 @@ export interface Subject {
   /** 0 is anonymous; a chain gives its own level. */
   readonly level: number
   readonly chain: string
+}
+
+/** The caller as others remember them, with the first value of the attribute, if there is one, as the login. */
+export function callerRef(
+  { identity, uid, attributes, link }: Pick<Subject, 'identity' | 'uid' | 'attributes' | 'link'>,
+  loginAttribute?: string,
+): UserRef {
+  const named = loginAttribute === undefined ? undefined : attributes.first(loginAttribute)
+  const readFrom = named === undefined ? link?.uidAttr : loginAttribute
+  const isClaimed = readFrom !== undefined && attributes.isClaim(readFrom)
+  return { identity, login: named ?? uid, ...(isClaimed ? { isClaimed } : {}) }
 }

@@ -1,6 +1,6 @@
 import type { Dn } from '#identity/dn.ts'
 import type { Identity, UserRef } from '#identity/identity.ts'
-import type { Subject } from '#identity/subject.ts'
+import { callerRef, type Subject } from '#identity/subject.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
 
@@ -10,11 +10,9 @@ export interface ApprovalUser extends UserRef {
 }
 
 /** The authenticated caller of a request. */
-export const approvalUser = ({ identity, uid, dn }: Pick<Subject, 'identity' | 'uid' | 'dn'>): ApprovalUser => ({
-  identity,
-  login: uid,
-  dn,
-})
+export const approvalUser = (
+  subject: Pick<Subject, 'identity' | 'uid' | 'dn' | 'attributes' | 'link'>,
+): ApprovalUser => ({ ...callerRef(subject), dn: subject.dn })
 
 export type ApprovalStatus = 'open' | 'approved' | 'denied' | 'cancelled'
 

@@ -2,7 +2,7 @@ import type { ApprovalPlan, Involved } from '#engine/approvals/approval-plan.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
-import { entryOf, formerIdentity, isFormer, type UserRef } from '#identity/identity.ts'
+import { isUser, type UserRef } from '#identity/identity.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { ApprovalUser } from '#sdk/approvals.ts'
 import type { Rule } from '#sdk/rule.ts'
@@ -82,23 +82,21 @@ export class ApprovalAuthority {
 const isActive = ({ attributes }: DirectoryEntry): boolean => !isSwitchedOff(attributes)
 
 /**
- * The user by each login of their entry, under which rows from before identities may be stored. A caller without an entry
- * has no such rows: an issuer may give them the login of a directory user. Does not search the directory.
+ * The user by each login of their entry, under which rows from before identities may be stored. Does not search the
+ * directory.
  */
 export function refsOf(user: ApprovalUser, entries: readonly DirectoryEntry[] = []): readonly UserRef[] {
-  const { identity, login, dn } = user
-  if (entryOf(identity) === undefined && !isFormer(identity)) return [{ identity, login: '' }]
-  const named = (dn?.rdns[0] ?? []).map(({ value }) => value)
+  const { identity, dn } = user
+  const named = (dn === undefined || dn.isClaimed ? [] : (dn.rdns[0] ?? [])).map(({ value }) => value)
   const known = entries.flatMap((entry) =>
     entry.attributes.values('uid').map((uid) => ({ identity: entry.identity, login: uid })),
   )
-  return [...[login, ...named].map((one) => ({ identity, login: one })), ...known]
+  return [user, ...named.map((login) => ({ identity, login })), ...known]
 }
 
-/** By identity; by login only where one of the two is stored without an identity. */
+/** By identity; by login only where one of the two is stored without an identity, and the other is a directory entry. */
 export const isSame = (one: UserRef, other: UserRef): boolean =>
-  one.identity === other.identity ||
-  ((isFormer(one.identity) || isFormer(other.identity)) && formerIdentity(one.login) === formerIdentity(other.login))
+  isUser(one.identity, other) || isUser(other.identity, one)
 
 /**
  * Whether the user is one of those involved. Names count only for those of whom no identity is known; they are compared

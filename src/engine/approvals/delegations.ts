@@ -20,11 +20,12 @@ export interface DelegationParts {
 
 /** Names a deputy for a time. Deputies have to be in the directory, and cannot hand on what they are given. */
 export async function delegate(
-  { identity, login }: ApprovalUser,
+  user: ApprovalUser,
   { deputy, starts, ends }: Omit<DeputyPeriod, 'id' | 'login'>,
   { delegations, finder, clock }: DelegationParts,
 ): Promise<DeputyPeriod> {
   const now = clock()
+  const { identity, login } = user
   if (login === '') throw refused('only people who are known have deputies')
   if (deputy === '' || deputy.length > 500) throw refused('the deputy is not a login')
   if (!(starts < ends) || ends <= now) throw refused('the period ends before it starts, or is over')
@@ -33,23 +34,22 @@ export async function delegate(
   if (entry === undefined) throw refused(`no active user has the login "${deputy}"`)
   if (namesake !== undefined) throw refused(`several users have the login "${deputy}"`)
   if (entry.identity === identity) throw refused('no one is their own deputy')
-  const user: UserRef = { identity, login }
   if ((await delegations.listOf(user)).length >= maxPeriods) throw refused('there are too many periods already')
   const period = { id: newId(), login, deputy: entry.attributes.first('uid') ?? deputy, starts, ends }
   const named: UserRef = { identity: entry.identity, login: period.deputy }
   const value = `${period.deputy} from ${starts.toISOString()} to ${ends.toISOString()}`
-  await delegations.add({ id: period.id, user, deputy: named, starts, ends }, [
+  await delegations.add({ id: period.id, user: { identity, login }, deputy: named, starts, ends }, [
     delegationRow(period.id, login, now, 'add', value),
   ])
   return period
 }
 
 export async function endDelegation(
-  { identity, login }: ApprovalUser,
+  user: ApprovalUser,
   id: string,
   { delegations, clock }: DelegationParts,
 ): Promise<void> {
-  const user: UserRef = { identity, login }
+  const { login } = user
   const [period] = (await delegations.listOf(user)).filter((one) => one.id === id)
   const audit = period && [delegationRow(id, login, clock(), 'delete', period.deputy.login)]
   if (audit === undefined || !(await delegations.remove(user, id, audit))) {

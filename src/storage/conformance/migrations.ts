@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { entryIdentity, formerIdentity, identitiesOf, type UserRef } from '#identity/identity.ts'
+import { entryIdentity, formerIdentity, identitiesOf, issuerIdentity, type UserRef } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { type Migration, migrate, migration, readMigrations } from '#storage/sql/migrate.ts'
@@ -151,6 +151,17 @@ export function migrationConformance(connect: () => Promise<() => SqlClient>): v
     expect(await delegations.listOf(user('boss'))).toHaveLength(1)
     const portal = new SqlPortalStore(client)
     expect(await portal.marks(user('ann'), 'favourite')).toMatchObject([{ name: 'wiki' }])
+    const external = (login: string): UserRef => ({ identity: issuerIdentity('https://idp', login), login })
+    for (const query of [{ requestedBy: external('ann') }, { about: external('bob') }]) {
+      expect(await runs(query)).toEqual([])
+    }
+    expect(await delegations.representedBy(external('deputy'))).toEqual([])
+    expect(await delegations.listOf(external('boss'))).toEqual([])
+    expect(await delegations.deputiesOf(external('boss'))).toEqual([])
+    expect(await delegations.remove(external('boss'), 'd')).toBe(false)
+    await portal.unmark(external('ann'), 'favourite', { kind: 'url', name: 'wiki' })
+    expect(await portal.marks(external('ann'), 'favourite')).toEqual([])
+    expect(await portal.marks(user('ann'), 'favourite')).toHaveLength(1)
     await portal.unmark(user('ann'), 'favourite', { kind: 'url', name: 'wiki' })
     expect(await portal.marks(user('ann'), 'favourite')).toEqual([])
   })

@@ -1,4 +1,4 @@
-import { formerIdentity, storedIdentity, type UserRef } from '#identity/identity.ts'
+import { identitiesOf, storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { Delegation, DelegationStore } from '#storage/delegation-store.ts'
@@ -139,13 +139,17 @@ export class SqlDelegationStore implements DelegationStore {
   }
 }
 
-/** Rows from before identities name logins, so a user's rows are stored under two keys. */
+/** Rows from before identities name logins, so the rows of a directory user are stored under two keys. */
 interface Owner {
   readonly identity: string
   readonly former: string
 }
 
-const ownerOf = ({ identity, login }: UserRef): Owner => ({ identity, former: storable(formerIdentity(login)) })
+function ownerOf(user: UserRef): Owner {
+  const { identity } = user
+  const [, former = identity] = identitiesOf(user)
+  return { identity, former: storable(former) }
+}
 
 const userIn = (login: string, key: string): UserRef => ({ login, identity: storedIdentity(key) })
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { formerIdentity, type UserRef } from '#identity/identity.ts'
+import { identitiesOf, type UserRef } from '#identity/identity.ts'
 import type { MarkList, PortalMark, PortalOffer, PortalStore } from '#storage/portal-store.ts'
 import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
@@ -9,7 +9,7 @@ import { assertStorable, isStorable, storable } from '#storage/sql/text-keys.ts'
 
 interface Owner {
   readonly login_key: string
-  /** Marks from before identities are stored under it. */
+  /** Marks from before identities are stored under it; the same as `login_key` where the user has none. */
   readonly former: string
 }
 
@@ -163,7 +163,8 @@ function placeOf(user: UserRef, list: MarkList, { kind, name }: Omit<PortalMark,
   return { ...ownerOf(user), list, kind, name }
 }
 
-const ownerOf = ({ identity, login }: UserRef): Owner => ({
-  login_key: identity,
-  former: storable(formerIdentity(login)),
-})
+function ownerOf(user: UserRef): Owner {
+  const { identity } = user
+  const [, former = identity] = identitiesOf(user)
+  return { login_key: identity, former: storable(former) }
+}

@@ -4,7 +4,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { type DirectoryLink, directoryLink } from '#identity/directory-link.ts'
 import { Dn } from '#identity/dn.ts'
-import { entryIdentity } from '#identity/identity.ts'
+import { entryIdentity, issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { directoryEntry } from '#testing/directory-entry.ts'
@@ -541,6 +541,19 @@ test("another's run, one of another workflow and none at all are the same 404", 
     }
   }
   expect(runs.interventions).toEqual([])
+})
+
+test('a run from before identities is not shown to a caller of another issuer who has the same login', async () => {
+  const { send, runs } = await open()
+  const former = runs.add({ name: 'join', requestor: 'svc', state: 'waiting' })
+  const service = { ...subject('uid=svc,o=test'), identity: issuerIdentity('https://idp', 'svc') }
+  const own = runs.add({ name: 'join', requestor: 'svc', who: { requestor: service.identity } })
+  for (const method of ['GET', 'DELETE']) {
+    const asked = send({ method, url: `${address}/${former.id}` }, { as: service })
+    await expect(asked).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  }
+  expect(runs.interventions).toEqual([])
+  expect((await send({ url: `${address}/${own.id}` }, { as: service })).status).toBe(200)
 })
 
 test('whoever started a run may end it while no target was changed', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isUser } from '#identity/identity.ts'
+import { callerRef } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Path } from '#kernel/issues.ts'
 import type { Exchange } from '#sdk/exchange.ts'
@@ -172,7 +173,7 @@ class CallWorkflow implements Filter {
   async #own({ subject }: Exchange, id: string): Promise<RunView> {
     const run = runId.test(id) ? await this.#host.runs.get(id) : undefined
     const starter = run?.caller === undefined ? run?.who.requestor : run.who.caller
-    const isOwn = isUser(starter, { identity: subject.identity, login: subject.uid })
+    const isOwn = isUser(starter, callerRef(subject))
     if (run === undefined || !isOwn || !this.#allowed.has(run.name)) {
       throw new GatewayError('NOT_FOUND', `no run "${id.slice(0, 80)}" of "${subject.uid}"`, {
         publicText: 'There is no such run.',

@@ -1,5 +1,5 @@
 import type { UserRef } from '#identity/identity.ts'
-import type { Subject } from '#identity/subject.ts'
+import { callerRef, type Subject } from '#identity/subject.ts'
 import type { FormAttribute } from '#sdk/form-attribute.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { MainSettings } from './main-settings.ts'
@@ -15,8 +15,7 @@ export interface MainParts {
 }
 
 /** By which the portal knows the caller; the authenticated name where the caller has no such attribute. */
-export const loginOf = ({ settings }: Pick<MainParts, 'settings'>, subject: Subject): string =>
-  subject.attributes.first(settings.given.uidAttributeName) ?? subject.uid
+export const loginOf = (parts: Pick<MainParts, 'settings'>, subject: Subject): string => userOf(parts, subject).login
 
 /** The fields that the subject sees. */
 export function shownAttributes({ attributes, helper }: MainSettings, subject: Subject): readonly FormAttribute[] {
@@ -43,7 +42,5 @@ export function rightsOf({ given, helper }: MainSettings, subject: Subject): Rig
 }
 
 /** The caller as the portal stores and compares users. */
-export const userOf = (parts: Pick<MainParts, 'settings'>, subject: Subject): UserRef => ({
-  identity: subject.identity,
-  login: loginOf(parts, subject),
-})
+export const userOf = (parts: Pick<MainParts, 'settings'>, subject: Subject): UserRef =>
+  callerRef(subject, parts.settings.given.uidAttributeName)

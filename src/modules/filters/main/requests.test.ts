@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { issuerIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import { ann, openMain, someone } from '#testing/main-fixture.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
@@ -94,6 +95,19 @@ describe('my requests', () => {
     const { body, text } = await send('GET', `/requests/${stuck.id}`)
     expect(body.failure).toEqual({ code: 'TARGET_FAILED', text: 'A downstream system refused the change.' })
     expect(text).not.toContain('svc-7')
+  })
+
+  test('from before identities are not those of a caller without an entry who has the same login', async () => {
+    const { send, runs, mine, aboutMe } = await open()
+    const external = { ...ann, identity: issuerIdentity('https://idp', 'ann') }
+    for (const query of ['', '?about=me']) {
+      expect((await send('GET', `/requests${query}`, undefined, external)).body.requests).toEqual([])
+    }
+    for (const { id } of [mine, aboutMe]) {
+      await expect(send('GET', `/requests/${id}`, undefined, external)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+      await expect(send('POST', `/requests/${id}/cancel`, {}, external)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    }
+    expect(runs.interventions).toEqual([])
   })
 
   test("somebody else's are not there", async () => {
