@@ -61,6 +61,39 @@ describe('a look-up by mail', () => {
     expect(await found({ email, email_verified: true, mail: 'eve@evil.test' })).toBe(linked)
   })
 
+  test.each([
+    'mail',
+    'MAIL',
+    'email',
+    'emails',
+    'emails.value',
+    'mail;lang-en',
+    'mailAlternateAddress',
+    'rfc822Mailbox',
+    'proxyAddresses',
+    '0.9.2342.19200300.100.1.3',
+  ])('is one where the filter compares %s with any claim', async (attribute) => {
+    const lookupFilter = `(|(uid=none)(${attribute}=\${preferred_username}))`
+    const claims = { preferred_username: email }
+    expect(await found(claims, { lookupFilter })).toContain('"preferred_username" is not verified')
+    expect(await found({ ...claims, email_verified: false, email }, { lookupFilter })).toContain('is not verified')
+  })
+
+  test('email_verified is about email, not about an address in another claim', async () => {
+    const lookupFilter = '(mail=${preferred_username})'
+    const claims = { preferred_username: email, email_verified: true }
+    expect(await found(claims, { lookupFilter })).toContain('another address')
+    expect(await found({ ...claims, email: 'eve@evil.test' }, { lookupFilter })).toContain('another address')
+    expect(await found({ ...claims, email: 'Root@corp.test' }, { lookupFilter })).toBe(linked)
+    const accepting = { lookupFilter, acceptUnverifiedMail: 'true' }
+    expect(await found({ preferred_username: email }, accepting)).toBe(linked)
+    expect(parse(accepting).problems).toEqual([expect.stringContaining('can choose a mail address')])
+  })
+
+  test('is none where the filter compares mail with a fixed value only', async () => {
+    expect(await found({ sub: 'root' }, { lookupFilter: '(&(mail=*@corp.test)(uid=${sub}))' })).toBe(linked)
+  })
+
   test('another spelling of email_verified does not count', async () => {
     expect(await found({ email, Email_Verified: true })).toContain('is not verified')
   })

@@ -24,7 +24,8 @@ export const linkParameters = {
     about: 'The RFC 4515 filter that finds the caller in the directory, with claims as `${claim}`.',
   }),
   acceptUnverifiedMail: flag({
-    about: 'Let lookupFilter read `email` or `mail` of a caller whose `email_verified` is not `true`.',
+    about:
+      'Let lookupFilter read a mail claim, or compare a mail attribute, of a caller whose `email_verified` is not `true`.',
   }),
   defaultObjectClass: text({ about: 'The `objectClass` of the mock entry.', fallback: 'inetOrgPerson' }),
 }
@@ -48,7 +49,7 @@ export function parseSubjectLink(
   if (linkToDirectory && params.values('lookupFilter').every((value) => value === '')) {
     issues.error(params.pathOf('lookupFilter'), 'parameter "lookupFilter" is required where linkToDirectory is "true"')
   }
-  if (linkToDirectory && acceptUnverifiedMail && mailNames(lookupFilter?.placeholders ?? []).length > 0) {
+  if (linkToDirectory && acceptUnverifiedMail && mailClaims(lookupFilter).length > 0) {
     issues.warning(params.pathOf('acceptUnverifiedMail'), unverifiedMailWarning)
   }
   try {
@@ -94,7 +95,7 @@ export async function linkSubject(
   if (link.lookup !== undefined) {
     const filter = link.lookup.bind((name) => claims.values(name))
     if (filter === undefined) return refused('a claim that lookupFilter names is missing')
-    const unverified = link.acceptUnverifiedMail ? undefined : unverifiedMail(link.lookup.placeholders, claims)
+    const unverified = link.acceptUnverifiedMail ? undefined : unverifiedMail(mailClaims(link.lookup), claims)
     if (unverified !== undefined) return refused(unverified)
     const [entry, second] = await host.directory.search({ base, scope: 'sub', filter, limit: 2 })
     if (second !== undefined) return refused('lookupFilter finds several entries')
@@ -129,25 +130,37 @@ export const unverifiedMailWarning =
   'anyone who can choose a mail address at the issuer can log in as the user who has that address here; ' +
   'remove "acceptUnverifiedMail" unless the issuer verifies every address'
 
-const mailNames = (names: Iterable<string>): string[] => [...names].filter((name) => /^e?mail$/i.test(name))
+/** Names that hold mail addresses in directories and tokens: `mail`, `emails`, `rfc822Mailbox` and the like, and OIDs. */
+export const isMailName = (name: string): boolean =>
+  (/mail/i.test(name) && name.toLowerCase() !== 'email_verified') ||
+  /^(?:proxyAddresses|0\.9\.2342\.19200300\.100\.1\.3|1\.2\.840\.113549\.1\.9\.1)(?:;|$)/i.test(name)
+
+/** The claims that a look-up takes for mail addresses, by their names or by the attributes it compares them with. */
+const mailClaims = (lookup: FilterTemplate | undefined): readonly string[] =>
+  (lookup?.comparisons ?? []).flatMap(({ attribute, placeholder }) =>
+    isMailName(attribute) || isMailName(placeholder) ? [placeholder] : [],
+  )
 
 /**
- * Why these claims must not find a directory entry, for the log; undefined where they may. At many issuers people choose
- * their mail address, so it identifies a user only once the issuer says that it is verified: `email_verified`, which is
- * about `email` and no other address.
+ * Why these claims, which hold mail addresses, must not find a directory entry, for the log; undefined where they may. At
+ * many issuers people choose their mail address, so it identifies a user only once the issuer says that it is verified:
+ * `email_verified`, which is about `email` and no other address.
  */
-export function unverifiedMail(names: Iterable<string>, claims: Attributes): string | undefined {
-  const read = mailNames(names)
-  if (read.length === 0) return undefined
+export function unverifiedMail(names: readonly string[], claims: Attributes): string | undefined {
+  const [first] = names
+  if (first === undefined) return undefined
   const [verified, ...more] = claims.names().includes('email_verified') ? claims.values('email_verified') : []
   if (verified !== 'true' || more.length > 0) {
-    return `the claim "${read[0]}" is not verified: "email_verified" is not true, and acceptUnverifiedMail is not set`
+    return `the claim "${first}" is not verified: "email_verified" is not true, and acceptUnverifiedMail is not set`
   }
   const addresses = claims.values('email').map((address) => address.toLowerCase())
-  const isVerified = (address: string): boolean => addresses.length === 0 || addresses.includes(address.toLowerCase())
-  return read.some((name) => !claims.values(name).every(isVerified))
-    ? 'the claim "mail" is not verified: "email_verified" is about "email", which is another address'
-    : undefined
+  const isVerified = (name: string): boolean =>
+    (addresses.length === 0 && isMailName(name)) ||
+    claims.values(name).every((address) => addresses.includes(address.toLowerCase()))
+  const other = names.find((name) => !isVerified(name))
+  return other === undefined
+    ? undefined
+    : `the claim "${other}" is not verified: "email_verified" is about "email", which is absent or another address`
 }
 
 /** The name of a mock entry; the value is a claim. */

@@ -11,6 +11,8 @@ export type ValueLookup = (name: string) => readonly string[]
 export interface FilterTemplate {
   /** The names that are looked up. */
   readonly placeholders: ReadonlySet<string>
+  /** The names by the attributes they are compared with. */
+  readonly comparisons: readonly { readonly attribute: string; readonly placeholder: string }[]
   /**
    * Undefined, so that nothing is found, when a name has no value, or an empty one, or several in a place that takes
    * one. An equality takes several, and holds where one of them is equal.
@@ -22,7 +24,7 @@ type Binder = (lookup: ValueLookup) => Filter | undefined
 
 /** RFC 4515 text with `${name}` in its values, such as `(uid=${sub})`. Throws FilterSyntaxError. */
 export function parseFilterTemplate(text: string): FilterTemplate {
-  const placeholders = new Set<string>()
+  const comparisons: { readonly attribute: string; readonly placeholder: string }[] = []
   const bind = readFilter<Binder>(text, true, {
     and: (binders) => (lookup) => {
       const filters = bindAll(binders, lookup)
@@ -37,11 +39,12 @@ export function parseFilterTemplate(text: string): FilterTemplate {
       return filter && { kind: 'not', filter }
     },
     item: (item) => {
-      for (const part of item.value) if (part.kind === 'placeholder') placeholders.add(part.name)
+      const { attribute, value } = item
+      for (const part of value) if (part.kind === 'placeholder') comparisons.push({ attribute, placeholder: part.name })
       return itemBinder(item)
     },
   })
-  return { placeholders, bind }
+  return { placeholders: new Set(comparisons.map(({ placeholder }) => placeholder)), comparisons, bind }
 }
 
 function bindAll(binders: readonly Binder[], lookup: ValueLookup): Filter[] | undefined {

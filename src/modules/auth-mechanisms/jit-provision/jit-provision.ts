@@ -5,7 +5,7 @@ import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { type AuthAttempt, type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
 import type { ModuleHost } from '#sdk/host.ts'
-import { unverifiedMail, unverifiedMailWarning } from '#sdk/linked-subject.ts'
+import { isMailName, unverifiedMail, unverifiedMailWarning } from '#sdk/linked-subject.ts'
 import { flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
 import { shownAttributes } from '#sdk/shown-attributes.ts'
@@ -25,7 +25,7 @@ const parameters = {
     fallback: 0,
   }),
   acceptUnverifiedMail: flag({
-    about: 'Let `nameAttr` be `email` or `mail` of a caller whose `email_verified` is not `true`.',
+    about: 'Let `nameAttr` be a mail claim, such as `email`, of a caller whose `email_verified` is not `true`.',
   }),
   lastUpdatedAttributeName: text({
     about: 'The attribute that tells when that was, in milliseconds since 1970; required with `gracePeriod`.',
@@ -44,7 +44,7 @@ export default defineAuthMechanism({
     if (given.gracePeriod > 0 && given.lastUpdatedAttributeName === undefined) {
       issues.error(params.pathOf('lastUpdatedAttributeName'), 'is required where gracePeriod is given')
     }
-    if (given.acceptUnverifiedMail && /^e?mail$/i.test(given.nameAttr)) {
+    if (given.acceptUnverifiedMail && isMailName(given.nameAttr)) {
       issues.warning(params.pathOf('acceptUnverifiedMail'), unverifiedMailWarning)
     }
     return given
@@ -70,7 +70,9 @@ class JitProvision implements AuthMechanism {
     }
     const isOfDirectory = subject.link !== undefined && !subject.link.added.has(nameAttr)
     const unverified =
-      isOfDirectory || acceptUnverifiedMail ? undefined : unverifiedMail([nameAttr], subject.attributes)
+      isOfDirectory || acceptUnverifiedMail || !isMailName(nameAttr)
+        ? undefined
+        : unverifiedMail([nameAttr], subject.attributes)
     if (unverified !== undefined) return rejected(unverified)
     const before = await this.#find(login, root)
     // By logging in elsewhere nobody brings back what was taken from them here.

@@ -201,6 +201,15 @@ describe('a caller who is looked up', () => {
     expect(host.searches).toEqual([])
   })
 
+  test('is refused when the filter compares mail with a claim that is not verified', async () => {
+    const owner = person('uid=boss,ou=people,o=Tremolo', { uid: ['boss'], mail: ['boss@corp.test'] })
+    const { mechanism: jwt } = await mechanism({ ...linked, lookupFilter: '(mail=${preferred_username})' }, [owner])
+    const named = { preferred_username: 'boss@corp.test' }
+    expect(reasonOf(await begin(jwt, await signedToken(first, claims(named))))).toContain('is not verified')
+    const verified = { ...named, email: 'boss@corp.test', email_verified: true }
+    expect(subjectOf(await begin(jwt, await signedToken(first, claims(verified)))).dn).toEqual(owner.dn)
+  })
+
   test('D8: cannot widen the filter', async () => {
     const { mechanism: jwt } = await mechanism(linked, [alice, root2])
     for (const sub of ['*', 'r*', '*)(uid=*', 'x)(|(uid=root', 'root)(&', '\\72oot', 'x\u0000']) {
