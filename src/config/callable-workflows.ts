@@ -1,5 +1,5 @@
 import type { CallableUrl, Draft } from '#config/draft.ts'
-import { FlowWalk } from '#config/flow-walk.ts'
+import { FlowWalk, type UnboundWrite } from '#config/flow-walk.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { CallerKind } from '#sdk/auth-mechanism.ts'
 import type { Catalog } from '#sdk/catalog.ts'
@@ -21,12 +21,16 @@ export function checkCallableWorkflows(draft: Draft, catalog: Catalog, issues: I
         if (reported.has(key)) continue
         reported.add(key)
         const way = `people can call the workflow "${workflow}" (${url.document.at(path)})`
-        const remedy = `list the ones that it may write in "${what}"`
-        issues.for(document).warning(task.path, `${way}, and this task writes all ${what} that they choose; ${remedy}`)
+        issues.for(document).warning(task.path, `${way}, and ${problemOf(what)}`)
       }
     }
   }
 }
+
+const problemOf = (what: UnboundWrite['what']): string =>
+  what === 'code'
+    ? 'the code of this task may set any groups and attributes from what they send; list the ones that the provision tasks after it may write in their "attributes" and "groups"'
+    : `this task writes all ${what} that they choose; list the ones that it may write in "${what}"`
 
 /** Where the chain does not say who its callers are, callers who may act for themselves count as people. */
 function isForPeople({ chain, callable }: CallableUrl, draft: Draft): boolean {

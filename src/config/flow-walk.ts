@@ -12,11 +12,11 @@ export interface Start {
   readonly anyGroup?: boolean
 }
 
-/** A task that writes to a target what nothing bounds. */
+/** A task that writes to a target what nothing bounds; `code`: one whose code may have set what such a task writes. */
 export interface UnboundWrite {
   readonly task: PreparedTask
   readonly document: ConfigDocument
-  readonly what: 'attributes' | 'groups'
+  readonly what: 'attributes' | 'groups' | 'code'
 }
 
 /** An attribute that is used where no way there produces it. */
@@ -43,6 +43,8 @@ interface State {
   readonly opaque: boolean
   /** The user may have been given any group. */
   readonly anyGroup: boolean
+  /** Tasks before this point that run code, which may have set anything. */
+  readonly code: readonly UnboundWrite[]
   origin(): string
   /** Names that tasks added since `origin`. */
   readonly added: readonly string[]
@@ -109,6 +111,9 @@ export class FlowWalk {
     if (this.#catalog.tasks.get(task.taskType)?.branches === true) return this.#branch(task, state, document)
     let after = withProduced(state, flow.produces, flow.opaque)
     if (flow.takesAnyGroup === true) after = { ...after, anyGroup: true }
+    if (flow.runsCode === true) {
+      after = { ...after, anyGroup: true, code: [...after.code, { task, document, what: 'code' }] }
+    }
     for (const name of task.calls) after = this.#workflow(name, after)
     return after
   }
@@ -121,6 +126,7 @@ export class FlowWalk {
         ? {
             ...mappedState(flow.produces, flow.opaque, document, 'the strict mapping around it'),
             anyGroup: state.anyGroup,
+            code: state.code,
           }
         : withProduced(state, flow.produces, flow.opaque)
       this.#tasks(task.onSuccess, inner, document)
@@ -135,6 +141,7 @@ export class FlowWalk {
       names: new Map([...success.names, ...failure.names]),
       opaque: success.opaque || failure.opaque,
       anyGroup: success.anyGroup || failure.anyGroup,
+      code: [...new Set([...success.code, ...failure.code])],
       added: [...new Set([...success.added, ...failure.added])],
     }
   }
@@ -149,7 +156,9 @@ export class FlowWalk {
     this.#held.set(target, held)
     const written = this.#throughTarget(target, state)
     const unbound = (what: UnboundWrite['what']): void => {
-      this.#unbound.set(JSON.stringify([document.at(task.path), what]), { task, document, what })
+      for (const write of [{ task, document, what }, ...state.code]) {
+        this.#unbound.set(JSON.stringify([write.document.at(write.task.path), write.what]), write)
+      }
     }
     if (attributes === undefined && written.opaque) unbound('attributes')
     if (groups === undefined && state.anyGroup) unbound('groups')
@@ -196,13 +205,15 @@ export class FlowWalk {
 }
 
 function startState(gateway: Gateway | undefined): State {
-  if (gateway === undefined) return { names: new Map(), opaque: true, anyGroup: false, origin: () => '', added: [] }
+  if (gateway === undefined)
+    return { names: new Map(), opaque: true, anyGroup: false, code: [], origin: () => '', added: [] }
   const { produces, given } = gateway.flow
   const names = [...given, ...produces.map(({ attribute }) => attribute)]
   return {
     names: byKey(names),
     opaque: false,
     anyGroup: false,
+    code: [],
     origin: () => gatewayMaps(gateway),
     added: [],
   }
@@ -219,7 +230,7 @@ function mappedState(
     const place = produces[0] === undefined ? '' : ` (${document.at(produces[0].path)})`
     return `${who} maps ${listed(names)}${place}`
   }
-  return { names: byKey(names), opaque, anyGroup: false, origin, added: [] }
+  return { names: byKey(names), opaque, anyGroup: false, code: [], origin, added: [] }
 }
 
 function withProduced(state: State, produces: readonly AttributePlace[], opaque: boolean): State {

@@ -40,6 +40,12 @@ export interface TaskFlow {
   readonly opaque: boolean
   /** The attributes that the task makes the login of; none when absent, `any` where a mapper may read anything. */
   readonly loginReads?: readonly string[] | 'any'
+  /** The task runs code of the configuration, which may set the login, groups and attributes to anything. */
+  readonly runsCode?: boolean
+  /** The task may set attributes that logins are made of to values the caller sent, so the engine checks what it did. */
+  readonly setsValues?: boolean
+  /** Workflows that the task starts as runs of their own; `any` where their names are not known beforehand. */
+  readonly starts?: readonly string[] | 'any'
   /** From here on the user may be given any group: the caller who starts the run names it in a parameter or an attribute. */
   readonly takesAnyGroup?: boolean
   /** Attributes and memberships written to a target; an undefined list means "all there are". */

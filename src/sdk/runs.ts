@@ -1,4 +1,5 @@
 import type { RunIdentities, UserRef } from '#identity/identity.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 
 /**
@@ -102,6 +103,18 @@ export interface RefusedCall {
   readonly requestId: string
   /** One entry each. */
   readonly refused: readonly { readonly kind: 'entry' | 'group'; readonly attribute: string; readonly value: string }[]
+}
+
+/** A task gave a bound run another user than the one it was called for; `value` names that user. */
+export class AnotherSubject extends GatewayError {
+  readonly value: string
+
+  constructor(detail: string, value: string) {
+    super('ACCESS_DENIED', `a run may only write the user it was called for: ${detail}`, {
+      publicText: 'The workflow would have written another user than the one it was called for, so it was ended.',
+    })
+    this.value = value
+  }
 }
 
 export interface RunIntervention {

@@ -14,7 +14,7 @@ import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
 import type { StepEffects } from '#sdk/step-effects.ts'
 import type { TargetRequest } from '#sdk/target.ts'
-import type { ReadVersion } from '#sdk/workflow.ts'
+import type { BoundSubject, ReadVersion } from '#sdk/workflow.ts'
 
 /** The user a workflow works on. Tasks change it; nothing reaches a target before a provision task. */
 export interface WorkflowUser extends User {
@@ -63,6 +63,8 @@ export interface TaskContext {
   readonly who: RunIdentities
   /** The caller, where another user than the requestor submitted the request. */
   readonly caller?: string
+  /** Present where no task may make the user another one. The engine enforces it; tasks need not look. */
+  readonly bound?: BoundSubject
   readonly log: Logger
   /** What the task waited for; absent when it is run for the first time. */
   readonly signal?: TaskSignal

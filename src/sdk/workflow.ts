@@ -33,6 +33,8 @@ export interface WorkflowCall {
    * otherwise the run is refused with VERSION_MISMATCH, and the caller may read and ask again.
    */
   readonly basedOn?: ReadVersion
+  /** The caller was allowed to act for this user only, so no task may make it another. */
+  readonly bound?: BoundSubject
   /** The run creates accounts and never changes one that it did not create; see NewAccount. */
   readonly newAccount?: NewAccount
   /** Set at a target by the first task that sets passwords; never logged or stored. */
@@ -47,6 +49,12 @@ export interface WorkflowCall {
   readonly kept?: boolean
   /** The request map. Engine keys in it are refused. */
   readonly params: Readonly<Record<string, string>>
+}
+
+/** What a run that is about one user must not change about the user. */
+export interface BoundSubject {
+  /** The attributes that logins are made of. */
+  readonly attributes: readonly string[] | 'any'
 }
 
 export interface ReadVersion {

@@ -32,6 +32,30 @@ spec:
       sync: true
       attributes: [userName, displayName]
 ---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: scripted }
+spec:
+  label: Scripted
+  description: Makes the login from another attribute.
+  inList: false
+  orgId: internal
+  tasks: |-
+    - taskType: customTask
+      className: tasks.JavaScriptTask
+      params:
+        javaScript: |-
+          function doTask(user) {
+            const [chosen] = user.attributes.nickname ?? []
+            if (chosen !== undefined) user.userID = chosen
+            return true
+          }
+    - taskType: provision
+      target: people
+      sync: true
+      attributes: [displayName]
+      groups: []
+---
 apiVersion: openunison.tremolo.io/v2
 kind: Application
 metadata: { name: call-workflow-allowed }
@@ -72,7 +96,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     const text = readFileSync(file, 'utf8')
     const filter = /allowedWorkflow: crm-sync\n *uidAttributeName: login\n/
     expect(text).toMatch(filter)
-    writeFileSync(file, text.replace(filter, 'allowedWorkflow: [crm-sync, own-account, vault-access]\n'))
+    writeFileSync(file, text.replace(filter, 'allowedWorkflow: [crm-sync, own-account, vault-access, scripted]\n'))
     writeFileSync(join(config, 'more.yaml'), more)
     const url = await databaseUrl?.()
     const dataFolder = join(folder, 'data')
@@ -149,6 +173,24 @@ function story(databaseUrl?: () => Promise<string>): void {
     }
     expect(await groupsOf('alan')).toEqual(['administrators', 'everyone'])
     expect(await refusals('alan')).toContainEqual(expect.objectContaining({ requestor: 'ada', attribute: 'subject' }))
+  })
+
+  test('a script cannot give the run of a caller the login of another user', async () => {
+    const named = (values: Record<string, string>) => ({
+      name: 'scripted',
+      uidAttributeName: 'userName',
+      user: { attributes: Object.entries(values).map(([name, value]) => ({ name, values: [value] })) },
+    })
+    const taken = { userName: 'ada', displayName: 'Taken over', nickname: 'alan' }
+    const refused = await call('ada', named(taken))
+    const alan = (await (await PortalPerson.logIn(gateway, 'alan')).get('/main/user')).json
+    expect(JSON.stringify(alan)).not.toContain('Taken over')
+    expect(refused).toMatchObject({ status: 403 })
+    expect(JSON.stringify(refused.body)).toContain('another user')
+    expect(await refusals('ada')).toContainEqual(
+      expect.objectContaining({ requestor: 'ada', attribute: 'subject', value: 'alan' }),
+    )
+    expect(await call('ada', named({ ...taken, nickname: 'ada' }))).toMatchObject({ status: 200 })
   })
 
   test('where groups are allowed, memberships of these groups change and no others', async () => {

@@ -1,3 +1,4 @@
+import { withBoundSubject } from '#engine/workflow/bound-subject.ts'
 import { withTimeLimit } from '#engine/workflow/time-limit.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { TimeSpan } from '#kernel/time-span.ts'
@@ -39,8 +40,9 @@ export async function createDefinition(config: WorkflowConfig, host: ModuleHost,
   for (let list = pending.shift(); list !== undefined; list = pending.shift()) {
     const steps: Step[] = []
     for (const [index, prepared] of list.tasks.entries()) {
-      const task = scope.own(await prepared.create(host))
-      const { taskType, name, timeoutMillis } = prepared
+      const { taskType, name, timeoutMillis, flow } = prepared
+      const created = scope.own(await prepared.create(host))
+      const task = flow.runsCode === true || flow.setsValues === true ? withBoundSubject(created) : created
       const limited = timeoutMillis === undefined ? task : withTimeLimit(task, timeoutMillis)
       steps.push({ taskType, ...(name === undefined ? {} : { name }), task: limited })
       for (const branch of ['onSuccess', 'onFailure'] as const) {

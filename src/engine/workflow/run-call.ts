@@ -20,7 +20,7 @@ const maxDepth = 16
 export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): RunState {
   if (call.user.userID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for a user without a login')
   if (call.newUserID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for an empty new login')
-  const { caller, reason, requestId, session, newAccount, depth = 0 } = call
+  const { caller, reason, requestId, session, newAccount, bound, depth = 0 } = call
   if (depth > maxDepth) {
     const text = `workflow "${call.name}" was not started: more than ${maxDepth} runs started one another`
     throw new GatewayError('WORKFLOW_FAILED', text)
@@ -44,12 +44,14 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
     pins,
     steps: 0,
     ...(depth === 0 ? {} : { depth }),
+    ...(bound === undefined ? {} : { bound }),
     ...(newAccount === undefined ? {} : { newAccount: { ...newAccount, created: [...(newAccount.created ?? [])] } }),
   }
 }
 
 /**
- * A run that a step of another run starts: one level deeper, with the same caller, and bound to the same new account.
+ * A run that a step of another run starts: one level deeper, with the same caller, and bound to the same user or
+ * new account.
  */
 export const startedCall = (
   call: WorkflowCall,
@@ -60,11 +62,13 @@ export const startedCall = (
     requestor,
     subject,
     newAccount,
-  }: Pick<RunState, 'depth' | 'caller' | 'who' | 'requestor' | 'subject' | 'newAccount'>,
+    bound,
+  }: Pick<RunState, 'depth' | 'caller' | 'who' | 'requestor' | 'subject' | 'newAccount' | 'bound'>,
 ) => ({
   ...(caller === undefined ? {} : { caller }),
   ...call,
   ...(newAccount === undefined ? {} : { newAccount }),
+  ...(bound === undefined ? {} : { bound }),
   who: { ...inherited(call, { who, requestor, subject }), ...call.who },
   depth: depth + 1,
 })

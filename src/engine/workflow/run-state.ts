@@ -1,6 +1,7 @@
 import type { Intent } from '#engine/workflow/intents.ts'
 import type { RunIdentities } from '#identity/identity.ts'
 import type { CreatedAccount, NewAccount } from '#sdk/new-account.ts'
+import type { BoundSubject } from '#sdk/workflow.ts'
 import type { RequestMap, TaskSignal, WorkflowUser } from '#sdk/workflow-task.ts'
 
 /** Where a run stands in one list of tasks. Plain data, so that a run can be put down and taken up again. */
@@ -44,6 +45,8 @@ export interface RunState {
   intents?: readonly Intent[]
   /** Present where the run may only create accounts; what it created so far grows. */
   readonly newAccount?: Omit<NewAccount, 'created'> & { readonly created: CreatedAccount[] }
+  /** Present where no task may make the user another one. */
+  readonly bound?: BoundSubject
   /** The approval that allowed what comes from now on. */
   approval?: string
 }

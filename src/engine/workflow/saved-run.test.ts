@@ -82,8 +82,9 @@ const states: fc.Arbitrary<RunState> = versions.chain((shared) => {
       pins: fc.array(fc.tuple(text, text)),
       steps: fc.nat(1000),
       signal: signals,
+      bound: fc.option(fc.record({ attributes: fc.oneof(fc.constant('any' as const), texts) }), { nil: undefined }),
     })
-    .map(({ request, pins, signal, ...others }) => ({
+    .map(({ request, pins, signal, bound, ...others }) => ({
       id: 'run',
       workflow: 'w',
       subject: 's',
@@ -93,6 +94,7 @@ const states: fc.Arbitrary<RunState> = versions.chain((shared) => {
       request: new Map<string, unknown>(request),
       pins: new Map(pins),
       ...(signal === undefined ? {} : { signal }),
+      ...(bound === undefined ? {} : { bound }),
     }))
 })
 

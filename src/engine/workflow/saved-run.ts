@@ -1,12 +1,12 @@
 import { intentsFromJson, intentsToJson } from '#engine/workflow/intents.ts'
 import type { Frame, RunState } from '#engine/workflow/run-state.ts'
-import { broken, SavedObject, toJson } from '#engine/workflow/saved-json.ts'
+import { asTexts, broken, SavedObject, toJson } from '#engine/workflow/saved-json.ts'
 import { restoreUser, saveUser, type VersionMaps } from '#engine/workflow/saved-user.ts'
 import { signalFromJson, signalToJson } from '#engine/workflow/task-signal.ts'
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import type { ReadVersion } from '#sdk/workflow.ts'
+import type { BoundSubject, ReadVersion } from '#sdk/workflow.ts'
 import type { RequestMap } from '#sdk/workflow-task.ts'
 
 /** The form that runs are stored in; others are refused. */
@@ -53,6 +53,7 @@ export function saveRun(state: RunState): SavedRun {
     ...(state.signal === undefined ? {} : { signal: signalToJson(state.signal) }),
     ...(state.approval === undefined ? {} : { approval: state.approval }),
     ...(state.intents === undefined ? {} : { intents: intentsToJson(state.intents) }),
+    ...(state.bound === undefined ? {} : { bound: boundToJson(state.bound) }),
     ...(state.newAccount === undefined ? {} : { newAccount: newAccountToJson(state.newAccount) }),
   }
   return Object.keys(secrets).length === 0 ? { data } : { data, secret: secrets }
@@ -83,6 +84,7 @@ export function restoreRun(head: RunHead, { data, secret }: SavedRun): RunState 
   const signal = signalFromJson(saved.value('signal'))
   const approval = saved.optionalText('approval')
   const session = saved.optionalText('session')
+  const bound = saved.value('bound')
   return {
     ...head,
     user: restoreUser(saved.value('user'), secrets?.value('user'), maps),
@@ -95,9 +97,16 @@ export function restoreRun(head: RunHead, { data, secret }: SavedRun): RunState 
     ...(approval === undefined ? {} : { approval }),
     ...(session === undefined ? {} : { session }),
     ...(saved.value('intents') === undefined ? {} : { intents: intentsFromJson(saved.list('intents')) }),
+    ...(bound === undefined ? {} : { bound: boundFromJson(bound) }),
     ...newAccountIn(data),
   }
 }
+
+const boundToJson = ({ attributes }: BoundSubject): JsonValue => (attributes === 'any' ? attributes : [...attributes])
+
+const boundFromJson = (value: JsonValue): BoundSubject => ({
+  attributes: value === 'any' ? value : asTexts(value, 'run.bound'),
+})
 
 /** Behind the task that would run next, whatever it waited for. Undefined when no task is left. */
 export function skipTask(data: JsonObject): JsonObject | undefined {

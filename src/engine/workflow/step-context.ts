@@ -28,7 +28,7 @@ export interface RunServices {
 
 /** What one step is given. Plain objects without getters: they are made for every step, and targets may copy them. */
 export function stepContext(state: RunState, position: Position, services: RunServices): TaskContext {
-  const { id, requestor, caller, who, request } = state
+  const { id, requestor, caller, who, request, bound } = state
   const user = currentUser(state)
   const workflow = { id, name: state.workflow }
   const log = new StepLogger(services.log, workflow, position)
@@ -61,6 +61,7 @@ export function stepContext(state: RunState, position: Position, services: RunSe
     requestor,
     ...(caller === undefined ? {} : { caller }),
     who,
+    ...(bound === undefined ? {} : { bound }),
     log,
     effects,
     forTarget,

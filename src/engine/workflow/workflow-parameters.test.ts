@@ -72,3 +72,20 @@ test('logins are made of attributes by mapping tasks, of called workflows too, a
   expect(of('missing')).toEqual(new Set(['employeeNumber']))
   expect(of('opaque')).toBe('any')
 })
+
+test('logins are also made in workflows that a task starts; in any workflow where its name is a template', () => {
+  const starting = (starts: readonly string[] | 'any') =>
+    task([], { flow: { ...noFlow, starts, loginReads: ['owner'] } })
+  const mapping = task([], { flow: { ...noFlow, loginReads: ['badge'] } })
+  const all = new Map([
+    config('named', ['p'], [starting(['later'])]),
+    config('templated', [], [starting('any')]),
+    config('later', ['q'], [mapping]),
+    config('other', [], [task([], { flow: { ...noFlow, loginReads: ['desk'] } })]),
+  ])
+  const of = (name: string) => loginAttributes({ workflows: all, targets: new Map() }, name)
+  expect(of('named')).toEqual(new Set(['owner', 'badge']))
+  expect(of('templated')).toEqual(new Set(['owner', 'badge', 'desk']))
+  expect(of('later')).toEqual(new Set(['badge']))
+  expect([...(workflowParameters({ workflows: all }, 'named') ?? [])]).toEqual(['p'])
+})

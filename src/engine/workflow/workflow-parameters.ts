@@ -11,14 +11,14 @@ export function workflowParameters(
 }
 
 /**
- * The attributes that the workflow, what it calls, or any target makes logins of; `any` where a mapper may read anything
+ * The attributes that the workflow, what it calls or starts, or any target makes logins of; `any` where a mapper may read anything
  * for one. A caller who chooses such an attribute chooses the account.
  */
 export function loginAttributes(
   { workflows, targets }: Pick<Configuration, 'workflows' | 'targets'>,
   name: string,
 ): ReadonlySet<string> | 'any' {
-  const ofTasks = withCalled(workflows, name).flatMap(({ tasks }) => loginReadsOf(tasks))
+  const ofTasks = withCalled(workflows, name, startsOf).flatMap(({ tasks }) => loginReadsOf(tasks))
   const ofTargets = Array.from(targets.values(), ({ mapping }) =>
     mapping === undefined ? [] : (mapping.loginReads ?? ('any' as const)),
   )
@@ -26,17 +26,25 @@ export function loginAttributes(
   return all.includes('any') ? 'any' : new Set(all.flatMap((names) => (names === 'any' ? [] : names)))
 }
 
-function withCalled(workflows: Configuration['workflows'], name: string): readonly WorkflowConfig[] {
+function withCalled(
+  workflows: Configuration['workflows'],
+  name: string,
+  more: (tasks: readonly PreparedTask[]) => readonly (readonly string[] | 'any')[] = () => [],
+): readonly WorkflowConfig[] {
   const found = new Map<string, WorkflowConfig>()
   const pending = [name]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const config: WorkflowConfig | undefined = workflows.get(next)
     if (config === undefined || found.has(next)) continue
     found.set(next, config)
-    pending.push(...callsOf(config.tasks))
+    const others = more(config.tasks).flatMap((names) => (names === 'any' ? [...workflows.keys()] : names))
+    pending.push(...callsOf(config.tasks), ...others)
   }
   return [...found.values()]
 }
+
+const startsOf = (tasks: readonly PreparedTask[]): (readonly string[] | 'any')[] =>
+  tasks.flatMap(({ flow, onSuccess, onFailure }) => [flow.starts ?? [], ...startsOf(onSuccess), ...startsOf(onFailure)])
 
 const loginReadsOf = (tasks: readonly PreparedTask[]): (readonly string[] | 'any')[] =>
   tasks.flatMap(({ flow, onSuccess, onFailure }) => [

@@ -7,7 +7,7 @@ import type { ModuleHost } from '#sdk/host.ts'
 import { jsonPointer } from '#sdk/json-body.ts'
 import type { Parameter } from '#sdk/parameters.ts'
 import type { RefusedCall } from '#sdk/runs.ts'
-import type { WorkflowCall } from '#sdk/workflow.ts'
+import type { BoundSubject, WorkflowCall } from '#sdk/workflow.ts'
 import type { GroupChanges } from '#sdk/workflow-task.ts'
 import { isGroupIn, sameLogin, withoutGroups } from '#sdk/workflow-user.ts'
 import type { CallBody } from './call-body.ts'
@@ -50,6 +50,8 @@ export interface CallClaims {
   /** The caller, where the requester is another. */
   readonly caller?: string
   readonly who: RunIdentities
+  /** Present where the caller may act for certain users only. */
+  readonly bound?: BoundSubject
   readonly keepGroups: boolean
   readonly groupChanges?: GroupChanges
 }
@@ -83,7 +85,7 @@ export async function readClaims(
 ): Promise<CallClaims> {
   const refusals: Refusal[] = []
   const names = await readRequestor(body.requestor, caller, rights, host.directory, refusals)
-  const { login, identity } = await readSubject(body, user, caller, rights, host, refusals)
+  const { login, identity, bound } = await readSubject(body, user, caller, rights, host, refusals)
   const memberships = readGroups(body.user.groups, rights, refusals)
   if (refusals.length > 0) throw new CallRefused(refusals)
   const attributes = user.attributes.clone()
@@ -92,6 +94,7 @@ export async function readClaims(
     ...names,
     user: { ...user, userID: login, attributes, groups: memberships.groups },
     who: { ...names.who, ...(identity === undefined ? {} : { subject: identity }) },
+    ...(bound === undefined ? {} : { bound }),
     ...memberships.known,
   }
 }
@@ -126,7 +129,7 @@ async function readSubject(
   { subject: rules }: CallRights,
   { directory, loginAttributes }: Pick<ModuleHost, 'directory' | 'loginAttributes'>,
   refusals: Refusal[],
-): Promise<{ readonly login: string; readonly identity?: Identity }> {
+): Promise<{ readonly login: string; readonly identity?: Identity; readonly bound?: BoundSubject }> {
   const { userID } = user
   const found = await findLogin(userID, directory)
   const identity = found.kind === 'entry' ? { identity: found.entry.identity } : {}
@@ -144,13 +147,15 @@ async function readSubject(
   const own = found.kind === 'entry' ? found.entry.attributes : caller.attributes
   const ofLogins = loginAttributes(workflow)
   const named = ofLogins === 'any' ? attributes.map(({ name }) => name) : ofLogins
-  for (const name of new Set([...namingAttributes(found, caller), ...Array.from(named, (one) => one.toLowerCase())])) {
+  const checked = new Set([...namingAttributes(found, caller), ...Array.from(named, (one) => one.toLowerCase())])
+  for (const name of checked) {
     if (sameLogin(name, uidAttributeName)) continue
     const isOwn = (value: string): boolean => [userID, ...own.values(name)].some((one) => sameLogin(one, value))
     if (!user.attributes.values(name).every(isOwn)) refuse(name, 'names another user than the subject')
   }
-  if (found.kind === 'entry') return { login: found.login, ...identity }
-  return { login: userID, ...(isOwnLogin(found, userID, caller) ? { identity: caller.identity } : {}) }
+  const bound: BoundSubject = { attributes: ofLogins === 'any' ? ofLogins : [...checked] }
+  if (found.kind === 'entry') return { login: found.login, ...identity, bound }
+  return { login: userID, bound, ...(isOwnLogin(found, userID, caller) ? { identity: caller.identity } : {}) }
 }
 
 async function isCovered(

@@ -7,6 +7,7 @@ import { Dn } from '#identity/dn.ts'
 import { entryIdentity, issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { AnotherSubject } from '#sdk/runs.ts'
 import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
@@ -268,6 +269,22 @@ describe('whom a call may be about', () => {
     expect(await problemsOf(opaque.post(own, {}, { as }))).toEqual(['ACCESS_DENIED', '/user/attributes/2/values'])
     const any = await open({ allowedWorkflow: 'join', subject: 'any' }, [dora], 'any')
     expect((await any.post(other, {}, { as })).status).toBe(200)
+    // No task of the run may give it another subject, except where callers may act for anyone.
+    expect(named.runs.calls[0]?.bound?.attributes).toEqual(expect.arrayContaining(['uid', 'employeenumber']))
+    expect(any.runs.calls[0]).not.toHaveProperty('bound')
+    await opaque.post(about({ login: 'dora' }), {}, { as })
+    expect(opaque.runs.calls[0]?.bound).toEqual({ attributes: 'any' })
+  })
+
+  test('a run that a task gave another subject is refused, with an audit entry', async () => {
+    const { post, runs } = await open({ allowedWorkflow: 'join' }, people)
+    runs.execute = async () => {
+      throw new AnotherSubject('the task changed the login', 'bob')
+    }
+    const asked = post(about({ login: 'ann' }), {}, { as: linked(ann, '00u1') })
+    await expect(asked).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+    const refused = [{ kind: 'entry', attribute: 'subject', value: 'bob' }]
+    expect(runs.refused).toMatchObject([{ caller: '00u1', subject: 'Ann', refused }])
   })
 
   test('users whom a filter describes, with values of the caller', async () => {

@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isUser } from '#identity/identity.ts'
-import { callerRef } from '#identity/subject.ts'
+import { callerRef, type Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Path } from '#kernel/issues.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import { flag, list, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { problemErrors } from '#sdk/problem-json.ts'
-import type { CallKey, RunView } from '#sdk/runs.ts'
+import { AnotherSubject, type CallKey, type RefusedCall, type RunView } from '#sdk/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import { type CallBody, callSchema, maxBodyBytes } from './call-body.ts'
 import { readCallKey } from './call-key.ts'
@@ -124,7 +124,13 @@ class CallWorkflow implements Filter {
       kept: true,
     }
     const key = await readCallKey(request, body, { application, mount, caller: subject.identity })
-    const result = await this.#run(call, key, request.signal)
+    const result = await this.#run(call, key, request.signal).catch(async (error: unknown) => {
+      if (error instanceof AnotherSubject) {
+        const refused = [{ kind: 'entry', attribute: 'subject', value: error.value }] as const
+        await this.#refuse(call.name, call.user.userID, refused, subject, request)
+      }
+      throw error
+    })
     return startAnswer(result, `${request.origin}${mount}`)
   }
 
@@ -138,14 +144,20 @@ class CallWorkflow implements Filter {
       const claims = await readClaims(body, parts.user, subject, this.#config, this.#host)
       return { ...parts, ...claims }
     } catch (error) {
-      if (error instanceof CallRefused) {
-        const { refused } = error
-        const { userID } = parts.user
-        const call = { name: body.name, caller: subject.uid, subject: userID, requestId: request.id, refused }
-        await this.#host.runs.refuse(call)
-      }
+      if (error instanceof CallRefused)
+        await this.#refuse(body.name, parts.user.userID, error.refused, subject, request)
       throw error
     }
+  }
+
+  #refuse(
+    name: string,
+    userID: string,
+    refused: RefusedCall['refused'],
+    { uid }: Subject,
+    { id }: GatewayRequest,
+  ): Promise<void> {
+    return this.#host.runs.refuse({ name, caller: uid, subject: userID, requestId: id, refused })
   }
 
   /** Calls with a key that come at the same time all get the answer to the first of them. */

@@ -42,6 +42,7 @@ const addAttribute: TaskModule = {
         produces: producesUserAttribute && isFixed ? [{ attribute: name.text, path: read.pathOf('name') }] : [],
         dropsOthers: false,
         opaque: producesUserAttribute && !isFixed,
+        setsValues: producesUserAttribute,
       },
       create: async () =>
         onPaper((context) => {

@@ -38,8 +38,13 @@ export default defineCustomTask({
     }
     return { ...config, at: params.pathOf('uidAttributeName') }
   },
-  flow: ({ uidAttributeName, at }) =>
-    uidAttributeName === userIdName ? noFlow : { ...noFlow, reads: [{ attribute: uidAttributeName, path: at }] },
+  flow: ({ workflowName = constant, uidAttributeName, at }) => ({
+    ...noFlow,
+    starts: workflowName.keys.length > 0 ? 'any' : [workflowName.text],
+    ...(uidAttributeName === userIdName
+      ? {}
+      : { reads: [{ attribute: uidAttributeName, path: at }], loginReads: [uidAttributeName] }),
+  }),
   create: ({ workflowName = constant, uidAttributeName, workflowReason }) =>
     onPaper((task) => {
       const { user, request, requestor, effects } = task

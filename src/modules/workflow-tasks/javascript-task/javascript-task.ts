@@ -25,7 +25,7 @@ export default defineCustomTask<PluginCode>({
   aliases: ['com.tremolosecurity.provisioning.customTasks.JavaScriptTask'],
   parameters: pluginParameters,
   parse: parsePluginCode(legacySignatures),
-  flow: () => ({ ...noFlow, opaque: true }),
+  flow: () => ({ ...noFlow, opaque: true, runsCode: true }),
   create: openJavaScriptTask,
 })
 
