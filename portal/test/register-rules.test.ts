@@ -7,7 +7,7 @@ import { passwordRules } from '../../src/protocols/passwords/password-rules.ts'
 import { type FormAttribute, viewFormAttribute } from '../../src/sdk/form-attribute.ts'
 import { checkValue } from '../../src/sdk/form-values.ts'
 import { isMailAddress } from '../../src/sdk/mail.ts'
-import { isTold, passwordProblem } from '../src/components/password-strength.ts'
+import { passwordProblem, repeatsValue } from '../src/components/password-strength.ts'
 import { fieldProblem } from '../src/pages/register/field-rules.ts'
 import { compilePatterns } from '../src/pages/register/patterns.ts'
 import { leadingZeroBits, solve } from '../src/pages/register/proof-of-work.ts'
@@ -85,7 +85,7 @@ test('a password is one for both', async () => {
       expect([given, passwordProblem(given, rules, told) === undefined]).toEqual([given, errors.length === 0])
     }),
   )
-  expect(isTold('lovelace12', ['Lovelace'])).toBe(true)
+  expect(repeatsValue('lovelace12', ['Lovelace'])).toBe(true)
 })
 
 test('the hash is that of the gateway, whatever the length', () => {

@@ -8,8 +8,8 @@ interface PasswordFieldsProps {
   readonly rules: PasswordRulesView
   readonly password: string
   readonly repeated: string
-  /** What else was entered. */
-  readonly told: readonly string[]
+  /** Values that the password must not repeat, such as the user's name. */
+  readonly userValues: readonly string[]
   readonly onPassword: (value: string) => void
   readonly onRepeated: (value: string) => void
   readonly onBlur: (which: 'password' | 'password2') => void
@@ -27,9 +27,9 @@ const strengths = [
 const colours: Readonly<Record<Strength, string>> = { 0: 'red', 1: 'red', 2: 'yellow', 3: 'green', 4: 'green' }
 
 export function PasswordFields(props: PasswordFieldsProps) {
-  const { ids, rules, password, repeated, told, onPassword, onRepeated, onBlur, error, repeatedError } = props
+  const { ids, rules, password, repeated, userValues, onPassword, onRepeated, onBlur, error, repeatedError } = props
   const { t } = useTranslation()
-  const strength = strengthOf(password, told)
+  const strength = strengthOf(password, userValues)
   const toggle = {
     visibilityToggleButtonProps: { 'aria-label': t('register.showPassword'), tabIndex: 0, 'aria-hidden': false },
   }

@@ -22,8 +22,8 @@ const pools: readonly (readonly [RegExp, number])[] = [
 ]
 
 /** How hard a password is to guess, roughly: long and varied is good; runs, repetitions and one's own name are not. */
-export function strengthOf(password: string, told: Iterable<string>): Strength {
-  if (password === '' || isTold(password, told)) return 0
+export function strengthOf(password: string, userValues: Iterable<string>): Strength {
+  if (password === '' || repeatsValue(password, userValues)) return 0
   const pool = pools.reduce((sum, [pattern, size]) => sum + (pattern.test(password) ? size : 0), 0)
   const bits = surprises(password) * Math.log2(Math.max(2, pool))
   return steps.filter((step) => bits >= step).length as Strength
@@ -48,15 +48,15 @@ function surprises(password: string): number {
 }
 
 /** Shorter values stand in many good passwords. */
-const minTellingValue = 4
+const minRepeatedValue = 4
 
 /** The gateway's own rule: the password is one of the values, or one of them with little around it. */
-export function isTold(password: string, values: Iterable<string>): boolean {
+export function repeatsValue(password: string, values: Iterable<string>): boolean {
   const folded = password.toLowerCase()
   for (const value of values) {
     for (const part of [value, value.split('@', 1)[0] ?? '']) {
-      const told = part.toLowerCase()
-      if (told.length >= minTellingValue && folded.includes(told) && folded.length - told.length < 4) return true
+      const own = part.toLowerCase()
+      if (own.length >= minRepeatedValue && folded.includes(own) && folded.length - own.length < 4) return true
     }
   }
   return false
@@ -65,13 +65,13 @@ export function isTold(password: string, values: Iterable<string>): boolean {
 export function passwordProblem(
   password: string,
   rules: PasswordRulesView,
-  told: Iterable<string>,
+  userValues: Iterable<string>,
 ): PasswordProblem | undefined {
   const length = Array.from(password).length
   if (length === 0) return { key: 'register.required' }
   if (length < rules.minChars) return { key: 'register.tooShort', values: { least: rules.minChars } }
   if (length > rules.maxChars) return { key: 'register.tooLong', values: { most: rules.maxChars } }
   if (!password.isWellFormed() || password.includes('\0')) return { key: 'register.badCharacters' }
-  if (isTold(password, told)) return { key: 'register.passwordTold' }
+  if (repeatsValue(password, userValues)) return { key: 'register.passwordTold' }
   return undefined
 }

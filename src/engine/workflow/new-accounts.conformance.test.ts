@@ -56,7 +56,7 @@ const approvals = {
     ...{ timers: [], mails: [] },
   }),
   mailsToDeciders: async (run: string, text: string) => [
-    { id: `told-${run}`, recipient: 'boss@example.com', subject: 'Not done', text },
+    { id: `refusal-${run}`, recipient: 'boss@example.com', subject: 'Not done', text },
   ],
 }
 

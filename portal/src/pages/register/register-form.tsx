@@ -73,7 +73,7 @@ export function RegisterForm(props: RegisterFormProps) {
             ids={[idOf(keyOf('password')), idOf(keyOf('password2'))]}
             rules={passwordRules}
             {...{ password: form.passwords.password, repeated: form.passwords.password2 }}
-            told={Object.values(form.entries.values)}
+            userValues={Object.values(form.entries.values)}
             onPassword={form.setPassword}
             onRepeated={form.setRepeated}
             onBlur={(which) => form.leave(keyOf(which))}

@@ -99,7 +99,7 @@ function PasswordDialog({ rules, userValues, onClose }: PasswordDialogProps) {
             rules={rules}
             password={password}
             repeated={repeated}
-            told={userValues}
+            userValues={userValues}
             onPassword={setPassword}
             onRepeated={setRepeated}
             onBlur={(which) => setLeft((known) => [...known, which])}

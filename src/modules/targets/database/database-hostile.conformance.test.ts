@@ -4,7 +4,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { Passwords } from '#sdk/passwords.ts'
+import { databaseSystem, Passwords } from '#sdk/passwords.ts'
 import { openStorage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { trialMillis } from '#testing/hostile-coverage.ts'
@@ -50,6 +50,7 @@ onEachDatabase('the database target and hostile values', (freshUrl) => {
     const target = new DatabaseTarget(
       storage.userDirectory({ name: 'people' }),
       new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost),
+      { system: databaseSystem({ name: 'people' }) },
     )
     const row = url.startsWith('sqlite:') ? 'database on SQLite' : 'database on PostgreSQL'
     try {

@@ -63,12 +63,12 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
     findUser: async (userID, attributes, request) =>
       optional(await target.findUser(userID, attributes.map(users.toServer), request), userOut),
     createUser: (user, attributes, request, options) =>
-      target.createUser(userIn(user), attributes.map(users.toServer), told(request, users), options),
+      target.createUser(userIn(user), attributes.map(users.toServer), withOurNames(request, users), options),
     syncUser: (user, options, request) =>
       target.syncUser(
         userIn(user),
         { ...options, attributes: options.attributes.map(users.toServer) },
-        told(request, users),
+        withOurNames(request, users),
       ),
     deleteUser: (user, request, options) => target.deleteUser(userIn(user), request, options),
     setUserPassword: (user, password, request) => target.setUserPassword(userIn(user), password, request),
@@ -85,12 +85,13 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
       const page = await target.searchGroups(asked(query, groups))
       return { ...page, items: page.items.map(groupOut) }
     },
-    createGroup: (name, attributes, request) => target.createGroup(name, groupIn(attributes), told(request, groups)),
+    createGroup: (name, attributes, request) =>
+      target.createGroup(name, groupIn(attributes), withOurNames(request, groups)),
     updateGroup: (name, { attributes, ...change }, request) =>
       target.updateGroup(
         name,
         attributes === undefined ? change : { ...change, attributes: groupIn(attributes) },
-        told(request, groups),
+        withOurNames(request, groups),
       ),
   }
 }
@@ -115,7 +116,8 @@ function asked(query: SearchQuery, { toServer }: AttributeNames): SearchQuery {
   }
 }
 
-const told = (request: TargetRequest, { toOurs }: AttributeNames): TargetRequest => ({
+/** The request, whose audit gets our names of attributes instead of the server's. */
+const withOurNames = (request: TargetRequest, { toOurs }: AttributeNames): TargetRequest => ({
   ...request,
   audit: (change) =>
     request.audit(change.subject === 'attribute' ? { ...change, attribute: toOurs(change.attribute) } : change),
