@@ -14,6 +14,7 @@ import type { SecretParamsSpec } from '#model/params.ts'
 import type { Catalog } from '#sdk/catalog.ts'
 import type { Placed } from '#sdk/configuration.ts'
 import type { MapperInstance } from '#sdk/mapper.ts'
+import { type OwnPlaces, ownFile } from '#sdk/own-file.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext, ReferenceKind } from '#sdk/parse-context.ts'
 import { parseRule, type Rule } from '#sdk/rule.ts'
@@ -25,6 +26,7 @@ export interface LoadState {
   readonly folder: string
   readonly secrets: SecretSource
   readonly files: NamedFiles
+  readonly ownPlaces?: OwnPlaces | undefined
   /** A missing secret is an error; otherwise a warning. */
   readonly strictSecrets: boolean
   readonly issues: Issues
@@ -52,6 +54,11 @@ export class BuildContext implements ParseContext {
 
   get folder(): string {
     return this.state.folder
+  }
+
+  ownFile(path: string): string | undefined {
+    const { ownPlaces } = this.state
+    return ownPlaces && ownFile(path, ownPlaces)
   }
 
   at(path: Path): string {

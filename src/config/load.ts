@@ -26,6 +26,7 @@ import { Issues, type Path } from '#kernel/issues.ts'
 import type { Catalog } from '#sdk/catalog.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import { defaultNotifier, standsForDefault } from '#sdk/notifier.ts'
+import type { OwnPlaces } from '#sdk/own-file.ts'
 import type { ReferenceKind } from '#sdk/parse-context.ts'
 
 export interface LoadOptions {
@@ -40,6 +41,8 @@ export interface LoadOptions {
   readonly strictSecrets?: boolean
   /** Also returns the objects, for checks that need more than the configuration contains. They take memory. */
   readonly keepObjects?: boolean
+  /** Where the gateway keeps its own files, which modules must not write to. */
+  readonly ownPlaces?: OwnPlaces
 }
 
 export interface LoadResult {
@@ -86,6 +89,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     folder,
     secrets,
     files: new NamedFiles(),
+    ownPlaces: options.ownPlaces,
     strictSecrets: options.strictSecrets ?? true,
     issues,
     references: [],

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module.ts'
+import type { OwnPlaces } from '#sdk/own-file.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
 
 /** A record of the audit, as sinks get it: several rows that were written together. */
@@ -31,11 +32,10 @@ export interface AuditSink extends Closable {
   hasLost?(): boolean
 }
 
-export interface AuditSinkHost {
+/** Relative file names are below the data folder. */
+export interface AuditSinkHost extends OwnPlaces {
   /** The name of the YAML object. */
   readonly name: string
-  /** Relative file names are below it. */
-  readonly dataFolder: string
 }
 
 export type PreparedAuditSink = Prepared<AuditSink, AuditSinkHost>

@@ -35,4 +35,6 @@ export interface ParseContext {
   readonly folder: string
   /** The text of a file that the configuration names, where there are files; throws when it cannot be read. */
   readFile?(file: string): string
+  /** The gateway's own file or folder that a path leads to, relative to the data folder; undefined for all others. */
+  ownFile?(path: string): string | undefined
 }

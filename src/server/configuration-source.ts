@@ -27,7 +27,8 @@ export interface ConfigurationSource {
   close(): Promise<void>
 }
 
-export interface SourceOptions extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects'> {
+export interface SourceOptions
+  extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects' | 'ownPlaces'> {
   /** A folder of YAML. */
   readonly config: string
   readonly secretsFolder?: string | undefined

@@ -28,7 +28,7 @@ import { type ConnectionLimits, limitListeners } from '#server/http-limits.ts'
 import { closeListener, listenAt } from '#server/listening.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { createOperationsApp } from '#server/operations-app.ts'
-import { openDataFolder, protectGivenKey } from '#server/private-files.ts'
+import { openDataFolder, ownPlaces, protectGivenKey } from '#server/private-files.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
 import { createKeyBox, createKeyKeeper, keyIssuers, objectsOf } from '#server/token-keys.ts'
@@ -120,7 +120,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const { dataFolder } = options
   const { folder: configFolder, secrets } = source
   const metrics = createMetrics()
-  const outside = { dataFolder, clock, log, meter: metrics.audit }
+  const outside = { ...ownPlaces(dataFolder, options.databaseUrl), clock, log, meter: metrics.audit }
   const anchors = scope.own(new AuditAnchors({ ...outside, audit: storage.audit }))
   const sinks = scope.own(new AuditSinks({ ...outside, store: storage.auditSinks }))
   const configureAudit = async ({ auditSinks, auditAnchors }: Configuration): Promise<void> => {

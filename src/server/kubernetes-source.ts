@@ -20,7 +20,7 @@ import { ObjectStatusWriter, type WatchedKind } from '#server/object-status-writ
 import { QuietCall } from '#server/quiet-call.ts'
 
 export interface KubernetesSourceOptions
-  extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects'> {
+  extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects' | 'ownPlaces'> {
   readonly connection: KubernetesConnection
   readonly namespace: string
   /** The ConfigMap whose YAML is read beside the objects. */
@@ -75,6 +75,7 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
     catalog: options.catalog,
     strictSecrets: options.strictSecrets ?? true,
     keepObjects: options.keepObjects ?? false,
+    ...(options.ownPlaces === undefined ? {} : { ownPlaces: options.ownPlaces }),
   }
   const statuses = new ObjectStatusWriter({ objects, kinds: watched, namespace, clock, log })
   const leadership = scope.own(

@@ -2,6 +2,7 @@ import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync, type Stats 
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import type { Logger } from '#kernel/logger.ts'
+import type { OwnPlaces } from '#sdk/own-file.ts'
 import { readAddress } from '#storage/sql/databases.ts'
 
 /** The calls of the operating system that decide, so that tests can be another user. */
@@ -19,6 +20,11 @@ export interface PrivateFileOptions {
 const realSystem: FileSystem = { uid: process.getuid?.() ?? 0, lstat: lstatSync, chmod: chmodSync }
 const otherUsers = 0o077
 const databaseEndings = ['', '-wal', '-shm', '-journal', '.lock'] as const
+
+export function ownPlaces(dataFolder: string, databaseUrl: string | undefined): OwnPlaces {
+  const database = databaseUrl === undefined ? undefined : readAddress(databaseUrl)
+  return { dataFolder, databaseFile: database?.dialect === 'sqlite' ? database.address : undefined }
+}
 
 /**
  * Closes the data folder, its keys and its database to other users, and logs one line that names what was open. Throws an

@@ -3,11 +3,11 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { AuditSink } from '#sdk/audit-sink.ts'
 import { type AuditAnchorConfig, defaultAnchorMillis } from '#sdk/configuration.ts'
+import type { OwnPlaces } from '#sdk/own-file.ts'
 import type { AuditAnchor, AuditStore } from '#storage/audit-store.ts'
 
-export interface AuditAnchorsParts {
+export interface AuditAnchorsParts extends OwnPlaces {
   readonly audit: Pick<AuditStore, 'anchor'>
-  readonly dataFolder: string
   readonly clock: Clock
   readonly log: Logger
   readonly meter: AuditMeter
@@ -58,12 +58,12 @@ export class AuditAnchors {
 
   configure(configs: ReadonlyMap<string, AuditAnchorConfig>): Promise<void> {
     return this.#next(async () => {
-      const { dataFolder, clock, log } = this.#parts
+      const { dataFolder, databaseFile, clock, log } = this.#parts
       await this.#closePlaces()
       const places: Place[] = []
       for (const [name, { sink, intervalMillis }] of configs) {
         try {
-          const created = await sink.create({ name, dataFolder })
+          const created = await sink.create({ name, dataFolder, databaseFile })
           places.push({
             name,
             intervalMillis,

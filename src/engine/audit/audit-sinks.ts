@@ -5,11 +5,11 @@ import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { AuditSinkConfig } from '#sdk/configuration.ts'
+import type { OwnPlaces } from '#sdk/own-file.ts'
 import type { AuditSinkStore } from '#storage/audit-sink-store.ts'
 
-export interface AuditSinksParts {
+export interface AuditSinksParts extends OwnPlaces {
   readonly store: AuditSinkStore
-  readonly dataFolder: string
   readonly clock: Clock
   readonly log: Logger
   readonly meter: AuditMeter
@@ -46,7 +46,7 @@ export class AuditSinks {
   }
 
   async #change(configs: ReadonlyMap<string, AuditSinkConfig>): Promise<void> {
-    const { log, meter, dataFolder, times } = this.#parts
+    const { log, meter, dataFolder, databaseFile, times } = this.#parts
     await this.#closeAll()
     for (const name of this.#configs.keys()) if (!configs.has(name)) meter.forget(name)
     this.#configs = configs
@@ -55,7 +55,7 @@ export class AuditSinks {
     const deliveries: SinkDelivery[] = []
     for (const [name, { sink }] of configs) {
       try {
-        const created = await sink.create({ name, dataFolder })
+        const created = await sink.create({ name, dataFolder, databaseFile })
         deliveries.push(new SinkDelivery({ ...this.#parts, name, owner: this.#owner, sink: created }, times))
       } catch (err) {
         log.error('an audit sink could not be created', { sink: name, err })

@@ -1,10 +1,11 @@
 import { once } from 'node:events'
-import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { auditSinks } from '#catalog/audit-sinks.ts'
 import type { AuditSink, SinkRecord } from '#sdk/audit-sink.ts'
+import { ownFile } from '#sdk/own-file.ts'
 import { batchServer, syslogServer } from '#testing/audit-receiver.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
@@ -22,7 +23,8 @@ const parse = (className: string, params: ParamValues, at: string) => {
   const module = auditSinks.find(className)
   if (module === undefined) throw new Error(`no ${className}`)
   const readFile = (file: string) => readFileSync(file, 'utf8')
-  const prepared = module.prepare(fakeParams(params), issues, { ...fakeParseContext(at), readFile })
+  const own = { ownFile: (file: string) => ownFile(file, { dataFolder: at }) }
+  const prepared = module.prepare(fakeParams(params), issues, { ...fakeParseContext(at), readFile, ...own })
   return { prepared, issues: issueTexts(issues.list) }
 }
 
@@ -53,27 +55,111 @@ test('a file gets whole lines and is rotated by size, up to the number of files 
   const { path } = folder()
   const sink = await sinkOf('auditSinks.File', { file: 'out/audit.jsonl', maxMegabytes: '1', maxFiles: '3' }, path)
   const file = join(path, 'out/audit.jsonl')
-  expect(await sink.send([record(1), record(2, 'a', 'b')], inTime())).toEqual({ kind: 'accepted' })
-  expect(readFileSync(file, 'utf8')).toBe('{"number":1,"name":"é"}\na\nb\n')
+  expect(await sink.send([record(1), record(2, line('a'), line('b'))], inTime())).toEqual({ kind: 'accepted' })
+  expect(readFileSync(file, 'utf8')).toBe(`{"number":1,"name":"é"}\n${line('a')}\n${line('b')}\n`)
   expect(statSync(file).mode & 0o777).toBe(0o600)
-  for (const letter of ['c', 'd', 'e', 'f']) await sink.send([record(3, letter.repeat(600_000))], inTime())
-  const firstOf = (name: string) => readFileSync(name, 'utf8')[0]
+  writeFileSync(file, `${line('a')}\n`)
+  for (const letter of ['c', 'd', 'e', 'f']) await sink.send([record(3, line(letter, 600_000))], inTime())
+  const firstOf = (name: string) => readFileSync(name, 'utf8')[10]
   expect([firstOf(file), firstOf(`${file}.1`), firstOf(`${file}.2`)]).toEqual(['f', 'e', 'd'])
   expect(existsSync(`${file}.3`)).toBe(false)
 })
 
+/** A line of an audit sink, with a text at its start. */
+const line = (letter: string, length = 1): string =>
+  JSON.stringify({ text: letter.repeat(length), record: { chain: 0, number: 1, hash: 'h' } })
+
 test('a part of a line that a crash left is cut, and a file that another program moved is begun again', async () => {
   const { path } = folder()
   const file = join(path, 'audit.jsonl')
-  writeFileSync(file, 'whole\n{"par')
+  writeFileSync(file, `${line('whole')}\n{"par`)
   const sink = await sinkOf('auditSinks.File', { file }, path)
-  await sink.send([record(1, 'next')], inTime())
-  expect(readFileSync(file, 'utf8')).toBe('whole\nnext\n')
+  await sink.send([record(1, line('next'))], inTime())
+  expect(readFileSync(file, 'utf8')).toBe(`${line('whole')}\n${line('next')}\n`)
   renameSync(file, `${file}.moved`)
-  await sink.send([record(2, 'more')], inTime())
-  expect(readFileSync(file, 'utf8')).toBe('more\n')
+  await sink.send([record(2, line('more'))], inTime())
+  expect(readFileSync(file, 'utf8')).toBe(`${line('more')}\n`)
   const blocked = await sinkOf('auditSinks.File', { file: join(file, 'below') }, path)
   expect(await blocked.send([record(3)], inTime())).toMatchObject({ kind: 'failed' })
+})
+
+test("the gateway's own files are refused, also by another spelling or through symbolic links", async () => {
+  const { path } = folder()
+  mkdirSync(join(path, 'keys'))
+  mkdirSync(join(path, 'audit'))
+  writeFileSync(join(path, 'gatehouse.db'), 'SQLite format 3\0')
+  symlinkSync(join(path, 'keys'), join(path, 'audit', 'folder'))
+  symlinkSync('../gatehouse.db', join(path, 'audit', 'data.jsonl'))
+  // The link exists before the file that it leads to.
+  symlinkSync('../gatehouse.db-wal', join(path, 'audit', 'dangling.jsonl'))
+  symlinkSync(path, `${path}-alias`)
+  const refused = [
+    'gatehouse.db',
+    'gatehouse.db-wal',
+    'gatehouse.db-shm',
+    'gatehouse.db.lock',
+    './audit/../gatehouse.db',
+    'keys',
+    'keys/audit.jsonl',
+    '.',
+    join(path, 'gatehouse.db'),
+    `${path}-alias/gatehouse.db`,
+    'audit/folder/audit.jsonl',
+    'audit/data.jsonl',
+    'audit/dangling.jsonl',
+  ]
+  for (const file of refused) {
+    const { issues } = parse('auditSinks.File', { file }, path)
+    expect({ file, issues }).toEqual({ file, issues: [expect.stringMatching(/^error params.file: .*gateway’s own/)] })
+  }
+  for (const file of ['audit/audit.jsonl', 'audit.jsonl', 'keys.jsonl', '/var/log/gatehouse.db']) {
+    expect(parse('auditSinks.File', { file }, path).issues).toEqual([])
+  }
+})
+
+test('a link that leads to the database since the check is not followed', async () => {
+  const { path } = folder()
+  const database = join(path, 'gatehouse.db')
+  const sink = await sinkOf('auditSinks.File', { file: 'audit/audit.jsonl' }, path)
+  mkdirSync(join(path, 'audit'))
+  writeFileSync(database, '')
+  symlinkSync(database, join(path, 'audit', 'audit.jsonl'))
+  expect(await sink.send([record(1, line('a'))], inTime())).toEqual({
+    kind: 'failed',
+    reason: expect.stringContaining('gateway’s own'),
+  })
+  expect(readFileSync(database, 'utf8')).toBe('')
+})
+
+test.each(['', '.1', '.2'])(
+  'a file "audit.jsonl%s" of another program is neither changed nor replaced',
+  async (suffix) => {
+    const { path } = folder()
+    const file = join(path, 'audit.jsonl')
+    const foreign = `{"level":"info"}\nno newline at the end`
+    writeFileSync(`${file}${suffix}`, foreign)
+    const sink = await sinkOf('auditSinks.File', { file, maxMegabytes: '1', maxFiles: '3' }, path)
+    const outcomes: string[] = []
+    for (const letter of ['a', 'b', 'c', 'd']) {
+      outcomes.push((await sink.send([record(1, line(letter, 600_000))], inTime())).kind)
+    }
+    expect(outcomes.at(-1)).toBe('failed')
+    expect(await sink.send([record(1, line('e', 600_000))], inTime())).toEqual({
+      kind: 'failed',
+      reason: expect.stringContaining(`${file}${suffix} was not written by an audit sink`),
+    })
+    expect(readFileSync(`${file}${suffix}`, 'utf8')).toBe(foreign)
+  },
+)
+
+test('a folder where a rotated file belongs stops the rotation before any file is moved', async () => {
+  const { path } = folder()
+  const file = join(path, 'audit.jsonl')
+  mkdirSync(`${file}.1`)
+  const sink = await sinkOf('auditSinks.File', { file, maxMegabytes: '1', maxFiles: '3' }, path)
+  await sink.send([record(1, line('a', 600_000))], inTime())
+  expect(await sink.send([record(1, line('b', 600_000))], inTime())).toMatchObject({ kind: 'failed' })
+  expect(readFileSync(file, 'utf8')).toBe(`${line('a', 600_000)}\n`)
 })
 
 test('syslog gets framed messages, over TCP and over TLS that is verified', async () => {

@@ -100,3 +100,25 @@ test('wrong usage: exit 2', async () => {
     expect(err.length).toBeGreaterThan(0)
   }
 })
+
+test('an audit sink or anchor that would write to the database is refused, wherever the data folder is', async () => {
+  const document = (kind: string, file: string) =>
+    `apiVersion: gatehouse.dev/v1\nkind: ${kind}\nmetadata: { name: a }\nspec: { className: auditSinks.File, params: { file: "${file}" } }\n`
+  await writeFile(join(folder, 'audit.yaml'), document('AuditSink', 'gatehouse.db-wal'))
+  const { code, out } = await check('--config', folder)
+  expect({ code, out }).toEqual({
+    code: 1,
+    out: [
+      expect.stringMatching(
+        /^audit.yaml:4:\d+: spec.params.file: "gatehouse.db-wal" leads to .*gatehouse.db, which is/,
+      ),
+    ],
+  })
+  const data = join(folder, 'data')
+  const serving = ['--config', folder, '--production', '--data', data]
+  await writeFile(join(folder, 'audit.yaml'), document('AuditAnchor', join(data, 'keys', 'anchors.jsonl')))
+  expect((await check(...serving)).out).toEqual([expect.stringMatching(/leads to .*keys, which is the gateway’s own/)])
+  await writeFile(join(folder, 'audit.yaml'), document('AuditAnchor', join(folder, 'other.db-wal')))
+  const elsewhere = await check(...serving, '--database', `sqlite:${join(folder, 'other.db')}`)
+  expect(elsewhere.out).toEqual([expect.stringMatching(/leads to .*other.db, which is the gateway’s own/)])
+})

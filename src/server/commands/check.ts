@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { catalog } from '#catalog/catalog.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import { checkAuditKeys } from '#engine/keys/audit-keys.ts'
@@ -8,6 +9,7 @@ import type { Catalog } from '#sdk/catalog.ts'
 import { checkFile, firstWrong, readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import { openConfigurationSource } from '#server/open-configuration-source.ts'
+import { ownPlaces } from '#server/private-files.ts'
 import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'
 import { formatChecked, runProductionChecks } from '#server/production/production-checks.ts'
 import { temporaryFolders } from '#server/production/serving-checks.ts'
@@ -29,6 +31,8 @@ Prints every problem as file:line:col: path: message, and nothing when there is 
                   environment (GATEHOUSE_DATABASE, GATEHOUSE_SECRET_KEY, GATEHOUSE_AUDIT_KEY, GATEHOUSE_URL)
   --json          with --production: one JSON object per line`
 
+const defaultData = '.gatehouse'
+
 const options = {
   config: { type: 'string' },
   kubeconfig: { type: 'string' },
@@ -36,7 +40,7 @@ const options = {
   strict: { type: 'boolean' },
   production: { type: 'boolean' },
   json: { type: 'boolean' },
-  data: { type: 'string', default: '.gatehouse' },
+  data: { type: 'string', default: defaultData },
   database: { type: 'string' },
   listen: { type: 'string', default: '127.0.0.1:8080' },
   metrics: { type: 'string', default: '127.0.0.1:8081' },
@@ -151,7 +155,9 @@ export async function checkConfiguration(
 ): Promise<number> {
   const places = { config, secretsFolder, kubeconfig }
   const keepObjects = production !== undefined
-  const options = { ...places, environment, catalog: modules, strictSecrets: false, keepObjects, log: silentLogger }
+  const own = ownPlaces(resolve(production?.data ?? defaultData), production?.databaseUrl)
+  const loading = { strictSecrets: false, keepObjects, ownPlaces: own }
+  const options = { ...places, ...loading, environment, catalog: modules, log: silentLogger }
   const source = await openConfigurationSource(options)
   try {
     const { issues, configuration, objects = [] } = await source.load()

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -40,5 +40,19 @@ test.each([
   const code = await serveCommand([...args, '--data', data], { stdout: () => {}, stderr: (line) => errors.push(line) })
   expect(`${errors.join('\n')}\n`).toContain(message)
   expect(code).toBe(2)
+  expect(existsSync(data)).toBe(false)
+})
+
+test('an audit sink on the file of the database starts nothing', async () => {
+  const [config, data] = [join(folder, 'audited'), join(folder, 'data')]
+  mkdirSync(config)
+  writeFileSync(
+    join(config, 'audit.yaml'),
+    `apiVersion: gatehouse.dev/v1\nkind: AuditSink\nmetadata: { name: a }\nspec: { className: auditSinks.File, params: { file: ${data}/gatehouse.db } }\n`,
+  )
+  const errors: string[] = []
+  const io = { stdout: () => {}, stderr: (line: string) => errors.push(line) }
+  expect(await serveCommand(['--config', config, '--data', data, '--listen', '127.0.0.1:0'], io)).toBe(1)
+  expect(errors.join('\n')).toContain('which is the gateway’s own')
   expect(existsSync(data)).toBe(false)
 })

@@ -22,6 +22,7 @@ import type { ConnectionLimits } from '#server/http-limits.ts'
 import { LineBuffer } from '#server/line-buffer.ts'
 import { createLogger, type LogLevel, logLevels } from '#server/log.ts'
 import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
+import { ownPlaces } from '#server/private-files.ts'
 import { clientAddressText, TrustedProxies } from '#server/trusted-proxies.ts'
 import { readAddress } from '#storage/sql/databases.ts'
 
@@ -113,6 +114,7 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
       environment,
       catalog,
       strictSecrets: true,
+      ownPlaces: ownPlaces(resolve(values.data), databaseUrl),
       log,
     })
     const gateway = await startGateway({

@@ -1,6 +1,8 @@
-import { type FileHandle, mkdir, open, rename, stat, unlink } from 'node:fs/promises'
+import { type FileHandle, lstat, mkdir, open, realpath, rename, stat, unlink } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { isJsonObject } from '#kernel/json.ts'
 import { type AuditSink, defineAuditSink, type SinkOutcome, type SinkRecord } from '#sdk/audit-sink.ts'
+import { type OwnPlaces, ownFile } from '#sdk/own-file.ts'
 import { text, wholeNumber } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 
@@ -8,7 +10,8 @@ const megabyte = 1_000_000
 
 const parameters = {
   file: text({
-    about: 'The file, relative to the data folder. It and its folder are created, readable by their owner only.',
+    about:
+      'The file, relative to the data folder. It and its folder are created, readable by their owner only. It must not be one of the gateway’s own files.',
     required: true,
   }),
   maxMegabytes: wholeNumber({
@@ -29,20 +32,29 @@ const parameters = {
 export default defineAuditSink({
   className: 'auditSinks.File',
   parameters,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
-  create: ({ file, maxMegabytes, maxFiles }, { dataFolder }) =>
-    new FileSink(resolve(dataFolder, file), maxMegabytes * megabyte, maxFiles),
+  parse: (params, issues, context) => {
+    const config = readParameters(parameters, params, issues, context)
+    const own = config.file === '' ? undefined : context.ownFile?.(config.file)
+    if (own !== undefined) issues.error(params.pathOf('file'), refusal(config.file, own))
+    return config
+  },
+  create: ({ file, maxMegabytes, maxFiles }, places) => new FileSink(file, places, maxMegabytes * megabyte, maxFiles),
 })
+
+const refusal = (file: string, own: string): string =>
+  `"${file}" leads to ${own}, which is the gateway’s own. Use another folder, such as audit/audit.jsonl`
 
 class FileSink implements AuditSink {
   readonly settleMillis = 0
   readonly #path: string
+  readonly #places: OwnPlaces
   readonly #maxBytes: number
   readonly #maxFiles: number
-  #file: { readonly handle: FileHandle; readonly inode: number; size: number } | undefined
+  #file: { readonly handle: FileHandle; readonly path: string; readonly inode: number; size: number } | undefined
 
-  constructor(path: string, maxBytes: number, maxFiles: number) {
-    this.#path = path
+  constructor(file: string, places: OwnPlaces, maxBytes: number, maxFiles: number) {
+    this.#path = resolve(places.dataFolder, file)
+    this.#places = places
     this.#maxBytes = maxBytes
     this.#maxFiles = maxFiles
   }
@@ -52,7 +64,7 @@ class FileSink implements AuditSink {
       const bytes = Buffer.from(records.flatMap(({ lines }) => lines.map((line) => `${line}\n`)).join(''))
       let file = await this.#opened()
       if (file.size > 0 && file.size + bytes.length > this.#maxBytes) {
-        await this.#rotate()
+        await this.#rotate(file.path)
         file = await this.#opened()
       }
       await file.handle.appendFile(bytes)
@@ -78,11 +90,16 @@ class FileSink implements AuditSink {
       if (found?.ino === this.#file.inode) return this.#file
       await this.close()
     }
+    // Checked again, because links may have changed since the configuration was loaded.
+    const own = ownFile(this.#path, this.#places)
+    if (own !== undefined) throw new Error(refusal(this.#path, own))
     await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 })
     const handle = await open(this.#path, 'a+', 0o600)
     try {
+      await checkWritten(handle, this.#path)
       const size = await cutPartialLine(handle)
-      this.#file = { handle, inode: (await handle.stat()).ino, size }
+      // Where the name is a link, rotated files are beside the file that it leads to.
+      this.#file = { handle, path: await realpath(this.#path), inode: (await handle.stat()).ino, size }
       return this.#file
     } catch (error) {
       await handle.close()
@@ -90,18 +107,59 @@ class FileSink implements AuditSink {
     }
   }
 
-  /** `<file>` becomes `<file>.1`, that `<file>.2`, and so on. */
-  async #rotate(): Promise<void> {
+  /** `<file>` becomes `<file>.1`, that `<file>.2`, and so on. Moves nothing where a name belongs to another program's file. */
+  async #rotate(path: string): Promise<void> {
     await this.close()
-    const name = (number: number): string => (number === 0 ? this.#path : `${this.#path}.${number}`)
+    const name = (number: number): string => (number === 0 ? path : `${path}.${number}`)
     const last = this.#maxFiles - 1
+    for (let number = 1; number <= last; number++) await checkRotated(name(number))
     await unlink(name(last)).catch(ignoreAbsent)
     for (let number = last - 1; number >= 0; number--) await rename(name(number), name(number + 1)).catch(ignoreAbsent)
   }
 }
 
-const ignoreAbsent = (error: NodeJS.ErrnoException): void => {
+const ignoreAbsent = (error: NodeJS.ErrnoException): undefined => {
   if (error.code !== 'ENOENT') throw error
+}
+
+/** Throws an Error for a file that no audit sink or anchor wrote; a name without a file is free. */
+async function checkRotated(path: string): Promise<void> {
+  const found = await lstat(path).catch(ignoreAbsent)
+  if (found === undefined) return
+  if (!found.isFile()) throw foreign(path)
+  const handle = await open(path, 'r')
+  try {
+    await checkWritten(handle, path)
+  } finally {
+    await handle.close()
+  }
+}
+
+const foreign = (path: string): Error =>
+  new Error(`${path} was not written by an audit sink. Move it elsewhere, or choose another file`)
+
+/** The first line decides: a record with its link, or an anchor. A crash may have left only a part of it. */
+async function checkWritten(handle: FileHandle, path: string): Promise<void> {
+  const { size } = await handle.stat()
+  const start = Buffer.alloc(Math.min(size, longestLine))
+  const { bytesRead } = await handle.read(start, 0, start.length, 0)
+  const newline = start.subarray(0, bytesRead).indexOf(0x0a)
+  const line = start.toString('utf8', 0, newline < 0 ? bytesRead : newline)
+  if (newline < 0 ? !beginnings.some((known) => isBeginning(line, known)) : !isAuditLine(line)) throw foreign(path)
+}
+
+/** More than a batch of records has. */
+const longestLine = 4 * megabyte
+const beginnings = ['{"id":', '{"time":']
+const isBeginning = (line: string, known: string): boolean => line.startsWith(known) || known.startsWith(line)
+
+function isAuditLine(line: string): boolean {
+  try {
+    const value: unknown = JSON.parse(line)
+    return isJsonObject(value) && (isJsonObject(value['record']) || typeof value['mac'] === 'string')
+  } catch {
+    return false
+  }
 }
 
 /** A crash may have left a part of a line, which comes again as a whole; the size of the rest. */
