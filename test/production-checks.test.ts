@@ -71,7 +71,51 @@ const administrators = 'portal.yaml:53:13: spec.urls[1].filterChain[0].params.ad
 const key = join(folder, 'tls.key')
 writeFileSync(key, '-----BEGIN PRIVATE KEY-----')
 chmodSync(key, 0o644)
+const privateKey = join(folder, 'private.key')
+writeFileSync(privateKey, '-----BEGIN PRIVATE KEY-----', { mode: 0o600 })
 const dataFolder = join(folder, 'data')
+const { GATEHOUSE_URL } = ready.environment
+
+const noHumanCheck: Change = ['            humanCheck: proof-of-work\n', '']
+const notAsked =
+  'FAIL registration: portal.yaml:93:13: spec.urls[0].filterChain[0].params.workflowName: anyone, and any program, gets an account: the workflow "register-person" asks no approver before it provisions.'
+const workflows = readFileSync(join(example, 'workflows.yaml'), 'utf8')
+/** The tasks of the registration, as the example has them. */
+const registration = workflows.slice(
+  workflows.indexOf('    - taskType: approval'),
+  workflows.indexOf('---\n', workflows.indexOf('onSuccess')),
+)
+const indent = (text: string, by = '    '): string => text.replaceAll(/^(?=.)/gm, by)
+const task = (taskType: string, ...lines: readonly string[]): string =>
+  `- taskType: ${taskType}\n${lines.map((line) => indent(`${line}\n`, '  ')).join('')}`
+const below = (branch: 'onSuccess' | 'onFailure', tasks: string): string =>
+  `${branch}:\n${indent(tasks.trimEnd(), '  ')}`
+const write = task('provision', 'target: people', 'sync: false', 'attributes: [userName, mail]')
+const approval = registration.slice(0, registration.indexOf('      onSuccess')).replaceAll(/^ {4}/gm, '')
+const ask = (...branches: readonly string[]): string =>
+  `${approval}${branches
+    .filter((branch) => branch !== '')
+    .map((branch) => indent(`${branch}\n`, '  '))
+    .join('')}`
+const condition = (...branches: readonly string[]): string => task('ifAttrExists', 'name: mail', ...branches)
+
+/** Tasks of a registration that give an account without an approval, and such that do not. */
+const unguarded: readonly (readonly [why: string, tasks: string])[] = [
+  ['the approval comes after', indent(write + ask())],
+  ['the account is created for denied users', indent(ask(below('onFailure', write)))],
+  [
+    'one branch of a condition asks nobody',
+    indent(condition(below('onSuccess', ask(below('onSuccess', write))), below('onFailure', write))),
+  ],
+  ['a condition asks in one branch only', indent(condition(below('onSuccess', ask())) + write)],
+  ['a mapping writes before', indent(task('mapping', 'strict: false', 'map: []', below('onSuccess', write)) + ask())],
+]
+const guarded: readonly (readonly [why: string, tasks: string])[] = [
+  ['below', indent(ask(below('onSuccess', write)))],
+  ['after', indent(ask() + write)],
+  ['nested', indent(condition(below('onSuccess', ask(below('onSuccess', write))), below('onFailure', ask() + write)))],
+  ['both branches ask', indent(condition(below('onSuccess', ask()), below('onFailure', ask())) + write)],
+]
 
 const cases: Readonly<Record<string, readonly Case[]>> = {
   tls: [
@@ -83,19 +127,46 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
       settings: { trustedProxies: ['0.0.0.0/0'] },
       found: ['FAIL tls: --trusted-proxy: 0.0.0.0/0 lets every client choose its own address and scheme.'],
     },
+  ],
+  'public-url': [
+    ...[
+      ['http://portal.example.com', 'http://portal.example.com sends users to plain HTTP'],
+      ['https://localhost:8443', 'https://localhost:8443 is an address that only this machine reaches'],
+      ['https://[::1]', 'https://[::1] is an address that only this machine reaches'],
+      ['https://0.0.0.0:8080', 'https://0.0.0.0:8080 is an address that only this machine reaches'],
+      [
+        'https://other.example.com',
+        'no URL is configured for the host "other.example.com", only for portal.example.com',
+      ],
+      ['portal.example.com', '"portal.example.com" is not an address that begins with https://'],
+      ['', 'it is not set, so the configuration uses http://0.0.0.0:8080, the address of --listen'],
+      [undefined, 'it is not set, so the configuration uses http://0.0.0.0:8080, the address of --listen'],
+    ].map(([url, message]) => ({
+      settings: { environment: { ...ready.environment, GATEHOUSE_URL: url } },
+      found: [`FAIL public-url: GATEHOUSE_URL: ${message}.`],
+    })),
     {
-      settings: { environment: { ...ready.environment, GATEHOUSE_URL: 'http://portal.example.com' } },
-      found: ['FAIL tls: GATEHOUSE_URL: http://portal.example.com sends users to plain HTTP.'],
+      settings: { environment: { ...ready.environment, GATEHOUSE_URL: 'https://Portal.Example.com:8443/' } },
+      found: [],
+    },
+    // The listener's own address is public.
+    {
+      settings: {
+        environment: { GATEHOUSE_SECRET_KEY: 'given' },
+        tls: { keyFile: privateKey },
+        listen: 'portal.example.com:443',
+      },
+      found: [],
     },
   ],
   keys: [
     {
-      settings: { environment: {}, data: dataFolder },
+      settings: { environment: { GATEHOUSE_URL }, data: dataFolder },
       found: [
         'FAIL keys: GATEHOUSE_SECRET_KEY: each gateway creates its own key, and cannot read what another sealed.',
       ],
     },
-    { settings: { environment: {}, data: dataFolder, databaseUrl: undefined }, found: [] },
+    { settings: { environment: { GATEHOUSE_URL }, data: dataFolder, databaseUrl: undefined }, found: [] },
     {
       settings: { databaseUrl: undefined, data: '/tmp/gone/gatehouse' },
       found: [
@@ -262,6 +333,17 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
         'FAIL registration: portal.yaml:93:13: spec.urls[0].filterChain[0].params.workflowName: anyone, and any program, gets an account: the workflow "save-profile" asks no approver.',
       ],
     },
+    ...unguarded.map(([, tasks]) => ({ changes: [noHumanCheck, [registration, tasks] as const], found: [notAsked] })),
+    ...guarded.map(([, tasks]) => ({ changes: [noHumanCheck, [registration, tasks] as const], found: [] })),
+    {
+      // The workflow that it calls provisions before it asks.
+      changes: [noHumanCheck, [registration, `${indent(task('callWorkflow', 'name: save-profile'))}${registration}`]],
+      found: [notAsked],
+    },
+    {
+      changes: [noHumanCheck, [registration, indent(`${ask('')}${task('callWorkflow', 'name: save-profile')}`)]],
+      found: [],
+    },
     { changes: [['            humanCheck: proof-of-work\n', '']], found: [] },
     { changes: [['            workflowName: register-person', '            workflowName: save-profile']], found: [] },
   ],
@@ -371,7 +453,16 @@ describe('gatehouse check --production', () => {
  * --production` prints for it. A line `config FOLDER` refers to YAML elsewhere.
  */
 const cut = '---8<---\n'
-const quickstartFails = ['tls', 'keys', 'demo-passwords', 'development-issuer', 'cookies', 'second-factor', 'audit']
+const quickstartFails = [
+  'tls',
+  'public-url',
+  'keys',
+  'demo-passwords',
+  'development-issuer',
+  'cookies',
+  'second-factor',
+  'audit',
+]
 const goldenFiles = globSync('test/production-checks/*.txt').sort()
 
 describe('gatehouse check --production, as it is printed', () => {
@@ -379,6 +470,7 @@ describe('gatehouse check --production, as it is printed', () => {
   const before = names.map((name) => [name, process.env[name]] as const)
   beforeEach(() => {
     for (const name of names) delete process.env[name]
+    process.env['GATEHOUSE_URL'] = 'https://portal.example.com'
     process.env['GATEHOUSE_SECRET_KEY'] = Buffer.alloc(32).toString('base64')
   })
   afterEach(() => {
@@ -413,6 +505,7 @@ describe('gatehouse check --production, as it is printed', () => {
   const database = 'postgres://gatehouse@db.example.com/gatehouse?sslmode=verify-full'
 
   test('examples/quickstart fails where it is made for a trial', async () => {
+    delete process.env['GATEHOUSE_URL']
     const { code, output } = await check(['--config', 'examples/quickstart', '--data', '/nowhere/gatehouse'])
     const failed = output.filter((line) => line.startsWith('FAIL')).map((line) => line.slice(5, line.indexOf(':')))
     expect(code).toBe(1)
@@ -420,6 +513,7 @@ describe('gatehouse check --production, as it is printed', () => {
   })
 
   test('prints one JSON object per line for programs', async () => {
+    delete process.env['GATEHOUSE_URL']
     const { code, output } = await check(['--config', 'examples/quickstart', '--json', '--database', database])
     const lines = output.map((line) => JSON.parse(line))
     expect(code).toBe(1)

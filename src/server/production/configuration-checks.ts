@@ -1,4 +1,5 @@
-import { isJsonObject } from '#kernel/json.ts'
+import type { Configuration } from '#sdk/configuration.ts'
+import type { PreparedTask } from '#sdk/workflow-task.ts'
 import type { ConfiguredFilter, Finding, ProductionSetup } from '#server/production/production-check.ts'
 
 const fail = (at: string, message: string): Finding => ({ level: 'fail', at, message })
@@ -116,18 +117,63 @@ export function findUnverifiedMail({ objects }: ProductionSetup): Finding[] {
     )
 }
 
-export function findOpenRegistration({ objects }: ProductionSetup): Finding[] {
+export function findOpenRegistration({ objects, configuration }: ProductionSetup): Finding[] {
   return objects.filters().flatMap(({ className, params, chain, at }) => {
     if (className !== 'filters.Register' || chain !== undefined) return []
     const [check = ''] = params.values('humanCheck')
     const asksHumans = check === '' ? isOn(params.values('requireReCaptcha')[0]) : check !== 'none'
     if (asksHumans || isOn(params.values('requireInvitation')[0])) return []
     const [workflow = ''] = params.values('workflowName')
-    if (objects.tasks(workflow).some((task) => isJsonObject(task) && task['taskType'] === 'approval')) return []
-    return [
-      fail(at('workflowName'), `anyone, and any program, gets an account: the workflow "${workflow}" asks no approver`),
-    ]
+    const walk = new ApprovalWalk(configuration.workflows)
+    walk.run(workflow)
+    if (walk.asks && !walk.writesUnapproved) return []
+    const lacks = walk.asks ? 'asks no approver before it provisions' : 'asks no approver'
+    return [fail(at('workflowName'), `anyone, and any program, gets an account: the workflow "${workflow}" ${lacks}`)]
   })
+}
+
+/** Walks a workflow on all its ways, and finds out whether one of them changes a target before someone approved. */
+class ApprovalWalk {
+  asks = false
+  writesUnapproved = false
+  readonly #workflows: Configuration['workflows']
+  readonly #running = new Set<string>()
+
+  constructor(workflows: Configuration['workflows']) {
+    this.#workflows = workflows
+  }
+
+  /** Whether every way through it to its end has been approved. */
+  run(name: string, approved = false): boolean {
+    const workflow = this.#workflows.get(name)
+    if (workflow === undefined || this.#running.has(name)) return approved
+    this.#running.add(name)
+    const after = this.#list(workflow.tasks, approved)
+    this.#running.delete(name)
+    return after
+  }
+
+  #list(tasks: readonly PreparedTask[], approved: boolean): boolean {
+    return tasks.reduce((before, task) => this.#task(task, before), approved)
+  }
+
+  #task(task: PreparedTask, approved: boolean): boolean {
+    const { taskType, flow, onSuccess, onFailure, calls } = task
+    if (taskType === 'approval') {
+      this.asks = true
+      this.#list(onSuccess, true)
+      // Nothing follows a denial but these.
+      this.#list(onFailure, approved)
+      return true
+    }
+    // A workflow that runs apart does not wait for an approval of this one.
+    const writes = flow.provisions !== undefined || taskType === 'delete' || task.name === 'tasks.AsyncCallWorkflow'
+    if (writes && !approved) this.writesUnapproved = true
+    // A mapping always goes on with onSuccess; all others decide between two ways, of which one may be empty.
+    const ways = taskType === 'mapping' ? [onSuccess] : [onSuccess, onFailure]
+    const after = ways.map((way) => this.#list(way, approved)).every(Boolean)
+    return calls.reduce((before, name) => this.run(name, before), after)
+  }
 }
 
 export function findOpenCallWorkflow({ objects }: ProductionSetup): Finding[] {

@@ -120,12 +120,6 @@ export class ConfiguredObjects {
     )
   }
 
-  /** The tasks of a workflow, as they are written. */
-  tasks(workflow: string): readonly unknown[] {
-    const object = this.#of('Workflow').find(({ name }) => name === workflow)
-    return object === undefined ? [] : listAt(object, ['spec', 'tasks'])
-  }
-
   #of(kind: string): LoadedObject[] {
     return this.#objects.filter((object) => object.kind === kind)
   }

@@ -14,6 +14,7 @@ import {
   findPlainListener,
   findPublicMetrics,
   findUnsafeKeys,
+  findWrongUrl,
 } from '#server/production/serving-checks.ts'
 
 /** What `gatehouse check --production` verifies, in the order of docs/guides/hardening.md: each title is a heading there. */
@@ -24,6 +25,12 @@ export const productionChecks: readonly ProductionCheck[] = [
     remedy:
       'Give --tls-cert and --tls-key, or put a proxy with TLS in front and name its addresses by --trusted-proxy.',
     find: findPlainListener,
+  },
+  {
+    id: 'public-url',
+    title: 'Set the public address',
+    remedy: 'Set GATEHOUSE_URL to the https address that users see, with a host that URLs are configured for.',
+    find: findWrongUrl,
   },
   {
     id: 'keys',
@@ -77,7 +84,8 @@ export const productionChecks: readonly ProductionCheck[] = [
   {
     id: 'registration',
     title: 'Guard registration',
-    remedy: 'Add a human check ("humanCheck"), "requireInvitation", or an approval as the first task of the workflow.',
+    remedy:
+      'Add a human check ("humanCheck"), "requireInvitation", or an approval before the first task that provisions, on every way.',
     find: findOpenRegistration,
   },
   {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve, sep } from 'node:path'
 import { parseHostPort } from '#kernel/host-port.ts'
 import { isLoopbackHost } from '#kernel/loopback.ts'
+import type { Configuration } from '#sdk/configuration.ts'
 import type { Finding, ProductionSetup, ServeSettings } from '#server/production/production-check.ts'
 import { readAddress } from '#storage/sql/databases.ts'
 
@@ -10,16 +11,39 @@ const fail = (at: string, message: string): Finding => ({ level: 'fail', at, mes
 const warn = (at: string, message: string): Finding => ({ level: 'warn', at, message })
 
 export function findPlainListener({ settings }: ProductionSetup): Finding[] {
-  const { listen, tls, trustedProxies, environment } = settings
+  const { listen, tls, trustedProxies } = settings
   const everyone = trustedProxies.filter((range) => range.endsWith('/0'))
-  const url = environment['GATEHOUSE_URL'] ?? ''
   return [
     ...(tls === undefined && trustedProxies.length === 0
       ? [fail('--listen', `${listen} speaks plain HTTP, and no proxy with TLS is trusted`)]
       : []),
     ...everyone.map((range) => fail('--trusted-proxy', `${range} lets every client choose its own address and scheme`)),
-    ...(url.startsWith('http:') ? [fail('GATEHOUSE_URL', `${url} sends users to plain HTTP`)] : []),
   ]
+}
+
+/** `serve` takes the address of its listener where none is given. */
+export function findWrongUrl({ configuration, settings }: ProductionSetup): Finding[] {
+  const { listen, tls, environment } = settings
+  const given = environment['GATEHOUSE_URL'] ?? ''
+  const url = given === '' ? `${tls === undefined ? 'http' : 'https'}://${listen}` : given
+  const problem = urlProblem(url, configuration)
+  if (problem === undefined) return []
+  const unset = `it is not set, so the configuration uses ${url}, the address of --listen`
+  return [fail('GATEHOUSE_URL', given === '' ? unset : problem)]
+}
+
+function urlProblem(url: string, { applications }: Configuration): string | undefined {
+  const { protocol, hostname } = URL.parse(url) ?? {}
+  if (hostname === undefined || !/^https?:$/.test(protocol ?? ''))
+    return `"${url}" is not an address that begins with https://`
+  if (protocol === 'http:') return `${url} sends users to plain HTTP`
+  if (isLoopbackHost(hostname) || hostname === '0.0.0.0' || hostname === '[::]') {
+    return `${url} is an address that only this machine reaches`
+  }
+  const hosts = [...new Set(applications.flatMap(({ urls }) => urls.flatMap((one) => one.hosts)))].sort()
+  if (hosts.length === 0 || hosts.includes('*') || hosts.includes(hostname)) return undefined
+  const some = hosts.length > 5 ? `${hosts.slice(0, 5).join(', ')} and ${hosts.length - 5} more` : hosts.join(', ')
+  return `no URL is configured for the host "${hostname}", only for ${some}`
 }
 
 const otherUsers = 0o077
