@@ -13,7 +13,7 @@ export interface TimedAccess {
   readonly expires: ExpiryTime
 }
 
-/** A password that a step set at a target. */
+/** A password that a step sets at a target. */
 export interface SetPassword {
   readonly target: string
   /** The logins that the account's owner may have signed in with: at the target, and in the workflow. */
@@ -22,15 +22,23 @@ export interface SetPassword {
   readonly owners: readonly Identity[]
 }
 
+/** A password that is about to be written. Whoever says neither does not know what came of it. */
+export interface PasswordWrite {
+  written(): void
+  /** The target has not taken it. */
+  refused(): Promise<void>
+}
+
 /** What is to follow from a step. It is committed with the step's end, or not at all. */
 export interface StepEffects {
   mail(mail: StepMail): void
   grant(access: TimedAccess): void
   /**
-   * The sessions of the account's owner end, except the one that requested the run. Sessions are found by identity, or
-   * by login where no owner is named.
+   * To be called before a password is written. Once it is, the sessions of the account's owner end with the step, except
+   * the one that requested the run. They end, too, where no one learns whether it was written: the process was killed, or
+   * the target did not answer. Sessions are found by identity, or by login where no owner is named.
    */
-  passwordSet(password: SetPassword): void
+  beginPassword(password: SetPassword): Promise<PasswordWrite>
   /** Another run, on its own from then on. */
   start(call: WorkflowCall): void
 }

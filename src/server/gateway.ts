@@ -37,6 +37,7 @@ import { WebhookListener } from '#server/webhook-listener.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { openRunWakeUp } from '#storage/run-wake-up.ts'
+import { readAddress } from '#storage/sql/databases.ts'
 
 export interface GatewayOptions {
   /** It is closed with the gateway, or when that does not start. */
@@ -117,6 +118,9 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   )
   await storage.ready()
   await authenticateAudit(storage, log)
+  // Before anyone is served: the sessions of users whose password a process was writing when it was killed.
+  const isAlone = options.databaseUrl === undefined || readAddress(options.databaseUrl).dialect === 'sqlite'
+  await settleAbandoned(storage.passwordChanges, isAlone ? 'all' : 'expired')
   const { dataFolder } = options
   const { folder: configFolder, secrets } = source
   const metrics = createMetrics()

@@ -55,7 +55,7 @@ export async function tryTask(options: TrialOptions) {
         requestor: 'trial',
         who: {},
         log: silentLogger,
-        effects: { mail: unused, start: unused, grant: unused, passwordSet: unused },
+        effects: { mail: unused, start: unused, grant: unused, beginPassword: noPassword },
         forTarget: () => ({
           workflow: { id: 'trial', name: 'trial' },
           requestor: 'trial',
@@ -143,6 +143,7 @@ export async function tryMechanism(options: TrialOptions) {
 const root = 'o=Tremolo'
 const trialBodyBytes = 1024 * 1024
 const unused = (): void => {}
+const noPassword = async () => ({ written: unused, refused: async () => {} })
 
 const noDirectory = async (): Promise<never> => {
   throw new GatewayError('NOT_SUPPORTED', 'there is no directory in a trial')

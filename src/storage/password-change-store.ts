@@ -61,8 +61,13 @@ export interface PasswordChangeStore {
    * the claim is void.
    */
   release(claim: ChangeClaim, outcome: ChangeOutcome): Promise<void>
-  /** Changes whose process ended without a report, oldest first, at most this many. */
-  abandoned(limit: number): Promise<readonly ChangeClaim[]>
+  /**
+   * Changes whose process ended without a report, oldest first, at most this many. With `all` those of every other process
+   * count: for one that starts, and knows that no other is running.
+   */
+  abandoned(limit: number, which?: 'expired' | 'all'): Promise<readonly ChangeClaim[]>
+  /** When sessions last ended because the password of one of these was, or may have been, written; for 100 days. */
+  changedAt(owners: readonly Identity[]): Promise<Date | undefined>
   /** Removes what has expired more than an hour ago; how many. */
   deleteExpired(): Promise<number>
 }

@@ -46,6 +46,8 @@ export interface SessionEnding {
   readonly logins: readonly string[]
   /** The public id of a session that stays. */
   readonly exceptPublicId?: string
+  /** What was noted before the password was written, and is done with this. */
+  readonly settles?: { readonly id: string; readonly lease: number }
   audit(ended: readonly EndedSession[]): readonly AuditRow[]
 }
 

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addPerson } from '#testing/add-person.ts'
@@ -103,7 +104,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     writeFileSync(authentication, readFileSync(authentication, 'utf8').replaceAll('root: o=', 'root: ou=staff,o='))
     const url = await databaseUrl?.()
     database = ['--data', dataFolder, ...(url === undefined ? [] : ['--database', url])]
-    for (const login of ['ada', 'grace', 'rosa', 'alan']) await addUser(login, 'people')
+    for (const login of ['ada', 'grace', 'rosa', 'alan', 'dora']) await addUser(login, 'people')
     await addUser('ada', 'partners')
     gateway = await startGatewayProcess({ config, dataFolder, args: database.slice(2) })
     bearer = `Bearer ${await gateway.token('--subject', 'idp')}`
@@ -195,5 +196,31 @@ function story(databaseUrl?: () => Promise<string>): void {
     await until(async () => (await elsewhere.status()) === 401, 20_000)
     expect(await here.status()).toBe(200)
     expect((await audited(login)).match(/password changed/g)).toHaveLength(1)
+  })
+
+  test('a gateway that is killed after the password was written ends the sessions all the same', async () => {
+    const [one, two] = [await signedIn('/staff', 'dora'), await signedIn('/staff', 'dora')]
+    const grace = await signedIn('/staff', 'grace')
+    const found = await api('/scim/Users?filter=userName%20eq%20%22dora%22', 'GET')
+    const id = ((await found.json()) as { Resources: { id: string }[] }).Resources[0]?.id
+    const { port } = new URL(gateway.url)
+    const start = (environment: Record<string, string>) =>
+      startGatewayProcess({ config, dataFolder, args: database.slice(2), port: Number(port), environment })
+    const chaos = { GATEHOUSE_CHAOS: '1', GATEHOUSE_CHAOS_LEASE_MILLIS: '1500' }
+    await gateway.stop()
+    gateway = await start({ ...chaos, GATEHOUSE_CHAOS_POINT: 'after-target-call' })
+    const patch = {
+      schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
+      Operations: [{ op: 'replace', path: 'password', value: 'killed horse battery' }],
+    }
+    await expect(api(`/scim/Users/${id}`, 'PATCH', patch)).rejects.toThrow()
+    await until(async () => gateway.process.signalCode === 'SIGKILL', 20_000)
+    // The lease of the dead process has run out, where others may still be running.
+    await delay(7_000)
+    gateway = await start({})
+    expect((await new PlainBrowser(gateway.url).logIn('/staff', 'dora', 'killed horse battery')).status).toBe(303)
+    expect([await one.status(), await two.status(), await grace.status()]).toEqual([401, 401, 200])
+    expect((await audited('dora')).match(/password changed/g)).toHaveLength(2)
+    expect(await audited('dora')).toContain('outcome unknown')
   })
 }

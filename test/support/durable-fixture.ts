@@ -111,6 +111,7 @@ export async function openDurable(
     secrets: new SecretBox(() => loadSecretKeys({ environment: { GATEHOUSE_SECRET_KEY: key }, dataFolder: '' })),
     observer: noStepObserver,
     crash: noCrash,
+    passwordChanges: storage.passwordChanges,
     ...changed(storage),
   }
   return new DurableProcess(storage, wake, services, await startWorkflows({ ...options, log, services }))

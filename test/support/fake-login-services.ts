@@ -4,10 +4,13 @@ import type { LoginServices } from '#engine/login/login-desk.ts'
 import type { PipelineParts } from '#engine/pipeline/pipeline.ts'
 import { Sessions } from '#engine/session/sessions.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 import type { SessionStore } from '#storage/session-store.ts'
+import { absentStore } from '#testing/call-store.ts'
 import { memoryFailureStore, memoryLoginStore } from '#testing/memory-login-store.ts'
 import { memorySessionStore } from '#testing/memory-session-store.ts'
 
@@ -15,6 +18,8 @@ export interface FakeLoginServices extends LoginServices {
   readonly logins: ReturnType<typeof memoryLoginStore>
   /** What was written into the audit. */
   readonly audited: AuditRow[]
+  /** When passwords were changed. */
+  readonly changed: Map<Identity, Date>
   /** `chain outcome` of each login that was counted. */
   readonly counted: string[]
   /** Sessions stay as they were at the login. */
@@ -30,12 +35,17 @@ export function fakeSecretBox(what = 'session'): SecretBox {
 export function fakeLoginServices(clock: Clock, store: SessionStore = memorySessionStore()): FakeLoginServices {
   const audited: AuditRow[] = []
   const counted: string[] = []
+  const changed = new Map<Identity, Date>()
   return {
     audited,
     counted,
     renewal: { current: (session) => session },
     logins: memoryLoginStore(),
     loginFailures: memoryFailureStore(),
+    passwordChanges: Object.assign(Object.create(absentStore<PasswordChangeStore>('password changes')), {
+      changedAt: async (owners: readonly Identity[]) => owners.map((owner) => changed.get(owner)).find(Boolean),
+    }),
+    changed,
     loginSecrets: fakeSecretBox('login'),
     loginAudit: new LoginAudit({
       audit: { append: async (rows) => void audited.push(...rows) },

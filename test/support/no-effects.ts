@@ -11,7 +11,7 @@ export const noEffects: StepEffects = {
   start: () => {
     throw new Error('no runs in this test')
   },
-  passwordSet: () => {
+  beginPassword: () => {
     throw new Error('no passwords in this test')
   },
 }

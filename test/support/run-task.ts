@@ -56,7 +56,10 @@ export async function runTask(spec: TaskSpec, options: TaskRunOptions = {}): Pro
       mail: (mail) => void mails.push(mail),
       start: (call) => void starts.push(call),
       grant: (access) => void grants.push(access),
-      passwordSet: (password) => void passwords.push(password),
+      beginPassword: async (password) => ({
+        written: () => void passwords.push(password),
+        refused: async () => {},
+      }),
     },
     ...(options.signal === undefined ? {} : { signal: options.signal }),
     forTarget:

@@ -25,6 +25,7 @@ import type { WorkflowCall } from '#sdk/workflow.ts'
 import type { PreparedTask, TaskModule, TaskParseContext, WorkflowTask } from '#sdk/workflow-task.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
+import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 import { absentStore, callStore } from '#testing/call-store.ts'
 import { fakeDirectory } from '#testing/fake-directory.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -193,6 +194,10 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
     secrets: new SecretBox(async () => []),
     observer: noStepObserver,
     crash: noCrash,
+    passwordChanges: new Proxy(absentStore<PasswordChangeStore>('password changes'), {
+      get: (absent, name: keyof PasswordChangeStore) =>
+        name === 'begin' ? async (change: object) => ({ ...change, lease: 1 }) : absent[name],
+    }),
     audit: {
       append,
       appendWithin: async () => false,

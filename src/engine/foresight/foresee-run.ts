@@ -208,7 +208,7 @@ class PaperRun {
       this.#notes.add({ kind: 'end', target, of: kind, name, expires: end })
     },
     start: ({ name }) => this.#notes.add({ kind: 'workflow', name, apart: true }),
-    passwordSet: () => {},
+    beginPassword: async () => ({ written: () => {}, refused: async () => {} }),
   }
 
   #ask(): void {

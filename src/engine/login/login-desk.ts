@@ -26,11 +26,13 @@ import type { LoginStep } from '#sdk/login.ts'
 import { htmlErrors } from '#sdk/page.ts'
 import type { LoginFailureStore } from '#storage/login-failure-store.ts'
 import type { Login, LoginStore } from '#storage/login-store.ts'
+import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 
 /** What outlives a configuration. */
 export interface LoginServices {
   readonly logins: LoginStore
   readonly loginFailures: LoginFailureStore
+  readonly passwordChanges: PasswordChangeStore
   readonly loginSecrets: SecretBox
   readonly loginAudit: LoginAudit
   readonly loginMeter: LoginMeter
@@ -167,6 +169,7 @@ export class LoginDesk {
             audit: this.#parts.loginAudit,
             meter: this.#parts.loginMeter,
             clock,
+            passwordChanges: this.#parts.passwordChanges,
           },
           {
             request,

@@ -25,6 +25,7 @@ function setUp(limits?: LoginLimits) {
         audit: services.loginAudit,
         meter: services.loginMeter,
         clock: services.clock,
+        passwordChanges: services.passwordChanges,
       },
       { request: { ...fakeRequest({}), remoteAddress }, chain: 'c', application: 'portal', limits, devices },
     )
@@ -44,6 +45,19 @@ function setUp(limits?: LoginLimits) {
 }
 
 describe('the guard', () => {
+  test('a change of the password ends the budget of devices from before, and of no other', async () => {
+    const { fail, changed, clock } = setUp()
+    const [before, after] = [device('bob'), { ...device('bob', 'd2'), issued: clock().getTime() + 1 }]
+    for (let i = 0; i < 5; i++) expect(await fail('bob')).toBe(0)
+    expect(await fail('bob')).toBe(1)
+    expect(await fail('bob', '192.0.2.2', [before])).toBe(0)
+    changed.set(entry('bob').identity, clock())
+    expect(await fail('bob', '192.0.2.2', [before])).toBe(1)
+    expect(await fail('bob', '192.0.2.2', [after])).toBe(0)
+    changed.set(entry('eve').identity, new Date(clock().getTime() + 60_000))
+    expect(await fail('bob', '192.0.2.2', [after])).toBe(0)
+  })
+
   test('an account gets five tries, and then has to wait longer and longer', async () => {
     const { fail, pass } = setUp()
     for (let i = 0; i < 5; i++) expect(await fail('ada')).toBe(0)

@@ -1,7 +1,7 @@
 import { entryKey, type KnownDevice } from '#engine/login/device-cookie.ts'
 import type { LoginAudit } from '#engine/login/login-audit.ts'
 import type { LoginMeter } from '#engine/login/login-meter.ts'
-import type { UserRef } from '#identity/identity.ts'
+import { identitiesOf, type UserRef } from '#identity/identity.ts'
 import { networkOf } from '#kernel/address-network.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { secretHash } from '#kernel/ids.ts'
@@ -9,12 +9,14 @@ import type { LoginLimits } from '#sdk/configuration.ts'
 import type { GatewayRequest } from '#sdk/http.ts'
 import type { LoginGuard, LoginTry } from '#sdk/login.ts'
 import type { FailurePolicy, LoginFailureStore } from '#storage/login-failure-store.ts'
+import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 
 export interface GuardParts {
   readonly failures: LoginFailureStore
   readonly audit: LoginAudit
   readonly meter: LoginMeter
   readonly clock: Clock
+  readonly passwordChanges: Pick<PasswordChangeStore, 'changedAt'>
 }
 
 export interface GuardCall {
@@ -48,10 +50,10 @@ const configured = ({ maxFailedAttempts, lockoutMillis }: LoginLimits): FailureP
  *
  * A stranger's try counts for its address, for the login as it was typed, and for the entry that this finds. The lock of a
  * typed login is shown, and is the same whether or not such a user exists. The lock of an entry is concealed: it may
- * come from another of its names. A known device's try counts for that device alone.
+ * come from another of its names. A known device's try counts for that device alone, until the password is changed.
  */
 export function createGuard(parts: GuardParts, call: GuardCall): LoginGuard {
-  const { failures, audit, meter, clock } = parts
+  const { failures, audit, meter, clock, passwordChanges } = parts
   const { request, chain, application, limits, devices } = call
   const policy = limits === undefined ? accountPolicy : configured(limits)
   const address = keyOf('address', networkOf(request.remoteAddress))
@@ -85,7 +87,7 @@ export function createGuard(parts: GuardParts, call: GuardCall): LoginGuard {
         return found.entry
       }
       const owner = devices.length === 0 ? undefined : await entry()
-      const device = owner && devices.find((known) => known.entry === entryKey(owner.identity))
+      const device = owner && (await knownDevice(owner, devices, passwordChanges))
       if (owner !== undefined && device !== undefined) {
         const key = keyOf('device', device.entry, device.id, credential)
         const counted = await failures.count(key, policy, clock())
@@ -109,6 +111,18 @@ export function createGuard(parts: GuardParts, call: GuardCall): LoginGuard {
       return allowed([name, key], [address], unknown)
     },
   }
+}
+
+/** Undefined after a change of the password: whoever has a stolen cookie from before counts as a stranger. */
+async function knownDevice(
+  owner: UserRef,
+  devices: readonly KnownDevice[],
+  passwordChanges: GuardParts['passwordChanges'],
+): Promise<KnownDevice | undefined> {
+  const device = devices.find((known) => known.entry === entryKey(owner.identity))
+  if (device === undefined) return undefined
+  const changed = await passwordChanges.changedAt(identitiesOf(owner))
+  return changed === undefined || device.issued > changed.getTime() ? device : undefined
 }
 
 const keyOf = (...parts: readonly (string | undefined)[]): string => secretHash(JSON.stringify(parts))

@@ -158,12 +158,17 @@ export class PasswordChanges implements PasswordAccess {
   /** Throws WRONG_PASSWORD and TOO_MANY_REQUESTS. Failures count as those of logins do. */
   async #verify({ subject, application, request, session }: OwnPasswordChange, dn: Dn, current: string): Promise<void> {
     const { services, configuration } = this.#parts
-    const { loginFailures: failures, loginAudit: audit, loginMeter: meter, clock } = services
+    const { loginFailures: failures, loginAudit: audit, loginMeter: meter, clock, passwordChanges } = services
     const { chain, uid, identity } = subject
     const limits = configuration.chains.get(chain)?.limits
-    // A session counts as a known device: strangers' failed logins don't lock its user out of the change.
-    const devices = session === undefined ? [] : [{ entry: entryKey(identity), id: session, issued: 0 }]
-    const guard = createGuard({ failures, audit, meter, clock }, { request, chain, application, limits, devices })
+    // A session counts as a known device: strangers' failed logins don't lock its user out of the change. It would have
+    // ended with an earlier change.
+    const issued = Number.MAX_SAFE_INTEGER
+    const devices = session === undefined ? [] : [{ entry: entryKey(identity), id: session, issued }]
+    const guard = createGuard(
+      { failures, audit, meter, clock, passwordChanges },
+      { request, chain, application, limits, devices },
+    )
     const turn = await guard.begin(uid, { find: async () => ({ identity, login: uid }) })
     if (!turn.allowed) {
       throw new GatewayError('TOO_MANY_REQUESTS', `the account "${uid}" is locked after failed attempts`, {

@@ -1,12 +1,22 @@
 import { changeName as name } from '#engine/passwords/password-audit.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
+import { storedIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
+import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { ChangeClaim, ChangeOutcome, PasswordChangeStore } from '#storage/password-change-store.ts'
 
-/** Ends sessions for passwords that were being written when a process ended; returns the number of changes. */
-export async function settleAbandoned(store: PasswordChangeStore, limit = 100): Promise<number> {
-  const claims = await store.abandoned(limit)
+const atOnce = 100
+
+/**
+ * Ends sessions for passwords that were being written when a process ended; returns the number of changes. With `all`, no
+ * other process is running, so nothing is waited for.
+ */
+export async function settleAbandoned(
+  store: PasswordChangeStore,
+  which: 'expired' | 'all' = 'expired',
+): Promise<number> {
+  const claims = await store.abandoned(atOnce, which)
   for (const claim of claims) await store.release(claim, unknownOutcome(claim))
   return claims.length
 }
@@ -14,7 +24,8 @@ export async function settleAbandoned(store: PasswordChangeStore, limit = 100): 
 /** No one knows whether the password was written, so sessions end as if it was. */
 export function unknownOutcome({ id, owner, data }: ChangeClaim): ChangeOutcome {
   const login = typeof data['login'] === 'string' ? data['login'] : 'unknown'
-  const cause = { workflow: { id, name }, requestor: 'gatehouse' }
+  const cause = { workflow: runOf(data['run']) ?? { id, name }, requestor: 'gatehouse' }
+  const owners = data['owners'] === undefined ? [owner] : textsOf(data['owners']).map(storedIdentity)
   const row: AuditRow = {
     id: newId(),
     time: new Date(),
@@ -28,11 +39,20 @@ export function unknownOutcome({ id, owner, data }: ChangeClaim): ChangeOutcome 
   }
   return {
     ending: {
-      owners: [owner],
-      logins: [],
+      owners,
+      logins: textsOf(data['logins']),
       ...(typeof data['session'] === 'string' ? { exceptPublicId: data['session'] } : {}),
       audit: (ended) => endedRows(ended, cause),
     },
     audit: [row],
   }
+}
+
+const textsOf = (value: JsonValue | undefined): string[] =>
+  Array.isArray(value) ? value.filter((text) => typeof text === 'string') : []
+
+/** The workflow run that wrote the password, where it was one. */
+function runOf(value: JsonValue | undefined): AuditRow['workflow'] | undefined {
+  const { id, name: workflow } = isJsonObject(value) ? value : {}
+  return typeof id === 'string' && typeof workflow === 'string' ? { id, name: workflow } : undefined
 }

@@ -1,6 +1,6 @@
 import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { CallRecord } from '#engine/workflow/call-record.ts'
-import { CollectedEffects } from '#engine/workflow/collected-effects.ts'
+import { CollectedEffects, type PasswordNotes } from '#engine/workflow/collected-effects.ts'
 import { runEffects, type StepWish } from '#engine/workflow/run-effects.ts'
 import { failureOf, logFailure } from '#engine/workflow/run-failure.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
@@ -11,13 +11,18 @@ import { newRunOf } from '#engine/workflow/stored-form.ts'
 import { prepareWait, type Waiting } from '#engine/workflow/waiting.ts'
 import { type DefinitionOf, type Position, type WaitOutcome, walk } from '#engine/workflow/walk.ts'
 import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
+import { formerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { TargetChange } from '#sdk/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import type { TaskOutcome } from '#sdk/workflow-task.ts'
 import type { IdempotentAnswer } from '#storage/idempotency-store.ts'
 import type { FirstState, NewRun, NextState, RunEffects } from '#storage/run-store.ts'
+
+/** How long the rest of the run may take after a password was written, before it counts as that of a dead process. */
+const leasesOfPassword = 4
 
 export interface CallParts {
   readonly services: WorkflowServices
@@ -81,10 +86,36 @@ export class CallExecution {
   readonly #intend = (place: AuditPlace, changes: readonly TargetChange[]): Promise<void> =>
     this.#record.intend(place, changes)
 
+  /** No one continues this run when the process dies, so what a password leads to is noted before it is written. */
+  readonly #passwords: PasswordNotes = {
+    begin: ({ logins, owners }) => {
+      const { passwordChanges, leaseMillis } = this.#parts.services
+      const { id, workflow, requestor, session } = this.#state
+      const [login = ''] = logins
+      const data = {
+        login,
+        logins: [...logins],
+        owners: [...owners],
+        run: { id, name: workflow },
+        requestor,
+        ...(session === undefined ? {} : { session }),
+      }
+      const owner = owners[0] ?? formerIdentity(login)
+      return passwordChanges.begin({ id: newId(), form: workflow, owner, data }, leaseMillis * leasesOfPassword)
+    },
+    refused: async (claim) => {
+      const { passwordChanges, log } = this.#parts.services
+      // It counts as unknown then, and sessions end.
+      const unsettled = (err: unknown): void => log.warn('a refused password was not settled', { err })
+      await passwordChanges.release(claim, { audit: [] }).catch(unsettled)
+    },
+    written: () => this.#parts.services.crash('after-target-call'),
+  }
+
   #runTask(position: Position): TaskOutcome | Promise<TaskOutcome> {
     const started = Date.now()
     const number = this.#state.steps
-    const effects = new CollectedEffects()
+    const effects = new CollectedEffects(this.#passwords)
     const { services } = this.#parts
     const { log, clock, audit } = services
     const note = (outcome: string): void => {

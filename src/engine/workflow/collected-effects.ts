@@ -1,16 +1,33 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { checkMail, type StepMail } from '#sdk/mail.ts'
-import type { SetPassword, StepEffects, TimedAccess } from '#sdk/step-effects.ts'
+import type { PasswordWrite, SetPassword, StepEffects, TimedAccess } from '#sdk/step-effects.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
+import type { ChangeClaim } from '#storage/password-change-store.ts'
 
 const maxEach = 1_000
+
+/** Notes durably that a password is about to be written, for runs that no one continues when their process dies. */
+export interface PasswordNotes {
+  begin(password: SetPassword): Promise<ChangeClaim>
+  refused(claim: ChangeClaim): Promise<void>
+  written(): void
+}
+
+export interface WrittenPassword extends SetPassword {
+  readonly claim?: ChangeClaim
+}
 
 /** Holds what is to follow from a step until its end is committed. A step that asks for too much fails. */
 export class CollectedEffects implements StepEffects {
   readonly mails: StepMail[] = []
   readonly grants: TimedAccess[] = []
   readonly starts: WorkflowCall[] = []
-  readonly passwords: SetPassword[] = []
+  readonly passwords: WrittenPassword[] = []
+  readonly #notes: PasswordNotes | undefined
+
+  constructor(notes?: PasswordNotes) {
+    this.#notes = notes
+  }
 
   get isEmpty(): boolean {
     return this.mails.length + this.grants.length + this.starts.length + this.passwords.length === 0
@@ -26,8 +43,17 @@ export class CollectedEffects implements StepEffects {
     add(this.grants, access)
   }
 
-  passwordSet(password: SetPassword): void {
-    add(this.passwords, password)
+  async beginPassword(password: SetPassword): Promise<PasswordWrite> {
+    const claim = await this.#notes?.begin(password)
+    return {
+      written: () => {
+        add(this.passwords, claim === undefined ? password : { ...password, claim })
+        this.#notes?.written()
+      },
+      refused: async () => {
+        if (claim !== undefined) await this.#notes?.refused(claim)
+      },
+    }
   }
 
   start(call: WorkflowCall): void {

@@ -1,9 +1,8 @@
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
-import type { CollectedEffects } from '#engine/workflow/collected-effects.ts'
+import type { CollectedEffects, WrittenPassword } from '#engine/workflow/collected-effects.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { newId } from '#kernel/ids.ts'
-import type { SetPassword } from '#sdk/step-effects.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import type { NewRun, RunEffects } from '#storage/run-store.ts'
 import type { SessionEnding } from '#storage/session-store.ts'
@@ -37,12 +36,13 @@ export async function runEffects(
   }
 }
 
-function endingOf({ owners, logins }: SetPassword, by: EffectRun): SessionEnding {
+function endingOf({ owners, logins, claim }: WrittenPassword, by: EffectRun): SessionEnding {
   const { id, workflow: name, requestor, caller, requestId, session } = by
   return {
     owners,
     logins,
     ...(session === undefined ? {} : { exceptPublicId: session }),
+    ...(claim === undefined ? {} : { settles: { id: claim.id, lease: claim.lease } }),
     audit: (ended) =>
       endedRows(ended, {
         workflow: { id, name },

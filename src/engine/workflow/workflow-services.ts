@@ -7,6 +7,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { AuditStore } from '#storage/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
+import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 import type { RunStore } from '#storage/run-store.ts'
 
 /** What runs of workflows need that outlives a configuration. */
@@ -23,6 +24,7 @@ export interface WorkflowServices {
   readonly leaseMillis: number
   readonly observer: StepObserver
   readonly crash: CrashHook
+  readonly passwordChanges: PasswordChangeStore
 }
 
 /** Makes approvals of what tasks ask for, by the rules of one configuration. */

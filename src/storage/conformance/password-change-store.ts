@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { entryIdentity } from '#identity/identity.ts'
+import { entryIdentity, formerIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { Storage } from '#storage/open.ts'
@@ -167,6 +167,41 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     await store.release(claim, ending())
     expect(await sessions.find('s', new Date())).toBeUndefined()
     expect(await store.abandoned(10)).toEqual([])
+  })
+
+  test('a change that a run reports is settled with it, voids links, and is remembered for known devices', async () => {
+    const [storage] = await open()
+    const { passwordChanges: store } = storage
+    const linked = link()
+    await store.addLink(linked, 5, [], [])
+    expect(await store.changedAt([ada, grace])).toBeUndefined()
+    const claim = await store.begin({ id: newId(), form: 'workflow', owner: ada, data: {} }, 60_000)
+    expect(await store.abandoned(10)).toEqual([])
+    expect(await store.abandoned(10, 'all')).toEqual([claim])
+    await storage.sessions.create(session('one'))
+    const { ending: of = { owners: [], logins: [], audit: () => [] } } = ending()
+    await storage.runs.record({ endings: [{ ...of, settles: claim }] })
+    expect(await storage.sessions.find('one', new Date())).toBeUndefined()
+    expect(await store.abandoned(10, 'all')).toEqual([])
+    expect(await store.findLink('portal', linked.tokenHash)).toBeUndefined()
+    const first = await store.changedAt([grace, ada])
+    expect(first).toBeInstanceOf(Date)
+    expect(await store.changedAt([grace])).toBeUndefined()
+    await store.deleteExpired()
+    // By login, where no owner is known; a later change replaces the time.
+    await storage.runs.record({ endings: [{ ...of, owners: [], logins: ['Grace'] }] })
+    expect(await store.changedAt([formerIdentity('grace')])).toBeInstanceOf(Date)
+    await storage.runs.record({ endings: [of] })
+    expect((await store.changedAt([ada]))?.getTime()).toBeGreaterThanOrEqual(first?.getTime() ?? Number.NaN)
+  })
+
+  test('a change that was refused is not remembered; one with an unknown outcome is', async () => {
+    const [{ passwordChanges: store }] = await open()
+    const begin = () => store.begin({ id: newId(), form: 'portal', owner: ada, data: {} }, 60_000)
+    await store.release(await begin(), { audit: [] })
+    expect(await store.changedAt([ada])).toBeUndefined()
+    await store.release(await begin(), ending())
+    expect(await store.changedAt([ada])).toBeInstanceOf(Date)
   })
 
   test('what expired is removed an hour later', async () => {

@@ -9,7 +9,7 @@ import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 import { insertGrants, revokeGrants } from '#storage/sql/sql-grant-store.ts'
 import { answerKey } from '#storage/sql/sql-idempotency-store.ts'
 import { insertMails } from '#storage/sql/sql-mail-store.ts'
-import { endSessions } from '#storage/sql/sql-session-store.ts'
+import { endAfterPassword, voidLinks } from '#storage/sql/sql-password-change-store.ts'
 import { insertTimers } from '#storage/sql/sql-timer-store.ts'
 
 const insertSteps = perDialect((dialect) =>
@@ -57,7 +57,10 @@ export async function writeEffects(
   if (effects.mails !== undefined) await insertMails(tx, effects.mails, now)
   if (effects.answer !== undefined) await answerKey(tx, effects.answer)
   const audit = [...(effects.audit ?? [])]
-  for (const ending of effects.endings ?? []) audit.push(...(await endSessions(tx, ending)).audit)
+  for (const ending of effects.endings ?? []) {
+    await voidLinks(tx, ending.owners)
+    audit.push(...(await endAfterPassword(tx, ending)).audit)
+  }
   if (audit.length > 0) await appendToChain(tx, audit)
   return ready
 }

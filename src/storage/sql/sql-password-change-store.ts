@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { storedIdentity } from '#identity/identity.ts'
+import { formerIdentity, type Identity, storedIdentity } from '#identity/identity.ts'
+import { secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { NewMail } from '#storage/mail-store.ts'
@@ -10,6 +11,7 @@ import type {
   PasswordChangeStore,
   ResetLink,
 } from '#storage/password-change-store.ts'
+import type { SessionEnding } from '#storage/session-store.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { databaseNow, readNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
@@ -21,6 +23,8 @@ import { endSessions } from '#storage/sql/sql-session-store.ts'
 import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
 
 const hourMillis = 3600_000
+/** Longer than the cookie of a known device lives. */
+const changedForMillis = 100 * 24 * hourMillis
 
 interface Row {
   readonly id: string
@@ -110,6 +114,23 @@ const statements = perDialect((dialect) => {
         sql`update password_changes set state = case when token_hash is null then 'used' else 'open' end
           where id = ${at('id')} and state = 'writing' and lease = ${at('lease')}`.compile(db),
     })),
+    changed: fixed<{ id: string; owner: string }, unknown>(dialect, (db, at) => ({
+      compile: () =>
+        sql`insert into password_changes (id, form, token_hash, owner, data, state, lease, created, expires)
+          values (${at('id')}, '', null, ${at('owner')}, '{}', 'used', 0, ${now}, ${now} + ${sql.lit(changedForMillis)})
+          on conflict (id) do update set created = excluded.created, expires = excluded.expires`.compile(db),
+    })),
+    changedAt: fixed<{ id: string }, { created: number }>(dialect, (db, at) =>
+      db.selectFrom('password_changes').select('created').where('id', '=', at('id')),
+    ),
+    underWay: fixed<{ limit: number }, Row>(dialect, (db, at) =>
+      db
+        .selectFrom('password_changes')
+        .select(columns)
+        .where('state', '=', 'writing')
+        .orderBy('lease')
+        .limit(at('limit')),
+    ),
     abandoned: fixed<{ limit: number }, Row>(dialect, (db, at) =>
       db
         .selectFrom('password_changes')
@@ -211,8 +232,18 @@ export class SqlPasswordChangeStore implements PasswordChangeStore {
     })
   }
 
-  async abandoned(limit: number): Promise<readonly ChangeClaim[]> {
-    return (await this.#client.query(this.#statements.abandoned({ limit }))).map(toClaim)
+  async abandoned(limit: number, which: 'expired' | 'all' = 'expired'): Promise<readonly ChangeClaim[]> {
+    const { abandoned, underWay } = this.#statements
+    return (await this.#client.query((which === 'all' ? underWay : abandoned)({ limit }))).map(toClaim)
+  }
+
+  async changedAt(owners: readonly Identity[]): Promise<Date | undefined> {
+    const times: number[] = []
+    for (const owner of owners) {
+      const [row] = await this.#client.query(this.#statements.changedAt({ id: changedId(owner) }))
+      if (row !== undefined) times.push(row.created)
+    }
+    return times.length === 0 ? undefined : new Date(Math.max(...times))
   }
 
   deleteExpired(): Promise<number> {
@@ -220,9 +251,30 @@ export class SqlPasswordChangeStore implements PasswordChangeStore {
   }
 }
 
+/** One row per user records when the password was last changed; it is no link and no change under way. */
+const changedId = (owner: Identity): string => `changed ${secretHash(owner)}`
+
+/** Ends sessions as part of the transaction, and records for known devices that the password was changed. */
+export async function endAfterPassword(tx: SqlTransaction, ending: SessionEnding): ReturnType<typeof endSessions> {
+  const { use, changed } = statements(tx.dialect)
+  if (ending.settles !== undefined) await tx.run(use(ending.settles))
+  const owners = ending.owners.length > 0 ? ending.owners : ending.logins.map(formerIdentity)
+  // In one order for all, so that no two transactions wait for each other.
+  for (const owner of [...new Set(owners)].filter(isStorable).sort()) {
+    await tx.run(changed({ id: changedId(owner), owner }))
+  }
+  return await endSessions(tx, ending)
+}
+
+/** The password was written otherwise: reset links of the user no longer work. */
+export async function voidLinks(tx: SqlTransaction, owners: readonly Identity[]): Promise<void> {
+  const { replace } = statements(tx.dialect)
+  for (const owner of [...new Set(owners)].sort()) await tx.run(replace({ owner }))
+}
+
 /** The audit's head, which others may wait for, comes last. */
 async function commitOutcome(tx: SqlTransaction, { ending, mails = [], audit }: ChangeOutcome): Promise<number> {
-  const sessions = ending === undefined ? { ended: [], audit: [] } : await endSessions(tx, ending)
+  const sessions = ending === undefined ? { ended: [], audit: [] } : await endAfterPassword(tx, ending)
   if (mails.length > 0) await insertMails(tx, mails, await readNow(tx))
   await appendAudit(tx, [...audit, ...sessions.audit])
   return sessions.ended.length

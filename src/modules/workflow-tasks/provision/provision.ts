@@ -1,7 +1,7 @@
 import type { Identity } from '#identity/identity.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import type { Clock } from '#kernel/clock.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { auditedCall } from '#sdk/audited-call.ts'
 import { type Expiry, type ExpiryTime, expiryTime } from '#sdk/expiry.ts'
 import { onTarget } from '#sdk/foresight.ts'
@@ -195,10 +195,17 @@ async function setPassword(target: Target, name: string, write: PasswordWrite): 
   const owners = await write.owners()
   const holder = { userID: login, attributes: user.attributes, groups: user.groups }
   const change = { subject: 'attribute', action: 'replace', attribute: 'password' } as const
-  await auditedCall(
-    request,
-    () => [change],
-    (audited) => target.setUserPassword(holder, password, audited),
-  )
-  effects.passwordSet({ target: name, logins: [...new Set([login, user.userID])], owners })
+  const begun = await effects.beginPassword({ target: name, logins: [...new Set([login, user.userID])], owners })
+  try {
+    await auditedCall(
+      request,
+      () => [change],
+      (audited) => target.setUserPassword(holder, password, audited),
+    )
+  } catch (thrown) {
+    const { isRefusal, code } = asGatewayError(thrown)
+    if (isRefusal || code === 'TARGET_FAILED') await begun.refused()
+    throw thrown
+  }
+  begun.written()
 }
