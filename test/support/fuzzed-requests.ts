@@ -4,7 +4,7 @@ import { hostileValues } from '#testing/hostile-values.ts'
 export type Actor = 'anonymous' | 'user' | 'approver' | 'administrator' | 'SCIM client'
 export const actors: readonly Actor[] = ['anonymous', 'user', 'approver', 'administrator', 'SCIM client']
 
-interface Sample {
+export interface Sample {
   readonly method: string
   readonly path: string
   readonly type?: string
@@ -92,7 +92,7 @@ const scimSamples = (base: string): Sample[] => [
 
 const soon = new Date(Date.now() + 86_400_000).toISOString()
 const id = '0199a0c1-6d5e-7c33-8e6c-2f3d4b5a6978'
-const samples: readonly Sample[] = [
+const portalSamples: readonly Sample[] = [
   ...scimSamples('/scim/people'),
   ...scimSamples('/scim/crm'),
   ...['config', 'user', 'orgs', 'urls', 'urls/org/example', 'workflows/org/example', 'favourites', 'access'].map(
@@ -178,6 +178,53 @@ const samples: readonly Sample[] = [
   { method: 'GET', path: '/check_alive' },
 ]
 
+/** Requests to the token service, with each of the tokens, and to the admission webhook. */
+export function tokenServiceSamples(endpoint: string, tokens: readonly string[], pod: unknown): Sample[] {
+  const exchange = {
+    grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+    subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+    requested_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+    audience: `https://${endpoint}.example.com`,
+  }
+  const namespace = 'shop'
+  const review = {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: {
+      uid: id,
+      kind: { group: '', version: 'v1', kind: 'Pod' },
+      resource: { group: '', version: 'v1', resource: 'pods' },
+      operation: 'CREATE',
+      namespace,
+      userInfo: {
+        username: 'system:serviceaccount:kube-system:replicaset-controller',
+        groups: ['system:authenticated'],
+      },
+      object: pod,
+    },
+  }
+  return [
+    ...tokens.flatMap((token) => [
+      { method: 'POST', path: `/sts/${endpoint}/token`, type: form, body: { ...exchange, subject_token: token } },
+      {
+        method: 'POST',
+        path: `/sts/${endpoint}/token`,
+        type: form,
+        body: {
+          grant_type: exchange.grant_type,
+          subject_token: token,
+          subject_token_type: exchange.subject_token_type,
+        },
+      },
+    ]),
+    { method: 'POST', path: `/sts/${endpoint}/token`, type: json, body: { ...exchange, subject_token: tokens[0] } },
+    { method: 'GET', path: `/sts/${endpoint}/issuer-docs` },
+    { method: 'GET', path: `/sts/${endpoint}/.well-known/openid-configuration` },
+    ...Array.from({ length: tokens.length }, () => ({ method: 'POST', path: '/sts/inject', type: json, body: review })),
+    { method: 'POST', path: '/sts/inject?timeout=5s', type: json, body: { ...review, request: { uid: id } } },
+  ]
+}
+
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND']
 const types = [
   json,
@@ -190,7 +237,11 @@ const types = [
 ]
 
 /** The same requests for the same seed: samples of every API, changed in one to three places, by each actor in turn. */
-export function* fuzzedRequests(count: number, seed: number): Generator<FuzzedRequest> {
+export function* fuzzedRequests(
+  count: number,
+  seed: number,
+  samples: readonly Sample[] = portalSamples,
+): Generator<FuzzedRequest> {
   let state = seed >>> 0
   const next = (below: number): number => {
     // mulberry32

@@ -1,13 +1,22 @@
 import { once } from 'node:events'
-import { rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, type IncomingMessage, request } from 'node:http'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Actor, actors, type FuzzedRequest, fuzzedRequests } from '#testing/fuzzed-requests.ts'
+import {
+  type Actor,
+  actors,
+  type FuzzedRequest,
+  fuzzedRequests,
+  tokenServiceSamples,
+} from '#testing/fuzzed-requests.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { podOf } from '#testing/injector-fixture.ts'
 import { PortalPerson, unlimitedQuickstart } from '#testing/portal-story.ts'
 import { siegeRequests, siegeSeed } from '#testing/siege.ts'
+import { SigningCluster } from '#testing/signing-cluster.ts'
 
 const isFull = siegeRequests > 0
 const count = isFull ? siegeRequests : 2000
@@ -107,6 +116,103 @@ test(
   },
   isFull ? 3_600_000 : 600_000,
 )
+
+/**
+ * The API server is a stand-in that signs and reviews tokens. The injector answers on the public listener here; the TLS
+ * listener that `webhook` opens has the same handler.
+ */
+test(
+  `${count} fuzzed requests to the token service and the admission webhook bring about no failure`,
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-fuzzed-sts-'))
+    const cluster = await SigningCluster.start()
+    onTestFinished(async () => {
+      await cluster.close()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    writeFileSync(join(folder, 'sts.yaml'), clusterTarget(cluster.api.url))
+    writeFileSync(join(folder, 'values.yaml'), tokenService)
+    const gateway = await startGatewayProcess({ config: folder })
+    onTestFinished(async () => void (await gateway.stop()))
+    const real = await cluster.token()
+    const gone = await cluster.token()
+    cluster.forget(gone)
+    const [head = '', payload = '', signature = ''] = real.split('.')
+    const claims = {
+      ...JSON.parse(Buffer.from(payload, 'base64url').toString()),
+      sub: 'system:serviceaccount:shop:root',
+    }
+    const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const forged = [`${head}.${encoded(claims)}.${signature}`, `${encoded({ alg: 'none' })}.${payload}.`, 'a.b.c']
+    const pod = podOf()
+    const samples = tokenServiceSamples('aws', [real, gone, ...forged], pod)
+    const agent = new Agent({ keepAlive: true, maxSockets: atOnce })
+    onTestFinished(() => agent.destroy())
+    const statuses = new Map<number, number>()
+    const faults: string[] = []
+    const issued = { real: 0, others: 0 }
+    let patched = 0
+    const requests = fuzzedRequests(count, siegeSeed, samples)
+    const work = async (): Promise<void> => {
+      for (const fuzzed of requests) {
+        const what = `#${fuzzed.number} ${fuzzed.method} ${fuzzed.path.slice(0, 150)} ${String(fuzzed.body ?? '').slice(0, 300)}`
+        const started = performance.now()
+        const answer = await send(gateway.url, agent, fuzzed, {}).catch((error: Error) => error)
+        const ms = Math.round(performance.now() - started)
+        if (ms > slowMillis) faults.push(`${ms} ms: ${what}`)
+        if (answer instanceof Error) {
+          faults.push(`${answer.message}: ${what}`)
+          continue
+        }
+        statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
+        if (answer.status >= 500) faults.push(`${answer.status} ${answer.body}: ${what}`)
+        if (answer.status === 200 && answer.body.includes('access_token')) {
+          issued[String(fuzzed.body).includes(real) ? 'real' : 'others']++
+        }
+        if (answer.status === 200 && answer.body.includes('JSONPatch')) patched++
+      }
+    }
+    await Promise.all(Array.from({ length: atOnce }, work))
+    console.log(
+      `${count} requests, seed ${siegeSeed}: statuses`,
+      Object.fromEntries([...statuses].sort()),
+      issued,
+      patched,
+    )
+    expect(faults.slice(0, 20)).toEqual([])
+    // Tokens are issued for the real one, as often as the limits allow, and for no other; pods get their sidecar.
+    expect(issued.others).toBe(0)
+    expect(issued.real).toBeGreaterThan(5)
+    expect(patched).toBeGreaterThan(count / 200)
+    expect((await fetch(`${gateway.url}/check_alive`)).status).toBe(200)
+    expect(await gateway.stop()).toBe(0)
+    const failures = gateway
+      .output()
+      .split('\n')
+      .filter((line) => /"level":50|Unhandled/.test(line))
+    expect(failures.slice(0, 5)).toEqual([])
+  },
+  isFull ? 3_600_000 : 600_000,
+)
+
+const clusterTarget = (url: string): string => `apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: k8s }
+spec:
+  className: targets.Kubernetes
+  params: { url: '${url}', token: reviewer }
+`
+
+const tokenService = `sts:
+  injector: { tokenService: https://gatehouse.example.com }
+  endpoints:
+    - name: aws
+      audience: https://aws.example.com
+      path: /sts/aws
+      azRules: [{ scope: filter, constraint: '(&(namespace=shop)(saname=cart))' }]
+      issuer: { host: aws-issuer.example.com }
+      injector: { label: aws-role, token_environment_variable_name: AWS_WEB_IDENTITY_TOKEN_FILE }
+`
 
 interface Answer {
   readonly status: number
