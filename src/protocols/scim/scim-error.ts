@@ -38,5 +38,8 @@ export function errorBody(error: GatewayError): JsonObject {
   }
 }
 
-/** What the client sent, cut to a length fit for an error text. */
+/** A name or id that the client sent, cut to a length fit for an error text. */
 export const quoted = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
+
+/** A value that the client sent: enough of it to recognize it by, never all. Not for passwords. */
+export const redacted = (text: string): string => JSON.stringify(`${text.slice(0, text.length > 8 ? 4 : 1)}…`)

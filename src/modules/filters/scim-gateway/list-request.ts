@@ -64,7 +64,7 @@ export function parseTypeFilter(
   known: ResourceSchema = schema,
 ): ScimFilter | undefined {
   const text = query.get('filter')
-  if (text === null || text === '') return undefined
+  if (text === null) return undefined
   const own = new Set<string | undefined>([undefined, ...schema.extensions.map(({ id }) => id)])
   return settleFilter(
     // Of the types of a list none is the one whose names need no URN.
@@ -78,7 +78,7 @@ export function parseTypeFilter(
 export function parseOrder({ query }: ScimCall, schema: ResourceSchema): Sort | undefined {
   const sort = parseSort(query, schema)
   if (sort === undefined || !isCore(sort.path, 'members')) return sort
-  throw scimError('invalidValue', 'Groups cannot be sorted by members.')
+  throw scimError('invalidValue', 'sortBy: groups cannot be sorted by members. Sort by another attribute.')
 }
 
 export function parseExtent(call: ScimCall, name: string): Extent {

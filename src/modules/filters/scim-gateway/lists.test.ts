@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
-import { type Answer, openGateway, People, type Send } from '#testing/scim-gateway-fixture.ts'
+import { type Answer, openGateway, People, type Send, tutorialParams } from '#testing/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const names = ['Dora', 'bert', 'Anna', 'carl', 'Emil']
@@ -170,6 +170,40 @@ describe('cursor (RFC 9865)', () => {
   })
 })
 
+describe('a filter that says nothing', () => {
+  test.each(['/Users?filter=', '/Groups?filter=', '?filter=', '/Users?filter=%20', '/Users?count=1&filter'])(
+    '%s is refused instead of listing everything',
+    async (path) => {
+      const { send } = await open()
+      expect(await send('GET', path)).toMatchObject({
+        status: 400,
+        body: {
+          scimType: 'invalidFilter',
+          detail: 'The filter is empty. Write a condition, or leave the parameter out.',
+        },
+      })
+    },
+  )
+
+  test('at the root of .search too', async () => {
+    const { send } = await open()
+    expect((await send('POST', '/.search', { filter: '' })).body).toMatchObject({ scimType: 'invalidFilter' })
+  })
+})
+
+describe.each(['tolerant', 'entra', 'okta', 'sailpoint', 'onelogin', 'jumpcloud', 'google', 'strict'])(
+  'client %s',
+  (client) => {
+    test('a value in single quotes is refused, since no match would mean "not there" to a client', async () => {
+      const people = new People()
+      people.add('ann')
+      const { send } = await openGateway(scimGateway, { people, params: { ...tutorialParams, client } })
+      expect((await send('GET', "/Users?filter=userName%20eq%20'ann'")).status).toBe(400)
+      expect((await send('GET', '/Users?filter=userName%20eq%20%22ann%22')).body).toMatchObject({ totalResults: 1 })
+    })
+  },
+)
+
 describe('.search (RFC 7644 3.4.3)', () => {
   const schemas = ['urn:ietf:params:scim:api:messages:2.0:SearchRequest']
 
@@ -198,6 +232,7 @@ describe('.search (RFC 7644 3.4.3)', () => {
 
   test.each([
     [{ filter: 'nonsense' }, 'invalidFilter'],
+    [{ filter: '' }, 'invalidFilter'],
     [{ filter: 7 }, 'invalidValue'],
     [{ count: '7' }, 'invalidValue'],
     [{ cursor: 'x' }, 'invalidCursor'],

@@ -18,7 +18,7 @@ export function tokenize(text: string, errorType: ScimErrorType): Token[] {
       at++
     } else if (char === '"') {
       const end = stringEnd(text, at)
-      if (end < 0) throw scimError(errorType, `The string at character ${at + 1} is not closed.`)
+      if (end < 0) throw scimError(errorType, `The text that starts at character ${at + 1} has no closing quote.`)
       tokens.push({ kind: 'string', value: readString(text, at, end, errorType) })
       at = end
     } else {
@@ -45,6 +45,10 @@ function readString(text: string, start: number, end: number, errorType: ScimErr
   try {
     return String(JSON.parse(text.slice(start, end)))
   } catch (cause) {
-    throw scimError(errorType, `The string at character ${start + 1} is not a JSON string.`, { cause })
+    throw scimError(
+      errorType,
+      `The text that starts at character ${start + 1} is not a JSON string. Check its backslashes.`,
+      { cause },
+    )
   }
 }

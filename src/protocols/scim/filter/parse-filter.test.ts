@@ -131,6 +131,14 @@ describe('refused with invalidFilter', () => {
     expect(error.status).toBe(400)
   })
 
+  test.each([
+    ['userName like "x"', '"like" is not an operator. After userName, use eq, ne, co, sw, ew, pr, gt, ge, lt or le.'],
+    ['userName "x"', 'The operator after userName is missing. Use eq, ne, co, sw, ew, pr, gt, ge, lt or le.'],
+    ["userName eq 'x'", 'userName: the value is in single quotes. Put it in double quotes.'],
+    ["emails[type eq 'work']", 'type: the value is in single quotes. Put it in double quotes.'],
+    ['colour eq "red"', 'The resource has no attribute "colour". Check the name, and the schema in /Schemas.'],
+  ])('%s says: %s', (text, detail) => expect(refusal(text).publicText).toBe(detail))
+
   test('nesting and length are bounded', () => {
     const nested = (depth: number): string => `${'('.repeat(depth)}title pr${')'.repeat(depth)}`
     expect(matches(nested(maxFilterDepth))).toBe(true)

@@ -3,7 +3,7 @@ import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/
 import { type Token, tokenize } from '#protocols/scim/filter/filter-tokens.ts'
 import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { type AttributeType, defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
-import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+import { quoted, redacted, scimError } from '#protocols/scim/scim-error.ts'
 
 export const maxFilterLength = 4096
 export const maxFilterDepth = 50
@@ -11,7 +11,9 @@ export const maxFilterDepth = 50
 const operators: ReadonlySet<string> = new Set(['eq', 'ne', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le'])
 
 const keywords: ReadonlySet<string> = new Set(['and', 'or', 'not'])
-const bareWord = /^[\p{L}\p{N}_.:@+'/-]{1,256}$/u
+const operatorList = 'eq, ne, co, sw, ew, pr, gt, ge, lt or le'
+/** A text without quotes. One in single quotes is refused: a client would conclude from no match that there is no such user. */
+const bareWord = /^(?!')[\p{L}\p{N}_.:@+'/-]{1,256}$/u
 const textTypes: ReadonlySet<AttributeType> = new Set(['string', 'reference', 'dateTime', 'binary'])
 
 /** Turns a name into a path: of the resource, or of one element inside brackets. */
@@ -31,7 +33,10 @@ export function parseFilter(
   { strict = false, unqualified = !strict }: FilterOptions = {},
 ): ScimFilter {
   if (text.length > maxFilterLength) {
-    throw scimError('invalidFilter', `The filter is longer than ${maxFilterLength} characters.`)
+    throw scimError('invalidFilter', `The filter is longer than ${maxFilterLength} characters. Split it.`)
+  }
+  if (text.trim() === '') {
+    throw scimError('invalidFilter', 'The filter is empty. Write a condition, or leave the parameter out.')
   }
   return new FilterParser(tokenize(text, 'invalidFilter'), schema, strict).whole((name) =>
     schema.resolveAttribute(name, !unqualified),
@@ -70,7 +75,11 @@ class FilterParser {
 
   whole(scope: Scope): ScimFilter {
     const filter = this.#or(scope)
-    if (this.#at < this.#tokens.length) this.#fail('There is more behind the end of the filter.')
+    const rest = this.#peek()
+    if (rest !== undefined) {
+      const shown = rest.kind === 'word' ? quoted(rest.text) : rest.kind === 'string' ? 'a text' : `"${rest.kind}"`
+      this.#fail(`The filter continues with ${shown} after a complete condition. Join conditions with "and" or "or".`)
+    }
     return filter
   }
 
@@ -91,20 +100,23 @@ class FilterParser {
   #term(scope: Scope): ScimFilter {
     const token = this.#next('a condition')
     if (token.kind === '(') return this.#group(')', scope)
-    if (token.kind !== 'word') this.#fail('A condition starts with an attribute name, "not" or "(".')
+    if (token.kind !== 'word') this.#fail('A condition must start with an attribute name, "not" or "(".')
     if (token.text.toLowerCase() === 'not') {
       if (this.#next('"("').kind !== '(') this.#fail('"not" must be followed by "(".')
       return { kind: 'not', filter: this.#group(')', scope) }
     }
     const path = scope(token.text)
-    if (path === undefined) this.#fail(`There is no attribute ${quoted(token.text)}.`)
+    if (path === undefined) {
+      this.#fail(`The resource has no attribute ${quoted(token.text)}. Check the name, and the schema in /Schemas.`)
+    }
     const hidden = [path.attribute, path.sub].find((part) => part?.returned === 'never')
-    if (hidden !== undefined) this.#fail(`${hidden.name} cannot be filtered on.`)
+    if (hidden !== undefined) this.#fail(`${hidden.name} is never shown, so it cannot be used in a filter.`)
     return this.#peek()?.kind === '[' ? this.#element(path) : this.#condition(path)
   }
 
   #group(end: ')' | ']', scope: Scope): ScimFilter {
-    if (++this.#depth > maxFilterDepth) this.#fail(`The filter is nested deeper than ${maxFilterDepth} levels.`)
+    if (++this.#depth > maxFilterDepth)
+      this.#fail(`The filter is nested deeper than ${maxFilterDepth} levels. Simplify it.`)
     const filter = this.#or(scope)
     if (this.#next(`"${end}"`).kind !== end) this.#fail(`"${end}" is missing.`)
     this.#depth--
@@ -114,7 +126,7 @@ class FilterParser {
   #element(path: AttributePath): ScimFilter {
     const { attribute, extension, sub } = path
     const hasElements = attribute.type === 'complex' || attribute.multiValued
-    if (!hasElements || sub !== undefined) this.#fail(`${attribute.name} has no sub-attributes.`)
+    if (!hasElements || sub !== undefined) this.#fail(`${attribute.name} has no elements, so "[…]" cannot follow it.`)
     const of: AttributeRef = extension === undefined ? { attribute } : { attribute, extension }
     const inner = elementScope(this.#schema, of)
     this.#at++
@@ -131,13 +143,16 @@ class FilterParser {
     const token = this.#next('an operator')
     const word = token.kind === 'word' ? token.text.toLowerCase() : ''
     if (word === 'pr') return { kind: 'present', path }
-    if (!operators.has(word)) this.#fail('An operator is missing: eq, ne, co, sw, ew, pr, gt, ge, lt or le.')
-    const operator = word as CompareOperator
     const leaf = path.sub ?? path.attribute
+    if (!operators.has(word)) {
+      if (token.kind !== 'word') this.#fail(`The operator after ${leaf.name} is missing. Use ${operatorList}.`)
+      this.#fail(`${quoted(token.text)} is not an operator. After ${leaf.name}, use ${operatorList}.`)
+    }
+    const operator = word as CompareOperator
     const inner = leaf.type === 'complex' ? defaultSubAttribute(leaf) : undefined
     const raw = this.#value(inner ?? leaf)
     const read = readCompareValue(inner ?? leaf, operator, raw, this.#strict)
-    if ('problem' in read) this.#fail(`${read.problem}.`)
+    if ('problem' in read) this.#fail(read.problem)
     const target = inner === undefined || path.sub !== undefined ? path : { ...path, sub: inner }
     return { kind: 'compare', operator, path: target, value: read.value }
   }
@@ -153,7 +168,8 @@ class FilterParser {
     if (!this.#strict && textTypes.has(leaf.type) && bareWord.test(text) && !keywords.has(word)) return text
     if (word === 'true' || word === 'false') return word === 'true'
     if (/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return Number(text)
-    return this.#fail(`${quoted(text)} is not a value; texts stand in double quotes.`)
+    if (text.startsWith("'")) this.#fail(`${leaf.name}: the value is in single quotes. Put it in double quotes.`)
+    return this.#fail(`${leaf.name}: ${redacted(text)} is not a value. Put texts in double quotes.`)
   }
 
   #keyword(word: string): boolean {
