@@ -27,7 +27,8 @@ export function applyToElements(
 ): readonly JsonValue[] {
   const { attribute } = operation.target
   const most = options.maxValues ?? maxValues
-  const after = operation.op === 'remove' ? removed(operation, elements) : written(operation, elements, options)
+  const after =
+    operation.op === 'remove' ? removed(operation, elements, options) : written(operation, elements, options)
   if (after.length > most && after.length > elements.length) {
     throw scimError('invalidValue', `${attribute.name} would have more than ${most} values.`)
   }
@@ -37,13 +38,16 @@ export function applyToElements(
 type Removal = PatchOperation & { op: 'remove' }
 type Writing = PatchOperation & { op: 'add' | 'replace' }
 
-function removed({ target, values }: Removal, elements: readonly JsonValue[]): readonly JsonValue[] {
+function removed(operation: Removal, elements: readonly JsonValue[], { strict }: ApplyOptions): readonly JsonValue[] {
+  const { target, values, replaces } = operation
   const { attribute, filter, sub } = target
   if (values !== undefined) {
     const meant = meantBy(attribute, values, elements.length)
     return elements.filter((element) => !meant(element))
   }
   const picked = picker(filter)
+  const mustPick = replaces === true && filter !== undefined && (sub === undefined || strict === true)
+  if (mustPick && !elements.some(picked)) throw nothingPicked(attribute)
   if (sub === undefined) return elements.filter((element) => !picked(element))
   const rests = elements.flatMap((element) => {
     if (!picked(element) || !isJsonObject(element) || element[sub.name] === undefined) return [element]
@@ -102,10 +106,13 @@ function template(
   if (filter === undefined) return {}
   const mustExist = op === 'replace' && (sub === undefined || strict === true)
   const element = mustExist ? undefined : elementFromFilter(filter)
-  if (element === undefined) throw scimError('noTarget', `No value of ${attribute.name} matches the path's filter.`)
+  if (element === undefined) throw nothingPicked(attribute)
   // The operation may say otherwise of what the filter looked for.
   return Object.fromEntries(Object.entries(element).filter(([name]) => name !== sub?.name))
 }
+
+const nothingPicked = ({ name }: SchemaAttribute) =>
+  scimError('noTarget', `${name}: no value matches the filter of the path. Read the resource, or use "add".`)
 
 /** A change can make a value the same as another one; the first stands for both, or the one just made primary. */
 function distinct(

@@ -48,19 +48,24 @@ export function memberChange(operations: readonly PatchOperation[], present: rea
   for (const operation of operations) {
     const { filter, sub } = operation.target
     if (operation.op === 'remove') {
-      if (sub !== undefined) throw scimError('mutability', `${sub.name} of a member cannot be removed.`)
+      if (operation.replaces === true && filter !== undefined) throw unchangeable()
+      if (sub !== undefined) throw unchangeable()
       const named = operation.values === undefined ? filterValues(filter) : memberIds(operation.values)
       if (named !== undefined) take(named)
       else if (filter === undefined) takeAll()
       else {
         tests += present.length + add.size
-        if (tests > maxTests) throw scimError('invalidValue', 'There are too many filters for a group of this size.')
+        if (tests > maxTests)
+          throw scimError(
+            'invalidValue',
+            'members: the filters are too many for a group of this size. Remove members by their ids.',
+          )
         take(matchingIds(filter, present, add))
       }
       continue
     }
     if (filter !== undefined || sub !== undefined) {
-      throw scimError('mutability', 'A member cannot be changed; remove it and add another.')
+      throw unchangeable()
     }
     const ids = memberIds(Array.isArray(operation.value) ? operation.value : [operation.value as JsonValue])
     if (operation.op === 'replace') takeAll()
@@ -72,11 +77,15 @@ export function memberChange(operations: readonly PatchOperation[], present: rea
   return { add, remove }
 }
 
+const unchangeable = () =>
+  scimError('mutability', 'members: a member cannot be changed. Remove it and add another, in two operations.')
+
 /** The ids of member elements. Throws invalidValue when one has none or is not a user. */
 export function memberIds(elements: readonly JsonValue[]): string[] {
   return elements.map((element) => {
     const value = isJsonObject(element) ? element['value'] : undefined
-    if (typeof value !== 'string' || value === '') throw scimError('invalidValue', 'Each member needs a value.')
+    if (typeof value !== 'string' || value === '')
+      throw scimError('invalidValue', 'members: each member needs a value, the id of a user.')
     const type = isJsonObject(element) ? element['type'] : undefined
     if (typeof type === 'string' && type.toLowerCase() !== 'user') {
       throw scimError('invalidValue', 'Only users can be members.')

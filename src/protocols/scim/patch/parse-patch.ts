@@ -109,7 +109,9 @@ class OperationReader {
       ? readSingle(this.#schema, attribute, this.#unwrapped(raw ?? null), this.#options)
       : readValue(this.#schema, sub ?? attribute, raw ?? null, this.#options)
     if (value !== undefined) return [{ op, target, value }]
-    return op === 'replace' ? [{ op: 'remove', target }] : []
+    if (op === 'replace') return [{ op: 'remove', target, replaces: true }]
+    if (single) throw scimError('invalidValue', `${attribute.name}: the value to add is empty. Send at least one part.`)
+    return []
   }
 
   /** An element that came as JSON in its `value`: part by part, its value last, since the path may pick it by that. */

@@ -11,4 +11,10 @@ export interface PatchTarget extends AttributePath {
 export type PatchOperation =
   | { readonly op: 'add' | 'replace'; readonly target: PatchTarget; readonly value: JsonValue }
   /** With values, only those are removed from a multi-valued attribute. */
-  | { readonly op: 'remove'; readonly target: PatchTarget; readonly values?: readonly JsonValue[] }
+  | {
+      readonly op: 'remove'
+      readonly target: PatchTarget
+      readonly values?: readonly JsonValue[]
+      /** The client sent a `replace` with nothing, whose filter must pick something where that of a `remove` need not. */
+      readonly replaces?: true
+    }
