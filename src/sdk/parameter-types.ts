@@ -53,7 +53,16 @@ export function wholeNumber(
 export function choice<const T extends string>(
   words: readonly T[],
   options: ParameterOptions & { readonly fallback: T },
-): Parameter<T> {
+): Parameter<T>
+/** Without a fallback, an absent parameter is undefined. */
+export function choice<const T extends string>(
+  words: readonly T[],
+  options: ParameterOptions & { readonly fallback: undefined },
+): Parameter<T | undefined>
+export function choice<const T extends string>(
+  words: readonly T[],
+  options: ParameterOptions & { readonly fallback: T | undefined },
+): Parameter<T | undefined> {
   return {
     ...options,
     type: `one of ${words.join(', ')}`,

@@ -79,7 +79,7 @@ test('teams are created and renamed, people join and leave', async () => {
   const id = await idOf('admiral')
   const { body: team } = await client.post('/Groups', { displayName: 'compilers' })
   const add = await client.patch(`/Groups/${team.id}`, [{ op: 'add', path: 'members', value: [{ value: id }] }])
-  expect(add.status).toBe(200)
+  expect(add.status).toBe(204)
   expect(await client.members(team.id)).toEqual([id])
   expect((await behind.lookupUserById(id))?.groups).toEqual(['compilers'])
   await client.patch(`/Groups/${team.id}`, [{ op: 'replace', path: 'displayName', value: 'linkers' }])

@@ -48,7 +48,7 @@ test('members are added and removed behind', async () => {
   const group = (await server.post('/Groups', { displayName: 'compilers' })).body.id
   const { id } = (await client.filter('/Users', 'userName eq "grace"')).body.Resources[0]
   const added = await client.patch(`/Groups/${group}`, [{ op: 'add', path: 'members', value: [{ value: id }] }])
-  expect(added.status).toBe(200)
+  expect(added.status).toBe(204)
   expect(await server.members(group)).toEqual([id])
   expect(await client.members(group)).toEqual([id])
   await client.patch(`/Groups/${group}`, [{ op: 'Remove', path: 'members', value: [{ value: id }] }])
@@ -61,7 +61,7 @@ test('groups are made, renamed and deleted behind', async () => {
   const { id } = created.body
   expect((await server.get(`/Groups/${id}`)).body.displayName).toBe('navy')
   const renamed = await client.patch(`/Groups/${id}`, [{ op: 'replace', path: 'displayName', value: 'fleet' }])
-  expect(renamed.status).toBe(200)
+  expect(renamed.status).toBe(204)
   expect((await server.get(`/Groups/${id}`)).body.displayName).toBe('fleet')
   expect((await client.delete(`/Groups/${id}`)).status).toBe(204)
   expect((await server.get(`/Groups/${id}`)).status).toBe(404)

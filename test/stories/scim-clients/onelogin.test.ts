@@ -47,7 +47,7 @@ scimStory('OneLogin', '/scim/onelogin', (onelogin) => {
     const removed = await onelogin().patch(`/Groups/${group}`, [
       { op: 'remove', path: 'members', value: [{ value: first }] },
     ])
-    expect(removed.status).toBe(200)
+    expect(removed.status).toBe(204)
     expect(await onelogin().members(group)).toEqual(rest.sort())
   })
 

@@ -131,7 +131,7 @@ scimStory('SailPoint', '/scim/sailpoint', (sailpoint) => {
     for (const { id } of [user, other]) {
       const value = [{ value: id }]
       const added = await sailpoint().patch(`/Groups/${group.id}`, [{ op: 'add', path: 'members', value }])
-      expect(added.status).toBe(200)
+      expect(added.status).toBe(204)
     }
     expect(await sailpoint().members(group.id)).toEqual([user.id, other.id].sort())
     await sailpoint().patch(`/Groups/${group.id}`, [{ op: 'remove', path: `members[value eq "${user.id}"]` }])

@@ -121,13 +121,18 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       createGroup: values.groupCreateWorkflow,
       updateGroup: values.groupUpdateWorkflow,
     },
-    client: clientProfiles[values.client],
+    client: readClient(values),
     journal: values.journal,
     events: readEvents(values, params, issues),
     toInternal,
     toScim,
     scimPaths,
   }
+}
+
+function readClient({ client, groupPatchAnswer }: Values): ClientProfile {
+  const profile: ClientProfile = clientProfiles[client]
+  return groupPatchAnswer === undefined ? profile : { ...profile, groupPatch: groupPatchAnswer }
 }
 
 /** Without mapping lines the login needs no attribute of its own choosing. */

@@ -1,6 +1,6 @@
 import type { JsonValue } from '#kernel/json.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
-import { notModified, requireMatch } from './conditional.ts'
+import { etagHeader, notModified, requireMatch } from './conditional.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { changeGroup, findGroup, groupKey, noteChange, runGroupWorkflow } from './group-changes.ts'
 import { GroupCreation } from './group-creation.ts'
@@ -55,7 +55,7 @@ export class GroupEndpoint {
     const edit = noted(call, readPatch(config, await call.body()))
     const shown = config.client.groupPatch === 'resource' || call.query.has('attributes')
     const changed = await changeGroup(this.#parts, call, edit, shown && this.#wantsMembers(call))
-    return shown ? this.#show(call, 200, changed) : noContent
+    return shown ? this.#show(call, 200, changed) : { ...noContent, headers: etagHeader(changed.group.version) }
   }
 
   async replace(call: ScimCall): Promise<GatewayResponse> {

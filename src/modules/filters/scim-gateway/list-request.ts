@@ -60,7 +60,7 @@ export function parseListRequest(call: ScimCall, schema: ResourceSchema, options
 export function parseTypeFilter(
   { query }: ScimCall,
   schema: ResourceSchema,
-  { strict = false }: FilterOptions,
+  { strict = false, aliases }: FilterOptions,
   known: ResourceSchema = schema,
 ): ScimFilter | undefined {
   const text = query.get('filter')
@@ -68,7 +68,11 @@ export function parseTypeFilter(
   const own = new Set<string | undefined>([undefined, ...schema.extensions.map(({ id }) => id)])
   return settleFilter(
     // Of the types of a list none is the one whose names need no URN.
-    parseFilter(text, known, { strict, unqualified: !strict || known !== schema }),
+    parseFilter(text, known, {
+      strict,
+      unqualified: !strict || known !== schema,
+      ...(aliases === undefined ? {} : { aliases }),
+    }),
     ({ attribute, extension }, sub) => !own.has(extension) || (attribute.name === 'meta' && sub === 'resourceType'),
     { meta: { resourceType: schema.core.name } },
   )

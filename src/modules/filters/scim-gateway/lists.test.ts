@@ -191,18 +191,58 @@ describe('a filter that says nothing', () => {
   })
 })
 
-describe.each(['tolerant', 'entra', 'okta', 'sailpoint', 'onelogin', 'jumpcloud', 'google', 'strict'])(
-  'client %s',
-  (client) => {
-    test('a value in single quotes is refused, since no match would mean "not there" to a client', async () => {
-      const people = new People()
-      people.add('ann')
-      const { send } = await openGateway(scimGateway, { people, params: { ...tutorialParams, client } })
-      expect((await send('GET', "/Users?filter=userName%20eq%20'ann'")).status).toBe(400)
-      expect((await send('GET', '/Users?filter=userName%20eq%20%22ann%22')).body).toMatchObject({ totalResults: 1 })
-    })
-  },
-)
+describe.each([
+  'tolerant',
+  'entra',
+  'okta',
+  'sailpoint',
+  'onelogin',
+  'jumpcloud',
+  'google',
+  'aws',
+  'github',
+  'slack',
+  'strict',
+])('client %s', (client) => {
+  test('a value in single quotes is refused, since no match would mean "not there" to a client', async () => {
+    const people = new People()
+    people.add('ann')
+    const { send } = await openGateway(scimGateway, { people, params: { ...tutorialParams, client } })
+    expect((await send('GET', "/Users?filter=userName%20eq%20'ann'")).status).toBe(400)
+    expect((await send('GET', '/Users?filter=userName%20eq%20%22ann%22')).body).toMatchObject({ totalResults: 1 })
+  })
+})
+
+describe('names that a client has for attributes', () => {
+  async function as(client: string) {
+    const people = new People()
+    people.add('ann', { mail: ['ann@example.com'] })
+    people.add('bob', { mail: ['bob@example.com'] })
+    return (await openGateway(scimGateway, { people, params: { ...tutorialParams, client } })).send
+  }
+
+  test.each([
+    'email eq "ann@example.com"',
+    'Email eq ann@example.com',
+    'email sw "ann" and active pr or email co "ann@"',
+  ])('slack: %s', async (filter) => {
+    const path = `/Users?filter=${encodeURIComponent(filter)}`
+    expect(found(await (await as('slack'))('GET', path))).toEqual(['ann'])
+    expect((await (await as('tolerant'))('GET', path)).body).toMatchObject({ scimType: 'invalidFilter' })
+  })
+
+  test('slack: email is not an attribute of groups, and another address finds no one', async () => {
+    const send = await as('slack')
+    expect((await send('GET', '/Groups?filter=email%20eq%20%22x%22')).status).toBe(400)
+    expect(found(await send('GET', '/Users?filter=email%20eq%20%22x@example.com%22'))).toEqual([])
+  })
+
+  test('github: external_id', async () => {
+    const path = '/Users?filter=external_id%20eq%20%22e1%22'
+    expect(found(await (await as('github'))('GET', path))).toEqual([])
+    expect((await (await as('tolerant'))('GET', path)).status).toBe(400)
+  })
+})
 
 describe('.search (RFC 7644 3.4.3)', () => {
   const schemas = ['urn:ietf:params:scim:api:messages:2.0:SearchRequest']

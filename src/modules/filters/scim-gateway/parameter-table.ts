@@ -78,6 +78,11 @@ export const parameterTable = {
     about: 'Whose habits the gateway follows where clients differ; tolerant suits them all.',
     fallback: 'tolerant',
   }),
+  groupPatchAnswer: choice(['noContent', 'resource'], {
+    about:
+      'What a PATCH of a group answers where no attributes are requested: 204, or 200 with the group and its members.',
+    fallback: undefined,
+  }),
   journal: wholeNumber({
     about: 'How many of the latest calls the request journal keeps; 0 keeps none.',
     fallback: 1000,

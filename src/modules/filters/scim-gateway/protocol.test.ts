@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
-import { base, openGateway, People } from '#testing/scim-gateway-fixture.ts'
+import { base, openGateway, People, tutorialParams } from '#testing/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 async function open() {
@@ -109,6 +109,24 @@ describe('HTTP', () => {
       headers: { allow: 'GET, POST, HEAD, OPTIONS' },
     })
     expect((await send('GET', '/Users/')).status).toBe(200)
+  })
+
+  test.each([
+    ['github', 201, 200],
+    ['tolerant', 415, 406],
+    ['slack', 415, 406],
+  ])("GitHub's media types from client %s: %i, %i", async (client, posted, read) => {
+    const { send } = await openGateway(scimGateway, { params: { ...tutorialParams, client } })
+    for (const [i, type] of [
+      'application/vnd.github+json',
+      'application/vnd.github.v3+json; charset=utf-8',
+    ].entries()) {
+      const headers = { 'content-type': type, accept: '*/*' }
+      expect((await send('POST', '/Users', { userName: `new${i}` }, headers)).status).toBe(posted)
+      expect((await send('GET', '/Users', undefined, { accept: type })).status).toBe(read)
+    }
+    const evil = { 'content-type': 'application/vnd.github+xml' }
+    expect((await send('POST', '/Users', { userName: 'x' }, evil)).status).toBe(415)
   })
 
   test('media types', async () => {

@@ -1,5 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { acceptsJson } from '#protocols/scim/media-type.ts'
+import { scimMediaType } from '#protocols/scim/scim-error.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { type GatewayResponse, header } from '#sdk/http.ts'
 import type { GatewayParts } from './gateway-parts.ts'
@@ -12,6 +13,7 @@ export type Router = (exchange: Exchange) => Promise<GatewayResponse>
 /** Throws NOT_FOUND, METHOD_NOT_ALLOWED and NOT_ACCEPTABLE before any endpoint is reached. */
 export function createRouter(parts: GatewayParts): Router {
   const find = createRoutes(parts)
+  const { mediaType } = parts.config.client
   return async (exchange) => {
     const { request, pathInfo } = exchange
     const route = find(pathInfo)
@@ -22,9 +24,12 @@ export function createRouter(parts: GatewayParts): Router {
     if (handler === undefined) {
       throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: allowed(route.methods) } })
     }
-    if (!acceptsJson(header(request, 'accept')))
-      throw new GatewayError('NOT_ACCEPTABLE', 'neither JSON type is accepted')
-    const response = await handler(callOf(exchange, route.id))
+    if (!acceptsJson(header(request, 'accept'), mediaType)) {
+      throw new GatewayError('NOT_ACCEPTABLE', 'neither JSON type is accepted', {
+        publicText: `Accept: the answer is ${scimMediaType}. Accept that, application/json or */*.`,
+      })
+    }
+    const response = await handler(callOf(exchange, route.id, mediaType))
     return head ? withoutBody(response) : response
   }
 }

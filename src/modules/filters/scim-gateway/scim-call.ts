@@ -4,7 +4,7 @@ import { isJsonContent } from '#protocols/scim/media-type.ts'
 import { parseBody } from '#protocols/scim/parse-body.ts'
 import { type Projection, parseProjection } from '#protocols/scim/projection.ts'
 import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { scimMediaType } from '#protocols/scim/scim-error.ts'
+import { quoted, scimMediaType } from '#protocols/scim/scim-error.ts'
 import type { ResourceChange } from '#protocols/scim/security-events.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
@@ -70,8 +70,8 @@ export function addChange({ notes, exchange }: ScimCall, change: ResourceChange)
   notesOf(exchange).onChange?.(change)
 }
 
-/** A call as the request makes it. */
-export function callOf(exchange: Exchange, id: string): ScimCall {
+/** A call as the request makes it. `mediaType` is one that the client uses beside those of SCIM. */
+export function callOf(exchange: Exchange, id: string, mediaType?: RegExp): ScimCall {
   const { request } = exchange
   return {
     exchange,
@@ -82,15 +82,15 @@ export function callOf(exchange: Exchange, id: string): ScimCall {
     ifMatch: header(request, 'if-match'),
     ifNoneMatch: header(request, 'if-none-match'),
     notes: notesOf(exchange),
-    body: (limit = maxBody) => readBody(request, limit),
+    body: (limit = maxBody) => readBody(request, limit, mediaType),
   }
 }
 
-async function readBody(request: GatewayRequest, limit: number): Promise<JsonValue> {
+async function readBody(request: GatewayRequest, limit: number, mediaType: RegExp | undefined): Promise<JsonValue> {
   const contentType = header(request, 'content-type')
-  if (!isJsonContent(contentType)) {
+  if (!isJsonContent(contentType, mediaType)) {
     throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${contentType ?? ''}"`, {
-      publicText: `The body must be ${scimMediaType} or application/json.`,
+      publicText: `Content-Type: ${quoted(contentType ?? '')} is not supported. Send ${scimMediaType} or application/json, in UTF-8.`,
     })
   }
   return parseBody(await request.body(limit))

@@ -24,13 +24,15 @@ export interface FilterOptions {
   readonly strict?: boolean
   /** Extensions' attributes without their URN even then. */
   readonly unqualified?: boolean
+  /** Further names of attributes, in lower case, where the schema has no attribute of such a name. */
+  readonly aliases?: ReadonlyMap<string, string>
 }
 
 /** Throws invalidFilter for anything outside the grammar, unknown attributes, and comparisons that make no sense. */
 export function parseFilter(
   text: string,
   schema: ResourceSchema,
-  { strict = false, unqualified = !strict }: FilterOptions = {},
+  { strict = false, unqualified = !strict, aliases }: FilterOptions = {},
 ): ScimFilter {
   if (text.length > maxFilterLength) {
     throw scimError('invalidFilter', `The filter is longer than ${maxFilterLength} characters. Split it.`)
@@ -38,9 +40,11 @@ export function parseFilter(
   if (text.trim() === '') {
     throw scimError('invalidFilter', 'The filter is empty. Write a condition, or leave the parameter out.')
   }
-  return new FilterParser(tokenize(text, 'invalidFilter'), schema, strict).whole((name) =>
-    schema.resolveAttribute(name, !unqualified),
-  )
+  return new FilterParser(tokenize(text, 'invalidFilter'), schema, strict).whole((name) => {
+    const meant = aliases?.get(name.toLowerCase())
+    const own = schema.resolveAttribute(name, !unqualified)
+    return own === undefined && meant !== undefined ? schema.resolveAttribute(meant) : own
+  })
 }
 
 /** The condition between the brackets of a PATCH path. Throws invalidFilter as well (RFC 7644 table 9). */
