@@ -1,4 +1,5 @@
-import type { JsonObject } from '#kernel/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { patchSchema } from '#protocols/scim/patch/parse-patch.ts'
 
 /** One change of one resource; a request that changed nothing makes none. */
 export interface ResourceChange {
@@ -10,6 +11,10 @@ export interface ResourceChange {
   readonly version?: string
   /** Names of the attributes that changed, as in the schema (an extension's with its URN and a colon); none for delete. */
   readonly attributes: readonly string[]
+  /** Those of them that have no value any more. */
+  readonly cleared?: readonly string[]
+  /** The ids of the users that joined and left a patched group, where all of them did. */
+  readonly members?: { readonly added: readonly string[]; readonly removed: readonly string[] }
   /** Where `active` was or became known. */
   readonly active?: { readonly before?: boolean; readonly after?: boolean }
 }
@@ -20,7 +25,7 @@ const prefix = 'urn:ietf:params:scim:event:prov'
 const activate = `${prefix}:activate`
 const deactivate = `${prefix}:deactivate`
 
-/** RFC 9967 4: the events that a service with this payload makes. Groups that are patched are always told as a notice. */
+/** RFC 9967 4: the events that a service with this payload makes. With `full`, some patches are told as a notice. */
 export const eventUris = (payload: EventPayload): string[] => [
   ...['create', 'patch', 'put'].map((kind) => `${prefix}:${kind}:${payload}`),
   ...(payload === 'full' ? [`${prefix}:patch:notice`] : []),
@@ -37,9 +42,9 @@ export const eventSubject = ({ resourceType, id, externalId }: ResourceChange): 
 })
 
 /**
- * RFC 9967 2.4: the events of a change with their payloads. With `data`, the resource as a client would read it, they
- * are full; without, they tell the names of what changed and no value. Deactivation comes in the same token as the
- * change that caused it.
+ * RFC 9967 2.4: the events of a change with their payloads. With `data` (for a patch the patch, otherwise the resource
+ * as a client reads it) they are full; without, they name what changed and hold no value. Deactivation comes in the same
+ * token as the change that caused it.
  */
 export function changeEvents(change: ResourceChange, data?: JsonObject): JsonObject {
   const { kind, attributes, version, active } = change
@@ -51,4 +56,37 @@ export function changeEvents(change: ResourceChange, data?: JsonObject): JsonObj
     ...(active?.after === true && active.before === false ? { [activate]: {} } : {}),
     ...(active?.after === false && active.before !== false && kind !== 'create' ? { [deactivate]: {} } : {}),
   }
+}
+
+/**
+ * RFC 9967 2.4.2, figure 6: a patch that brings any copy to where the resource is now. It has the present value of each
+ * attribute that changed, and the members that came and went. Undefined where it cannot be told: a changed value is never
+ * shown, or not every member's change was made.
+ */
+export function patchMessage(change: ResourceChange, resource: JsonObject): JsonObject | undefined {
+  const { attributes, cleared = [], members, resourceType } = change
+  const operations: JsonObject[] = []
+  for (const path of attributes) {
+    if (resourceType === 'Group' && path === 'members') {
+      if (members === undefined) return undefined
+      continue
+    }
+    const value = valueAt(resource, path)
+    if (value === undefined && !cleared.includes(path)) return undefined
+    operations.push(value === undefined ? { op: 'remove', path } : { op: 'replace', path, value })
+  }
+  const { added = [], removed = [] } = members ?? {}
+  for (const id of removed) operations.push({ op: 'remove', path: `members[value eq ${JSON.stringify(id)}]` })
+  if (added.length > 0) {
+    operations.push({ op: 'add', path: 'members', value: added.map((value) => ({ value, type: 'User' })) })
+  }
+  return { schemas: [patchSchema], Operations: operations }
+}
+
+/** The attribute that a name of `attributes` is about; an extension's is inside the object of its URN. */
+function valueAt(resource: JsonObject, name: string): JsonValue | undefined {
+  const colon = name.lastIndexOf(':')
+  if (colon < 0) return resource[name]
+  const extension = resource[name.slice(0, colon)]
+  return isJsonObject(extension) ? extension[name.slice(colon + 1)] : undefined
 }

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -158,4 +158,79 @@ test.each([
   const { issues } = prepareGateway(scimGateway, { ...tutorialParams, ...more })
   expect(issues).toEqual([expect.stringMatching(problem)])
   expect(issues.join()).not.toContain('hunter2')
+})
+
+describe('in full, a PATCH is told as a patch (RFC 9967 2.4.2, figure 6)', () => {
+  const full = `${prov}:patch:full`
+  const message = (...operations: JsonObject[]) => ({ data: patch(...operations), version: expect.any(String) })
+
+  test('of a user: what each changed attribute is now', async () => {
+    const { send, people, told } = await open({ eventsPayload: 'full' })
+    people.add('ada', { enabled: ['true'], first: ['Ada'], mail: ['a@x'] })
+    await send(
+      'PATCH',
+      '/Users/ada',
+      patch({ op: 'Replace', path: 'active', value: 'False' }, { op: 'remove', path: 'emails' }),
+    )
+    const [event] = told()
+    expect(event?.events).toEqual({
+      [full]: message({ op: 'replace', path: 'active', value: false }, { op: 'remove', path: 'emails' }),
+      [`${prov}:deactivate`]: {},
+    })
+  })
+
+  test('what is never shown is named, and nothing is said to be removed', async () => {
+    const { send, people, told } = await open({ eventsPayload: 'full' })
+    people.add('ada')
+    await send('PATCH', '/Users/ada', patch({ op: 'replace', value: { nickName: 'hunter2', active: true } }))
+    expect(told()[0]?.events).toEqual({
+      [`${prov}:patch:notice`]: { attributes: ['nickName', 'active'], version: expect.any(String) },
+    })
+  })
+
+  test('of a group: the members that came and went, without reading the others', async () => {
+    const { send, people, told } = await open({
+      eventsPayload: 'full',
+      groupUpdateWorkflow: 'update-group',
+      groupFilterScim2Ldap: 'externalId=externalId',
+    })
+    for (const login of ['ada', 'alan', 'grace']) people.add(login)
+    people.addGroup('staff', 'ada')
+    const change = patch(
+      { op: 'add', path: 'members', value: [{ value: 'alan' }, { value: 'grace' }, { value: 'ada' }] },
+      { op: 'remove', path: 'members[value eq "ada"]' },
+      { op: 'add', path: 'externalId', value: 'e-1' },
+    )
+    expect((await send('PATCH', '/Groups/staff', change)).status).toBe(204)
+    expect(told()[0]?.events).toEqual({
+      [full]: {
+        data: patch(
+          { op: 'replace', path: 'externalId', value: 'e-1' },
+          { op: 'remove', path: 'members[value eq "ada"]' },
+          {
+            op: 'add',
+            path: 'members',
+            value: [
+              { value: 'alan', type: 'User' },
+              { value: 'grace', type: 'User' },
+            ],
+          },
+        ),
+      },
+    })
+    expect(people.memberReads).toBe(0)
+  })
+
+  test('members of whom some failed are told as a notice', async () => {
+    const { send, people, workflows, told } = await open({ eventsPayload: 'full' })
+    for (const login of ['alan', 'grace']) people.add(login)
+    people.addGroup('staff')
+    let runs = 0
+    workflows.override = async () => {
+      if (++runs > 1) throw new GatewayError('TARGET_FAILED', 'no')
+    }
+    const members = [{ value: 'alan' }, { value: 'grace' }]
+    await send('PATCH', '/Groups/staff', patch({ op: 'add', path: 'members', value: members }))
+    expect(told()[0]?.events).toEqual({ [`${prov}:patch:notice`]: { attributes: ['members'] } })
+  })
 })

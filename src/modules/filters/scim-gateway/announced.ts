@@ -1,6 +1,12 @@
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { changeEvents, type EventPayload, eventSubject, type ResourceChange } from '#protocols/scim/security-events.ts'
+import {
+  changeEvents,
+  type EventPayload,
+  eventSubject,
+  patchMessage,
+  type ResourceChange,
+} from '#protocols/scim/security-events.ts'
 import type { EventStream } from '#sdk/event-stream.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { KeyedLock } from './keyed-lock.ts'
@@ -8,7 +14,7 @@ import { resourceAddress } from './resource-address.ts'
 import type { Router } from './router.ts'
 import { notesOf } from './scim-call.ts'
 
-/** A larger resource is told as a notice. */
+/** A larger resource or patch is told as a notice. */
 const maxData = 64 * 1024
 
 interface Announcements {
@@ -49,10 +55,26 @@ export function announced(router: Router, { stream, payload, log }: Announcement
   }
 }
 
-/** The resource as a client reads it. Not of a group that was patched: reading all its members is no part of a small change. */
+/** The patch, or the resource as a client reads it. For a patch of a group, no members are read. */
 async function readData(router: Router, exchange: Exchange, change: ResourceChange): Promise<JsonObject | undefined> {
-  const { kind, resourceType, id } = change
-  if (kind === 'delete' || (kind === 'patch' && resourceType === 'Group')) return undefined
+  const { kind, resourceType, attributes } = change
+  if (kind === 'delete') return undefined
+  if (kind !== 'patch') return readResource(router, exchange, change, '')
+  const isGroup = resourceType === 'Group'
+  const onlyMembers = isGroup && attributes.every((name) => name === 'members')
+  const resource = onlyMembers
+    ? {}
+    : await readResource(router, exchange, change, isGroup ? 'excludedAttributes=members' : '')
+  const message = resource && patchMessage(change, resource)
+  return message !== undefined && JSON.stringify(message).length <= maxData ? message : undefined
+}
+
+async function readResource(
+  router: Router,
+  exchange: Exchange,
+  { resourceType, id }: ResourceChange,
+  query: string,
+): Promise<JsonObject | undefined> {
   const pathInfo = resourceAddress('', resourceType, id)
   const { id: requestId, origin, host, remoteAddress, signal } = exchange.request
   const request = {
@@ -61,7 +83,7 @@ async function readData(router: Router, exchange: Exchange, change: ResourceChan
     origin,
     host,
     path: `${exchange.mount}${pathInfo}`,
-    query: new URLSearchParams(),
+    query: new URLSearchParams(query),
     headers: {},
     remoteAddress,
     signal,

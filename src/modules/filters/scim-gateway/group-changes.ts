@@ -8,11 +8,11 @@ import { scimError } from '#protocols/scim/scim-error.ts'
 import { requireMatch } from './conditional.ts'
 import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
 import type { GroupEdit } from './group-edit.ts'
-import { planMembers, runMembers } from './group-members.ts'
+import { type MemberRun, planMembers, runMembers } from './group-members.ts'
 import type { FoundGroup } from './lookups.ts'
 import { tellingProgress } from './partial-failure.ts'
 import { addChange, notFound, notSupported, type ResourceChange, type ScimCall } from './scim-call.ts'
-import { externalIdOf, versionOf } from './user-writer.ts'
+import { clearedIn, externalIdOf, versionOf } from './user-writer.ts'
 
 export async function findGroup({ lookups }: GatewayParts, id: string, members: boolean): Promise<FoundGroup> {
   const found = await lookups.groupById(id, members)
@@ -38,7 +38,8 @@ export function changeGroup(
     const runs = await planMembers(parts, found, edit.members)
     const name = own?.newName ?? found.group.name
     const changed = [...(own?.changed ?? []), ...(runs.length > 0 ? ['members'] : [])]
-    const change = { kind: edit.kind, attributes: changed, ...externalIdOf(resource) }
+    const cleared = own?.emptied ?? []
+    const change = { kind: edit.kind, attributes: changed, cleared, ...externalIdOf(resource) }
     const { updateGroup } = parts.config.workflows
     let some = false
     try {
@@ -59,9 +60,19 @@ export function changeGroup(
       throw error
     }
     const after = await findGroup(parts, parts.lookups.groupIdIsName ? name : found.id, withMembers)
-    if (some) noteChange(call, { ...change, id: after.id, ...versionOf(after.group.version) })
+    if (some) {
+      const members = call.notes.pending === undefined ? { members: membersOf(runs) } : {}
+      noteChange(call, { ...change, ...members, id: after.id, ...versionOf(after.group.version) })
+    }
     return after
   })
+}
+
+/** Who joined and who left, for events. */
+function membersOf(runs: readonly MemberRun[]): NonNullable<ResourceChange['members']> {
+  const ids = (removed: boolean): string[] =>
+    runs.filter(({ remove }) => remove === removed).map(({ member }) => member.id)
+  return { added: ids(false), removed: ids(true) }
 }
 
 interface OwnChange {
@@ -72,6 +83,8 @@ interface OwnChange {
   readonly cleared: readonly string[]
   /** The SCIM attributes that change. */
   readonly changed: readonly string[]
+  /** Those of them that have no value any more. */
+  readonly emptied: readonly string[]
 }
 
 /** The group as it is to be, without members, and what of it changes; nothing when it is all there already. */
@@ -102,12 +115,14 @@ async function planOwn(
     requireName(name)
     await requireFreeName(parts, name, found)
   }
+  const refs = changedAttributes(schema, before, resource)
   const own = {
     name,
     newName,
     attributes,
     cleared: old.names().filter((attribute) => !attributes.has(attribute)),
-    changed: changedAttributes(schema, before, resource).map(internalName),
+    changed: refs.map(internalName),
+    emptied: clearedIn(resource, refs),
   }
   return { resource, own }
 }

@@ -100,7 +100,7 @@ export const parameterTable = {
   }),
   eventsKey: parsed('name', plainName, { about: 'The signing key of the data folder; scim-events when absent.' }),
   eventsPayload: choice(['notice', 'full'], {
-    about: 'Whether events tell the names of what changed, or the whole resource.',
+    about: 'Whether events name what changed, or hold the resource; for a patch, the patch.',
     fallback: 'notice',
   }),
   scim2tremolo: list({ about: 'Internal attributes that are made from SCIM attributes.' }),

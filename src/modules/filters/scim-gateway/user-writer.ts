@@ -2,7 +2,8 @@ import type { JsonObject } from '#kernel/json.ts'
 import { entityTag } from '#protocols/scim/entity-tag.ts'
 import { internalName } from '#protocols/scim/internal-name.ts'
 import { changedAttributes } from '#protocols/scim/patch/apply-patch.ts'
-import type { ScimResource } from '#protocols/scim/resource.ts'
+import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
+import type { AttributeRef } from '#protocols/scim/resource-schema.ts'
 import { requireMatch } from './conditional.ts'
 import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
 import type { FoundUser } from './lookups.ts'
@@ -61,13 +62,24 @@ export class UserWriter {
   }
 
   #note(call: ScimCall, kind: 'patch' | 'put', before: JsonObject, after: JsonObject, { id, user }: FoundUser): void {
-    const attributes = changedAttributes(this.#parts.config.users.schema, before, after).map(internalName)
-    const active = { ...activeOf('before', before), ...activeOf('after', after) }
-    noteUserChange(call, { kind, id, attributes, active, ...externalIdOf(after), ...versionOf(user.version) })
+    const refs = changedAttributes(this.#parts.config.users.schema, before, after)
+    noteUserChange(call, {
+      kind,
+      id,
+      attributes: refs.map(internalName),
+      cleared: clearedIn(after, refs),
+      active: { ...activeOf('before', before), ...activeOf('after', after) },
+      ...externalIdOf(after),
+      ...versionOf(user.version),
+    })
   }
 }
 
 export const userKey = (id: string): string => `user ${id.toLowerCase()}`
+
+/** The names of those attributes that a resource has no value of. */
+export const clearedIn = (resource: JsonObject, refs: readonly AttributeRef[]): string[] =>
+  refs.filter((ref) => readAttribute(resource, ref) === undefined).map(internalName)
 
 export function passwordOf(resource: JsonObject): { password?: string } {
   const password = resource['password']
