@@ -36,18 +36,88 @@ export function parseBoundedJson(
     const publicText = `The request body ${exceeded}.`
     throw new GatewayError('INVALID_JSON', `the body ${exceeded}`, { publicText })
   }
+  const text = decoded(bytes)
   try {
-    const text = decoder.decode(bytes)
     return { value: JSON.parse(text) as JsonValue, text }
-  } catch (cause) {
-    throw new GatewayError('INVALID_JSON', 'the body does not parse', { cause: withoutSource(cause) })
+  } catch {
+    // The parser's own message quotes what it could not read, which may be a password.
+    const problem = jsonProblem(text)
+    const publicText = `The request body is not valid JSON: ${problem}.`
+    throw new GatewayError('INVALID_JSON', `the body does not parse: ${problem}`, { publicText })
   }
 }
 
-/** The parser quotes what it could not read, which may be a password, and causes are logged. */
-function withoutSource(cause: unknown): unknown {
-  if (!(cause instanceof SyntaxError)) return cause
-  return new SyntaxError(/ in JSON at position \d+/.exec(cause.message)?.[0].trim() ?? 'not JSON')
+function decoded(bytes: Buffer): string {
+  try {
+    return decoder.decode(bytes)
+  } catch (cause) {
+    const publicText = 'The request body is not valid JSON: it is not UTF-8.'
+    throw new GatewayError('INVALID_JSON', 'the body is not UTF-8', { cause, publicText })
+  }
+}
+
+/** Where a text stops being JSON, in words that repeat nothing of it. */
+function jsonProblem(text: string): string {
+  if (text.trim() === '') return 'it is empty'
+  const at = invalidAt(text)
+  const before = text.slice(0, at).split('\n')
+  const place = `line ${before.length}, column ${(before.at(-1) ?? '').length + 1}`
+  return at >= text.length ? `it ends too early, at ${place}` : `unexpected character at ${place}`
+}
+
+const literal = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
+
+/** The offset of the first character that cannot be part of a JSON text; its length where the text ends too early. */
+function invalidAt(text: string): number {
+  const open: string[] = []
+  let want: 'value' | 'value or ]' | 'name' | 'name or }' | ':' | 'next' = 'value'
+  for (let at = 0; ; ) {
+    while (at < text.length && ' \t\n\r'.includes(text[at] ?? '')) at++
+    const char = text[at]
+    if (char === undefined) return at
+    if (want === ':') {
+      if (char !== ':') return at
+      want = 'value'
+      at++
+    } else if (want === 'next' || char === want.at(-1)) {
+      const top = open.at(-1)
+      if (char === ',' && top !== undefined) want = top === '{' ? 'name' : 'value'
+      else if (char !== (top === '{' ? '}' : ']') || open.pop() === undefined) return at
+      else want = 'next'
+      at++
+    } else if (char === '"') {
+      const end = textEnd(text, at)
+      if (!end.closed) return end.at
+      at = end.at
+      want = want.startsWith('name') ? ':' : 'next'
+    } else if (want.startsWith('name')) {
+      return at
+    } else if (char === '{' || char === '[') {
+      open.push(char)
+      want = char === '{' ? 'name or }' : 'value or ]'
+      at++
+    } else {
+      literal.lastIndex = at
+      const length = literal.exec(text)?.[0].length ?? 0
+      if (length === 0) return at
+      at += length
+      want = 'next'
+    }
+  }
+}
+
+/** The offset behind the closing quote, or of what cannot be in a text. */
+function textEnd(text: string, start: number): { readonly at: number; readonly closed: boolean } {
+  for (let at = start + 1; at < text.length; at++) {
+    const char = text[at] ?? ''
+    if (char === '"') return { at: at + 1, closed: true }
+    if (char < ' ') return { at, closed: false }
+    if (char !== '\\') continue
+    const escaped = /^(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/.exec(text.slice(at + 1, at + 6))?.[0]
+    if (escaped === undefined) return { at, closed: false }
+    at += escaped.length
+  }
+  return { at: text.length, closed: false }
 }
 
 /** Undefined where the text is within its bounds, or is not JSON in a way that the parser finds sooner. */

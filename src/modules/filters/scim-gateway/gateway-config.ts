@@ -59,6 +59,8 @@ export interface GatewayConfig {
     readonly updateGroup: string | undefined
   }
   readonly client: ClientProfile
+  /** What clients call internal attributes, by their names in lower case, for error texts. */
+  readonly clientNames: ReadonlyMap<string, string>
   /** How many calls the journal keeps; 0 for no journal. */
   readonly journal: number
   readonly events: EventsConfig | undefined
@@ -122,6 +124,7 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       updateGroup: values.groupUpdateWorkflow,
     },
     client: readClient(values),
+    clientNames: clientNamesOf(toInternal, [...ofUsers.produces, ...ofGroups.produces], loginAttribute),
     journal: values.journal,
     events: readEvents(values, params, issues),
     toInternal,
@@ -133,6 +136,16 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
 function readClient({ client, groupPatchAnswer }: Values): ClientProfile {
   const profile: ClientProfile = clientProfiles[client]
   return groupPatchAnswer === undefined ? profile : { ...profile, groupPatch: groupPatchAnswer }
+}
+
+/** A line makes an internal attribute of the SCIM attributes it reads; the built-in mapping uses their names. */
+function clientNamesOf(lines: PreparedMapping, builtIn: readonly string[], login: string): Map<string, string> {
+  const names = new Map(builtIn.map((name) => [name.toLowerCase(), name]))
+  for (const { attribute, path } of lines.produces) {
+    const read = lines.reads.find((one) => String(one.path) === String(path))
+    if (read !== undefined) names.set(attribute.toLowerCase(), read.attribute)
+  }
+  return names.set(login.toLowerCase(), 'userName')
 }
 
 /** Without mapping lines the login needs no attribute of its own choosing. */

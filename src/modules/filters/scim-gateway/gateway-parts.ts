@@ -65,14 +65,29 @@ export async function runWorkflow(
     ...(basedOn === undefined ? {} : { basedOn }),
     ...(subject === undefined ? {} : { subject }),
   })
-  const result = await running.catch(refusedValue)
+  const result = await running.catch((error: unknown) => refused(parts, exchange.request.id, error))
   notes.workflows.push(result.id)
   if (result.status !== 'completed') throw new ChangePending(result.id)
   return result
 }
 
-/** What a target says that it cannot hold is a value that the client sent. */
-function refusedValue(error: unknown): never {
-  const isValue = error instanceof GatewayError && error.code === 'BAD_REQUEST' && error.keyword === undefined
-  throw isValue ? scimError('invalidValue', error.publicText, { cause: error }) : error
+/** What a target says that it cannot hold is a value that the client sent, named as the client names it. */
+function refused({ config, log }: GatewayParts, requestId: string, error: unknown): never {
+  const isValue =
+    error instanceof GatewayError &&
+    error.code === 'BAD_REQUEST' &&
+    (error.keyword === undefined || error.keyword === 'invalidValue')
+  if (!isValue) throw error
+  log.info('a target refused a value', { requestId, err: error })
+  throw scimError('invalidValue', inClientWords(error.publicText, config.clientNames), { cause: error })
+}
+
+/** Targets name their own attributes, at the start of a text or behind "value of"; clients know SCIM's. */
+function inClientWords(text: string, names: ReadonlyMap<string, string>): string {
+  return text.replace(/^"([^"]+)"|(value of )"?([^"\s]+)"?/, (_, first?: string, before = '', named = '') => {
+    const known = names.get((first ?? named).toLowerCase())
+    return first === undefined
+      ? `${before}${known ?? 'an attribute of the account'}`
+      : (known ?? 'An attribute of the account')
+  })
 }

@@ -2,7 +2,6 @@ import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import {
   displayNameOf,
@@ -19,6 +18,7 @@ import type { GroupEdit } from './group-edit.ts'
 import { type MemberRun, planMembers, runMembers } from './group-members.ts'
 import type { FoundGroup } from './lookups.ts'
 import { tellingProgress } from './partial-failure.ts'
+import { requireAddress } from './resource-address.ts'
 import { notSupported, type ScimCall } from './scim-call.ts'
 import { externalIdOf, versionOf } from './user-writer.ts'
 
@@ -49,7 +49,7 @@ export class GroupCreation {
     if (config.workflows.createGroup === undefined) throw notSupported('This gateway does not create groups.')
     const name = displayNameOf(resource)
     requireName(name)
-    if (this.#parts.lookups.groupIdIsName) requireAddressable(name)
+    if (this.#parts.lookups.groupIdIsName) requireAddress('displayName', name)
     // Asked inside the lock, so that of two requests for one name exactly one creates.
     const { found, runs } = await lock.run(nameKey(name), () => this.#make(call, resource, edit))
     await lock.run(groupKey(found.id), () => this.#fill(call, found, runs))
@@ -116,13 +116,4 @@ export class GroupCreation {
   #remember(name: string, unfinished: Unfinished): void {
     this.#unfinished.set(nameKey(name), unfinished, new Date(systemClock().getTime() + keepMillis))
   }
-}
-
-/** The longest name whose address still fits into a request. */
-const maxEncodedName = 6000
-
-/** Where the name is the group's id, it stands in an address, where clients fold `.` and `..` away. */
-function requireAddressable(name: string): void {
-  if (!['.', '..', '.search'].includes(name) && encodeURIComponent(name).length <= maxEncodedName) return
-  throw scimError('invalidValue', 'This displayName cannot stand in an address.')
 }

@@ -4,6 +4,7 @@ import { scimMediaType } from '#protocols/scim/scim-error.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { type GatewayResponse, header } from '#sdk/http.ts'
 import type { GatewayParts } from './gateway-parts.ts'
+import { afterWorkflow } from './read-failures.ts'
 import type { Methods } from './route.ts'
 import { createRoutes } from './routes.ts'
 import { callOf } from './scim-call.ts'
@@ -29,7 +30,10 @@ export function createRouter(parts: GatewayParts): Router {
         publicText: `Accept: the answer is ${scimMediaType}. Accept that, application/json or */*.`,
       })
     }
-    const response = await handler(callOf(exchange, route.id, mediaType))
+    const call = callOf(exchange, route.id, mediaType)
+    const response = await handler(call).catch((error: unknown) => {
+      throw call.notes.workflows.length > 0 ? afterWorkflow(error) : error
+    })
     return head ? withoutBody(response) : response
   }
 }

@@ -110,8 +110,12 @@ export function projectionOf({ query }: ScimCall, schema: ResourceSchema): Proje
   return parseProjection(schema, query.get('attributes'), query.get('excludedAttributes'))
 }
 
-export const notFound = (what: string, id: string): GatewayError =>
-  new GatewayError('NOT_FOUND', `no ${what} ${JSON.stringify(id)}`, { publicText: `There is no such ${what}.` })
+export const notFound = (what: string, id: string): GatewayError => {
+  const name = what === 'user' ? 'userName' : what === 'group' ? 'displayName' : undefined
+  const remedy = name === undefined ? 'Read the list.' : `It may have been deleted; search for it by ${name}.`
+  const publicText = `There is no ${what} with id ${quoted(id)}. ${remedy}`
+  return new GatewayError('NOT_FOUND', `no ${what} ${JSON.stringify(id)}`, { publicText })
+}
 
 export const notSupported = (text: string): GatewayError =>
   new GatewayError('NOT_SUPPORTED', text, { publicText: text })

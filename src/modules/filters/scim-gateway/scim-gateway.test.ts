@@ -72,7 +72,7 @@ describe('reading a user', () => {
     expect(body).toEqual({
       schemas: ['urn:ietf:params:scim:api:messages:2.0:Error'],
       status: '404',
-      detail: 'There is no such user.',
+      detail: 'There is no user with id "nobody". It may have been deleted; search for it by userName.',
     })
   })
 

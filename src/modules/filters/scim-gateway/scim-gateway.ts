@@ -10,6 +10,7 @@ import { journaled } from './journaled.ts'
 import { KeyedLock } from './keyed-lock.ts'
 import type { Lookups } from './lookups.ts'
 import { parameterTable } from './parameter-table.ts'
+import { namingReadFailures } from './read-failures.ts'
 import { createRouter, type Router } from './router.ts'
 import { targetLookups } from './target-lookups.ts'
 import { UserView } from './user-view.ts'
@@ -34,7 +35,7 @@ export default defineFilter({
     const { value: router, scope } = await buildScoped(async (opened) => {
       const toInternal = opened.own(await config.toInternal.create(host))
       const toScim = opened.own(await config.toScim.create(host))
-      const lookups = createLookups(config, host)
+      const lookups = namingReadFailures(createLookups(config, host))
       const router = createRouter({
         config,
         lookups,

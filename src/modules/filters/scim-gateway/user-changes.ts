@@ -5,9 +5,10 @@ import type { JsonObject } from '#kernel/json.ts'
 import { replaceResource } from '#protocols/scim/replace-resource.ts'
 import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
 import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { redacted, scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { FoundUser } from './lookups.ts'
+import { requireAddress } from './resource-address.ts'
 import { scimSource } from './scim-source.ts'
 
 /** What a workflow is started with for a new user. */
@@ -77,17 +78,21 @@ async function newLogin(
   const { lookups } = parts
   if (!lookups.renamesUsers) {
     if (loginOf(before).toLowerCase() === loginOf(after).toLowerCase()) return undefined
-    throw scimError('mutability', 'userName cannot be changed through this gateway.')
+    throw scimError(
+      'mutability',
+      'userName cannot be changed: this gateway knows users by it. Create another user instead.',
+    )
   }
   const wanted = mapped.after ?? loginOf(after)
   if (wanted === (mapped.before ?? loginOf(before)) || wanted === user.userID) return undefined
   requireAddressable(wanted)
   const holder = await lookups.userByLogin(wanted)
-  if (holder !== undefined && holder.id !== id) throw loginTaken()
+  if (holder !== undefined && holder.id !== id) throw loginTaken(wanted)
   return wanted
 }
 
-export const loginTaken = () => scimError('uniqueness', 'There is already a user with this userName.')
+export const loginTaken = (login: string) =>
+  scimError('uniqueness', `userName: another user has ${redacted(login)}. Choose another one, or change that user.`)
 
 /** What a PUT makes of a user. What clients are never shown they cannot send back, so leaving it out keeps it. */
 export function replacedUser(schema: ResourceSchema, before: JsonObject, sent: JsonObject): ScimResource {
@@ -109,18 +114,15 @@ export function bareUser(parts: GatewayParts, stored: User): User {
 
 export function loginOf(resource: JsonObject): string {
   const login = resource['userName']
-  if (typeof login !== 'string' || login === '') throw scimError('invalidValue', 'userName is required.')
+  if (typeof login !== 'string' || login === '')
+    throw scimError('invalidValue', 'userName is required. Send it as a text.')
   return login
 }
-
-/** The longest login whose address still fits into a request. */
-const maxEncodedLogin = 6000
 
 /** A login can be the user's id, and then it stands in an address, where clients fold `.` and `..` away. */
 function requireAddressable(login: string): void {
   if (login.trim() === '') throw scimError('invalidValue', 'userName must not be blank.')
-  if (!['.', '..', '.search'].includes(login) && encodeURIComponent(login).length <= maxEncodedLogin) return
-  throw scimError('invalidValue', 'This userName cannot stand in an address.')
+  requireAddress('userName', login)
 }
 
 /** By the built-in mapping, then by the lines. */

@@ -34,7 +34,7 @@ export class UserCreation {
     for (const login of new Set([loginOf(resource), user.userID])) {
       const holder = await lookups.userByLogin(login)
       if (holder === undefined) continue
-      if (!(await this.#mayReturn(call, resource, holder))) throw loginTaken()
+      if (!(await this.#mayReturn(call, resource, holder))) throw loginTaken(login)
       return this.#bringBack(call, resource, holder)
     }
     const former = await this.#formerWithExternalId(call, resource)
@@ -45,7 +45,9 @@ export class UserCreation {
     const created = await lookups.userByLogin(user.userID)
     if (created === undefined) {
       const text = `workflow "${config.workflows.user}" ended, but the user is not there`
-      throw new GatewayError('WORKFLOW_FAILED', text, { publicText: 'The workflow ended without creating the user.' })
+      throw new GatewayError('WORKFLOW_FAILED', text, {
+        publicText: 'The workflow ended without creating the user. Check its tasks, then send the request again.',
+      })
     }
     noteUserChange(call, {
       kind: 'create',
@@ -82,7 +84,7 @@ export class UserCreation {
   #bringBack(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {
     const { schema } = this.#parts.config.users
     return this.#writer.changeWithin(call, id, 'put', (before) => {
-      if (before['active'] !== false) throw loginTaken()
+      if (before['active'] !== false) throw loginTaken(loginOf(sent))
       return replacedUser(schema, before, { ...sent, active: true })
     })
   }

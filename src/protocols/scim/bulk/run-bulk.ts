@@ -7,7 +7,7 @@ import {
   resolvePath,
 } from '#protocols/scim/bulk/bulk-references.ts'
 import type { BulkOperation, BulkRequest } from '#protocols/scim/bulk/bulk-request.ts'
-import { errorSchema } from '#protocols/scim/scim-error.ts'
+import { errorSchema, quoted } from '#protocols/scim/scim-error.ts'
 
 export const bulkResponseSchema = 'urn:ietf:params:scim:api:messages:2.0:BulkResponse'
 
@@ -119,8 +119,11 @@ class BulkJob {
   #refusal(open: ReadonlySet<string>): BulkOutcome | undefined {
     for (const bulkId of open) {
       const creator = this.#creators.get(bulkId)
-      if (creator === undefined) return failure(400, 'No operation of this request has a bulkId that is referred to.')
-      if (this.#outcomes[creator] !== undefined) return conflict()
+      if (creator === undefined) {
+        const remedy = 'Add the POST that creates it, or send the id of an existing resource.'
+        return failure(400, `No operation of this request has the bulkId ${quoted(bulkId)}. ${remedy}`)
+      }
+      if (this.#outcomes[creator] !== undefined) return conflict(undefined, bulkId)
     }
     return undefined
   }
@@ -191,9 +194,12 @@ class BulkJob {
 }
 
 /** What is referred to could not be created; where the resource itself was, its address says so. */
-const conflict = (created: BulkOutcome = { status: 409 }): BulkOutcome => ({
+const conflict = (created: BulkOutcome = { status: 409 }, bulkId?: string): BulkOutcome => ({
   ...(created.location === undefined ? {} : { location: created.location }),
-  ...failure(409, 'A resource that is referred to was not created.'),
+  ...failure(
+    409,
+    `The resource ${bulkId === undefined ? 'that' : `with the bulkId ${quoted(bulkId)}, which`} this operation refers to, was not created. Correct the operation that creates it first.`,
+  ),
 })
 
 const failure = (status: 400 | 409, detail: string): BulkOutcome => ({
