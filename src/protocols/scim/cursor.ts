@@ -27,12 +27,12 @@ export function readCursor(scope: readonly string[], cursor: string): string {
 }
 
 export const invalidCursor = (cause?: unknown) =>
-  scimError('invalidCursor', 'The cursor is none that this query gave; send an empty one for the first page.', {
+  scimError('invalidCursor', 'cursor: this query did not return it. Send an empty cursor for the first page.', {
     ...(cause === undefined ? {} : { cause }),
   })
 
 export const expiredCursor = () =>
-  scimError('expiredCursor', 'The place that the cursor names is gone; send an empty one for the first page.')
+  scimError('expiredCursor', 'cursor: it has expired. Send an empty cursor for the first page.')
 
 const binding = (scope: readonly string[]): Buffer =>
   createHash('sha256').update(JSON.stringify(scope)).digest().subarray(0, bindingBytes)

@@ -29,7 +29,7 @@ export function requireMessageOf(body: JsonValue, schema: string): JsonObject {
   const names: readonly JsonValue[] = Array.isArray(schemas) ? schemas : []
   const wanted = schema.toLowerCase()
   if (names.length > 0 && !names.some((uri) => typeof uri === 'string' && uri.toLowerCase() === wanted)) {
-    throw scimError('invalidSyntax', `schemas must have ${schema}.`)
+    throw scimError('invalidSyntax', `schemas must contain ${schema}.`)
   }
   return message
 }

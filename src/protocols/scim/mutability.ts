@@ -5,7 +5,7 @@ import type { SchemaAttribute } from '#protocols/scim/schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 
 export const cannotChange = ({ name }: SchemaAttribute) =>
-  scimError('mutability', `${name} cannot be changed once it is set.`)
+  scimError('mutability', `${name} is immutable: it cannot be changed once it is set. Leave it as it is.`)
 
 /**
  * Throws mutability when an immutable attribute that had a value has another one, or none. The parts of a single complex

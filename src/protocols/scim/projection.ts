@@ -29,7 +29,10 @@ export function parseProjection(
   const text = attributes ?? excluded
   if (text === null || text.trim() === '') return defaultProjection(schema)
   if (text.length > maxProjectionLength) {
-    throw scimError('invalidValue', `A list of attributes is longer than ${maxProjectionLength} characters.`)
+    throw scimError(
+      'invalidValue',
+      `attributes and excludedAttributes must not be longer than ${maxProjectionLength} characters.`,
+    )
   }
   const named = readNames(schema, text)
   const including = attributes !== null

@@ -31,7 +31,8 @@ export function readResource(
     }
     const { id } = resolved.schema
     if (!isJsonObject(value)) throw scimError('invalidValue', `${id} must be an object.`)
-    if (listed?.has(id) === false) throw scimError('invalidValue', `schemas must name ${id}.`)
+    if (listed?.has(id) === false)
+      throw scimError('invalidValue', `schemas must contain ${id}, since the resource has its attributes.`)
     for (const [inner, part] of Object.entries(value)) {
       const path = inner.includes(':') ? undefined : schema.resolveAttribute(`${id}:${inner}`, strict)
       if (path === undefined && strict) throw unknownAttribute(inner)
@@ -58,7 +59,7 @@ export function requireMessage(body: JsonValue, demanded?: string): JsonObject {
     throw scimError('invalidSyntax', 'schemas must be a list of URIs.')
   }
   if (list && demanded !== undefined && !schemas.some((uri: JsonValue) => sameUri(uri, demanded))) {
-    throw scimError('invalidSyntax', `schemas must name ${demanded}.`)
+    throw scimError('invalidSyntax', `schemas must contain ${demanded}.`)
   }
   return body
 }
@@ -71,7 +72,8 @@ function knownSchemas(schema: ResourceSchema, uris: JsonValue | undefined): Read
   for (const uri of Array.isArray(uris) ? uris : []) {
     const text = typeof uri === 'string' ? uri : ''
     const resolved = schema.resolve(text, true)
-    if (resolved?.kind !== 'schema') throw scimError('invalidValue', `There is no schema ${quoted(text)} here.`)
+    if (resolved?.kind !== 'schema')
+      throw scimError('invalidValue', `schemas: ${quoted(text)} is unknown. /Schemas lists those that are known.`)
     ids.add(resolved.schema.id)
   }
   return ids
@@ -97,4 +99,8 @@ function readInto(
     writeAttribute(resource, path, { ...(isJsonObject(before) ? before : {}), [sub.name]: value })
 }
 
-const unknownAttribute = (name: string) => scimError('invalidSyntax', `There is no attribute ${quoted(name)}.`)
+const unknownAttribute = (name: string) =>
+  scimError(
+    'invalidSyntax',
+    `The resource has no attribute ${quoted(name)}. Check the name, and the schema in /Schemas.`,
+  )

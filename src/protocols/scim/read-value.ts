@@ -38,7 +38,7 @@ export function readValue(
   }
   const list = Array.isArray(raw) ? raw : [raw as JsonValue]
   if (list.length > options.maxValues) {
-    throw scimError('invalidValue', `${attribute.name} has more than ${options.maxValues} values.`)
+    throw scimError('invalidValue', `${attribute.name} has more than ${options.maxValues} values. Send fewer.`)
   }
   const values: JsonValue[] = []
   for (const item of list) {
@@ -158,7 +158,10 @@ function readText(attribute: SchemaAttribute, raw: JsonValue): string {
   if (typeof raw !== 'string') throw wrongType(attribute, 'a text')
   // Neither can be kept by every store as it was sent. The value is not told: it may be a password.
   if (!raw.isWellFormed() || raw.includes('\0')) {
-    throw scimError('invalidValue', `${attribute.name} holds a NUL character or half a surrogate pair.`)
+    throw scimError(
+      'invalidValue',
+      `${attribute.name} contains NUL or half of a surrogate pair. Remove that character.`,
+    )
   }
   return raw
 }

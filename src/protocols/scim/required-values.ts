@@ -68,6 +68,7 @@ const isMissing = (value: JsonValue | undefined): boolean => value === undefined
 const listOf = (value: JsonValue | undefined): readonly JsonValue[] =>
   value === undefined ? [] : Array.isArray(value) ? value : [value as JsonValue]
 
-const required = ({ name }: SchemaAttribute) => scimError('invalidValue', `${name} is required.`)
+const required = ({ name }: SchemaAttribute) => scimError('invalidValue', `${name} is required. Send a value.`)
 
-const removed = (name: string) => scimError('mutability', `${name} is required and cannot be removed.`)
+const removed = (name: string) =>
+  scimError('mutability', `${name} is required and cannot be removed. Replace it instead.`)

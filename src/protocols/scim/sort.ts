@@ -19,19 +19,23 @@ export interface Sort {
 export function parseSort(query: URLSearchParams, schema: ResourceSchema): Sort | undefined {
   const order = query.get('sortOrder')?.toLowerCase() ?? 'ascending'
   if (order !== 'ascending' && order !== 'descending') {
-    throw scimError('invalidValue', 'sortOrder must be ascending or descending.')
+    throw scimError('invalidValue', 'sortOrder must be "ascending" or "descending".')
   }
   const name = query.get('sortBy')
   if (name === null || name === '') return undefined
   const path = schema.resolveAttribute(name)
   if (path === undefined || (path.sub ?? path.attribute).returned === 'never') {
-    throw scimError('invalidValue', `There is no attribute ${quoted(name)} to sort by.`)
+    throw scimError(
+      'invalidValue',
+      `sortBy: the resource has no attribute ${quoted(name)}. Check the name, and the schema in /Schemas.`,
+    )
   }
   const descending = order === 'descending'
   const leaf = path.sub ?? path.attribute
   if (leaf.type !== 'complex') return { path, descending }
   const sub = path.sub === undefined ? defaultSubAttribute(leaf) : undefined
-  if (sub === undefined) throw scimError('invalidValue', `${leaf.name} is sorted by one of its sub-attributes.`)
+  if (sub === undefined)
+    throw scimError('invalidValue', `sortBy: ${leaf.name} is complex. Sort by one of its sub-attributes.`)
   return { path: { ...path, sub }, descending }
 }
 

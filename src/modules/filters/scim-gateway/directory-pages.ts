@@ -42,7 +42,7 @@ export class DirectoryPages {
       const search = { base: this.#base, scope: 'sub', filter, limit: pageEntries } as const
       const page = await this.#directory.page(after === undefined ? search : { ...search, after })
       entries.push(...page.entries)
-      if (entries.length > maxEntries) throw scimError('tooMany', 'Too many entries match; narrow the filter.')
+      if (entries.length > maxEntries) throw scimError('tooMany', 'Too many entries match. Narrow the filter.')
       after = page.next
     } while (after !== undefined)
     return entries

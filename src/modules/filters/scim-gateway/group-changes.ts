@@ -107,7 +107,10 @@ async function planOwn(
   )
   if (!renamed && !changed) return { resource }
   if (config.workflows.updateGroup === undefined) {
-    throw scimError('mutability', 'The name and attributes of a group cannot be changed through this gateway.')
+    throw scimError(
+      'mutability',
+      'The name and attributes of groups cannot be changed: this gateway has no groupUpdateWorkflow.',
+    )
   }
   const newName = renamed && groupView.attributes.displayed === undefined ? name : undefined
   if (newName !== undefined) requireRenaming(parts, newName, found)
@@ -131,13 +134,16 @@ export const displayNameOf = (resource: JsonObject): string => String(resource['
 
 /** Throws invalidValue for a name that says nothing. */
 export function requireName(name: string): void {
-  if (name.trim() === '') throw scimError('invalidValue', 'displayName must not be blank.')
+  if (name.trim() === '') throw scimError('invalidValue', 'displayName must not be blank. Send a name.')
 }
 
 /** Throws mutability where names are ids; another letter case leaves the id what it is. */
 function requireRenaming({ lookups }: GatewayParts, name: string, { group }: FoundGroup): void {
   if (!lookups.groupIdIsName || name.toLowerCase() === group.name.toLowerCase()) return
-  throw scimError('mutability', 'Groups are known by their names here, so displayName cannot be changed.')
+  throw scimError(
+    'mutability',
+    'displayName cannot be changed: it is the id of the group here. Create another group instead.',
+  )
 }
 
 /** Throws uniqueness where another group has the name, whatever its letter case. */
@@ -200,7 +206,7 @@ export interface GroupRun {
 /** The workflow's user is the caller, with the attributes of the group. */
 export async function runGroupWorkflow(parts: GatewayParts, call: ScimCall, run: GroupRun): Promise<void> {
   const { name, attributes = new Attributes(), cleared = [], params } = run
-  if (name === undefined) throw notSupported('This gateway does not offer this for groups.')
+  if (name === undefined) throw notSupported('This gateway has no workflow for this change of groups.')
   const user = { userID: call.exchange.subject.uid, attributes, groups: [] }
   await runWorkflow(parts, call, { name, user, cleared, params, subject: groupKey(params.groupname) })
 }

@@ -46,7 +46,8 @@ export class GroupCreation {
   /** Gives the group as the target then holds it. */
   async create(call: ScimCall, resource: JsonObject, edit: GroupEdit, withMembers: boolean): Promise<FoundGroup> {
     const { config, lock } = this.#parts
-    if (config.workflows.createGroup === undefined) throw notSupported('This gateway does not create groups.')
+    if (config.workflows.createGroup === undefined)
+      throw notSupported('Groups cannot be created: this gateway has no groupCreateWorkflow.')
     const name = displayNameOf(resource)
     requireName(name)
     if (this.#parts.lookups.groupIdIsName) requireAddress('displayName', name)
@@ -94,7 +95,7 @@ export class GroupCreation {
     const found = await lookups.groupByName(name)
     if (found !== undefined) return found
     throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended, but the group is not there`, {
-      publicText: 'The workflow ended without creating the group.',
+      publicText: 'The workflow ended without creating the group. Check its tasks, then send the request again.',
     })
   }
 

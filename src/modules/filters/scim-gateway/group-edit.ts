@@ -34,7 +34,7 @@ export function readPatch(config: GatewayConfig, body: JsonValue): GroupEdit {
   const { groups, client } = config
   const operations = parsePatch(groups.schema, body, readOptions(config))
   if (client.removeAllMembers === 'refuse' && removesAll(groups.schema, body)) {
-    throw scimError('mutability', 'All members cannot be removed at once; name those to be removed.')
+    throw scimError('mutability', 'members: this client cannot remove all members at once. Name the members to remove.')
   }
   return editOf('patch', operations)
 }

@@ -44,7 +44,8 @@ export class GroupEndpoint {
 
   async create(call: ScimCall): Promise<GatewayResponse> {
     const { config } = this.#parts
-    if (config.workflows.createGroup === undefined) throw notSupported('This gateway does not create groups.')
+    if (config.workflows.createGroup === undefined)
+      throw notSupported('Groups cannot be created: this gateway has no groupCreateWorkflow.')
     const sent = readGroup(config, await call.body())
     const edit = noted(call, createEdit(config, sent))
     return this.#show(call, 201, await this.#creation.create(call, sent, edit, this.#wantsMembers(call)))
@@ -67,7 +68,7 @@ export class GroupEndpoint {
   async delete(call: ScimCall): Promise<GatewayResponse> {
     const { lock, config } = this.#parts
     const name = config.workflows.deleteGroup
-    if (name === undefined) throw notSupported('This gateway does not delete groups.')
+    if (name === undefined) throw notSupported('Groups cannot be deleted: this gateway has no groupDeleteWorkflow.')
     await lock.run(groupKey(call.id), async () => {
       const { id, group } = await findGroup(this.#parts, call.id, false)
       const version = requireMatch(call, group.version)

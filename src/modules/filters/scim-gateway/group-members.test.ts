@@ -67,7 +67,7 @@ describe('at the same time', () => {
     }
     const { status, body } = await send('PATCH', '/Groups/red', add('u0'))
     expect([status, workflows.calls.length]).toEqual([503, 5])
-    expect(body['detail']).toBe('The resource is being changed by others; try again.')
+    expect(body['detail']).toBe('Other requests are changing the resource. Try again.')
   })
 
   test('a member who is deleted elsewhere meanwhile is not brought back', async () => {
@@ -157,7 +157,10 @@ test('of 100,000 members who do not exist few are looked up, and one more is too
   const count = counting(people)
   const ids = range(0, 100_000).map((i) => `x${i}`)
   const { status, body } = await send('PATCH', '/Groups/red', add(...ids))
-  expect([status, body['detail']]).toEqual([400, 'There is no user "x0" to be a member.'])
+  expect([status, body['detail']]).toEqual([
+    400,
+    'members: there is no user with id "x0". Create the user first, or leave the member out.',
+  ])
   expect(count.looked).toBeLessThan(100)
   expect((await send('PATCH', '/Groups/red', add(...ids, 'one more'))).body['detail']).toContain('more than 100000')
   expect(workflows.calls).toEqual([])

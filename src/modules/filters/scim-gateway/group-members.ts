@@ -34,7 +34,7 @@ export async function planMembers(
   const change = memberChange(operations, present)
   const runs = await realChanges(parts, found, change, new Set(present.map(({ value }) => value)))
   if (runs.length > 0 && parts.config.workflows.members === undefined) {
-    throw notSupported('This gateway does not change the members of groups.')
+    throw notSupported('Members cannot be changed: this gateway has no groupWorkflow.')
   }
   return runs
 }
@@ -122,4 +122,7 @@ function runMember(
 }
 
 const noSuchMember = (id: string): GatewayError =>
-  scimError('invalidValue', `There is no user ${quoted(id)} to be a member.`)
+  scimError(
+    'invalidValue',
+    `members: there is no user with id ${quoted(id)}. Create the user first, or leave the member out.`,
+  )

@@ -29,7 +29,7 @@ export class GroupSearch {
 
   async page(call: ScimCall, list: ListRequest): Promise<ResourcePage> {
     if (list.sort !== undefined && isCore(list.sort.path, 'members')) {
-      throw scimError('invalidValue', 'Groups cannot be sorted by their members.')
+      throw scimError('invalidValue', 'sortBy: groups cannot be sorted by members. Sort by another attribute.')
     }
     const found = await this.#matching(call, list)
     if (list.projection?.wants('members') === false) return found
@@ -58,7 +58,7 @@ export class GroupSearch {
   /** The users that the filter asks about, as far as they exist. Throws invalidFilter when it cannot be served. */
   async #asked(filter: ScimFilter): Promise<readonly FoundUser[]> {
     const ids = namedMembers(filter)
-    if (ids === undefined) throw scimError('invalidFilter', 'members can be filtered by eq only.')
+    if (ids === undefined) throw scimError('invalidFilter', 'members can be filtered by eq only. Use members eq "id".')
     const { lookups } = this.#parts
     return (await inParallel([...ids], lookupWidth, (id) => lookups.userById(id))).filter((user) => user !== undefined)
   }

@@ -36,7 +36,7 @@ export class MeEndpoint {
     const found = uid === '' ? undefined : await this.#parts.lookups.userByLogin(uid)
     if (found === undefined) {
       throw new GatewayError('NOT_FOUND', `no user ${JSON.stringify(uid)}`, {
-        publicText: 'The caller is none of the users.',
+        publicText: 'The caller does not match any user, so /Me is not available.',
       })
     }
     return { ...call, id: found.id }

@@ -42,7 +42,7 @@ test('is nobody where the caller is none of the users', async () => {
   for (const method of ['GET', 'HEAD', 'DELETE']) expect((await send(method, '/Me')).status).toBe(404)
   for (const method of ['PUT', 'PATCH']) expect((await send(method, '/Me', replaceLast)).status).toBe(404)
   expect(workflows.calls).toEqual([])
-  expect((await send('GET', '/Me')).body['detail']).toBe('The caller is none of the users.')
+  expect((await send('GET', '/Me')).body['detail']).toBe('The caller does not match any user, so /Me is not available.')
 })
 
 test('is not created (RFC 7644 3.11), and has nothing below it', async () => {

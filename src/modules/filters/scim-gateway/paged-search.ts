@@ -117,7 +117,10 @@ async function candidates<T>(
   for (let read = 0; ; ) {
     const found: SearchPage<T> = await searched(source, { ...stored, ...place, limit: chunk }, false)
     if (found.total > maxCandidates) {
-      throw scimError('tooMany', 'The store cannot serve this filter or order, and too many resources would be read.')
+      throw scimError(
+        'tooMany',
+        'The target cannot evaluate this filter or order itself, and too many resources would be read. Narrow the filter.',
+      )
     }
     for (const resource of await resourcesOf(source, found.items)) {
       if (filter === undefined || evaluateFilter(filter, resource)) matching.push(resource)

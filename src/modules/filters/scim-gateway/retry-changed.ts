@@ -23,7 +23,7 @@ export async function retryWhileChanged<T>(
       if (attempt >= maxAttempts) {
         throw new GatewayError('TARGET_UNREACHABLE', `changed by others ${attempt} times meanwhile`, {
           cause: error,
-          publicText: 'The resource is being changed by others; try again.',
+          publicText: 'Other requests are changing the resource. Try again.',
           retryAfter: 1,
         })
       }

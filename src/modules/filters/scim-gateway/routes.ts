@@ -100,5 +100,5 @@ const ownResource = (me: MeEndpoint): Methods =>
     ['PATCH', withPending((call) => me.patch(call))],
     ['DELETE', withPending((call) => me.delete(call))],
     // RFC 7644 3.11: a service that does not let callers create themselves answers 501.
-    ['POST', () => Promise.reject(notSupported('This gateway does not create the user of the caller.'))],
+    ['POST', () => Promise.reject(notSupported('/Me cannot be created. Use POST /Users.'))],
   ])

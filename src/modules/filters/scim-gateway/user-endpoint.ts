@@ -77,7 +77,7 @@ export class UserEndpoint {
   async delete(call: ScimCall): Promise<GatewayResponse> {
     const { lock, config, lookups } = this.#parts
     const name = config.workflows.deleteUser
-    if (name === undefined) throw notSupported('This gateway does not delete users.')
+    if (name === undefined) throw notSupported('Users cannot be deleted: this gateway has no deleteUserWorkflowName.')
     const remove = async (): Promise<void> => {
       const found = await this.#find(call)
       requireMatch(call, found.user.version)

@@ -85,7 +85,7 @@ describe('refused as a whole, before anything is done', () => {
       expect.objectContaining({
         status: 413,
         keyword: undefined,
-        publicText: 'The size of the bulk operation exceeds the maxOperations (1000).',
+        publicText: 'The size of the bulk operation exceeds the maxOperations (1000). Split the request.',
       }),
     )
   })

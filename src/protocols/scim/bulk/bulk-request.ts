@@ -36,15 +36,16 @@ export function readBulkRequest(body: JsonValue): BulkRequest {
   const message = requireMessageOf(body, bulkRequestSchema)
   const failOnErrors = wholeMember(message, 'failOnErrors')
   if (failOnErrors !== undefined && failOnErrors < 0)
-    throw scimError('invalidValue', 'failOnErrors cannot be negative.')
+    throw scimError('invalidValue', 'failOnErrors must not be negative.')
   const list = member(message, 'Operations')
-  if (!Array.isArray(list)) throw scimError('invalidSyntax', 'Operations must be a list.')
+  if (!Array.isArray(list)) throw scimError('invalidSyntax', 'Operations is required: a list of operations.')
   if (list.length > maxBulkOperations) throw tooLarge(`maxOperations (${maxBulkOperations})`)
   const operations = list.map(readOperation)
   const seen = new Set<string>()
   for (const { bulkId, method } of operations) {
     if (bulkId === undefined || method !== 'POST') continue
-    if (seen.has(bulkId)) throw scimError('invalidValue', `Two operations have the bulkId ${quoted(bulkId)}.`)
+    if (seen.has(bulkId))
+      throw scimError('invalidValue', `bulkId: two operations have ${quoted(bulkId)}. Give each its own.`)
     seen.add(bulkId)
   }
   return { operations, failOnErrors }
@@ -53,7 +54,7 @@ export function readBulkRequest(body: JsonValue): BulkRequest {
 /** RFC 7644 3.7.4. */
 export const tooLarge = (limit: string, cause?: unknown): GatewayError =>
   new GatewayError('BODY_TOO_LARGE', `a bulk request exceeds ${limit}`, {
-    publicText: `The size of the bulk operation exceeds the ${limit}.`,
+    publicText: `The size of the bulk operation exceeds the ${limit}. Split the request.`,
     ...(cause === undefined ? {} : { cause }),
   })
 
@@ -68,7 +69,7 @@ function readOperation(entry: JsonValue): BulkOperation {
   }
   const bulkId = textMember(entry, 'bulkId')
   if (method === 'POST' && (bulkId === undefined || bulkId === '')) {
-    throw scimError('invalidValue', 'An operation POST needs a bulkId.')
+    throw scimError('invalidValue', 'Operations: a POST needs a bulkId.')
   }
   const version = textMember(entry, 'version')
   return { method, path, bulkId, version, data: readData(method, member(entry, 'data')) }
@@ -79,5 +80,5 @@ function readData(method: BulkMethod, data: JsonValue | undefined): JsonObject |
   if (isJsonObject(data)) return data
   // RFC 7644 3.7.3 shows the operations of a PATCH without their envelope.
   if (method === 'PATCH' && Array.isArray(data)) return { schemas: [patchSchema], Operations: data }
-  throw scimError('invalidSyntax', `An operation ${method} needs data, which is an object.`)
+  throw scimError('invalidSyntax', `Operations: ${method} needs data, an object.`)
 }

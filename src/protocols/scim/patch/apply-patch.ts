@@ -32,7 +32,8 @@ export function applyPatch(
   let visits = 0
   for (const operation of operations) {
     visits += applyOperation(resource, operation, options)
-    if (visits > maxVisits) throw scimError('invalidValue', 'The operations are too many for lists of this length.')
+    if (visits > maxVisits)
+      throw scimError('invalidValue', 'Operations: too many for lists of this length. Split the request.')
   }
   requireImmutable(schema, before, resource)
   requireKept(schema, before, resource)
@@ -75,7 +76,7 @@ function valueAfter(
 function without(value: JsonValue | undefined, sub: SchemaAttribute): JsonObject {
   const { [sub.name]: part, ...rest } = objectOf(value)
   if (part !== undefined && sub.required) {
-    throw scimError('mutability', `${sub.name} is required and cannot be removed.`)
+    throw scimError('mutability', `${sub.name} is required and cannot be removed. Replace it instead.`)
   }
   return rest
 }

@@ -55,7 +55,8 @@ function removed(operation: Removal, elements: readonly JsonValue[], { strict }:
     const rest = Object.fromEntries(Object.entries(element).filter(([name]) => name !== sub.name))
     // What is left of an element without its value says nothing.
     if (sub.name === 'value' || isUnassigned(rest)) return []
-    if (sub.required) throw scimError('mutability', `${sub.name} is required and cannot be removed.`)
+    if (sub.required)
+      throw scimError('mutability', `${sub.name} is required and cannot be removed. Replace it instead.`)
     return [rest]
   })
   return distinct(attribute, rests)

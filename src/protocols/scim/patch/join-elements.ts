@@ -67,4 +67,4 @@ function requireOnePrimary(attribute: SchemaAttribute, values: readonly JsonValu
 }
 
 export const twoPrimaries = ({ name }: SchemaAttribute) =>
-  scimError('invalidValue', `Only one of ${name} can be primary.`)
+  scimError('invalidValue', `${name}: only one value can be primary. Set primary on one of them.`)

@@ -23,7 +23,7 @@ export function parsePatch(
 ): PatchOperation[] {
   const list = member(requireMessage(body, options.strict === true ? patchSchema : undefined), 'operations')
   if (!Array.isArray(list) || list.length === 0)
-    throw scimError('invalidSyntax', 'Operations must be a list that is not empty.')
+    throw scimError('invalidSyntax', 'Operations is required: a list with at least one operation.')
   if (list.length > maxOperations) {
     const text = `There are more than ${maxOperations} operations in the request.`
     throw new GatewayError('BODY_TOO_LARGE', text, { publicText: text })
@@ -48,14 +48,18 @@ class OperationReader {
     const op = readOp(member(entry, 'op'))
     const path = member(entry, 'path')
     const value = member(entry, 'value')
-    if (op !== 'remove' && value === undefined) throw scimError('invalidValue', `An operation "${op}" needs a value.`)
+    if (op !== 'remove' && value === undefined) throw scimError('invalidValue', `Operations: "${op}" needs a value.`)
     if (path === undefined || (this.#options.strict !== true && (path === null || path === ''))) {
-      if (op === 'remove') throw scimError('noTarget', 'An operation "remove" needs a path.')
+      if (op === 'remove') throw scimError('noTarget', 'Operations: "remove" needs a path.')
       return this.#keys(op, this.#objectIn(value))
     }
-    if (typeof path !== 'string') throw scimError('invalidPath', 'A path must be a text.')
+    if (typeof path !== 'string') throw scimError('invalidPath', 'Operations: path must be a text.')
     const parsed = parsePath(path, this.#schema, this.#options)
-    if (parsed === undefined) throw scimError('invalidPath', `There is no attribute ${quoted(path)}.`)
+    if (parsed === undefined)
+      throw scimError(
+        'invalidPath',
+        `path: the resource has no attribute ${quoted(path)}. Check the name, and the schema in /Schemas.`,
+      )
     if (parsed.kind === 'schema') return this.#extension(op, parsed, value)
     refuseReadOnly(parsed)
     return this.#operation(op, parsed, value)
@@ -68,12 +72,17 @@ class OperationReader {
 
   /** A value without a path: each of its keys is a path of its own. */
   #keys(op: 'add' | 'replace', value: JsonValue | undefined, prefix = ''): PatchOperation[] {
-    if (!isJsonObject(value)) throw scimError('invalidValue', 'A value without a path must be an object.')
+    if (!isJsonObject(value))
+      throw scimError('invalidValue', 'Operations: without a path, value must be an object of attributes.')
     return Object.entries(value).flatMap(([key, part]) => {
       const parsed = parsePath(prefix + key, this.#schema, this.#options)
       const known = parsed !== undefined && (prefix === '' || parsed.kind === 'attribute')
       if (!known) {
-        if (this.#options.strict === true) throw scimError('invalidPath', `There is no attribute ${quoted(key)}.`)
+        if (this.#options.strict === true)
+          throw scimError(
+            'invalidPath',
+            `value: the resource has no attribute ${quoted(key)}. Check the name, and the schema in /Schemas.`,
+          )
         return []
       }
       if (parsed.kind === 'schema') return this.#extension(op, parsed, part)
@@ -140,7 +149,7 @@ function member(object: JsonObject, name: string): JsonValue | undefined {
 function readOp(op: JsonValue | undefined): Op {
   const word = typeof op === 'string' ? op.toLowerCase() : ''
   if (word === 'add' || word === 'replace' || word === 'remove') return word
-  throw scimError('invalidSyntax', 'op must be add, replace or remove.')
+  throw scimError('invalidSyntax', 'Operations: op must be "add", "replace" or "remove".')
 }
 
 const isReadOnly = (target: PatchTarget): boolean =>
@@ -148,5 +157,5 @@ const isReadOnly = (target: PatchTarget): boolean =>
 
 function refuseReadOnly(target: PatchTarget): void {
   if (!isReadOnly(target)) return
-  throw scimError('mutability', `${(target.sub ?? target.attribute).name} cannot be changed.`)
+  throw scimError('mutability', `${(target.sub ?? target.attribute).name} is readOnly. Leave it out.`)
 }

@@ -16,7 +16,8 @@ export type PatchPath =
  * Undefined when the schemas have no such attribute. Throws invalidPath or invalidFilter when it is malformed.
  */
 export function parsePath(text: string, schema: ResourceSchema, options: FilterOptions = {}): PatchPath | undefined {
-  if (text.length > maxPathLength) throw scimError('invalidPath', `A path is longer than ${maxPathLength} characters.`)
+  if (text.length > maxPathLength)
+    throw scimError('invalidPath', `path must not be longer than ${maxPathLength} characters.`)
   const resolved = schema.resolve(/^[^\s()[\]"]*/.exec(text)?.[0] ?? '', options.strict)
   if (resolved === undefined) return undefined
   const [, ...rest] = tokenize(text, 'invalidPath')
@@ -33,4 +34,5 @@ export function parsePath(text: string, schema: ResourceSchema, options: FilterO
   return sub === undefined ? undefined : { ...resolved, filter, sub }
 }
 
-const malformed = (text: string) => scimError('invalidPath', `Not a path: ${quoted(text)}.`)
+const malformed = (text: string) =>
+  scimError('invalidPath', `path: ${quoted(text)} is malformed. Use attr, attr.sub, attr[filter] or attr[filter].sub.`)
