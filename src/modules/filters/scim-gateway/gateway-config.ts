@@ -27,6 +27,8 @@ export interface GatewayConfig {
     readonly loginAttribute: string
     readonly idAttribute: string | undefined
     readonly lookupAttribute: string
+    /** Where the target stores that a user was deleted by being deactivated; in Gatehouse's own database when absent. */
+    readonly deletedAttribute: string | undefined
     readonly filterNames: FilterNames
     /** What clients may send: the core and enterprise schemas and those of the configuration. */
     readonly schema: ResourceSchema
@@ -96,6 +98,7 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       loginAttribute,
       idAttribute: values.idAttributeName,
       lookupAttribute: values.lookupAttributeName ?? loginAttribute,
+      deletedAttribute: values.deletedAttributeName,
       filterNames: userFilters,
       schema: userResource,
       supported: supportedUserSchema(userResource, ofUsers, scimPaths.values(), toInternal),
@@ -159,6 +162,7 @@ export function gatewayFlow(config: GatewayConfig): AttributeFlow {
     users.loginAttribute,
     users.lookupAttribute,
     ...(users.idAttribute === undefined ? [] : [users.idAttribute]),
+    ...(users.deletedAttribute === undefined ? [] : [users.deletedAttribute]),
   ]
   const builtIn = (attribute: string) => ({ attribute, path: users.mappingPath })
   return {

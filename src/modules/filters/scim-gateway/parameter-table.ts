@@ -50,6 +50,9 @@ export const parameterTable = {
     about: 'The workflow that deletes a user; without it, deleting answers 501.',
     reference: 'workflow',
   }),
+  deletedAttributeName: text({
+    about: "The attribute that marks a deleted user whom the target keeps; in Gatehouse's own database when absent.",
+  }),
   groupWorkflow: text({
     about: 'The workflow that adds a user to a group or removes it; without it, changing members answers 501.',
     reference: 'workflow',

@@ -1,3 +1,4 @@
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { internalName } from '#protocols/scim/internal-name.ts'
@@ -20,7 +21,7 @@ import { noContent, notFound, notSupported, projectionOf, type ScimCall } from '
 import { replacedUser } from './user-changes.ts'
 import { UserCreation } from './user-creation.ts'
 import { userFilterNames } from './user-filter-names.ts'
-import { noteUserChange, UserWriter } from './user-writer.ts'
+import { noteUserChange, UserWriter, userKey } from './user-writer.ts'
 
 /** The largest body of a request about one user. */
 const maxUserBody = 1024 * 1024
@@ -81,11 +82,27 @@ export class UserEndpoint {
     const remove = async (): Promise<void> => {
       const found = await this.#find(call)
       requireMatch(call, found.user.version)
-      await runWorkflow(this.#parts, call, { name, user: found.user, basedOn: lookups.readVersion(found) })
+      const user = lookups.marks.marked(found.user)
+      await runWorkflow(this.#parts, call, { name, user, basedOn: lookups.readVersion(found) })
+      await this.#settleDelete(found.id, name)
       noteUserChange(call, { kind: 'delete', id: found.id, attributes: [] })
     }
-    await lock.run(`user ${call.id.toLowerCase()}`, () => retryWhileChanged(call, remove))
+    await lock.run(userKey(call.id), () => retryWhileChanged(call, remove))
     return noContent
+  }
+
+  /** A workflow may delete the user or deactivate it; of one that did neither the client must not hear that it did. */
+  async #settleDelete(id: string, workflow: string): Promise<void> {
+    const { lookups } = this.#parts
+    const left = await lookups.all.userById(id)
+    if (left === undefined) return lookups.marks.remove(id)
+    const active = await lookups.isActive(left)
+    if (active === false) return lookups.marks.set(left)
+    const text = `workflow "${workflow}" ended, but the user is still there`
+    const state = active === true ? 'and active' : 'and is not shown as inactive'
+    const remedy = 'Have the workflow delete the user, or set what "active" is mapped to.'
+    const publicText = `The delete workflow ended, but the user is still there ${state}. ${remedy}`
+    throw new GatewayError('WORKFLOW_FAILED', text, { publicText })
   }
 
   async #read(call: ScimCall): Promise<ScimResource> {

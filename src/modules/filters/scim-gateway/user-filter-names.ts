@@ -1,9 +1,16 @@
 import { pathKey } from '#protocols/scim/path-key.ts'
 import type { NameOf } from './filter-translation.ts'
-import type { GatewayParts } from './gateway-parts.ts'
+import type { GatewayConfig } from './gateway-config.ts'
+import type { Lookups } from './lookups.ts'
 
 /** An attribute that this gateway neither shows nor filters by never has a value. */
-export function userFilterNames({ config, lookups }: GatewayParts): NameOf {
+export function userFilterNames({
+  config,
+  lookups,
+}: {
+  readonly config: GatewayConfig
+  readonly lookups: Lookups
+}): NameOf {
   const { filterNames, mapping } = config.users
   const shown = new Set(Array.from(config.scimPaths.values(), ({ attribute }) => attribute))
   if (!mapping.isEmpty) for (const { attribute } of mapping.shown) shown.add(attribute)
