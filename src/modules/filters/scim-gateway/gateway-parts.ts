@@ -8,6 +8,7 @@ import type { ReadVersion, WorkflowResult } from '#sdk/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { GroupView } from './group-view.ts'
 import type { KeyedLock } from './keyed-lock.ts'
+import type { Managers } from './managers.ts'
 import { ChangePending } from './pending-change.ts'
 import type { ScimCall } from './scim-call.ts'
 import type { UserView } from './user-view.ts'
@@ -19,6 +20,7 @@ export interface GatewayParts {
   readonly lookups: VisibleLookups
   readonly toInternal: Mapping
   readonly userView: UserView
+  readonly managers: Managers
   readonly groupView: GroupView
   readonly workflows: WorkflowStarter
   readonly lock: KeyedLock

@@ -11,6 +11,7 @@ import { GroupView } from './group-view.ts'
 import { journaled } from './journaled.ts'
 import { KeyedLock } from './keyed-lock.ts'
 import type { Lookups } from './lookups.ts'
+import { Managers } from './managers.ts'
 import { parameterTable } from './parameter-table.ts'
 import { createRouter, type Router } from './router.ts'
 import { targetLookups } from './target-lookups.ts'
@@ -42,11 +43,13 @@ export default defineFilter({
       // What doesn't fit is logged by the view that clients get.
       const silent = new UserView(config, toScim, silentLogger, stored.groupIdIsName)
       const lookups = new VisibleLookups(stored, marks, config, silent)
+      const userView = new UserView(config, toScim, host.log, lookups.groupIdIsName)
       const router = createRouter({
         config,
         lookups,
         toInternal,
-        userView: new UserView(config, toScim, host.log, lookups.groupIdIsName),
+        userView,
+        managers: new Managers(config, lookups, silent, host.log),
         groupView: new GroupView(config, lookups, host.log),
         workflows: host.workflows,
         lock: new KeyedLock(maxChanges),

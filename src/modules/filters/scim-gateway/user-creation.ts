@@ -28,8 +28,9 @@ export class UserCreation {
     return this.#parts.lock.run(`login ${loginOf(resource).toLowerCase()}`, () => this.#create(call, resource))
   }
 
-  async #create(call: ScimCall, resource: ScimResource): Promise<FoundUser> {
-    const { lookups, config } = this.#parts
+  async #create(call: ScimCall, sent: ScimResource): Promise<FoundUser> {
+    const { lookups, config, managers } = this.#parts
+    const resource = await managers.checked({}, sent)
     const user = await newUser(this.#parts, resource)
     for (const login of new Set([loginOf(resource), user.userID])) {
       const holder = await lookups.all.userByLogin(login)

@@ -52,7 +52,7 @@ export class UserWriter {
     edit: Edit,
     find: (id: string) => Promise<FoundUser | undefined> = (wanted) => this.#parts.lookups.userById(wanted),
   ): Promise<FoundUser> {
-    const { userView, config, lookups } = this.#parts
+    const { userView, config, lookups, managers } = this.#parts
     const required = async (): Promise<FoundUser> => {
       const found = await find(id)
       if (found === undefined) throw notFound('user', id)
@@ -62,7 +62,7 @@ export class UserWriter {
       const found = await required()
       requireMatch(call, found.user.version)
       const before = await userView.resource(found, call.base)
-      const after = edit(before)
+      const after = await managers.checked(before, edit(before))
       const change = await changedUser(this.#parts, found, before, after)
       const password = passwordOf(after)
       const unmarked = lookups.marks.clearedFor(found.user)
