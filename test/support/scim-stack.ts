@@ -55,6 +55,8 @@ export async function openStack(
     send,
     gateway,
     directory,
+    /** Where gateways remember the users whom a delete workflow only deactivated. */
+    marks: () => openUserDirectory({ name: 'scim-deleted/target/people' }),
     workflows,
     audit,
     async close(): Promise<void> {

@@ -5,7 +5,6 @@ import type { UserDirectory } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
 import type { FoundUser, Member } from './lookups.ts'
 
 /**
@@ -22,16 +21,15 @@ export interface DeletedMarks {
   clearedFor(user: User): readonly string[]
   /** To be called beside the user workflow. */
   remove(id: string): Promise<void>
-  /** True of the marked users; undefined when there are none. Throws tooMany when they can't be left out of a list. */
-  filter(idAttribute: string): Promise<Filter | undefined>
-  /** Of the members of a group, those that may be marked. */
-  among(members: readonly Member[]): Promise<readonly Member[]>
+  /** True of the marked users; undefined when there are none, `many` when there are more than a filter can name. */
+  filter(idAttribute: string): Promise<Filter | 'many' | undefined>
+  /** Of these users, the ones that may be marked. */
+  among<T extends Member>(users: readonly T[]): Promise<readonly T[]>
 }
 
-/** How many marked users a list can leave out. The target is asked to leave out each by its id. */
-const maxListed = 1000
-/** Ids in one `or` of a filter; nesting them keeps the expressions that stores make of it shallow. */
-const idsPerFilter = 50
+/** How many users a filter names: half of the clauses that stores take, so that the client's own filter fits beside. */
+const maxNamed = 100
+const marksPage = 1000
 
 /**
  * Marks in Gatehouse's own database, under what the gateway looks users up in: they survive restarts, hold for every
@@ -74,38 +72,26 @@ export class StoredMarks implements DeletedMarks {
     await this.#marks.delete(secretHash(id))
   }
 
-  async filter(idAttribute: string): Promise<Filter | undefined> {
-    const { items, total } = await this.#marks.searchUsers({ offset: 0, limit: maxListed })
+  async filter(idAttribute: string): Promise<Filter | 'many' | undefined> {
+    const { items, total } = await this.#marks.searchUsers({ offset: 0, limit: maxNamed })
     if (total === 0) return undefined
-    if (total > maxListed) {
-      const text = `More than ${maxListed} deleted users are still in the target, so the others cannot be listed.`
-      throw scimError('tooMany', `${text} Have the delete workflow delete users, or set deletedAttributeName.`)
-    }
-    const same = items.map(
-      ({ attributes }): Filter => ({
-        kind: 'equal',
-        attribute: idAttribute,
-        value: attributes.first('id') ?? '',
-        caseExact: true,
-      }),
-    )
-    const chunks = Array.from(
-      { length: Math.ceil(same.length / idsPerFilter) },
-      (_, i): Filter => ({ kind: 'or', filters: same.slice(i * idsPerFilter, (i + 1) * idsPerFilter) }),
-    )
-    return { kind: 'or', filters: chunks }
+    if (total > maxNamed) return 'many'
+    const filters = items.map(({ attributes }): Filter => {
+      return { kind: 'equal', attribute: idAttribute, value: attributes.first('id') ?? '', caseExact: true }
+    })
+    return { kind: 'or', filters }
   }
 
-  async among(members: readonly Member[]): Promise<readonly Member[]> {
-    if (members.length === 0) return []
+  async among<T extends Member>(users: readonly T[]): Promise<readonly T[]> {
+    if (users.length === 0) return []
     const ids = new Set<string>()
     let place: { readonly after?: string } | undefined = {}
     while (place !== undefined) {
-      const { items, next } = await this.#marks.searchUsers({ offset: 0, limit: maxListed, ...place })
+      const { items, next } = await this.#marks.searchUsers({ offset: 0, limit: marksPage, ...place })
       for (const { attributes } of items) ids.add(attributes.first('id') ?? '')
       place = next === undefined ? undefined : { after: next }
     }
-    return ids.size === 0 ? [] : members.filter(({ id }) => ids.has(id))
+    return ids.size === 0 ? [] : users.filter(({ id }) => ids.has(id))
   }
 }
 
@@ -149,7 +135,7 @@ export class AttributeMarks implements DeletedMarks {
   }
 
   /** Members are read without their attributes, so the delete workflow has to end the memberships. */
-  async among(): Promise<readonly Member[]> {
+  async among<T extends Member>(): Promise<readonly T[]> {
     return []
   }
 }

@@ -1,9 +1,13 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
-import { builtInParams, openStack } from '#testing/scim-stack.ts'
+import { userOf } from '#sdk/conformance/target-fixture.ts'
+import { memoryUserDirectory } from '#testing/memory-user-directory.ts'
+import { openGateway, People } from '#testing/scim-gateway-fixture.ts'
+import { builtInParams, openStack as openScimStack } from '#testing/scim-stack.ts'
+import { StoredMarks } from './deleted-marks.ts'
 import scimGateway from './scim-gateway.ts'
 
-type Stack = Awaited<ReturnType<typeof openStack>>
+type Stack = Awaited<ReturnType<typeof openScimStack>>
 
 const deactivate = (...attributes: string[]) => [
   { taskType: 'addAttribute', name: 'active', value: 'true', remove: true },
@@ -18,7 +22,15 @@ const patchOp = (...operations: JsonObject[]) => ({
 const inactive = patchOp({ op: 'replace', path: 'active', value: false })
 
 let stack: Stack
-afterEach(() => stack.close())
+const opened: Stack[] = []
+const openStack = async (...args: Parameters<typeof openScimStack>): Promise<Stack> => {
+  const made = await openScimStack(...args)
+  opened.push(made)
+  return made
+}
+afterEach(async () => {
+  for (const made of opened.splice(0)) await made.close()
+})
 
 const variants = [
   { name: "marks in Gatehouse's own database", params: builtInParams, attributes: [] },
@@ -161,4 +173,45 @@ test('a workflow that does not write the attribute of deletedAttributeName is an
   const answer = await stack.send('DELETE', `/Users/${body['id']}`)
   expect(answer.status).toBe(500)
   expect(answer.body['detail']).toContain('deletedAttributeName')
+})
+
+test('more marked users than a filter can name are left out of lists by the gateway', async () => {
+  stack = await openStack(scimGateway)
+  const marks = new StoredMarks(await stack.marks(), () => new Date())
+  const { body } = await stack.send('POST', '/Users', { userName: 'ann', active: false })
+  for (const userName of ['ben', 'cid', 'dan'])
+    await stack.send('POST', '/Users', { userName, active: userName !== 'dan' })
+  await marks.set({ id: String(body['id']), user: userOf('ann') })
+  const page = async (query = '') => {
+    const { status, body: list } = await stack.send('GET', `/Users${query}`)
+    expect(status, JSON.stringify(list)).toBe(200)
+    return [list['totalResults'], (list['Resources'] as JsonObject[]).map(({ userName }) => userName)]
+  }
+  // Within what one filter may name, and beyond; a mark set twice is one.
+  for (const until of [99, 130]) {
+    for (let n = 0; n < until; n++) await marks.set({ id: `other-${n}`, user: userOf(`other${n}`) })
+    expect(typeof (await marks.filter('id'))).toBe(until < 100 ? 'object' : 'string')
+    expect(await page()).toEqual([3, ['ben', 'cid', 'dan']])
+    expect(await page('?startIndex=2&count=1&sortBy=userName&sortOrder=descending')).toEqual([3, ['cid']])
+    expect(await page(`?filter=${encodeURIComponent('active eq false')}`)).toEqual([1, ['dan']])
+    expect(await page(`?filter=${encodeURIComponent('active eq false or userName sw "b"')}`)).toEqual([
+      2,
+      ['ben', 'dan'],
+    ])
+  }
+  await marks.remove(String(body['id']))
+  expect(await page()).toEqual([4, ['ann', 'ben', 'cid', 'dan']])
+}, 60_000)
+
+test('lists that neither the target nor the gateway can serve are refused with the remedy', async () => {
+  const people = new People({ ownIds: true })
+  for (let n = 0; n < 10_001; n++) people.add(`user${n}`, { active: ['false'] })
+  const directory = memoryUserDirectory()
+  const marks = new StoredMarks(directory, () => new Date())
+  for (let n = 0; n < 101; n++) await marks.set({ id: `other-${n}`, user: userOf(`other${n}`) })
+  const host = { openUserDirectory: async () => directory }
+  const { send } = await openGateway(scimGateway, { people, params: builtInParams, host })
+  const { status, body } = await send('GET', '/Users')
+  expect([status, body['scimType']]).toEqual([400, 'tooMany'])
+  expect(body['detail']).toContain('deletedAttributeName')
 })

@@ -1,11 +1,14 @@
 import type { Filter } from '#identity/filter/ast.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
+import { scimError } from '#protocols/scim/scim-error.ts'
 import type { SearchPage } from '#sdk/target.ts'
 import type { DeletedMarks } from './deleted-marks.ts'
 import { translateFilter } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
+import { maxCandidates } from './paged-search.ts'
 import { userFilterNames } from './user-filter-names.ts'
 import type { UserView } from './user-view.ts'
 
@@ -55,6 +58,7 @@ export class VisibleLookups implements Lookups {
   async searchUsers(query: Query): Promise<SearchPage<FoundUser>> {
     const visible = await this.#visibleFilter()
     if (visible === undefined) return this.all.searchUsers(query)
+    if (visible === 'many') return this.#searchHere(query)
     const filter: Filter = query.filter === undefined ? visible : { kind: 'and', filters: [query.filter, visible] }
     return this.all.searchUsers({ ...query, filter })
   }
@@ -115,10 +119,37 @@ export class VisibleLookups implements Lookups {
     return found === undefined || (await this.isDeleted(found)) ? undefined : found
   }
 
-  async #visibleFilter(): Promise<Filter | undefined> {
+  /** Reads everything that matches, where there are more deleted users than the target can be asked to leave out. */
+  async #searchHere({ offset, limit, after, ...query }: Query): Promise<SearchPage<FoundUser>> {
+    if (after !== undefined) throw new GatewayError('BAD_REQUEST', 'a position from before so many users were deleted')
+    const found: FoundUser[] = []
+    for (let place: Pick<Query, 'offset' | 'after'> | undefined = { offset: 0 }; place !== undefined; ) {
+      const { items, total, next }: SearchPage<FoundUser> = await this.all.searchUsers({
+        ...query,
+        ...place,
+        limit: 1000,
+      })
+      if (total > maxCandidates) {
+        const text = 'Too many deleted users are still in the target, so lists of its users cannot leave them out.'
+        throw scimError('tooMany', `${text} Have the delete workflow delete users, or set deletedAttributeName.`)
+      }
+      found.push(...items)
+      if (items.length === 0 || found.length >= total) place = undefined
+      else place = next === undefined ? { offset: found.length } : { offset: 0, after: next }
+    }
+    const marked = await this.marks.among(found)
+    const inactive = await Promise.all(
+      marked.map(async (user) => ((await this.isActive(user)) === false ? [user] : [])),
+    )
+    const deleted = new Set(inactive.flat())
+    const visible = found.filter((user) => !deleted.has(user))
+    return { items: visible.slice(offset, offset + limit), total: visible.length }
+  }
+
+  async #visibleFilter(): Promise<Filter | 'many' | undefined> {
     if (!this.#showsActive) return undefined
     const marked = await this.marks.filter(this.names.userId[0] ?? '')
-    if (marked === undefined) return undefined
+    if (marked === undefined || marked === 'many') return marked
     const filters: Filter[] = [{ kind: 'not', filter: marked }]
     if (this.#notInactive !== undefined) filters.push(this.#notInactive)
     return { kind: 'or', filters }
