@@ -55,6 +55,17 @@ describe.skipIf(inject('slapd') === '')('an LDAP directory behind a SCIM gateway
     expect(await entry('(sn=Murray)')).toBeUndefined()
   })
 
+  test('e-mails that the mapping does not show survive changes of the one that it shows', async () => {
+    const { body } = await create('many', { emails: [{ value: 'a@example.com' }, { value: 'b@example.com' }] })
+    const mails = async () => [(await entry('(uid=many)'))?.['mail'] ?? []].flat().map(String).sort()
+    expect(await mails()).toEqual(['a@example.com', 'b@example.com'])
+    const added = await scim.patch(`/Users/${body.id}`, [
+      { op: 'add', path: 'emails', value: [{ type: 'home', value: 'c@example.com' }] },
+    ])
+    expect(added.status, JSON.stringify(added.body)).toBe(200)
+    expect(await mails()).toEqual(['a@example.com', 'b@example.com', 'c@example.com'])
+  })
+
   test('a change that expects an older version is refused by the directory itself', async () => {
     const { body } = await create('versioned')
     const { headers } = await scim.get(`/Users/${body.id}`)

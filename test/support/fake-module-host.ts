@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import type { DirectorySearch, InsertEntry } from '#identity/directory.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { Subject } from '#identity/subject.ts'
+import type { UserDirectory } from '#identity/user-directory.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { ApprovalAccess } from '#sdk/approvals.ts'
 import type { EventStreamOptions, PollEvents, SecurityEvent } from '#sdk/event-stream.ts'
@@ -24,6 +25,7 @@ import { fakeDirectory } from '#testing/fake-directory.ts'
 import { fakePortal } from '#testing/fake-portal.ts'
 import { MemoryRegistrations } from '#testing/memory-registrations.ts'
 import { memorySecondFactors } from '#testing/memory-second-factors.ts'
+import { memoryUserDirectory } from '#testing/memory-user-directory.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { noGrants } from '#testing/no-grants.ts'
 import { noRuns } from '#testing/no-runs.ts'
@@ -82,6 +84,7 @@ const noPasswords: PasswordAccess = {
 export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
   const searches: DirectorySearch[] = []
   const journals = new Map<string, JournalEntry[]>()
+  const directories = new Map<string, UserDirectory>()
   const events: (SecurityEvent & { readonly stream: EventStreamOptions })[] = []
   const host: FakeModuleHost = {
     searches,
@@ -121,7 +124,11 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
       secretKeys: async () => options.secretKeys ?? missing('secret keys'),
     },
     authorize: async (subject, rules) => options.authorize?.(subject, rules) ?? { allowed: false, verdicts: [] },
-    openUserDirectory: async () => missing('user directory'),
+    openUserDirectory: async ({ name }) => {
+      const directory = directories.get(name) ?? memoryUserDirectory()
+      directories.set(name, directory)
+      return directory
+    },
     openJournal: ({ name }) => {
       const entries = journals.get(name) ?? []
       journals.set(name, entries)

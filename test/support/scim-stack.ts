@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { UserDirectoryOptions } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
@@ -45,13 +46,17 @@ export async function openStack(
     targets: { people },
   })
   const { targets } = fakeModuleHost({ targets: { people } })
+  const openUserDirectory = async (wanted: UserDirectoryOptions) => storage.userDirectory(wanted)
   /** A gateway with locks of its own, as another process has them. */
-  const gateway = (params: ParamValues) => openGateway(module, { params, host: { targets, workflows } })
+  const gateway = (params: ParamValues) =>
+    openGateway(module, { params, host: { targets, workflows, openUserDirectory } })
   const { send } = await gateway(options.params ?? builtInParams)
   return {
     send,
     gateway,
     directory,
+    /** Where gateways remember the users whom a delete workflow only deactivated. */
+    marks: () => openUserDirectory({ name: 'scim-deleted/target/people' }),
     workflows,
     audit,
     async close(): Promise<void> {

@@ -27,6 +27,10 @@ export interface GatewayConfig {
     readonly loginAttribute: string
     readonly idAttribute: string | undefined
     readonly lookupAttribute: string
+    /** Where the target stores that a user was deleted by being deactivated; in Gatehouse's own database when absent. */
+    readonly deletedAttribute: string | undefined
+    /** What becomes of a manager who is no user: refused, or stored and shown as it was sent. */
+    readonly unknownManager: 'refuse' | 'accept'
     readonly filterNames: FilterNames
     /** What clients may send: the core and enterprise schemas and those of the configuration. */
     readonly schema: ResourceSchema
@@ -98,6 +102,8 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       loginAttribute,
       idAttribute: values.idAttributeName,
       lookupAttribute: values.lookupAttributeName ?? loginAttribute,
+      deletedAttribute: values.deletedAttributeName,
+      unknownManager: values.unknownManager ?? (storesManagers(ofUsers) ? 'refuse' : 'accept'),
       filterNames: userFilters,
       schema: userResource,
       supported: supportedUserSchema(userResource, ofUsers, scimPaths.values(), toInternal),
@@ -148,6 +154,13 @@ function clientNamesOf(lines: PreparedMapping, builtIn: readonly string[], login
   return names.set(login.toLowerCase(), 'userName')
 }
 
+/** The built-in mapping stores managers as the ids of users; what lines make of them isn't known. */
+const storesManagers = ({ taken }: SchemaMapping): boolean =>
+  taken.some(
+    ({ attribute, sub, extension }) =>
+      extension === enterpriseUserSchema.id && attribute.name === 'manager' && sub?.name === 'value',
+  )
+
 /** Without mapping lines the login needs no attribute of its own choosing. */
 function readLoginAttribute(values: Values, params: Params, issues: Issues): string {
   const { uidAttributeName, mapping } = values
@@ -177,6 +190,7 @@ export function gatewayFlow(config: GatewayConfig): AttributeFlow {
     users.loginAttribute,
     users.lookupAttribute,
     ...(users.idAttribute === undefined ? [] : [users.idAttribute]),
+    ...(users.deletedAttribute === undefined ? [] : [users.deletedAttribute]),
   ]
   const builtIn = (attribute: string) => ({ attribute, path: users.mappingPath })
   return {

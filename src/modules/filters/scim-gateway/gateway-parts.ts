@@ -8,17 +8,19 @@ import type { ReadVersion, WorkflowResult } from '#sdk/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { GroupView } from './group-view.ts'
 import type { KeyedLock } from './keyed-lock.ts'
-import type { Lookups } from './lookups.ts'
+import type { Managers } from './managers.ts'
 import { ChangePending } from './pending-change.ts'
 import type { ScimCall } from './scim-call.ts'
 import type { UserView } from './user-view.ts'
+import type { VisibleLookups } from './visible-lookups.ts'
 
 /** What the endpoints of one gateway share. */
 export interface GatewayParts {
   readonly config: GatewayConfig
-  readonly lookups: Lookups
+  readonly lookups: VisibleLookups
   readonly toInternal: Mapping
   readonly userView: UserView
+  readonly managers: Managers
   readonly groupView: GroupView
   readonly workflows: WorkflowStarter
   readonly lock: KeyedLock

@@ -2,11 +2,11 @@ import { Attributes } from '#identity/attributes.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { pathKey } from '#protocols/scim/path-key.ts'
-import { readValue } from '#protocols/scim/read-value.ts'
-import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
+import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
 import type { AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import { type SchemaMapping, storedValues } from './schema-mapping.ts'
+import { withHiddenValues } from './hidden-values.ts'
+import { readStored, type SchemaMapping } from './schema-mapping.ts'
 
 /** What the gateway makes of a group by itself. */
 const ownAttributes = new Set(['schemas', 'id', 'meta', 'displayName', 'members'])
@@ -50,6 +50,33 @@ export class GroupAttributes {
     return attributes
   }
 
+  /**
+   * What brings a group from one resource to another. Stored values that clients can't see stay; undefined when nothing
+   * changes.
+   */
+  change(
+    stored: Attributes,
+    before: JsonObject,
+    after: JsonObject,
+  ): { readonly attributes: Attributes; readonly cleared: readonly string[] } | undefined {
+    const old = this.of(before)
+    const fresh = this.of(after)
+    const attributes = new Attributes()
+    let changed = false
+    for (const name of new Set([...old.names(), ...fresh.names()])) {
+      const visible = old.values(name)
+      const wanted = fresh.values(name)
+      const held = stored.values(name)
+      const same = sameValue(visible, wanted)
+      const values =
+        same && held.length > 0 ? held : withHiddenValues(this.#mapping, name, { stored: held, visible, wanted })
+      attributes.set(name, values)
+      changed ||= !same
+    }
+    if (!changed) return undefined
+    return { attributes, cleared: old.names().filter((name) => !attributes.has(name)) }
+  }
+
   /** Puts what the group holds into the resource. A stored value that does not fit is left out and logged. */
   show(resource: ScimResource, held: Attributes): void {
     this.#mapping.show(resource, held, (attribute, error) => this.#unfit(attribute, error))
@@ -58,7 +85,8 @@ export class GroupAttributes {
       if (values.length === 0) continue
       try {
         const raw = ref.attribute.multiValued ? values : (values[0] ?? null)
-        writeAttribute(resource, ref, readValue(this.#schema, ref.attribute, raw, storedValues))
+        const report = (error: unknown): void => this.#unfit(ref.attribute.name, error)
+        writeAttribute(resource, ref, readStored(this.#schema, ref.attribute, raw, report))
       } catch (error) {
         this.#unfit(ref.attribute.name, error)
       }

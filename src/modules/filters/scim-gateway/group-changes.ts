@@ -3,7 +3,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { internalName } from '#protocols/scim/internal-name.ts'
 import { applyPatch, changedAttributes } from '#protocols/scim/patch/apply-patch.ts'
-import { type ScimResource, sameValue } from '#protocols/scim/resource.ts'
+import type { ScimResource } from '#protocols/scim/resource.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import { requireMatch } from './conditional.ts'
 import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
@@ -98,14 +98,10 @@ async function planOwn(
   const { schema } = config.groups
   const before = await groupView.resource(found, call.base, false)
   const { resource } = applyPatch(schema, before, edit.own, { strict: config.client.strict })
-  const old = groupView.attributes.of(before)
-  const attributes = groupView.attributes.of(resource)
+  const change = groupView.attributes.change(found.group.attributes ?? new Attributes(), before, resource)
   const name = displayNameOf(resource)
   const renamed = name !== displayNameOf(before)
-  const changed = [...new Set([...old.names(), ...attributes.names()])].some(
-    (attribute) => !sameValue(old.values(attribute), attributes.values(attribute)),
-  )
-  if (!renamed && !changed) return { resource }
+  if (!renamed && change === undefined) return { resource }
   if (config.workflows.updateGroup === undefined) {
     throw scimError(
       'mutability',
@@ -122,8 +118,8 @@ async function planOwn(
   const own = {
     name,
     newName,
-    attributes,
-    cleared: old.names().filter((attribute) => !attributes.has(attribute)),
+    attributes: change?.attributes ?? new Attributes(),
+    cleared: change?.cleared ?? [],
     changed: refs.map(internalName),
     emptied: clearedIn(resource, refs),
   }

@@ -51,7 +51,7 @@ attributes:
       - { name: colour }
       - { name: hats, type: integer }
 `
-const params = { ...builtInParams, userSchema: [JSON.stringify(badge), coreAddition] }
+const params = { ...builtInParams, unknownManager: 'accept', userSchema: [JSON.stringify(badge), coreAddition] }
 
 type Stack = Awaited<ReturnType<typeof openStack>>
 let stack: Stack

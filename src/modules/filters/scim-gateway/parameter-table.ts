@@ -21,6 +21,11 @@ function bearerToken(value: string): string {
   throw new Error('must be visible ASCII characters')
 }
 
+function unknownManager(value: string): 'refuse' | 'accept' {
+  if (value === 'refuse' || value === 'accept') return value
+  throw new Error('must be refuse or accept')
+}
+
 export const parameterTable = {
   lookupFromLDAP: flag({ about: 'Whether look-ups go through the virtual directory instead of a target.' }),
   searchBase: parsed('name', (value) => Dn.parse(value), {
@@ -50,6 +55,9 @@ export const parameterTable = {
     about: 'The workflow that deletes a user; without it, deleting answers 501.',
     reference: 'workflow',
   }),
+  deletedAttributeName: text({
+    about: "The attribute that marks a deleted user whom the target keeps; in Gatehouse's own database when absent.",
+  }),
   groupWorkflow: text({
     about: 'The workflow that adds a user to a group or removes it; without it, changing members answers 501.',
     reference: 'workflow',
@@ -73,6 +81,10 @@ export const parameterTable = {
   groupMemberAttributeName: text({
     about: 'The attribute that holds the members of a group in the virtual directory.',
     fallback: 'uniqueMember',
+  }),
+  unknownManager: parsed('one of refuse, accept', unknownManager, {
+    about:
+      'Whether a manager who is no user is refused or accepted; refuse where the built-in mapping stores managers.',
   }),
   client: choice(clientNames, {
     about: 'Whose habits the gateway follows where clients differ; tolerant suits them all.',

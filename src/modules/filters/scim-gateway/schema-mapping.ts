@@ -3,7 +3,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { internalName } from '#protocols/scim/internal-name.ts'
 import { pathKey } from '#protocols/scim/path-key.ts'
-import { type ReadOptions, readValue } from '#protocols/scim/read-value.ts'
+import { type ReadOptions, readSingle, readValue } from '#protocols/scim/read-value.ts'
 import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
 import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
@@ -24,7 +24,13 @@ interface Slot {
   readonly values?: { readonly name: string; readonly sub: SchemaAttribute }
 }
 
-type Show = (resource: ScimResource, values: readonly string[]) => void
+type Report = (error: unknown) => void
+
+interface View {
+  readonly show: (resource: ScimResource, values: readonly string[], report: Report) => void
+  /** Of the stored values, those that are not shown though others of the attribute are, or could be. */
+  readonly hidden: (values: readonly string[]) => readonly string[]
+}
 
 export interface Exclusions {
   /** SCIM attributes that are mapped by other means, or not at all. */
@@ -46,7 +52,7 @@ export class SchemaMapping {
   readonly #schema: ResourceSchema
   readonly #slots: readonly Slot[]
   readonly #names: ReadonlySet<string>
-  readonly #show: ReadonlyMap<string, Show>
+  readonly #views: ReadonlyMap<string, View>
   readonly #held: ReadonlyMap<string, Held>
 
   constructor(schema: ResourceSchema, refs: Iterable<AttributeRef>, excluded: Exclusions) {
@@ -61,10 +67,10 @@ export class SchemaMapping {
     this.#names = new Set(this.produces)
     this.taken = made.map(({ path }) => path)
     this.shown = this.#slots.map(({ path }) => path)
-    this.#show = new Map(
+    this.#views = new Map(
       this.#slots.flatMap((slot) => {
-        const show = this.#writer(slot)
-        return [...new Set([slot.name, slot.name.toLowerCase()])].map((name) => [name, show] as const)
+        const view = this.#view(slot)
+        return [...new Set([slot.name, slot.name.toLowerCase()])].map((name) => [name, view] as const)
       }),
     )
     this.#held = heldPaths(this.#slots)
@@ -97,38 +103,89 @@ export class SchemaMapping {
   /** Puts what the attributes hold into the resource. A value that does not fit is left out and told to `report`. */
   show(resource: ScimResource, attributes: Attributes, report: (attribute: string, error: unknown) => void): void {
     for (const [name, values] of attributes) {
-      const show = this.#show.get(name) ?? this.#show.get(name.toLowerCase())
-      if (show === undefined) continue
+      const view = this.#views.get(name) ?? this.#views.get(name.toLowerCase())
+      if (view === undefined) continue
       try {
-        show(resource, values)
+        view.show(resource, values, (error) => report(name, error))
       } catch (error) {
         report(name, error)
       }
     }
   }
 
-  #writer({ path }: Slot): Show {
+  /** The stored values of an internal attribute that `show` leaves out; undefined where this mapping does not make it. */
+  hidden(name: string, values: readonly string[]): readonly string[] | undefined {
+    return this.#names.has(name) ? this.#views.get(name)?.hidden(values) : undefined
+  }
+
+  #view({ path }: Slot): View {
     const { attribute, sub, extension } = path
     const leaf = sub ?? attribute
     const decode = decoder(leaf)
+    const one = (text: string): JsonValue | undefined => decode(text) ?? this.#convert(leaf, text)
     const read = leaf.multiValued
-      ? (values: readonly string[]) => decodeAll(values, decode) ?? this.#convert(leaf, values)
-      : ([text = '']: readonly string[]) => decode(text) ?? this.#convert(leaf, [text])
+      ? (values: readonly string[], report: Report) => decodeAll(values, decode) ?? fitting(values, one, report)
+      : ([text = '']: readonly string[]) => one(text)
     const holder = (resource: ScimResource) => (extension === undefined ? resource : part(resource, extension))
-    return (resource, values) => {
-      const value = read(values)
-      if (value === undefined) return
-      const into = holder(resource)
-      if (sub === undefined) into[attribute.name] = value
-      else part(into, attribute.name)[sub.name] = value
+    const fits = (text: string): boolean => {
+      try {
+        return one(text) !== undefined
+      } catch {
+        return false
+      }
+    }
+    return {
+      show: (resource, values, report) => {
+        const value = read(values, report)
+        if (value === undefined) return
+        const into = holder(resource)
+        if (sub === undefined) into[attribute.name] = value
+        else part(into, attribute.name)[sub.name] = value
+      },
+      hidden: (values) => {
+        if (leaf.multiValued) return values.filter((text) => !fits(text))
+        return values.length > 1 && fits(values[0] ?? '') ? values.slice(1) : []
+      },
     }
   }
 
   /** For what others wrote: reads it as leniently as what clients send. Throws when that cannot be done. */
-  #convert(leaf: SchemaAttribute, values: readonly string[]): JsonValue | undefined {
-    const raw = leaf.type === 'complex' ? values.map(jsonOrText) : values
-    return readValue(this.#schema, leaf, leaf.multiValued ? raw : (raw[0] ?? null), storedValues)
+  #convert(leaf: SchemaAttribute, text: string): JsonValue | undefined {
+    return readSingle(this.#schema, leaf, leaf.type === 'complex' ? jsonOrText(text) : text, storedValues)
   }
+}
+
+/**
+ * A value from a store as its attribute shows it. Elements of a list that do not fit are left out, the first of them is
+ * reported. Throws when a single value does not fit.
+ */
+export function readStored(
+  schema: ResourceSchema,
+  leaf: SchemaAttribute,
+  raw: JsonValue,
+  report: Report,
+): JsonValue | undefined {
+  if (!leaf.multiValued || !Array.isArray(raw)) return readValue(schema, leaf, raw, storedValues)
+  return fitting(raw, (item: JsonValue) => readSingle(schema, leaf, item, storedValues), report)
+}
+
+function fitting<T>(
+  items: readonly T[],
+  read: (item: T) => JsonValue | undefined,
+  report: Report,
+): JsonValue[] | undefined {
+  const values: JsonValue[] = []
+  let reported = false
+  for (const item of items) {
+    try {
+      const value = read(item)
+      if (value !== undefined) values.push(value)
+    } catch (error) {
+      if (!reported) report(error)
+      reported = true
+    }
+  }
+  return values.length === 0 ? undefined : values
 }
 
 function slotsOf(ref: AttributeRef): Slot[] {

@@ -7,6 +7,7 @@ import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#pr
 import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { redacted, scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayParts } from './gateway-parts.ts'
+import { withHiddenValues } from './hidden-values.ts'
 import type { FoundUser } from './lookups.ts'
 import { requireAddress } from './resource-address.ts'
 import { scimSource } from './scim-source.ts'
@@ -33,8 +34,8 @@ export interface UserChange {
 
 /**
  * What brings a user from one resource to another, or undefined when nothing that this gateway keeps has changed. An
- * attribute whose mapping gives the same before and after keeps the stored value, so that what clients cannot see is not
- * lost by what they do not send. Throws uniqueness when the new userName is another user's.
+ * attribute whose mapping gives the same before and after keeps the stored values. One that changes keeps those stored
+ * values that clients can't see, so that they aren't lost by what clients don't send. Throws uniqueness when the new userName is another user's.
  */
 export async function changedUser(
   parts: GatewayParts,
@@ -42,7 +43,7 @@ export async function changedUser(
   before: JsonObject,
   after: JsonObject,
 ): Promise<UserChange | undefined> {
-  const { produces, loginAttribute } = parts.config.users
+  const { produces, loginAttribute, mapping } = parts.config.users
   const stored = found.user
   const old = await internalAttributes(parts, before, stored.userID)
   const fresh = await internalAttributes(parts, after, parts.lookups.renamesUsers ? loginOf(after) : stored.userID)
@@ -52,10 +53,13 @@ export async function changedUser(
   const cleared: string[] = []
   let changed = newUserID !== undefined
   for (const attribute of produces) {
-    const values = fresh.values(attribute)
-    const same = sameValue(old.values(attribute), values)
-    const kept = stored.attributes.values(attribute)
-    attributes.set(attribute, same && kept.length > 0 ? kept : values)
+    const visible = old.values(attribute)
+    const wanted = fresh.values(attribute)
+    const same = sameValue(visible, wanted)
+    const held = stored.attributes.values(attribute)
+    const values =
+      same && held.length > 0 ? held : withHiddenValues(mapping, attribute, { stored: held, visible, wanted })
+    attributes.set(attribute, values)
     changed ||= !same
     if (!same && values.length === 0) cleared.push(attribute)
   }

@@ -28,12 +28,14 @@ export class UserCreation {
     return this.#parts.lock.run(`login ${loginOf(resource).toLowerCase()}`, () => this.#create(call, resource))
   }
 
-  async #create(call: ScimCall, resource: ScimResource): Promise<FoundUser> {
-    const { lookups, config } = this.#parts
+  async #create(call: ScimCall, sent: ScimResource): Promise<FoundUser> {
+    const { lookups, config, managers } = this.#parts
+    const resource = await managers.checked({}, sent)
     const user = await newUser(this.#parts, resource)
     for (const login of new Set([loginOf(resource), user.userID])) {
-      const holder = await lookups.userByLogin(login)
+      const holder = await lookups.all.userByLogin(login)
       if (holder === undefined) continue
+      if (await lookups.isDeleted(holder)) return this.#recreate(call, resource, holder)
       if (!(await this.#mayReturn(call, resource, holder))) throw loginTaken(login)
       return this.#bringBack(call, resource, holder)
     }
@@ -42,13 +44,15 @@ export class UserCreation {
     // Bound to there being none, so that even another process cannot come between.
     const basedOn = lookups.readVersion(undefined)
     await runWorkflow(this.#parts, call, { name: config.workflows.user, user, ...passwordOf(resource), basedOn })
-    const created = await lookups.userByLogin(user.userID)
+    const created = await lookups.all.userByLogin(user.userID)
     if (created === undefined) {
       const text = `workflow "${config.workflows.user}" ended, but the user is not there`
       throw new GatewayError('WORKFLOW_FAILED', text, {
         publicText: 'The workflow ended without creating the user. Check its tasks, then send the request again.',
       })
     }
+    // Where logins are ids, a former user of that login may have left a mark.
+    if (await lookups.isDeleted(created)) await lookups.marks.remove(created.id)
     noteUserChange(call, {
       kind: 'create',
       id: created.id,
@@ -79,6 +83,12 @@ export class UserCreation {
     const [former] = items
     if (former === undefined || items.length > 1) return undefined
     return (await this.#mayReturn(call, sent, former)) ? former : undefined
+  }
+
+  /** The client was told that the user is gone, so it comes back as one that was just created, whatever the client. */
+  #recreate(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {
+    const { schema } = this.#parts.config.users
+    return this.#writer.recreate(call, id, (before) => replacedUser(schema, before, { active: true, ...sent }))
   }
 
   #bringBack(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {

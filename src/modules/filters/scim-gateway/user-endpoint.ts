@@ -1,3 +1,4 @@
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { internalName } from '#protocols/scim/internal-name.ts'
@@ -13,14 +14,15 @@ import { fixedAttribute } from './fixed-attribute.ts'
 import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
 import { type ListRequest, listAnswer, parseListRequest, type ResourcePage } from './list-request.ts'
 import type { FoundUser } from './lookups.ts'
-import { pagedSearch, pageOf } from './paged-search.ts'
+import type { KnownManagers } from './managers.ts'
+import { pagedSearch, pageOf, type Search } from './paged-search.ts'
 import { resourceAnswer } from './resource-answer.ts'
 import { retryWhileChanged } from './retry-changed.ts'
 import { noContent, notFound, notSupported, projectionOf, type ScimCall } from './scim-call.ts'
 import { replacedUser } from './user-changes.ts'
 import { UserCreation } from './user-creation.ts'
 import { userFilterNames } from './user-filter-names.ts'
-import { noteUserChange, UserWriter } from './user-writer.ts'
+import { noteUserChange, UserWriter, userKey } from './user-writer.ts'
 
 /** The largest body of a request about one user. */
 const maxUserBody = 1024 * 1024
@@ -78,14 +80,38 @@ export class UserEndpoint {
     const { lock, config, lookups } = this.#parts
     const name = config.workflows.deleteUser
     if (name === undefined) throw notSupported('Users cannot be deleted: this gateway has no deleteUserWorkflowName.')
-    const remove = async (): Promise<void> => {
+    const remove = async (): Promise<string> => {
       const found = await this.#find(call)
       requireMatch(call, found.user.version)
-      await runWorkflow(this.#parts, call, { name, user: found.user, basedOn: lookups.readVersion(found) })
+      const user = lookups.marks.marked(found.user)
+      await runWorkflow(this.#parts, call, { name, user, basedOn: lookups.readVersion(found) })
+      await this.#settleDelete(found.id, name)
       noteUserChange(call, { kind: 'delete', id: found.id, attributes: [] })
+      return found.id
     }
-    await lock.run(`user ${call.id.toLowerCase()}`, () => retryWhileChanged(call, remove))
+    await this.#clearManager(call, await lock.run(userKey(call.id), () => retryWhileChanged(call, remove)))
     return noContent
+  }
+
+  /** A version that the client named is that of the deleted user. */
+  async #clearManager(call: ScimCall, manager: string): Promise<void> {
+    await this.#parts.managers.clear(manager, ({ id }, edit) =>
+      this.#writer.change({ ...call, id, ifMatch: undefined, ifNoneMatch: undefined }, id, 'patch', edit),
+    )
+  }
+
+  /** A workflow may delete the user or deactivate it; of one that did neither the client must not hear that it did. */
+  async #settleDelete(id: string, workflow: string): Promise<void> {
+    const { lookups } = this.#parts
+    const left = await lookups.all.userById(id)
+    if (left === undefined) return lookups.marks.remove(id)
+    const active = await lookups.isActive(left)
+    if (active === false) return lookups.marks.set(left)
+    const text = `workflow "${workflow}" ended, but the user is still there`
+    const state = active === true ? 'and active' : 'and is not shown as inactive'
+    const remedy = 'Have the workflow delete the user, or set what "active" is mapped to.'
+    const publicText = `The delete workflow ended, but the user is still there ${state}. ${remedy}`
+    throw new GatewayError('WORKFLOW_FAILED', text, { publicText })
   }
 
   async #read(call: ScimCall): Promise<ScimResource> {
@@ -102,15 +128,30 @@ export class UserEndpoint {
   }
 
   async #show(call: ScimCall, status: 200 | 201, found: FoundUser): Promise<GatewayResponse> {
-    const resource = await this.#parts.userView.resource(found, call.base)
-    const projection = projectionOf(call, this.#parts.config.users.schema)
+    const { userView, managers, config } = this.#parts
+    const plain = await userView.resource(found, call.base)
+    const projection = projectionOf(call, config.users.schema)
+    const [resource = plain] = managers.areShownBy(projection) ? await managers.shown([plain], call.base) : []
     return resourceAnswer(call, status, resource, found.user.version, projection)
   }
 
+  /** Managers are looked up for the page that is shown, and before that only where the list asks for their names. */
   async search(call: ScimCall, list: ListRequest): Promise<ResourcePage> {
-    const { lookups, userView } = this.#parts
+    const { userView, managers } = this.#parts
+    const known: KnownManagers = new Map()
+    const withManager = async (found: FoundUser): Promise<ScimResource> => {
+      const plain = await userView.resource(found, call.base)
+      return (await managers.shown([plain], call.base, known))[0] ?? plain
+    }
+    if (managers.concerns(list)) return this.#page(list, withManager)
+    const page = await this.#page(list, (found) => userView.resource(found, call.base))
+    if (!managers.areShownBy(list.projection)) return page
+    return { ...page, resources: await managers.shown(page.resources, call.base, known) }
+  }
+
+  async #page(list: ListRequest, toResource: Search<FoundUser>['toResource']): Promise<ResourcePage> {
+    const { lookups } = this.#parts
     const { filter } = list
-    const toResource = (found: FoundUser) => userView.resource(found, call.base)
     const id = fixedAttribute(filter, 'id')
     const login = fixedAttribute(filter, 'userName')
     if (filter !== undefined && (id !== undefined || login !== undefined)) {

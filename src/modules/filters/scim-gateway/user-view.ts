@@ -2,7 +2,6 @@ import { JsonDocument, type MappedValue, type MappingSource } from '#identity/ma
 import type { User } from '#identity/user.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { readValue } from '#protocols/scim/read-value.ts'
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath } from '#protocols/scim/resource-schema.ts'
 import type { Mapping } from '#sdk/mapping.ts'
@@ -10,7 +9,7 @@ import type { GatewayConfig } from './gateway-config.ts'
 import type { FoundUser } from './lookups.ts'
 import { resourceAddress } from './resource-address.ts'
 import { resourceMeta } from './resource-meta.ts'
-import { storedValues } from './schema-mapping.ts'
+import { readStored } from './schema-mapping.ts'
 
 /** Makes SCIM resources of users, by the built-in mapping where it is asked for, then by `tremolo2scim`. */
 export class UserView {
@@ -90,7 +89,8 @@ export class UserView {
     const { attribute, sub } = path
     const leaf = sub ?? attribute
     try {
-      const value = readValue(this.#config.users.schema, leaf, rawValue(mapped, path), storedValues)
+      const raw = rawValue(mapped, path)
+      const value = readStored(this.#config.users.schema, leaf, raw, (error) => this.#report(leaf.name, error))
       if (value === undefined) return
       if (sub === undefined) writeAttribute(resource, path, value)
       else writeAttribute(resource, path, { ...objectOf(readAttribute(resource, path)), [sub.name]: value })

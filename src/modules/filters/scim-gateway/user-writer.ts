@@ -1,3 +1,4 @@
+import type { User } from '#identity/user.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { entityTag } from '#protocols/scim/entity-tag.ts'
 import { internalName } from '#protocols/scim/internal-name.ts'
@@ -13,6 +14,8 @@ import { changedUser } from './user-changes.ts'
 
 /** Reads the current resource, gives the wanted one; throws to refuse. It is asked again when the resource changed. */
 export type Edit = (before: ScimResource) => ScimResource
+
+type ChangeKind = 'patch' | 'put' | 'create'
 
 /** Brings users to what clients ask for, by the user workflow. */
 export class UserWriter {
@@ -32,36 +35,55 @@ export class UserWriter {
     return this.#parts.lock.within(userKey(id), () => this.#attempts(call, id, kind, edit))
   }
 
+  /** Of a user who was deleted and is still in the target, for a call that holds another lock already. */
+  recreate(call: ScimCall, id: string, edit: Edit): Promise<FoundUser> {
+    return this.#parts.lock.within(userKey(id), async () => {
+      const { lookups } = this.#parts
+      const changed = await this.#attempts(call, id, 'create', edit, (wanted) => lookups.all.userById(wanted))
+      await lookups.marks.remove(id)
+      return changed
+    })
+  }
+
   /** Bound to the version that was read, so that even another process cannot come between. */
-  #attempts(call: ScimCall, id: string, kind: 'patch' | 'put', edit: Edit): Promise<FoundUser> {
-    const { userView, config, lookups } = this.#parts
+  #attempts(
+    call: ScimCall,
+    id: string,
+    kind: ChangeKind,
+    edit: Edit,
+    find: (id: string) => Promise<FoundUser | undefined> = (wanted) => this.#parts.lookups.userById(wanted),
+  ): Promise<FoundUser> {
+    const { userView, config, lookups, managers } = this.#parts
+    const required = async (): Promise<FoundUser> => {
+      const found = await find(id)
+      if (found === undefined) throw notFound('user', id)
+      return found
+    }
     return retryWhileChanged(call, async () => {
-      const found = await this.#find(id)
+      const found = await required()
       requireMatch(call, found.user.version)
       const before = await userView.resource(found, call.base)
-      const after = edit(before)
+      const after = await managers.checked(before, edit(before))
       const change = await changedUser(this.#parts, found, before, after)
       const password = passwordOf(after)
-      if (change === undefined && password.password === undefined) return found
+      const unmarked = lookups.marks.clearedFor(found.user)
+      if (change === undefined && password.password === undefined && unmarked.length === 0) return found
+      // A mark may be left from before someone else activated the user: without it, this one is inactive and not deleted.
+      if (kind !== 'create' && before['active'] !== false && after['active'] === false) await lookups.marks.remove(id)
       await runWorkflow(this.#parts, call, {
         name: config.workflows.user,
-        ...(change ?? { user: found.user }),
+        ...(change ?? { user: without(found.user, unmarked) }),
+        cleared: [...(change?.cleared ?? []), ...unmarked],
         ...password,
         basedOn: lookups.readVersion(found),
       })
-      const changed = await this.#find(id)
+      const changed = await required()
       this.#note(call, kind, before, after, changed)
       return changed
     })
   }
 
-  async #find(id: string): Promise<FoundUser> {
-    const found = await this.#parts.lookups.userById(id)
-    if (found === undefined) throw notFound('user', id)
-    return found
-  }
-
-  #note(call: ScimCall, kind: 'patch' | 'put', before: JsonObject, after: JsonObject, { id, user }: FoundUser): void {
+  #note(call: ScimCall, kind: ChangeKind, before: JsonObject, after: JsonObject, { id, user }: FoundUser): void {
     const refs = changedAttributes(this.#parts.config.users.schema, before, after)
     noteUserChange(call, {
       kind,
@@ -73,6 +95,13 @@ export class UserWriter {
       ...versionOf(user.version),
     })
   }
+}
+
+function without(user: User, names: readonly string[]): User {
+  if (names.length === 0) return user
+  const attributes = user.attributes.clone()
+  for (const name of names) attributes.delete(name)
+  return { ...user, attributes }
 }
 
 export const userKey = (id: string): string => `user ${id.toLowerCase()}`

@@ -1,0 +1,124 @@
+import { expect, onTestFinished, test } from 'vitest'
+import type { JsonObject } from '#kernel/json.ts'
+import { userOf } from '#sdk/conformance/target-fixture.ts'
+import { type EachTarget, onEachTarget } from '#testing/each-target.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { quietRequest } from '#testing/ldap-target.ts'
+import { openGateway } from '#testing/scim-gateway-fixture.ts'
+import { startWorkflows } from '#testing/workflow-fixture.ts'
+import scimGateway from './scim-gateway.ts'
+
+/** A gateway whose lines show one of the values that the one attribute holds, and `active` by the other. */
+async function open({ target: people, several, single, login }: EachTarget) {
+  const attributes = [single, several]
+  const { workflows } = await startWorkflows({
+    workflows: {
+      'sync-user': [{ taskType: 'provision', target: 'people', sync: true, attributes }],
+      'delete-user': [
+        { taskType: 'addAttribute', name: single, value: '', remove: true },
+        { taskType: 'addAttribute', name: single, value: 'false' },
+        { taskType: 'provision', target: 'people', sync: true, attributes: [single] },
+      ],
+    },
+    targets: { people },
+  })
+  onTestFinished(async () => workflows.close?.())
+  const params = {
+    lookupTarget: 'people',
+    uidAttributeName: login,
+    workflowName: 'sync-user',
+    deleteUserWorkflowName: 'delete-user',
+    scim2tremolo: [login, several, single],
+    [`scim2tremolo.${login}.source`]: 'userName',
+    [`scim2tremolo.${several}.source`]: 'list|emails,value',
+    [`scim2tremolo.${several}.sourceType`]: 'custom',
+    [`scim2tremolo.${single}.source`]: 'active',
+    tremolo2scim: ['userName', 'emails', 'active'],
+    'tremolo2scim.userName.source': login,
+    'tremolo2scim.emails.source': `[{"value":"\${${several}}"}]`,
+    'tremolo2scim.emails.sourceType': 'composite',
+    'tremolo2scim.active.source': single,
+  }
+  const { targets } = fakeModuleHost({ targets: { people } })
+  return openGateway(scimGateway, { params, host: { targets, workflows } })
+}
+
+let next = 1
+const fresh = (): string => `ada${next++}`
+const addressOf = ({ id }: JsonObject): string => `/Users/${encodeURIComponent(String(id))}`
+
+onEachTarget('values that a gateway does not show', (openTarget) => {
+  test('stay after add, replace and remove', async () => {
+    const opened = await openTarget()
+    const { target, several } = opened
+    const userID = fresh()
+    const mails = ['one@example.com', 'two@example.com', 'three@example.com']
+    await target.createUser(userOf(userID, { [several]: mails }), [several], quietRequest)
+    const { send } = await open(opened)
+    const list = await send('GET', `/Users?filter=${encodeURIComponent(`userName eq "${userID}"`)}`)
+    const address = addressOf((list.body['Resources'] as JsonObject[])[0] ?? {})
+    const change = async (operation: JsonObject): Promise<void> => {
+      const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+      const { status, body } = await send('PATCH', address, { schemas, Operations: [operation] })
+      expect(status, JSON.stringify(body)).toBe(200)
+    }
+    const stored = async (): Promise<string[]> => {
+      const user = await target.findUser(userID, [several], quietRequest)
+      return [...(user?.attributes.values(several) ?? [])].sort()
+    }
+    const hidden = async (): Promise<string[]> => {
+      const shown = (await send('GET', address)).body['emails'] as JsonObject[]
+      expect(shown).toHaveLength(1)
+      return (await stored()).filter((mail) => mail !== shown[0]?.['value'])
+    }
+    await change({ op: 'add', path: 'emails', value: [{ value: 'new@example.com' }] })
+    expect(await stored()).toEqual([...mails, 'new@example.com'].sort())
+    const beforeReplace = await hidden()
+    await change({ op: 'replace', path: 'emails', value: [{ value: 'other@example.com' }] })
+    expect(await stored()).toEqual([...beforeReplace, 'other@example.com'].sort())
+    const beforeRemove = await hidden()
+    await change({ op: 'remove', path: 'emails' })
+    expect(await stored()).toEqual(beforeRemove)
+  })
+})
+
+onEachTarget('a delete workflow that deactivates', (openTarget) => {
+  test('hides the user from reads, lists and filters, and POST brings it back', async () => {
+    const opened = await openTarget()
+    const { target, single } = opened
+    const { send } = await open(opened)
+    const create = (userName: string) =>
+      send('POST', '/Users', { userName, active: true, emails: [{ value: `${userName}@example.com` }] })
+    const [gone, staying, inactive] = [fresh(), fresh(), fresh()]
+    const created = await create(gone)
+    expect(created.status, JSON.stringify(created.body)).toBe(201)
+    await create(staying)
+    const off = await create(inactive)
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+    const deactivate = { schemas, Operations: [{ op: 'replace', path: 'active', value: false }] }
+    expect((await send('PATCH', addressOf(off.body), deactivate)).status).toBe(200)
+    expect((await send('DELETE', addressOf(created.body))).status).toBe(204)
+    const left = await target.findUser(gone, [single], quietRequest)
+    expect(left?.attributes.values(single)).toEqual(['false'])
+    expect((await send('GET', addressOf(created.body))).status).toBe(404)
+    const names = async (query: string): Promise<unknown[]> => {
+      const { status, body } = await send('GET', `/Users${query}`)
+      expect(status, JSON.stringify(body)).toBe(200)
+      const users = body['Resources'] as JsonObject[]
+      expect(body['totalResults']).toBe(users.length)
+      return users.map(({ userName }) => userName)
+    }
+    expect((await names('')).filter((name) => [gone, staying, inactive].includes(String(name)))).toEqual(
+      expect.arrayContaining([staying, inactive]),
+    )
+    expect(await names('')).not.toContain(gone)
+    for (const filter of [`userName eq "${gone}"`, `emails.value eq "${gone}@example.com"`]) {
+      expect(await names(`?filter=${encodeURIComponent(filter)}`), filter).toEqual([])
+    }
+    expect(await names(`?filter=${encodeURIComponent('active eq false')}`)).not.toContain(gone)
+    expect(await names(`?filter=${encodeURIComponent('active eq false')}`)).toContain(inactive)
+    const back = await create(gone)
+    expect([back.status, back.body['id'], back.body['active']]).toEqual([201, created.body['id'], true])
+    expect(await names('')).toContain(gone)
+  })
+})

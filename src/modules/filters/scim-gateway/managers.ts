@@ -1,0 +1,204 @@
+import type { Filter } from '#identity/filter/ast.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
+import type { Projection } from '#protocols/scim/projection.ts'
+import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
+import type { AttributePath, AttributeRef } from '#protocols/scim/resource-schema.ts'
+import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
+import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+import { heldAt } from './filter-translation.ts'
+import type { GatewayConfig } from './gateway-config.ts'
+import type { ListRequest } from './list-request.ts'
+import { type FoundUser, type Lookups, lookupWidth } from './lookups.ts'
+import { resourceAddress } from './resource-address.ts'
+import { userFilterNames } from './user-filter-names.ts'
+import type { UserView } from './user-view.ts'
+
+/** What is shown of a manager; undefined for one who doesn't exist. */
+type Manager = { readonly id: string; readonly displayName?: string } | undefined
+
+/** The managers that one answer has looked up, by id. */
+export type KnownManagers = Map<string, Promise<Manager>>
+
+/** Users whose manager is cleared after one deletion, and how many are found at once. */
+const maxReports = 1000
+const reportsPage = 100
+
+/** The enterprise extension's `manager` as a reference to another user of this gateway. */
+export class Managers {
+  readonly #ref: AttributeRef | undefined
+  /** Values are ids of users; others are refused, and aren't shown. */
+  readonly #areUsers: boolean
+  readonly #lookups: Lookups
+  readonly #view: UserView
+  readonly #log: Logger
+  /** Where a user's manager is searched by; undefined where it can't be. */
+  readonly #searchedBy: string | undefined
+
+  constructor(config: GatewayConfig, lookups: Lookups, view: UserView, log: Logger) {
+    const path = config.users.schema.resolveAttribute(`${enterpriseUserSchema.id}:manager.value`)
+    this.#ref = path
+    this.#areUsers = config.users.unknownManager === 'refuse'
+    this.#lookups = lookups
+    this.#view = view
+    this.#log = log
+    const held = path === undefined ? undefined : heldAt(path, userFilterNames({ config, lookups }))
+    const [name, second] = held?.inside === true ? [] : (held?.names ?? [])
+    this.#searchedBy = second === undefined ? name : undefined
+  }
+
+  /**
+   * The resource that is to be stored: `manager` is the id of a user, by `value` or, where only that changes, by `$ref`.
+   * Throws invalidValue for a manager who doesn't exist. A manager that stays isn't looked at.
+   */
+  async checked(before: JsonObject, after: ScimResource): Promise<ScimResource> {
+    const wanted = this.#of(after)
+    const old = this.#of(before)
+    if (this.#ref === undefined || wanted === undefined || !this.#areUsers || sameValue(old, wanted)) return after
+    const id = wantedId(old, wanted)
+    const result = { ...after }
+    if (id === undefined || id === old?.['value']) {
+      writeAttribute(result, this.#ref, id === undefined ? undefined : { value: id })
+      return result
+    }
+    const found = await this.#lookups.userById(id)
+    if (found === undefined) {
+      const remedy = 'Create the user first, or leave the manager out.'
+      throw scimError('invalidValue', `manager.value: there is no user with id ${quoted(id)}. ${remedy}`)
+    }
+    writeAttribute(result, this.#ref, { value: found.id })
+    return result
+  }
+
+  /** With `$ref` and `displayName` of each manager, who is looked up once. One who doesn't exist isn't shown. */
+  async shown(
+    resources: readonly ScimResource[],
+    base: string,
+    known: KnownManagers = new Map(),
+  ): Promise<ScimResource[]> {
+    for (const resource of resources) {
+      const id = resource['id']
+      if (typeof id === 'string' && !known.has(id)) known.set(id, Promise.resolve(managerOf(id, resource)))
+    }
+    return inParallel(resources, lookupWidth, async (resource) => {
+      const id = this.#of(resource)?.['value']
+      return typeof id === 'string'
+        ? this.#withManager(resource, id, await this.#manager(id, base, known), base)
+        : resource
+    })
+  }
+
+  /** A list that asks for more of managers than the store knows. */
+  concerns({ filter, sort }: ListRequest): boolean {
+    const isPart = ({ attribute, sub }: AttributePath): boolean =>
+      attribute === this.#ref?.attribute && sub !== undefined && sub.name !== 'value'
+    const inFilter = (part: ScimFilter): boolean => {
+      if ('filters' in part) return part.filters.some(inFilter)
+      if (part.kind === 'not') return inFilter(part.filter)
+      return part.kind === 'element' ? part.of.attribute === this.#ref?.attribute : isPart(part.path)
+    }
+    return (filter !== undefined && inFilter(filter)) || (sort !== undefined && isPart(sort.path))
+  }
+
+  /** Whether an answer of this projection shows managers. */
+  areShownBy(projection: Projection | undefined): boolean {
+    const ref = this.#ref
+    if (ref === undefined || projection === undefined) return ref !== undefined
+    const probe: ScimResource = {}
+    writeAttribute(probe, ref, { value: 'x', $ref: 'x', displayName: 'x' })
+    return readAttribute(projection.apply(probe), ref) !== undefined
+  }
+
+  /** Clears the manager of all whose manager was deleted. What fails is logged: the deletion itself is done. */
+  async clear(id: string, change: (user: FoundUser, edit: (before: ScimResource) => ScimResource) => Promise<unknown>) {
+    const [ref, attribute] = [this.#ref, this.#searchedBy]
+    if (ref === undefined || attribute === undefined) return
+    const filter: Filter = { kind: 'equal', attribute, value: id, caseExact: true }
+    const edit = (before: ScimResource): ScimResource => {
+      const after = { ...before }
+      if (this.#of(before)?.['value'] === id) writeAttribute(after, ref, undefined)
+      return after
+    }
+    const search = () => this.#lookups.searchUsers({ filter, offset: 0, limit: reportsPage })
+    let failure: unknown
+    try {
+      let { items, total } = await search()
+      if (total === 0) return
+      const users = total
+      for (let seen = 0; items.length > 0 && seen < maxReports; seen += items.length) {
+        await inParallel(items, lookupWidth, (user) =>
+          change(user, edit).catch((error: unknown) => (failure ??= error)),
+        )
+        const left = await search()
+        if (left.total >= total) break
+        ;({ items, total } = left)
+      }
+      if (total === 0) this.#log.info('cleared a deleted manager', { manager: id, users })
+      else this.#log.warn('users still name a manager who was deleted', { manager: id, users: total, err: failure })
+    } catch (err) {
+      this.#log.warn('users may still name a manager who was deleted', { manager: id, err })
+    }
+  }
+
+  #of(resource: JsonObject): JsonObject | undefined {
+    const value = this.#ref === undefined ? undefined : readAttribute(resource, this.#ref)
+    return isJsonObject(value) ? value : undefined
+  }
+
+  #manager(id: string, base: string, known: KnownManagers): Promise<Manager> {
+    const present = known.get(id)
+    if (present !== undefined) return present
+    const read = async (): Promise<Manager> => {
+      const found = id === '' ? undefined : await this.#lookups.userById(id)
+      return found && managerOf(found.id, await this.#view.resource(found, base))
+    }
+    const reading = read()
+    known.set(id, reading)
+    return reading
+  }
+
+  #withManager(resource: ScimResource, value: string, manager: Manager, base: string): ScimResource {
+    const ref = this.#ref
+    if (ref === undefined || (manager === undefined && !this.#areUsers)) return resource
+    const result = { ...resource }
+    if (manager !== undefined) {
+      const { displayName } = manager
+      const named = displayName === undefined ? {} : { displayName }
+      const shown = { ...this.#of(resource), value, $ref: resourceAddress(base, 'User', manager.id), ...named }
+      writeAttribute(result, ref, shown)
+      return result
+    }
+    writeAttribute(result, ref, undefined)
+    const schemas = result['schemas']
+    if (Array.isArray(schemas) && ref.extension !== undefined && result[ref.extension] === undefined) {
+      result['schemas'] = schemas.filter((schema) => schema !== ref.extension)
+    }
+    return result
+  }
+}
+
+function managerOf(id: string, { displayName, name }: JsonObject): Manager {
+  const formatted = isJsonObject(name) ? name['formatted'] : undefined
+  const shown = typeof displayName === 'string' && displayName !== '' ? displayName : formatted
+  return typeof shown === 'string' && shown !== '' ? { id, displayName: shown } : { id }
+}
+
+/** By `value`; by `$ref` where there is no value, or where the value is the former one and the address is another's. */
+function wantedId(old: JsonObject | undefined, wanted: JsonObject): string | undefined {
+  const { value, $ref } = wanted
+  const named = typeof $ref === 'string' && $ref !== '' ? idIn($ref) : undefined
+  const given = typeof value === 'string' && value !== '' ? value : undefined
+  return given === undefined || given === old?.['value'] ? (named ?? given) : given
+}
+
+function idIn(address: string): string {
+  const segment = /(?:^|\/)Users\/([^/?#]+)$/i.exec(address)?.[1]
+  try {
+    if (segment !== undefined) return decodeURIComponent(segment)
+  } catch {
+    // Not an address of a user, like any other.
+  }
+  throw scimError('invalidValue', `manager.$ref: ${quoted(address)} is not the address of a user.`)
+}

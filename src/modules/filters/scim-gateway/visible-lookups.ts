@@ -1,0 +1,157 @@
+import type { Filter } from '#identity/filter/ast.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
+import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
+import { scimError } from '#protocols/scim/scim-error.ts'
+import type { SearchPage } from '#sdk/target.ts'
+import type { DeletedMarks } from './deleted-marks.ts'
+import { translateFilter } from './filter-translation.ts'
+import type { GatewayConfig } from './gateway-config.ts'
+import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
+import { maxCandidates } from './paged-search.ts'
+import { userFilterNames } from './user-filter-names.ts'
+import type { UserView } from './user-view.ts'
+
+/** Look-ups that know nothing of users whom a delete workflow only deactivated. */
+export class VisibleLookups implements Lookups {
+  readonly marks: DeletedMarks
+  /** As the target holds them, deleted users included. */
+  readonly all: Lookups
+  readonly #view: UserView
+  /** `active` is shown; otherwise no user can be seen to be inactive. */
+  readonly #showsActive: boolean
+  /** True where `active` isn't false; undefined where the store can't tell. */
+  readonly #notInactive: Filter | undefined
+
+  constructor(all: Lookups, marks: DeletedMarks, config: GatewayConfig, view: UserView) {
+    this.all = all
+    this.marks = marks
+    this.#view = view
+    const path = config.users.schema.resolveAttribute('active')
+    const shown = [...config.scimPaths.values(), ...config.users.mapping.shown]
+    this.#showsActive = path !== undefined && shown.some(({ attribute }) => attribute === path.attribute)
+    if (path === undefined) return
+    const inactive: ScimFilter = { kind: 'compare', path, operator: 'eq', value: false }
+    const { filter, exact } = translateFilter(inactive, userFilterNames({ config, lookups: all }), true)
+    this.#notInactive = exact ? filter : undefined
+  }
+
+  /** Undefined where it isn't shown. */
+  async isActive(found: FoundUser): Promise<boolean | undefined> {
+    if (!this.#showsActive) return undefined
+    const { active } = await this.#view.resource(found, '')
+    return typeof active === 'boolean' ? active : undefined
+  }
+
+  async isDeleted(found: FoundUser): Promise<boolean> {
+    return (await this.isActive(found)) === false && (await this.marks.has(found))
+  }
+
+  async userById(id: string): Promise<FoundUser | undefined> {
+    return this.#visible(await this.all.userById(id))
+  }
+
+  async userByLogin(login: string): Promise<FoundUser | undefined> {
+    return this.#visible(await this.all.userByLogin(login))
+  }
+
+  async searchUsers(query: Query): Promise<SearchPage<FoundUser>> {
+    const visible = await this.#visibleFilter()
+    if (visible === undefined) return this.all.searchUsers(query)
+    if (visible === 'many') return this.#searchHere(query)
+    const filter: Filter = query.filter === undefined ? visible : { kind: 'and', filters: [query.filter, visible] }
+    return this.all.searchUsers({ ...query, filter })
+  }
+
+  async members(found: FoundGroup): Promise<readonly Member[]> {
+    const members = await this.all.members(found)
+    if (!this.#showsActive) return members
+    const marked = await this.marks.among(members)
+    if (marked.length === 0) return members
+    const deleted = new Set<string>()
+    await inParallel(marked, lookupWidth, async ({ id }) => {
+      if ((await this.userById(id)) === undefined) deleted.add(id)
+    })
+    return members.filter(({ id }) => !deleted.has(id))
+  }
+
+  groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
+    return this.all.groupById(id, members)
+  }
+
+  groupByName(name: string): Promise<FoundGroup | undefined> {
+    return this.all.groupByName(name)
+  }
+
+  searchGroups(query: Query): Promise<SearchPage<FoundGroup>> {
+    return this.all.searchGroups(query)
+  }
+
+  isMember(found: FoundGroup, member: FoundUser): Promise<boolean> {
+    return this.all.isMember(found, member)
+  }
+
+  groupsOf(member: FoundUser): Promise<readonly FoundGroup[]> {
+    return this.all.groupsOf(member)
+  }
+
+  readVersion(found: FoundUser | undefined, joinedOrLeft?: FoundGroup) {
+    return this.all.readVersion(found, joinedOrLeft)
+  }
+
+  get groupIdIsName(): boolean {
+    return this.all.groupIdIsName
+  }
+
+  get keepsVersions(): boolean {
+    return this.all.keepsVersions
+  }
+
+  get renamesUsers(): boolean {
+    return this.all.renamesUsers
+  }
+
+  get names(): Lookups['names'] {
+    return this.all.names
+  }
+
+  async #visible(found: FoundUser | undefined): Promise<FoundUser | undefined> {
+    return found === undefined || (await this.isDeleted(found)) ? undefined : found
+  }
+
+  /** Reads everything that matches, where there are more deleted users than the target can be asked to leave out. */
+  async #searchHere({ offset, limit, after, ...query }: Query): Promise<SearchPage<FoundUser>> {
+    if (after !== undefined) throw new GatewayError('BAD_REQUEST', 'a position from before so many users were deleted')
+    const found: FoundUser[] = []
+    for (let place: Pick<Query, 'offset' | 'after'> | undefined = { offset: 0 }; place !== undefined; ) {
+      const { items, total, next }: SearchPage<FoundUser> = await this.all.searchUsers({
+        ...query,
+        ...place,
+        limit: 1000,
+      })
+      if (total > maxCandidates) {
+        const text = 'Too many deleted users are still in the target, so lists of its users cannot leave them out.'
+        throw scimError('tooMany', `${text} Have the delete workflow delete users, or set deletedAttributeName.`)
+      }
+      found.push(...items)
+      if (items.length === 0 || found.length >= total) place = undefined
+      else place = next === undefined ? { offset: found.length } : { offset: 0, after: next }
+    }
+    const marked = await this.marks.among(found)
+    const inactive = await Promise.all(
+      marked.map(async (user) => ((await this.isActive(user)) === false ? [user] : [])),
+    )
+    const deleted = new Set(inactive.flat())
+    const visible = found.filter((user) => !deleted.has(user))
+    return { items: visible.slice(offset, offset + limit), total: visible.length }
+  }
+
+  async #visibleFilter(): Promise<Filter | 'many' | undefined> {
+    if (!this.#showsActive) return undefined
+    const marked = await this.marks.filter(this.names.userId[0] ?? '')
+    if (marked === undefined || marked === 'many') return marked
+    const filters: Filter[] = [{ kind: 'not', filter: marked }]
+    if (this.#notInactive !== undefined) filters.push(this.#notInactive)
+    return { kind: 'or', filters }
+  }
+}
