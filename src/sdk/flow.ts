@@ -30,6 +30,8 @@ export interface CallableWorkflows {
   readonly forThemselves: boolean
 }
 
+export type AttributeSources = ReadonlyMap<string, readonly string[] | 'any'>
+
 /** How one workflow task moves attributes. */
 export interface TaskFlow {
   readonly reads: readonly AttributePlace[]
@@ -38,8 +40,10 @@ export interface TaskFlow {
   readonly dropsOthers: boolean
   /** The task may add attributes that cannot be told beforehand, so nothing after it can be called missing. */
   readonly opaque: boolean
-  /** The attributes that the task makes the login of; none when absent, `any` where a mapper may read anything. */
+  /** The attributes that the task makes the login of or finds an account by; none when absent, `any` where a mapper may read anything. */
   readonly loginReads?: readonly string[] | 'any'
+  /** What the task makes attributes of, by their names in lower case; `any` where a mapper may read anything. */
+  readonly sources?: AttributeSources
   /** The task runs code of the configuration, which may set the login, groups and attributes to anything. */
   readonly runsCode?: boolean
   /** The task may set attributes that logins are made of to values the caller sent, so the engine checks what it did. */

@@ -9,7 +9,7 @@ import {
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { buildScoped, type Closable } from '#kernel/scope.ts'
-import type { AttributePlace } from '#sdk/flow.ts'
+import type { AttributePlace, AttributeSources } from '#sdk/flow.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
 
@@ -34,6 +34,8 @@ export interface PreparedMapping {
   readonly opaque: boolean
   /** The attributes that `TREMOLO_USER_ID`, the login, is made of; undefined when a mapper may read anything for it. */
   readonly loginReads: readonly string[] | undefined
+  /** What each attribute is made of. */
+  readonly sources: AttributeSources
   create(host: ModuleHost): Promise<Mapping>
 }
 
@@ -74,6 +76,12 @@ export function prepareMapping(rules: readonly MappingRule[], issues: Issues, co
     ),
     opaque: prepared.some(({ made }) => made.reads === undefined),
     loginReads: loginReads(prepared.find(({ rule }) => rule.attribute === userIdName)?.made),
+    sources: new Map(
+      prepared.map(({ rule, made }) => [
+        rule.attribute.toLowerCase(),
+        made.reads?.filter((name) => name !== userIdName) ?? 'any',
+      ]),
+    ),
     create: (host) => createMapping(steps, host),
   }
 }

@@ -10,8 +10,10 @@ export interface ReportCall {
   readonly path: string
   /** The ids of the orgs that the caller may see. A report without one of them does not exist for the caller. */
   readonly orgs: ReadonlySet<string>
-  /** The caller, by the attribute that the portal knows people by. */
+  /** The caller, by the attribute that the portal knows people by; for the log. */
   readonly login: string
+  /** The login, for `currentUser`. Throws ACCESS_DENIED where it belongs to another user. */
+  ownLogin(): Promise<string>
 }
 
 /** Answers every address of the reports, and throws NOT_FOUND for any other. */

@@ -1,4 +1,5 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { Path } from '#kernel/issues.ts'
 import { findTemplateKey, type Template } from '#kernel/template.ts'
 import type { AttributePlace } from '#sdk/flow.ts'
@@ -20,6 +21,28 @@ export function renderTask(
     attribute: (name) => escaped(userValues(user, name)[0]),
   })
 }
+
+/**
+ * Renders the name of a group as it is, spaces included: someone may know the group by them. Throws UNPROCESSABLE where a
+ * value of the name is missing or blank, since what is left, such as `team-`, would be another group, and WORKFLOW_FAILED
+ * where the template itself is blank.
+ */
+export function renderGroupName(template: Template, context: Pick<TaskContext, 'request' | 'user'>): string {
+  const { request, user } = context
+  const key = template.keys.find((name) => isBlank(requestText(findTemplateKey(request, name))))
+  const attribute = template.attributes.find((name) => isBlank(userValues(user, name)[0]))
+  const missing = key !== undefined ? `the parameter "${key}"` : attribute && `the attribute "${attribute}" of the user`
+  if (missing !== undefined) {
+    throw new GatewayError('UNPROCESSABLE', `"${template.text}" gave no group name: ${missing} has no value`, {
+      publicText: `The workflow names a group by ${missing}, which has no value. Send a value.`,
+    })
+  }
+  const name = renderTask(template, context)
+  if (isBlank(name)) throw new GatewayError('WORKFLOW_FAILED', `"${template.text}" gave no group name`)
+  return name
+}
+
+const isBlank = (text: string | undefined): boolean => text === undefined || text.trim() === ''
 
 /** The attributes a template reads, at the place where the template stands. */
 export function templateReads(template: Template, path: Path): AttributePlace[] {

@@ -71,6 +71,13 @@ function story(databaseUrl?: () => Promise<string>): void {
       .map((line) => JSON.parse(line))
   }
 
+  test('a call without the parameter that names a group is refused, and writes nothing', async () => {
+    const { status, body } = await send(bodyFor('teamless', { requestParams: {} }))
+    expect(status).toBe(422)
+    expect(JSON.stringify(body)).toContain('names a group by the parameter \\"team\\"')
+    expect(await auditOf('teamless')).toEqual([])
+  })
+
   test('the documented call works as it is written, token and all', async () => {
     const guide = readFileSync('docs/guides/call-workflow.md', 'utf8')
     const blocks = Array.from(guide.matchAll(/```sh\n(.*?)```/gs), (match) => match[1] ?? '')

@@ -3,6 +3,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import main from '#modules/filters/main/main.ts'
 import type { PortalAccess, PortalOrg, PortalUrl, PortalWorkflow } from '#sdk/portal.ts'
@@ -90,6 +91,12 @@ export const someone = (uid: string, groups: readonly string[] = ['people']): Su
   subject(`uid=${uid},ou=people,o=x`, { uid: [uid], groups })
 
 export const ann = someone('ann')
+
+/** A caller of another issuer, without a directory entry, whose token says this login. */
+export const outsider = (uid: string): Subject => ({
+  ...subject(`uid=${uid},ou=outside,o=x`, { uid: [uid], groups: ['people'] }),
+  identity: issuerIdentity('https://idp.example.com', uid),
+})
 
 export interface MainOptions extends Omit<FakeHostOptions, 'portal'> {
   readonly params?: ParamValues

@@ -4,6 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { type ReportLimits, Reports } from '#engine/reports/report-endpoint.ts'
 import { serveReport } from '#engine/reports/served-report.ts'
+import { issuerIdentity } from '#identity/identity.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { ReportSpec } from '#model/report.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
@@ -60,7 +62,14 @@ function setUp({ limits, ...options }: Setting = {}) {
   })
   const ask = (
     path: string,
-    { method = 'GET', login = 'ann', orgs = ['o1', 'o2'], signal = new AbortController().signal } = {},
+    {
+      method = 'GET',
+      login = 'ann',
+      isOwn = true,
+      identity = '',
+      orgs = ['o1', 'o2'],
+      signal = new AbortController().signal,
+    } = {},
   ) =>
     reports.answer({
       exchange: {
@@ -68,11 +77,18 @@ function setUp({ limits, ...options }: Setting = {}) {
         application: 'portal',
         mount: '/main',
         pathInfo: `/reports${path.split('?')[0]}`,
-        subject: subject(`uid=${login},o=x`),
+        subject: {
+          ...subject(`uid=${login},o=x`),
+          ...(identity === '' ? {} : { identity: issuerIdentity('https://idp.example.com', identity) }),
+        },
       },
       path: path.split('?')[0] ?? '',
       orgs: new Set(orgs),
       login,
+      ownLogin: async () => {
+        if (isOwn) return login
+        throw new GatewayError('ACCESS_DENIED', 'the login belongs to another user')
+      },
     })
   return { ask, store, time, counted }
 }
@@ -97,6 +113,14 @@ test('reports are counted when their last byte is out, or they fail', async () =
   await expect(waiting.ask('/Open Approvals')).rejects.toMatchObject({ status: 429 })
   expect(waiting.counted).toEqual(['Open Approvals json refused'])
   for (const { body } of held) if (body instanceof Readable) body.destroy()
+})
+
+test('a report about the current user is refused to a caller whose login belongs to another user', async () => {
+  const { ask, store } = setUp()
+  const query = '?beginDate=2030-01-01&endDate=2030-01-02&userKey=bob'
+  await expect(ask(`/Changes${query}`, { isOwn: false })).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+  expect(store.runs).toEqual([])
+  expect((await ask('/Open Approvals', { isOwn: false })).status).toBe(200)
 })
 
 describe('GET reports/org/{orgId}', () => {
@@ -317,6 +341,7 @@ describe('files', () => {
     expect(Buffer.isBuffer(body) && body.subarray(0, 2).toString()).toBe('PK')
     const gone = { code: 'NOT_FOUND', publicText: 'Report no longer available' }
     await expect(ask(`/excel/${reportid}/a`, { login: 'bob' })).rejects.toMatchObject(gone)
+    await expect(ask(`/excel/${reportid}/a`, { identity: 'ann' })).rejects.toMatchObject(gone)
     await expect(ask(`/excel/${reportid}/a`, { orgs: ['o2'] })).rejects.toMatchObject(gone)
     await expect(
       ask(`/excel/${reportid.slice(0, -9)}${reportid.at(-9) === 'A' ? 'B' : 'A'}${reportid.slice(-8)}/a`),

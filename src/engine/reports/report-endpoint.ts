@@ -8,6 +8,7 @@ import { ReportTable } from '#engine/reports/report-table.ts'
 import { reportXlsx } from '#engine/reports/report-xlsx.ts'
 import type { ServedReport } from '#engine/reports/served-report.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -101,9 +102,10 @@ export class Reports implements ReportEndpoint {
     if (report === undefined) {
       throw new GatewayError('NOT_FOUND', `no report "${name}" for "${call.login}"`, { publicText: 'Report not found' })
     }
-    const { values, format } = readReportQuery(request.query, report, call.login)
+    const currentUser = report.parameters.includes('currentUser') ? await call.ownLogin() : undefined
+    const { values, format } = readReportQuery(request.query, report, currentUser)
     if (format !== 'reference') return await this.#run({ report, values, format }, call)
-    const reportid = await this.#references.make({ name: report.name, values }, call.login)
+    const reportid = await this.#references.make({ name: report.name, values }, call.exchange.subject.identity)
     return answer({ reportid } satisfies ReportReference, request.method)
   }
 
@@ -115,7 +117,7 @@ export class Reports implements ReportEndpoint {
 
   /** Whoever may not see the report any more does not get it by an earlier name for it either. */
   async #referred(reference: string, call: ReportCall): Promise<Run> {
-    const referred = await this.#references.read(reference, call.login)
+    const referred = await this.#references.read(reference, call.exchange.subject.identity)
     const report = referred && this.#find(referred.name, call)
     if (report === undefined || report.parameters.some((name) => referred?.values[name] === undefined)) {
       const publicText = 'Report no longer available'
@@ -134,7 +136,7 @@ export class Reports implements ReportEndpoint {
     const started = performance.now()
     const count = (outcome: string): void =>
       this.#parts.meter?.ran(report.name, format, outcome, performance.now() - started)
-    const endTurn = this.#takeTurn(login, count)
+    const endTurn = this.#takeTurn(exchange.subject.identity, count)
     let stop = async (): Promise<void> => endTurn()
     try {
       const cursor = await store.run({
@@ -180,9 +182,9 @@ export class Reports implements ReportEndpoint {
     }
   }
 
-  #takeTurn(login: string, count: (outcome: string) => void): () => void {
+  #takeTurn(identity: Identity, count: (outcome: string) => void): () => void {
     try {
-      return this.#turns.take(login)
+      return this.#turns.take(identity)
     } catch (error) {
       count('refused')
       throw error

@@ -15,7 +15,11 @@ const formats: readonly ReportFormat[] = ['json', 'csv', 'xlsx']
 const maxUserKey = 256
 
 /** BAD_REQUEST, with all that is wrong, for anything but one value for each parameter that the report declares. */
-export function readReportQuery(query: URLSearchParams, report: ServedReport, login: string): AskedReport {
+export function readReportQuery(
+  query: URLSearchParams,
+  report: ServedReport,
+  currentUser: string | undefined,
+): AskedReport {
   const problems: string[] = []
   const values: Partial<Record<BoundParameter, string>> = {}
   const asked = report.parameters.filter((name) => name !== 'currentUser')
@@ -30,7 +34,7 @@ export function readReportQuery(query: URLSearchParams, report: ServedReport, lo
     else values[name] = (name === 'userKey' ? readUserKey : readTime)(given, name, problems)
   }
   if ((values.beginDate ?? '') > (values.endDate ?? '\uffff')) problems.push('beginDate must not be after endDate.')
-  if (report.parameters.includes('currentUser')) values.currentUser = login
+  if (currentUser !== undefined) values.currentUser = currentUser
   const format = readFormat(query, problems)
   if (problems.length > 0) throw new GatewayError('BAD_REQUEST', problems.join(' '), { publicText: problems.join(' ') })
   return { values, format }

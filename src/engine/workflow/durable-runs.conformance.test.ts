@@ -461,6 +461,35 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(rows).toMatchObject([{ target: 'gatehouse', attribute: 'workflow', value: 'retry', reason: 'mended' }])
     })
 
+    test('because a script changed the login of a bound run is an incident that says so, and writes no user', async () => {
+      const script = (code: string) => ({
+        taskType: 'customTask',
+        className: 'tasks.JavaScriptTask',
+        params: { javaScript: `function doTask(user) { ${code}; return true }` },
+      })
+      const store = new MemoryTarget([{ userID: 'boss', attributes: {}, groups: [] }])
+      const workflows = { w: [addMail, script('user.userID = "boss"; user.attributes.mail = ["evil"]'), provision()] }
+      const process = await openDurable(await freshUrl(), { workflows, targets: { store } })
+      const { id } = await process.run('w', { ...asynchronous, bound: { attributes: ['uid'] } })
+      process.worker()
+      const run = await process.settled(id, 'incident')
+      expect(run.incident).toEqual({
+        task: 'w:1',
+        code: 'ACCESS_DENIED',
+        message: expect.stringContaining('the task changed the login from "jjackson" to "boss"'),
+      })
+      expect(run.touched).toBe(false)
+      expect((await process.storage.runs.steps(id)).map(({ outcome }) => outcome)).toEqual(['next', 'failed'])
+      await process.runs.retry({ id, fence: run.fence, by: 'admin' })
+      const again = await process.settled(id, 'incident')
+      expect(again.incident?.code).toBe('ACCESS_DENIED')
+      expect(store.calls).toEqual([])
+      await process.runs.skip({ id, fence: again.fence, by: 'admin' })
+      await process.settled(id, 'completed')
+      expect(store.stored('boss')).toEqual({ attributes: {}, groups: [] })
+      expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['a@example.com'] })
+    })
+
     test('for good is an incident at once, and can be skipped', async () => {
       const store = new MemoryTarget()
       store.before = ({ method }) => {

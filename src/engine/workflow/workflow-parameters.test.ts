@@ -4,6 +4,7 @@ import { noFlow } from '#sdk/flow.ts'
 import { type PreparedMapping, prepareMapping } from '#sdk/mapping.ts'
 import type { PreparedTask } from '#sdk/workflow-task.ts'
 import { fakeParseContext, noIssues } from '#testing/fake-parse.ts'
+import { customTask, parseTasks, type TaskSpec } from '#testing/workflow-fixture.ts'
 import { loginAttributes, workflowParameters } from './workflow-parameters.ts'
 
 const task = (calls: string[], more: Partial<PreparedTask> = {}): PreparedTask => ({
@@ -88,4 +89,25 @@ test('logins are also made in workflows that a task starts; in any workflow wher
   expect(of('templated')).toEqual(new Set(['owner', 'badge', 'desk']))
   expect(of('later')).toEqual(new Set(['badge']))
   expect([...(workflowParameters({ workflows: all }, 'named') ?? [])]).toEqual(['p'])
+})
+
+test('attributes that a task finds accounts by count, and what mappings make them of', () => {
+  const load = (className: string, nameAttr: string) =>
+    customTask(className, { target: 'crm', nameAttr, ...(className.includes('Attributes') ? { name: 'phone' } : {}) })
+  const rule = (targetAttributeName: string, sourceType: string, targetAttributeSource: string) => ({
+    targetAttributeName,
+    sourceType,
+    targetAttributeSource,
+  })
+  const of = (...specs: TaskSpec[]) => {
+    const all = new Map([config('w', [], [...parseTasks(specs).tasks])])
+    return loginAttributes({ workflows: all, targets: new Map() }, 'w')
+  }
+  expect(of(load('tasks.LoadAttributesFromTarget', 'mail'))).toEqual(new Set(['mail']))
+  expect(of(load('tasks.LoadGroupsFromTarget', 'badge'))).toEqual(new Set(['badge']))
+  expect(of(load('tasks.LoadGroupsFromTarget', 'TREMOLO_USER_ID'))).toEqual(new Set())
+  const later = [load('tasks.LoadGroupsFromTarget', 'badge')]
+  const inner = { taskType: 'mapping', map: [rule('badge', 'composite', 'B-${desk}')], onSuccess: later }
+  const outer = { taskType: 'mapping', map: [rule('DESK', 'user', 'room'), rule('x', 'user', 'y')], onSuccess: [inner] }
+  expect(of(outer)).toEqual(new Set(['badge', 'desk', 'room']))
 })

@@ -1,4 +1,5 @@
 import type { Configuration, WorkflowConfig } from '#sdk/configuration.ts'
+import type { TaskFlow } from '#sdk/flow.ts'
 import type { PreparedTask } from '#sdk/workflow-task.ts'
 
 /** The request parameters of a workflow and of all that it calls; undefined when there is no workflow of that name. */
@@ -11,19 +12,29 @@ export function workflowParameters(
 }
 
 /**
- * The attributes that the workflow, what it calls or starts, or any target makes logins of; `any` where a mapper may read anything
- * for one. A caller who chooses such an attribute chooses the account.
+ * The attributes that the workflow, what it calls or starts, or any target makes logins of or finds accounts by, and those
+ * that mapping tasks make them of; `any` where a mapper may read anything for one. A caller who chooses such an attribute
+ * chooses the account.
  */
 export function loginAttributes(
   { workflows, targets }: Pick<Configuration, 'workflows' | 'targets'>,
   name: string,
 ): ReadonlySet<string> | 'any' {
-  const ofTasks = withCalled(workflows, name, startsOf).flatMap(({ tasks }) => loginReadsOf(tasks))
+  const flows = withCalled(workflows, name, startsOf).flatMap(({ tasks }) => flowsOf(tasks))
   const ofTargets = Array.from(targets.values(), ({ mapping }) =>
     mapping === undefined ? [] : (mapping.loginReads ?? ('any' as const)),
   )
-  const all = [...ofTasks, ...ofTargets]
-  return all.includes('any') ? 'any' : new Set(all.flatMap((names) => (names === 'any' ? [] : names)))
+  const found = new Set<string>()
+  const pending = [...flows.map(({ loginReads }) => loginReads ?? []), ...ofTargets]
+  for (let names = pending.pop(); names !== undefined; names = pending.pop()) {
+    if (names === 'any') return 'any'
+    for (const one of names) {
+      if (found.has(one)) continue
+      found.add(one)
+      pending.push(...flows.map(({ sources }) => sources?.get(one.toLowerCase()) ?? []))
+    }
+  }
+  return found
 }
 
 function withCalled(
@@ -46,12 +57,8 @@ function withCalled(
 const startsOf = (tasks: readonly PreparedTask[]): (readonly string[] | 'any')[] =>
   tasks.flatMap(({ flow, onSuccess, onFailure }) => [flow.starts ?? [], ...startsOf(onSuccess), ...startsOf(onFailure)])
 
-const loginReadsOf = (tasks: readonly PreparedTask[]): (readonly string[] | 'any')[] =>
-  tasks.flatMap(({ flow, onSuccess, onFailure }) => [
-    flow.loginReads ?? [],
-    ...loginReadsOf(onSuccess),
-    ...loginReadsOf(onFailure),
-  ])
+const flowsOf = (tasks: readonly PreparedTask[]): TaskFlow[] =>
+  tasks.flatMap(({ flow, onSuccess, onFailure }) => [flow, ...flowsOf(onSuccess), ...flowsOf(onFailure)])
 
 const callsOf = (tasks: readonly PreparedTask[]): string[] =>
   tasks.flatMap(({ calls, onSuccess, onFailure }) => [...calls, ...callsOf(onSuccess), ...callsOf(onFailure)])

@@ -1,17 +1,17 @@
 import type { Directory } from '#identity/directory.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Identity, RunIdentities } from '#identity/identity.ts'
-import type { Subject } from '#identity/subject.ts'
+import { callerRef, type Subject } from '#identity/subject.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { jsonPointer } from '#sdk/json-body.ts'
+import { type FoundLogin, findLogin, isOwnLogin } from '#sdk/own-login.ts'
 import type { Parameter } from '#sdk/parameters.ts'
 import type { RefusedCall } from '#sdk/runs.ts'
 import type { BoundSubject, WorkflowCall } from '#sdk/workflow.ts'
 import type { GroupChanges } from '#sdk/workflow-task.ts'
 import { isGroupIn, sameLogin, withoutGroups } from '#sdk/workflow-user.ts'
 import type { CallBody } from './call-body.ts'
-import { type FoundLogin, findLogin, isOwnLogin } from './own-login.ts'
 
 /** A kind of user whom callers may act for; the template's values are attributes of the caller. */
 type SubjectRule = 'caller' | 'any' | FilterTemplate
@@ -109,7 +109,7 @@ async function readRequestor(
   const own = { requestor: caller.uid, who: { requestor: caller.identity } }
   if (named === undefined || sameLogin(named, caller.uid)) return own
   const found = await findLogin(named, directory)
-  if (isOwnLogin(found, named, caller)) return own
+  if (isOwnLogin(found, named, callerRef(caller))) return own
   if (requireRequestorMatch) {
     refusals.push({
       pointer: '/requestor',
@@ -155,7 +155,11 @@ async function readSubject(
   }
   const bound: BoundSubject = { attributes: ofLogins === 'any' ? ofLogins : [...checked] }
   if (found.kind === 'entry') return { login: found.login, ...identity, bound }
-  return { login: userID, bound, ...(isOwnLogin(found, userID, caller) ? { identity: caller.identity } : {}) }
+  return {
+    login: userID,
+    bound,
+    ...(isOwnLogin(found, userID, callerRef(caller)) ? { identity: caller.identity } : {}),
+  }
 }
 
 async function isCovered(
@@ -168,7 +172,7 @@ async function isCovered(
   for (const rule of rules) {
     if (rule === 'any') return true
     if (rule === 'caller') {
-      if (isOwnLogin(found, login, caller)) return true
+      if (isOwnLogin(found, login, callerRef(caller))) return true
     } else if (found.kind === 'entry') {
       const filter = rule.bind((name) => caller.attributes.values(name))
       if (filter === undefined) continue

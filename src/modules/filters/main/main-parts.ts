@@ -1,7 +1,10 @@
 import type { UserRef } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Exchange } from '#sdk/exchange.ts'
 import type { FormAttribute } from '#sdk/form-attribute.ts'
 import type { ModuleHost } from '#sdk/host.ts'
+import { anothersLoginText, hasOwnLogin } from '#sdk/own-login.ts'
 import type { MainSettings } from './main-settings.ts'
 import type { People } from './people.ts'
 import type { Visibility } from './visibility.ts'
@@ -16,6 +19,38 @@ export interface MainParts {
 
 /** By which the portal knows the caller; the authenticated name where the caller has no such attribute. */
 export const loginOf = (parts: Pick<MainParts, 'settings'>, subject: Subject): string => userOf(parts, subject).login
+
+/** Whether no other user of the directory has the login that the portal knows the caller by. */
+export const ownsLogin = (parts: MainParts, subject: Subject): Promise<boolean> =>
+  hasOwnLogin(userOf(parts, subject), parts.host.directory, parts.settings.given.uidAttributeName)
+
+/**
+ * The login that the portal knows the caller by. Throws ACCESS_DENIED where it belongs to another user, with an audit
+ * entry where the caller would have started a workflow.
+ */
+export async function requireOwnLogin(
+  parts: MainParts,
+  { subject, request }: Pick<Exchange, 'subject' | 'request'>,
+  workflow?: string,
+): Promise<string> {
+  const login = loginOf(parts, subject)
+  if (await ownsLogin(parts, subject)) return login
+  if (workflow !== undefined) await auditRefusal(parts, { subject, request }, workflow)
+  throw new GatewayError('ACCESS_DENIED', `the login "${login}" of ${subject.identity} belongs to another user`, {
+    publicText: anothersLoginText,
+  })
+}
+
+/** Writes into the audit that the caller would have started the workflow for the user who has the caller's login. */
+export function auditRefusal(
+  parts: MainParts,
+  { subject, request }: Pick<Exchange, 'subject' | 'request'>,
+  name: string,
+): Promise<void> {
+  const login = loginOf(parts, subject)
+  const refused = [{ kind: 'entry', attribute: 'subject', value: login }] as const
+  return parts.host.runs.refuse({ name, caller: subject.uid, subject: login, requestId: request.id, refused })
+}
 
 /** The fields that the subject sees. */
 export function shownAttributes({ attributes, helper }: MainSettings, subject: Subject): readonly FormAttribute[] {

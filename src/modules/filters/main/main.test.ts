@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { MainConfig } from '#contract/main.ts'
+import { Attributes } from '#identity/attributes.ts'
+import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { ann, link, openMain, org, person, someone, workflow } from '#testing/main-fixture.ts'
+import { ann, link, openMain, org, outsider, person, someone, workflow } from '#testing/main-fixture.ts'
 import { mainErrors } from './answer.ts'
 
 describe('config', () => {
@@ -296,4 +298,23 @@ test('access that ends by itself is shown to whoever has it', async () => {
   expect((await send('GET', '/access')).body.access).toEqual([
     { id: 'g', target: 't', kind: 'group', name: 'admins', granted: time.toISOString(), expires: time.toISOString() },
   ])
+  await expect(send('GET', '/access', undefined, outsider('bob'))).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+  expect((await send('GET', '/access', undefined, outsider('guest'))).body.access).toHaveLength(1)
+})
+
+test('a portal that knows users by another attribute refuses callers whose value is the login of another user', async () => {
+  const entries = [person('ann', { number: ['7'] }), person('bob', { number: ['8'] })]
+  const grants = { ofSubject: async () => [], extend: async () => undefined }
+  const { send } = await openMain({ params: { uidAttributeName: 'number' }, entries, grants })
+  const access = (who: Subject) => send('GET', '/access', undefined, who)
+  const as = (who: Subject, number: string): Subject => {
+    const attributes = Attributes.from({ groups: ['people'], number: [number] })
+    return { ...who, attributes }
+  }
+  expect((await access(as(ann, '7'))).status).toBe(200)
+  expect((await access(as(outsider('x'), '9'))).status).toBe(200)
+  for (const number of ['8', 'bob']) {
+    await expect(access(as(ann, number))).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+    await expect(access(as(outsider('x'), number))).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+  }
 })

@@ -12,7 +12,7 @@ import { decideApproval, decideApprovals, listApprovals, showApproval } from './
 import { showConfig } from './config-view.ts'
 import { addDelegation, endDelegation, listDelegations } from './delegations.ts'
 import { listLinks, listLinksOf } from './links.ts'
-import { loginOf, type MainParts } from './main-parts.ts'
+import { loginOf, type MainParts, requireOwnLogin } from './main-parts.ts'
 import { type MainSettings, parseMain } from './main-settings.ts'
 import { addFavourite, listMarks, noteUse, removeFavourite } from './marks.ts'
 import { showOrgs } from './org-tree.ts'
@@ -106,8 +106,8 @@ const approvalRoutes = (parts: MainParts): Route[] => [
 /** What the caller has for a time. */
 const listAccess =
   (parts: MainParts) =>
-  async ({ subject }: Exchange): Promise<GatewayResponse> => {
-    const grants = await parts.host.grants.ofSubject(loginOf(parts, subject))
+  async (exchange: Exchange): Promise<GatewayResponse> => {
+    const grants = await parts.host.grants.ofSubject(await requireOwnLogin(parts, exchange))
     const access = grants.map(({ id, target, kind, name, granted, expires }) => ({
       id,
       target,
@@ -127,6 +127,7 @@ async function answerReports(parts: MainParts, exchange: Exchange, path: string)
     path: path.slice('/reports'.length),
     orgs: await visibility.orgIds(exchange.subject),
     login: loginOf(parts, exchange.subject),
+    ownLogin: () => requireOwnLogin(parts, exchange),
   })
 }
 

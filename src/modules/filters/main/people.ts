@@ -1,6 +1,7 @@
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
 const everywhere = Dn.parse('')
@@ -8,6 +9,11 @@ const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 const maxGroups = 1_000
 /** Names that one search asks for. */
 const chunk = 100
+
+type OwnEntry =
+  | { readonly kind: 'own'; readonly entry: DirectoryEntry }
+  /** `anothers`: another user's entry has the name. */
+  | { readonly kind: 'none' | 'anothers' }
 
 /** The people of the virtual directory, by the attribute that the portal knows them by. */
 export class People {
@@ -21,9 +27,11 @@ export class People {
     this.#nameAttribute = nameAttribute
   }
 
-  async entry(dn: Dn): Promise<DirectoryEntry | undefined> {
+  /** The caller's entry. The name that stands for a caller without one may be the name of another user's entry. */
+  async ownEntry({ dn, identity }: Pick<Subject, 'dn' | 'identity'>): Promise<OwnEntry> {
     const [found] = await this.#directory.search({ base: dn, scope: 'base', filter: anything, limit: 1 })
-    return found
+    if (found === undefined) return { kind: 'none' }
+    return found.identity === identity ? { kind: 'own', entry: found } : { kind: 'anothers' }
   }
 
   /** Throws CONFLICT for a login that several have. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
-import { ann, openMain, person, someone } from '#testing/main-fixture.ts'
+import { ann, openMain, outsider, person, someone } from '#testing/main-fixture.ts'
 import { subject } from '#testing/subjects.ts'
 
 const group = (cn: string, ...members: string[]): InsertEntry => ({
@@ -42,6 +42,14 @@ describe('GET user', () => {
     const { body } = await send('GET', '/user', undefined, guest)
     expect(shownOf(body, 'mail')).toEqual(['g@example.com'])
     expect(body.groups).toEqual([])
+  })
+
+  test('a caller without an entry is not shown the entry, or its groups, that the name of the mock entry hits', async () => {
+    const entries = [person('bob', { mail: ['bob@example.com'] }), group('staff', 'uid=bob,ou=people,o=x')]
+    const { send } = await openMain({ entries })
+    const who = { ...outsider('bob'), dn: Dn.parse('uid=bob,ou=people,o=x').claimed() }
+    const { body } = await send('GET', '/user', undefined, who)
+    expect([shownOf(body, 'mail'), shownOf(body, 'uid'), body.groups]).toEqual([[], ['bob'], []])
   })
 
   test('roles come from their attribute where there is one', async () => {
@@ -89,6 +97,23 @@ describe('PUT user', () => {
       },
     })
     expect(shownOf((await send('PUT', '/user', saved('new@example.com'))).body, 'mail')).toEqual(['new@example.com'])
+  })
+
+  test('a caller without an entry does not save the profile of the user who has the same login', async () => {
+    const { send, calls, runs } = await openMain()
+    const moved = { ...someone('BOB'), identity: ann.identity, dn: ann.dn }
+    for (const who of [outsider('bob'), moved]) {
+      await expect(send('PUT', '/user', saved('b2@example.com'), who)).rejects.toMatchObject({
+        code: 'ACCESS_DENIED',
+        publicText: expect.stringContaining('belongs to another user'),
+      })
+    }
+    expect(calls).toEqual([])
+    const refused = [{ kind: 'entry', attribute: 'subject', value: 'bob' }]
+    expect(runs.refused[0]).toMatchObject({ name: 'save', caller: 'bob', subject: 'bob', refused })
+    const change = { ...saved('g@example.com'), displayName: { value: 'Guest' } }
+    expect((await send('PUT', '/user', change, outsider('guest'))).status).toBe(200)
+    expect(calls).toMatchObject([{ user: { userID: 'guest' } }])
   })
 
   test('a change that has to be approved is accepted', async () => {

@@ -10,7 +10,7 @@ import { checkForm, isServerSet } from '#sdk/form-values.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import { answer } from './answer.ts'
-import { loginOf, type MainParts, mayEdit, shownAttributes } from './main-parts.ts'
+import { type MainParts, mayEdit, requireOwnLogin, shownAttributes } from './main-parts.ts'
 
 const maxBodyBytes = 512 * 1024
 
@@ -29,12 +29,13 @@ export const showProfile =
 
 async function readProfile({ settings, people }: MainParts, subject: Subject): Promise<UserData> {
   const { uidAttributeName, roleAttribute } = settings.given
-  const entry = await people.entry(subject.dn)
-  const valuesOf = valuesIn(settings, subject, entry)
+  const found = await people.ownEntry(subject)
+  const valuesOf = valuesIn(settings, subject, found.kind === 'own' ? found.entry : undefined)
   const names = shownAttributes(settings, subject).map(({ name }) => name)
   const shown = roleAttribute === undefined || names.includes(roleAttribute) ? names : [...names, roleAttribute]
   const uid = names.includes(uidAttributeName) ? valuesOf(uidAttributeName)[0] : undefined
-  const groups = roleAttribute === undefined ? await people.groupsOf(subject.dn) : valuesOf(roleAttribute)
+  const memberships = async () => (found.kind === 'anothers' ? [] : await people.groupsOf(subject.dn))
+  const groups = roleAttribute === undefined ? await memberships() : valuesOf(roleAttribute)
   return {
     ...(uid === undefined ? {} : { uid }),
     dn: subject.dn.toString(),
@@ -75,7 +76,9 @@ export const changeProfile =
       })
     }
     const changes = await readJsonBody(request, changesSchema, maxBodyBytes)
-    const entry = await people.entry(subject.dn)
+    const login = await requireOwnLogin(parts, exchange, settings.given.workflowName)
+    const found = await people.ownEntry(subject)
+    const entry = found.kind === 'own' ? found.entry : undefined
     const valuesOf = valuesIn(settings, subject, entry)
     const current = (name: string): string => valuesOf(name)[0] ?? ''
     const fields = shownAttributes(settings, subject).map((field) => locked(field, settings.given.uidAttributeName))
@@ -83,7 +86,6 @@ export const changeProfile =
     // The predecessor's status for a form that is not filled in as it should be.
     if (errors.length > 0) return answer({ errors }, 500)
     if (changed.size === 0) return answer(await readProfile(parts, subject))
-    const login = loginOf(parts, subject)
     const attributes = wholeProfile(settings.attributes, changed, entry?.attributes ?? subject.attributes)
     attributes.set(settings.given.uidAttributeName, [login])
     const { status } = await host.workflows.run({

@@ -6,9 +6,10 @@ import { chooseAccessEnd } from '#sdk/access-end.ts'
 import type { ParameterSet } from '#sdk/dynamic-workflow.ts'
 import { isEngineKey } from '#sdk/engine-keys.ts'
 import { isLoginName } from '#sdk/login-name.ts'
+import { anothersLoginText } from '#sdk/own-login.ts'
 import type { PortalWorkflow } from '#sdk/portal.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
-import { loginOf, type MainParts, rightsOf, userOf } from './main-parts.ts'
+import { loginOf, type MainParts, ownsLogin, rightsOf, userOf } from './main-parts.ts'
 import type { CartLine } from './request-body.ts'
 
 const atOnce = 4
@@ -37,6 +38,9 @@ export interface ReadyLine {
   readonly preApproval: { readonly approve: boolean; readonly comment: string } | undefined
 }
 
+/** The caller requests for themselves, and their login belongs to another user. */
+export class AnothersLogin extends Refused {}
+
 /** Throws Refused. Only what is listed, and of an org that the caller sees, can be asked for. */
 export async function readLine(line: CartLine, subject: Subject, parts: MainParts): Promise<ReadyLine> {
   const workflow = await findWorkflow(line.name, subject, parts)
@@ -46,7 +50,10 @@ export async function readLine(line: CartLine, subject: Subject, parts: MainPart
   if (line.doPreApproval === true && !preApprove) throw new Refused('Unauthorized')
   const own = loginOf(parts, subject)
   const wanted = subjectsOf(line)
-  const others = wanted.filter((login) => !sameLogin(login, own))
+  const isNamed = wanted.some((login) => sameLogin(login, own))
+  const isOwn = (wanted.length === 0 || isNamed) && (await ownsLogin(parts, subject))
+  if (!isOwn && (wanted.length === 0 || (isNamed && !delegate))) throw new AnothersLogin(anothersLoginText)
+  const others = isOwn ? wanted.filter((login) => !sameLogin(login, own)) : wanted
   if (others.length > 0 && !delegate) throw new Refused('Unauthorized')
   const preApproval = readPreApproval(line)
   const parameters = await readParameters(line.encryptedParams ?? '', workflow, subject, parts)
@@ -55,7 +62,6 @@ export async function readLine(line: CartLine, subject: Subject, parts: MainPart
   const lost = parts.settings.given.jitWorkflow === undefined ? unknown : unknown.filter((login) => !isLoginName(login))
   if (lost.length > 0) throw new Refused(lost.map((login) => `Error, user ${login} does not exist;`).join(''))
   const known = others.map((login, i): RequestSubject => found[i] ?? { login })
-  const isOwn = wanted.length === 0 || others.length < wanted.length
   const subjects = onceEach(isOwn ? [{ login: own, identity: subject.identity }, ...known] : known)
   return { uuid: line.uuid, workflow: workflow.name, reason, parameters, ends, subjects, unknown, preApproval }
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ApprovalAccess, ApprovalRecord, ApprovalVote } from '#sdk/approvals.ts'
 import type { PortalWorkflow } from '#sdk/portal.ts'
-import { ann, openMain, org, person, someone, workflow } from '#testing/main-fixture.ts'
+import { ann, openMain, org, outsider, person, someone, workflow } from '#testing/main-fixture.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 
 const line = (more: object = {}) => ({ uuid: 'u1', name: 'join', reason: 'because', ...more })
@@ -63,6 +63,29 @@ describe('submitting', () => {
     expect(await memory.recent({ identity: ann.identity, login: 'ann' })).toMatchObject([
       { kind: 'workflow', name: 'join' },
     ])
+  })
+
+  test('a caller without an entry requests nothing for the user who has the same login', async () => {
+    const { send, runs } = await openMain()
+    const lines = [line(), line({ uuid: 'u2', subjects: ['BOB'] })]
+    const { body } = await send('PUT', '/workflows', lines, outsider('bob'))
+    const refusal = expect.stringContaining('belongs to another user')
+    expect(body).toEqual({ u1: refusal, u2: refusal })
+    expect(runs.calls).toEqual([])
+    expect(runs.refused).toMatchObject([
+      { name: 'join', caller: 'bob', subject: 'bob', refused: [{ kind: 'entry', attribute: 'subject', value: 'bob' }] },
+      { name: 'join' },
+    ])
+    expect((await send('PUT', '/workflows', [line()], outsider('guest'))).body).toEqual({ u1: 'success' })
+    expect(runs.calls).toMatchObject([{ user: { userID: 'guest' } }])
+  })
+
+  test('a caller without an entry who may request for others requests for the user as for another', async () => {
+    const { send, runs } = await openMain({ params: { canDelegate: 'YES' } })
+    const who = outsider('bob')
+    expect((await send('PUT', '/workflows', [line({ subjects: ['bob'] })], who)).body).toEqual({ u1: 'success' })
+    const bob = someone('bob').identity
+    expect(runs.calls).toMatchObject([{ user: { userID: 'bob' }, who: { requestor: who.identity, subject: bob } }])
   })
 
   test('D3: nobody chooses the requester, groups or parameters of the engine', async () => {

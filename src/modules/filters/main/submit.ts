@@ -11,10 +11,10 @@ import { readJsonBody } from '#sdk/json-body.ts'
 import type { CallKey } from '#sdk/runs.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import { answer } from './answer.ts'
-import { type MainParts, userOf } from './main-parts.ts'
+import { auditRefusal, type MainParts, userOf } from './main-parts.ts'
 import { type Decision, decideFirst, decisionOf, type StartedRun } from './pre-approval.ts'
 import { type CartLine, cartBounds, cartSchema, maxCartBytes } from './request-body.ts'
-import { type ReadyLine, Refused, type RequestSubject, readLine } from './request-line.ts'
+import { AnothersLogin, type ReadyLine, Refused, type RequestSubject, readLine } from './request-line.ts'
 
 /** How long a line waits for the same line that came just before it. */
 const waitMillis = 10_000
@@ -47,6 +47,7 @@ async function submitLine(line: CartLine, exchange: Exchange, parts: MainParts):
     await noteUse(ready.workflow, subject, parts)
     return { result: 'success', ...(ready.preApproval === undefined ? {} : { decision: decisionOf(decisions) }) }
   } catch (thrown) {
+    if (thrown instanceof AnothersLogin) await auditRefusal(parts, exchange, line.name)
     if (thrown instanceof Refused) return { result: thrown.message }
     host.log.error('a request could not be submitted', {
       workflow: line.name,

@@ -3,15 +3,18 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { valueSources } from '#catalog/value-sources.ts'
 import { Attributes } from '#identity/attributes.ts'
+import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
-import { entryIdentity } from '#identity/identity.ts'
+import { entryIdentity, issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { registerErrors } from '#modules/filters/register/json-answer.ts'
+import type { RunAccess } from '#sdk/runs.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
 import { MemoryRegistrations } from '#testing/memory-registrations.ts'
+import { MemoryRuns } from '#testing/memory-runs.ts'
 import { leadingZeroBits } from './human-check/proof-of-work.ts'
 import register from './register.ts'
 
@@ -79,14 +82,17 @@ function parse(params: ParamValues) {
   return { prepared: register.prepare(fakeParams(params), issues, context), issues: issueTexts(issues.list) }
 }
 
-async function open(params: ParamValues = basic, options: { now?: () => number } = {}) {
+async function open(
+  params: ParamValues = basic,
+  options: { now?: () => number; runs?: RunAccess; entries?: InsertEntry[] } = {},
+) {
   const registrations = new MemoryRegistrations()
   const { prepared, issues } = parse(params)
   expect(issues.filter((issue) => issue.startsWith('error'))).toEqual([])
   const host = fakeModuleHost({
+    entries: [entry('alice')],
     ...options,
     registrations,
-    entries: [entry('alice')],
     secretKeys: [createSecretKey(Buffer.alloc(32, 7))],
     authorize: (subject) => ({ allowed: subject.uid === 'boss', verdicts: [] }),
   })
@@ -239,6 +245,43 @@ describe('a registration', () => {
       expect(registrations.calls[0]?.user.attributes.toObject()).toEqual({ uid: ['boss'], mail: ['x@y'] })
       expect(registrations.calls[0]).not.toHaveProperty('newAccount')
     }
+  })
+
+  describe('with submitLoggedInUser, of a caller without an entry,', () => {
+    const isKept = ([name]: [string, unknown]) => !/^(?:team|uid)\./.test(name)
+    const own = Object.fromEntries(
+      Object.entries({ ...basic, attributeNames: ['mail'], submitLoggedInUser: 'true' }).filter(isKept),
+    ) as ParamValues
+    const mailing = { ...own, verifyEmail: 'true', 'mail.required': 'true', publicURL: `${origin}/register` }
+    const outsider = (uid: string) => ({
+      ...person(uid, 20),
+      identity: issuerIdentity('https://idp.example.com', uid),
+    })
+    const body = { attributes: { mail: 'x@y.test' } }
+
+    test.each([own, mailing])('is not about the user who has the same login', async (params) => {
+      const runs = new MemoryRuns()
+      const { post, registrations } = await open(params, { runs })
+      expect(await post(body, outsider('Alice'))).toMatchObject({
+        status: 403,
+        body: { errors: [expect.stringContaining('belongs to another user')] },
+      })
+      expect([registrations.calls, registrations.mails]).toEqual([[], []])
+      expect(runs.refused).toMatchObject([{ name: 'join', caller: 'Alice', subject: 'Alice' }])
+      expect((await post(body, outsider('guest'))).status).toBe(200)
+    })
+
+    test('starts nothing when another user got the login before the mail address was confirmed', async () => {
+      const entries: InsertEntry[] = []
+      const { post, form, registrations } = await open(mailing, { entries })
+      await post(body, outsider('guest'))
+      const token = registrations.mails[0]?.secret ?? ''
+      entries.push(entry('guest'))
+      expect((await form('verify', { token })).status).toBe(409)
+      expect(registrations.calls).toEqual([])
+      entries.pop()
+      expect((await form('verify', { token })).status).toBe(410)
+    })
   })
 
   test('D2: a name that stands twice in the body does not choose between two subjects', async () => {

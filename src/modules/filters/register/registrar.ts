@@ -1,5 +1,5 @@
 import type { SubmittedResponse } from '#contract/register.ts'
-import type { Subject } from '#identity/subject.ts'
+import { callerRef, type Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { HumanCheck } from '#modules/filters/register/human-check/human-check.ts'
@@ -16,6 +16,7 @@ import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayRequest } from '#sdk/http.ts'
 import { isMailAddress } from '#sdk/mail.ts'
 import { type NewAccount, takenValues, type UniqueValue } from '#sdk/new-account.ts'
+import { anothersLoginText, hasOwnLogin } from '#sdk/own-login.ts'
 import type { InvitationRecord, RegistrationOutcome } from '#sdk/registrations.ts'
 import type { ValueSource } from '#sdk/value-source.ts'
 
@@ -28,7 +29,7 @@ export interface RegistrarParts {
   readonly passwords: PasswordRules
   readonly mails: Mails
   readonly limits: Limits
-  readonly host: Pick<ModuleHost, 'directory' | 'registrations' | 'log'>
+  readonly host: Pick<ModuleHost, 'directory' | 'registrations' | 'runs' | 'log'>
 }
 
 export type SubmitOutcome =
@@ -50,6 +51,7 @@ export class Registrar {
     if (settings.given.submitLoggedInUser && subject.level === 0) {
       throw new GatewayError('ACCESS_DENIED', 'a registration for the caller by nobody in particular')
     }
+    if (settings.given.submitLoggedInUser) await this.#requireOwnLogin(subject, request)
     const invitation = await this.#invitation(body)
     const submission: Submission = { body, subject, invitation }
     const human = isBot ? ['Human validation failed'] : await this.#checkHuman(body.reCaptchaCode, request)
@@ -90,6 +92,26 @@ export class Registrar {
     }
   }
 
+  /** Throws ACCESS_DENIED where another user has the caller's login, since the workflow would be about that user. */
+  async #requireOwnLogin(subject: Subject, { id: requestId }: GatewayRequest): Promise<void> {
+    const { settings, host } = this.#parts
+    const { uid, identity } = subject
+    if (await hasOwnLogin(callerRef(subject), host.directory, settings.given.uidAttributeName)) return
+    const refused = [{ kind: 'entry', attribute: 'subject', value: uid }] as const
+    await host.runs.refuse({ name: settings.given.workflowName, caller: uid, subject: uid, requestId, refused })
+    throw new GatewayError('ACCESS_DENIED', `the login "${uid}" of ${identity} belongs to another user`, {
+      publicText: anothersLoginText,
+    })
+  }
+
+  /** Whether another user got the login of a caller who registered themselves. */
+  async #isTaken({ userID, identity }: Registration): Promise<boolean> {
+    const { settings, host } = this.#parts
+    const { submitLoggedInUser, uidAttributeName } = settings.given
+    if (!submitLoggedInUser || identity === undefined) return false
+    return !(await hasOwnLogin({ identity, login: userID }, host.directory, uidAttributeName))
+  }
+
   /** Whether the secret of a mail is worth anything. */
   async isPending(secret: string): Promise<boolean> {
     const open = await this.#parts.host.registrations.open(this.#parts.form, secret)
@@ -112,7 +134,9 @@ export class Registrar {
     const { values } = registration
     const current = checkForm(settings.attributes, Object.fromEntries(values), ({ name }) => values.get(name))
     if (current.errors.length > 0) return undefined
-    const outcome = await this.#start(open.id, registration, requestId)
+    const outcome: RegistrationOutcome = (await this.#isTaken(registration))
+      ? { kind: 'taken', values: [{ attribute: settings.given.uidAttributeName, value: registration.userID }] }
+      : await this.#start(open.id, registration, requestId)
     await host.registrations.forget(open.id)
     return outcome
   }

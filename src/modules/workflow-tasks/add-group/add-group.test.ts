@@ -38,7 +38,24 @@ describe('addGroup', () => {
     expect(user?.groups).toEqual(['dotted'])
   })
 
-  test.each([{}, { groupname: '  ' }, { groupname: 'g', removegroup: 'maybe' }])('fails for %j', async (params) => {
+  test.each([
+    [{}, {}, 'the parameter "team"'],
+    [{ team: ' ' }, {}, 'the parameter "team"'],
+    [{ team: 'blue' }, {}, 'the attribute "dept"'],
+    [{ team: 'blue' }, { dept: [''] }, 'the attribute "dept"'],
+  ])('refuses a name with an empty part: parameters %j, attributes %j', async (params, attributes, missing) => {
+    const name = 'team-$team$-${dept}'
+    for (const remove of ['false', 'true']) {
+      await expect(userAfter([addGroup({ name, remove })], { params, attributes })).rejects.toMatchObject({
+        code: 'UNPROCESSABLE',
+        message: expect.stringContaining('team-$team$-${dept}'),
+        publicText: expect.stringContaining(missing),
+      })
+    }
+  })
+
+  test('fails for a flag that is neither true nor false', async () => {
+    const params = { groupname: 'g', removegroup: 'maybe' }
     await expect(userAfter([addGroup()], { params })).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
   })
 

@@ -4,7 +4,7 @@ import { noFlow } from '#sdk/flow.ts'
 import { onPaper } from '#sdk/foresight.ts'
 import { expiryFields, readTaskExpiry } from '#sdk/task-expiry.ts'
 import { TaskFields } from '#sdk/task-fields.ts'
-import { renderTask, templateReads } from '#sdk/task-template.ts'
+import { renderGroupName, renderTask, templateReads } from '#sdk/task-template.ts'
 import { next, type TaskModule } from '#sdk/workflow-task.ts'
 import { changeGroups, timeGroup } from '#sdk/workflow-user.ts'
 
@@ -43,9 +43,7 @@ const addGroup: TaskModule = {
       },
       create: async () =>
         onPaper((context) => {
-          const group = renderTask(name, context)
-          if (group.trim() === '')
-            throw new GatewayError('WORKFLOW_FAILED', `addGroup: "${name.text}" gave no group name`)
+          const group = renderGroupName(name, context)
           const answer = renderTask(remove, context)
           const removed = readFlag(answer)
           if (removed === undefined) {

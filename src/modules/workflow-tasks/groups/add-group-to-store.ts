@@ -2,10 +2,11 @@ import { noFlow } from '#sdk/flow.ts'
 import { onTarget } from '#sdk/foresight.ts'
 import { list } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
+import { renderGroupName } from '#sdk/task-template.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 import { createGroup } from './change-group.ts'
 import { groupAttributes, readGroupAttributes } from './group-attributes.ts'
-import { groupTarget, readTemplates, renderName, targetParameter } from './group-task.ts'
+import { groupTarget, readTemplates, targetParameter } from './group-task.ts'
 
 const parameters = {
   target: targetParameter,
@@ -34,7 +35,7 @@ export default defineCustomTask({
     return onTarget(targetName, targets.get(targetName), async (target, context) => {
       const groups = groupTarget(target, targetName)
       const values = Object.entries(groupAttributes(attributes, context)).filter(([, held]) => held.length > 0)
-      for (const name of names.map((template) => renderName(template, context))) {
+      for (const name of names.map((template) => renderGroupName(template, context))) {
         if ((await groups.findGroup(name)) !== undefined) continue
         await createGroup(groups, name, Object.fromEntries(values), context.forTarget(targetName))
       }

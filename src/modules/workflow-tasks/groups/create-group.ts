@@ -1,10 +1,11 @@
 import { noFlow } from '#sdk/flow.ts'
 import { onTarget } from '#sdk/foresight.ts'
 import { readParameters } from '#sdk/parameters.ts'
+import { renderGroupName } from '#sdk/task-template.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 import { createGroup } from './change-group.ts'
 import { attributesParameter, groupAttributes, readGroupAttributes } from './group-attributes.ts'
-import { groupTarget, namesParameter, readTemplates, renderName, targetParameter } from './group-task.ts'
+import { groupTarget, namesParameter, readTemplates, targetParameter } from './group-task.ts'
 
 const parameters = { target: targetParameter, name: namesParameter, attributes: attributesParameter }
 
@@ -22,7 +23,7 @@ export default defineCustomTask({
     return onTarget(targetName, targets.get(targetName), async (target, context) => {
       const groups = groupTarget(target, targetName)
       const values = Object.entries(groupAttributes(attributes, context)).filter(([, list]) => list.length > 0)
-      for (const name of names.map((template) => renderName(template, context))) {
+      for (const name of names.map((template) => renderGroupName(template, context))) {
         await createGroup(groups, name, Object.fromEntries(values), context.forTarget(targetName))
       }
       return next

@@ -1,6 +1,7 @@
 import { noFlow } from '#sdk/flow.ts'
 import { onTarget } from '#sdk/foresight.ts'
 import { readParameters } from '#sdk/parameters.ts'
+import { renderGroupName } from '#sdk/task-template.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 import { deleteGroup } from './change-group.ts'
 import {
@@ -8,7 +9,6 @@ import {
   groupTarget,
   namesParameter,
   readTemplates,
-  renderName,
   takeGroupVersion,
   targetParameter,
 } from './group-task.ts'
@@ -31,7 +31,7 @@ export default defineCustomTask({
     return onTarget(targetName, targets.get(targetName), async (target, context) => {
       const groups = groupTarget(target, targetName)
       const options = isChecked ? takeGroupVersion(context) : {}
-      for (const name of names.map((template) => renderName(template, context))) {
+      for (const name of names.map((template) => renderGroupName(template, context))) {
         await deleteGroup(groups, name, options, context.forTarget(targetName))
       }
       return next

@@ -4,7 +4,6 @@ import { parseTemplate, type Template } from '#kernel/template.ts'
 import { flag, list, text } from '#sdk/parameter-types.ts'
 import type { Params } from '#sdk/params.ts'
 import { type GroupTarget, hasGroups, type Target } from '#sdk/target.ts'
-import { renderTask } from '#sdk/task-template.ts'
 import type { TaskContext } from '#sdk/workflow-task.ts'
 
 /** Where the caller leaves the version that the group must have. */
@@ -36,13 +35,6 @@ export function readTemplates(params: Params, name: string, fallback: readonly s
       return []
     }
   })
-}
-
-/** The name as it is, spaces included: somebody may know the group by them. Throws WORKFLOW_FAILED when there is none. */
-export function renderName(template: Template, context: TaskContext): string {
-  const name = renderTask(template, context)
-  if (name.trim() === '') throw new GatewayError('WORKFLOW_FAILED', `"${template.text}" gave no group name`)
-  return name
 }
 
 /** Throws NOT_SUPPORTED for a target that has no groups of its own. */

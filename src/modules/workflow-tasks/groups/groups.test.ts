@@ -50,10 +50,23 @@ describe('tasks.CreateGroup', () => {
   })
 
   test('needs a name, and a target that owns groups', async () => {
-    await expect(ran(store(), 'tasks.CreateGroup', {})).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
+    await expect(ran(store(), 'tasks.CreateGroup', {})).rejects.toMatchObject({ code: 'UNPROCESSABLE' })
     const bare = ran(new MemoryTarget(), 'tasks.CreateGroup', { name: 'x' })
     await expect(bare).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
   })
+
+  test.each(['CreateGroup', 'AddGroupToStore', 'DeleteGroup', 'UpdateGroup'])(
+    'tasks.%s refuses a name with an empty part',
+    async (task) => {
+      const target = store()
+      target.addGroup('team-', {})
+      const before = target.listed()
+      const attributes = task === 'AddGroupToStore' ? {} : { attributes: ['tag=a'] }
+      const given = { name: 'team-$key$', ...(task === 'DeleteGroup' ? {} : attributes) }
+      await expect(ran(target, `tasks.${task}`, given)).rejects.toMatchObject({ code: 'UNPROCESSABLE' })
+      expect(target.listed()).toEqual(before)
+    },
+  )
 
   test('attributes named like parts of JavaScript are only names', async () => {
     const target = store()
@@ -86,6 +99,13 @@ describe('tasks.AddGroupToStore', () => {
 })
 
 describe('tasks.UpdateGroup', () => {
+  test('refuses a new name with an empty part', async () => {
+    const target = store()
+    const given = { name: 'staff', newName: 'team-$key$' }
+    await expect(ran(target, 'tasks.UpdateGroup', given)).rejects.toMatchObject({ code: 'UNPROCESSABLE' })
+    expect(target.listed().map(([name]) => name)).toEqual(['staff'])
+  })
+
   const rename = { groupname: 'staff', newgroupname: 'crew' }
 
   test('renames and writes attributes; asked again it does nothing', async () => {

@@ -4,18 +4,11 @@ import { onTarget } from '#sdk/foresight.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import type { GroupChange, GroupTarget, TargetRequest } from '#sdk/target.ts'
-import { renderTask } from '#sdk/task-template.ts'
+import { renderGroupName, renderTask } from '#sdk/task-template.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 import { updateGroup } from './change-group.ts'
 import { attributesParameter, groupAttributes, readGroupAttributes } from './group-attributes.ts'
-import {
-  checkVersionParameter,
-  groupTarget,
-  readTemplates,
-  renderName,
-  takeGroupVersion,
-  targetParameter,
-} from './group-task.ts'
+import { checkVersionParameter, groupTarget, readTemplates, takeGroupVersion, targetParameter } from './group-task.ts'
 
 const parameters = {
   target: targetParameter,
@@ -46,12 +39,14 @@ export default defineCustomTask({
   create: ({ target: targetName, names, newNames, attributes, checkVersion }, { targets }) => {
     return onTarget(targetName, targets.get(targetName), async (target, context) => {
       const groups = groupTarget(target, targetName)
-      const [name] = names.map((template) => renderName(template, context))
+      const [name] = names.map((template) => renderGroupName(template, context))
       if (name === undefined) return next
-      const newName = newNames.map((template) => renderTask(template, context))[0] ?? ''
+      const [newName = ''] = newNames.map((template) =>
+        renderTask(template, context).trim() === '' ? '' : renderGroupName(template, context),
+      )
       const change = {
         attributes: groupAttributes(attributes, context),
-        ...(newName.trim() === '' || newName === name ? {} : { newName }),
+        ...(newName === '' || newName === name ? {} : { newName }),
         ...(checkVersion ? takeGroupVersion(context) : {}),
       }
       await update(groups, name, change, context.forTarget(targetName))

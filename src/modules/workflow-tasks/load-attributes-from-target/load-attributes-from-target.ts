@@ -32,6 +32,7 @@ export default defineCustomTask({
   flow: ({ places, nameAttr, nameAttrPath }) => ({
     ...noFlow,
     reads: nameAttr === userIdName ? [] : [{ attribute: nameAttr, path: nameAttrPath }],
+    loginReads: nameAttr === userIdName ? [] : [nameAttr],
     produces: places,
   }),
   create: ({ target: targetName, nameAttr, places }, { targets }) => {

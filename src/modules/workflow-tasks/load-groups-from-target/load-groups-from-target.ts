@@ -27,6 +27,7 @@ export default defineCustomTask({
   flow: ({ nameAttr, path }) => ({
     ...noFlow,
     reads: nameAttr === userIdName ? [] : [{ attribute: nameAttr, path }],
+    loginReads: nameAttr === userIdName ? [] : [nameAttr],
   }),
   create: ({ target: name, nameAttr, inverse }, { targets }) =>
     onTarget(name, targets.get(name), async (target, { user, forTarget }) => {

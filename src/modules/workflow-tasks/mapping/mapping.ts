@@ -44,6 +44,7 @@ const mapping: TaskModule = {
         dropsOthers: strict,
         opaque: false,
         loginReads: prepared.loginReads ?? 'any',
+        sources: prepared.sources,
       },
       create: async (host) => {
         const live = await prepared.create(host)
