@@ -5,6 +5,7 @@ import { flag, list, text } from '#sdk/parameter-types.ts'
 import type { Params } from '#sdk/params.ts'
 import { type GroupTarget, hasGroups, type Target } from '#sdk/target.ts'
 import { renderTask } from '#sdk/task-template.ts'
+import { noVersion } from '#sdk/workflow.ts'
 import type { TaskContext } from '#sdk/workflow-task.ts'
 
 /** Where the caller leaves the version that the group must have. */
@@ -56,4 +57,11 @@ export function takeGroupVersion({ request }: TaskContext): { readonly expectedV
   const version = request.get(versionKey)
   request.delete(versionKey)
   return typeof version === 'string' && version !== '' ? { expectedVersion: version } : {}
+}
+
+/** Whether the caller found that there is no such group (an empty `groupversion`), for the first creation that asks. */
+export function takesNoGroup({ request }: TaskContext): boolean {
+  const isNew = request.get(versionKey) === noVersion
+  request.delete(versionKey)
+  return isNew
 }
