@@ -103,7 +103,7 @@ test('a reference forward, and one in a path', async () => {
     { method: 'POST', path: '/Users', bulkId: 'q', data: { userName: 'alice' } },
   ])
   expect(results.map(({ location }) => location)).toEqual([
-    `${base}/Groups/guides`,
+    `${base}/Groups/group:guides`,
     `${base}/Users/alice`,
     `${base}/Users/alice`,
   ])

@@ -6,12 +6,13 @@ import { applyPatch, changedAttributes } from '#protocols/scim/patch/apply-patch
 import { type ScimResource, sameValue } from '#protocols/scim/resource.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import { requireMatch } from './conditional.ts'
-import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
+import type { GatewayParts } from './gateway-parts.ts'
 import type { GroupEdit } from './group-edit.ts'
 import { planMembers, runMembers } from './group-members.ts'
+import { groupKey, runGroupWorkflow } from './group-workflow.ts'
 import type { FoundGroup } from './lookups.ts'
 import { tellingProgress } from './partial-failure.ts'
-import { addChange, notFound, notSupported, type ResourceChange, type ScimCall } from './scim-call.ts'
+import { addChange, notFound, type ResourceChange, type ScimCall } from './scim-call.ts'
 import { externalIdOf, versionOf } from './user-writer.ts'
 
 export async function findGroup({ lookups }: GatewayParts, id: string, members: boolean): Promise<FoundGroup> {
@@ -31,7 +32,7 @@ export function changeGroup(
   edit: GroupEdit,
   withMembers: boolean,
 ): Promise<FoundGroup> {
-  return parts.lock.run(groupKey(call.id), async () => {
+  return parts.lock.run(groupKey(parts.lookups.ids.groupForm(call.id)), async () => {
     const found = await findGroup(parts, call.id, false)
     const version = requireMatch(call, found.group.version)
     const { resource, own } = await planOwn(parts, call, found, edit)
@@ -58,7 +59,8 @@ export function changeGroup(
       if (some) noteChange(call, { ...change, id: found.id })
       throw error
     }
-    const after = await findGroup(parts, parts.lookups.groupIdIsName ? name : found.id, withMembers)
+    const { groupIdIsName, ids } = parts.lookups
+    const after = await findGroup(parts, groupIdIsName ? ids.ofGroup(name) : found.id, withMembers)
     if (some) noteChange(call, { ...change, id: after.id, ...versionOf(after.group.version) })
     return after
   })
@@ -127,6 +129,7 @@ function requireRenaming({ lookups }: GatewayParts, name: string, { group }: Fou
 
 /** Throws uniqueness where another group has the name, whatever its letter case. */
 async function requireFreeName(parts: GatewayParts, name: string, { id }: FoundGroup): Promise<void> {
+  if (parts.config.groups.sharesNames) return
   const holder = await groupNamed(parts, name)
   if (holder !== undefined && holder.id.toLowerCase() !== id.toLowerCase()) throw nameTaken()
 }
@@ -150,7 +153,7 @@ async function runUpdate(
   own: OwnChange | undefined,
   version: string | undefined,
 ): Promise<void> {
-  const { id, group } = found
+  const { group } = found
   const run = (): Promise<void> =>
     runGroupWorkflow(parts, call, {
       name: parts.config.workflows.updateGroup,
@@ -159,7 +162,7 @@ async function runUpdate(
       params: {
         groupname: group.name,
         newgroupname: own?.newName ?? group.name,
-        groupid: id,
+        groupid: group.id,
         ...(version === undefined ? {} : { groupversion: version }),
       },
     })
@@ -171,24 +174,7 @@ async function runUpdate(
   })
 }
 
-export const groupKey = (id: string): string => `group ${id.toLowerCase()}`
 export const nameKey = (name: string): string => `groupname ${name.toLowerCase()}`
-
-export interface GroupRun {
-  readonly name: string | undefined
-  /** Those that the group is to have, and those that it is to have no more. */
-  readonly attributes?: Attributes
-  readonly cleared?: readonly string[]
-  readonly params: Readonly<Record<string, string>> & { readonly groupname: string }
-}
-
-/** The workflow's user is the caller, with the attributes of the group. */
-export async function runGroupWorkflow(parts: GatewayParts, call: ScimCall, run: GroupRun): Promise<void> {
-  const { name, attributes = new Attributes(), cleared = [], params } = run
-  if (name === undefined) throw notSupported('This gateway does not offer this for groups.')
-  const user = { userID: call.exchange.subject.uid, attributes, groups: [] }
-  await runWorkflow(parts, call, { name, user, cleared, params, subject: groupKey(params.groupname) })
-}
 
 export function noteChange(call: ScimCall, change: Omit<ResourceChange, 'resourceType'>): void {
   addChange(call, { resourceType: 'Group', ...change })

@@ -18,7 +18,9 @@ function team(options = { ownIds: false }): People {
 const okta = { ...tutorialParams, client: 'okta' }
 const open = (people = team(), params: ParamValues = okta) => openGateway(scimGateway, { people, params })
 const patchOp = (...operations: JsonValue[]): JsonObject => ({ Operations: operations })
-const ids = (body: JsonObject): unknown[] => (body['Resources'] as JsonObject[]).map(({ id }) => id)
+/** Without the mark of groups. */
+const ids = (body: JsonObject): unknown[] =>
+  (body['Resources'] as JsonObject[]).map(({ id }) => String(id).replace(/^group:/, ''))
 const find = (filter: string): string => `/Groups?filter=${encodeURIComponent(filter)}`
 
 describe('reading groups', () => {
@@ -26,14 +28,15 @@ describe('reading groups', () => {
     const { send } = await open()
     expect((await send('GET', '/Groups/red')).body).toEqual({
       schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group'],
-      id: 'red',
+      id: 'group:red',
       displayName: 'red',
       members: [
-        { value: 'ann', $ref: `${base}/Users/ann`, type: 'User' },
-        { value: 'bob', $ref: `${base}/Users/bob`, type: 'User' },
+        { value: 'ann', $ref: `${base}/Users/ann`, type: 'User', display: 'ann' },
+        { value: 'bob', $ref: `${base}/Users/bob`, type: 'User', display: 'bob' },
       ],
-      meta: { resourceType: 'Group', location: `${base}/Groups/red` },
+      meta: { resourceType: 'Group', location: `${base}/Groups/group:red` },
     })
+    expect((await send('GET', '/Groups/group:red')).status).toBe(200)
     expect((await send('GET', '/Groups/none')).status).toBe(404)
   })
 
@@ -58,6 +61,7 @@ describe('reading groups', () => {
     ['displayName eq "blue team"', ['blue team']],
     ['displayName eq "RED"', ['red']],
     ['id eq "red"', ['red']],
+    ['id eq "group:red"', ['red']],
     ['id eq "red" and members eq "ann"', ['red']],
     ['id eq "red" and members eq "cyd"', []],
     ['members.value eq "bob"', ['red']],
@@ -246,7 +250,7 @@ describe('from the virtual directory', () => {
   test('groups with those members that are users here', async () => {
     const { send } = await openDirectory()
     expect((await send('GET', '/Groups/red')).body['members']).toEqual([
-      { value: 'ann', $ref: `${base}/Users/ann`, type: 'User' },
+      { value: 'ann', $ref: `${base}/Users/ann`, type: 'User', display: 'ann' },
     ])
     expect(ids((await send('GET', find('members eq "ann"'))).body)).toEqual(['red'])
   })

@@ -1,4 +1,4 @@
-const plainId = /^[\w-]+$/
+const plainId = /^[\w:-]+$/
 
 /** Where a resource stands; `base` is the gateway's own address. Most ids need no encoding, and a page names hundreds. */
 export const resourceAddress = (base: string, type: 'User' | 'Group', id: string): string =>

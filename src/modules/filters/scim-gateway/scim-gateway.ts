@@ -39,7 +39,7 @@ export default defineFilter({
         config,
         lookups,
         toInternal,
-        userView: new UserView(config, toScim, host.log, lookups.groupIdIsName),
+        userView: new UserView(config, toScim, host.log, lookups),
         groupView: new GroupView(config, lookups, host.log),
         workflows: host.workflows,
         lock: new KeyedLock(maxChanges),

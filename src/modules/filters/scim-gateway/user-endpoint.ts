@@ -12,7 +12,7 @@ import type { NameOf } from './filter-translation.ts'
 import { fixedAttribute } from './fixed-attribute.ts'
 import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
 import { type ListRequest, listAnswer, parseListRequest, type ResourcePage } from './list-request.ts'
-import type { FoundUser } from './lookups.ts'
+import type { FoundUser, Query } from './lookups.ts'
 import { pagedSearch, pageOf } from './paged-search.ts'
 import { resourceAnswer } from './resource-answer.ts'
 import { retryWhileChanged } from './retry-changed.ts'
@@ -102,7 +102,8 @@ export class UserEndpoint {
   }
 
   async #show(call: ScimCall, status: 200 | 201, found: FoundUser): Promise<GatewayResponse> {
-    const resource = await this.#parts.userView.resource(found, call.base)
+    const [shown = found] = await this.#parts.lookups.withIndirectGroups([found])
+    const resource = await this.#parts.userView.resource(shown, call.base)
     const projection = projectionOf(call, this.#parts.config.users.schema)
     return resourceAnswer(call, status, resource, found.user.version, projection)
   }
@@ -115,10 +116,15 @@ export class UserEndpoint {
     const login = fixedAttribute(filter, 'userName')
     if (filter !== undefined && (id !== undefined || login !== undefined)) {
       const found = id === undefined ? await lookups.userByLogin(login ?? '') : await lookups.userById(id)
-      const resource = found && (await toResource(found))
+      const [shown] = await lookups.withIndirectGroups(found === undefined ? [] : [found])
+      const resource = shown && (await toResource(shown))
       return pageOf(resource !== undefined && evaluateFilter(filter, resource) ? [resource] : [], list)
     }
-    return pagedSearch({ search: (query) => lookups.searchUsers(query), toResource }, list, this.#nameOf)
+    const search = async (query: Query) => {
+      const page = await lookups.searchUsers(query)
+      return { ...page, items: await lookups.withIndirectGroups(page.items) }
+    }
+    return pagedSearch({ search, toResource }, list, this.#nameOf)
   }
 }
 
