@@ -99,6 +99,44 @@ describe('reading groups', () => {
   })
 })
 
+describe('ids', () => {
+  test('a reference to a group never adds the user with the same id', async () => {
+    const people = team()
+    people.add('red')
+    const { send, workflows } = await open(people)
+    for (const member of [
+      { value: 'red', $ref: '../Groups/red' },
+      { value: 'red', type: 'Group' },
+      { value: 'group:red' },
+    ]) {
+      const { status, body } = await send(
+        'PATCH',
+        '/Groups/blue%20team',
+        patchOp({ op: 'add', path: 'members', value: [member] }),
+      )
+      expect([status, body['scimType']]).toEqual([400, 'invalidValue'])
+      expect(body['detail']).toMatch(/group, and only users can be members: the target/)
+    }
+    expect(workflows.calls).toEqual([])
+    const asUser = patchOp({ op: 'add', path: 'members', value: [{ value: 'red' }] })
+    expect((await send('PATCH', '/Groups/blue%20team', asUser)).status).toBe(204)
+    expect([...(people.memberships.get('blue team') ?? [])]).toEqual(['red'])
+  })
+
+  test('no user and group share an id, whatever the names', async () => {
+    const people = team()
+    for (const login of ['red', 'group:red', 'user:red']) people.add(login)
+    people.addGroup('group:red')
+    const { send } = await open(people)
+    const shown = (body: JsonObject) => (body['Resources'] as JsonObject[]).map(({ id }) => String(id))
+    const users = shown((await send('GET', '/Users')).body)
+    const groups = shown((await send('GET', '/Groups')).body)
+    expect(new Set([...users, ...groups]).size).toBe(users.length + groups.length)
+    for (const id of users) expect((await send('GET', `/Users/${encodeURIComponent(id)}`)).body['id']).toBe(id)
+    for (const id of groups) expect((await send('GET', `/Groups/${encodeURIComponent(id)}`)).body['id']).toBe(id)
+  })
+})
+
 describe('changing members', () => {
   test('one workflow for each member that changes, and no member list is read', async () => {
     const { send, workflows, people } = await open()
