@@ -1,6 +1,7 @@
 -- The tables of an application that knows nothing of Gatehouse. For SQLite; PostgreSQL needs other key columns only.
+-- `autoincrement` keeps SQLite from giving the key of a deleted row to a new one: a SCIM client would take it for the old one.
 create table accounts (
-  account_id integer primary key,
+  account_id integer primary key autoincrement,
   login text not null unique,
   first_name varchar(100),
   last_name varchar(100),
@@ -14,7 +15,7 @@ create table account_emails (
   primary key (account_id, address)
 );
 create table teams (
-  team_id integer primary key,
+  team_id integer primary key autoincrement,
   title varchar(200) not null unique,
   revision integer not null default 1
 );

@@ -9,6 +9,7 @@ import genUuidAttribute from '#modules/workflow-tasks/gen-uuid-attribute/gen-uui
 import addGroupToStore from '#modules/workflow-tasks/groups/add-group-to-store.ts'
 import createGroup from '#modules/workflow-tasks/groups/create-group.ts'
 import deleteGroup from '#modules/workflow-tasks/groups/delete-group.ts'
+import nestGroup from '#modules/workflow-tasks/groups/nest-group.ts'
 import updateGroup from '#modules/workflow-tasks/groups/update-group.ts'
 import javaScriptTask from '#modules/workflow-tasks/javascript-task/javascript-task.ts'
 import loadAttributes from '#modules/workflow-tasks/load-attributes/load-attributes.ts'
@@ -37,6 +38,7 @@ export const customTasks = createRegistry('custom task', [
   loadGroups,
   loadGroupsFromTarget,
   mapGroups,
+  nestGroup,
   printUserInfo,
   revokeAccess,
   updateGroup,

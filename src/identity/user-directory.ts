@@ -41,7 +41,8 @@ export interface Page<T> {
 export interface UserChange {
   /**
    * `entry` for a user (attribute `userID`) or a group (attribute `name`) as a whole, `group` for a membership, told by
-   * the group's name (attribute `groups`) or, where a group was changed, the user's login (attribute `members`).
+   * the group's name (attribute `groups`) or, where a group was changed, the user's login or the member group's name
+   * (attribute `members`).
    */
   readonly subject: 'entry' | 'attribute' | 'group'
   readonly action: 'add' | 'replace' | 'delete'
@@ -80,6 +81,20 @@ export interface GroupUpdate {
   /** Attributes to bring to the given values; an empty list clears one. */
   readonly attributes?: ReadonlyMap<string, readonly string[]>
   readonly expectedVersion?: string
+}
+
+/** Groups that become direct members of another one, and groups that are members no longer. */
+export interface NestingChange {
+  readonly add: readonly NamedGroup[]
+  readonly remove: readonly NamedGroup[]
+  /** Where given, the change happens only while the group has this id; else NOT_FOUND. */
+  readonly groupId?: string
+}
+
+/** Which attributes' first values members are shown by. */
+export interface GroupReading {
+  readonly members: boolean
+  readonly display?: { readonly users: string; readonly groups: string }
 }
 
 /** What a directory holds of one user or group. More, or a NUL character or half a surrogate pair, is BAD_REQUEST. */
@@ -127,9 +142,9 @@ export interface UserDirectory {
     record?: ChangeRecorder,
   ): Promise<readonly UserChange[]>
 
-  /** With its members' logins, unless told to leave them out. */
-  findGroupByName(name: string, options?: { readonly members: boolean }): Promise<Group | undefined>
-  findGroupById(id: string, options?: { readonly members: boolean }): Promise<Group | undefined>
+  /** With its members' logins and the groups that are members, unless told to leave them out. */
+  findGroupByName(name: string, options?: GroupReading): Promise<Group | undefined>
+  findGroupById(id: string, options?: GroupReading): Promise<Group | undefined>
   /** In the order of creation, without members. */
   searchGroups(search: UserSearch): Promise<Page<Group>>
   /** Throws CONFLICT when the name is taken. */
@@ -147,6 +162,16 @@ export interface UserDirectory {
     group: string,
     change: { readonly add: readonly string[]; readonly remove: readonly string[] },
   ): Promise<readonly UserChange[]>
+  /**
+   * Adds groups to a group and removes groups from it. Throws NOT_FOUND when the group, or one that is to be added, doesn't
+   * exist under this name and id, and CONFLICT when a group would contain itself, directly or through others; also when
+   * others nest groups at the same time.
+   */
+  changeMemberGroups(group: string, change: NestingChange, record?: ChangeRecorder): Promise<readonly UserChange[]>
+  /** For each of these groups, by id: the groups that contain it, each once. Groups that nothing contains are left out. */
+  containingGroups(
+    ids: readonly string[],
+  ): Promise<ReadonlyMap<string, readonly (NamedGroup & { readonly direct: boolean })[]>>
 
   close(): Promise<void>
 }

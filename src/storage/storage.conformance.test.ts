@@ -10,6 +10,7 @@ import { groupConformance } from '#storage/conformance/groups.ts'
 import { journalStoreConformance } from '#storage/conformance/journal-store.ts'
 import { loginFailureStoreConformance } from '#storage/conformance/login-failure-store.ts'
 import { loginStoreConformance } from '#storage/conformance/login-store.ts'
+import { nestedGroupConformance } from '#storage/conformance/nested-groups.ts'
 import { pageConformance } from '#storage/conformance/pages.ts'
 import { sessionStoreConformance } from '#storage/conformance/session-store.ts'
 import { userDirectoryConformance } from '#storage/conformance/user-directory.ts'
@@ -79,4 +80,5 @@ onEachDatabase('user directory', (freshUrl) => {
   }
   versionConformance(twoOfOne)
   expectedGroupConformance(twoOfOne)
+  nestedGroupConformance(twoOfOne)
 })

@@ -1,7 +1,7 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { GroupChange, GroupTarget, TargetRequest } from '#sdk/target.ts'
+import type { GroupChange, GroupTarget, MemberGroupChange, TargetRequest } from '#sdk/target.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 
 interface StoredGroup {
@@ -88,5 +88,26 @@ export class MemoryGroups extends MemoryTarget implements GroupTarget {
       throw new GatewayError('VERSION_MISMATCH', 'changed meanwhile')
     }
     return stored
+  }
+}
+
+/** The same with groups in groups, by name, one level deep. */
+export class MemoryNestedGroups extends MemoryGroups {
+  readonly nested = new Set<string>()
+
+  async changeMemberGroups(name: string, change: MemberGroupChange, request: TargetRequest): Promise<void> {
+    const isThere = (id: string | undefined, group: string): boolean =>
+      this.groups.has(group.toLowerCase()) && (id ?? `id of ${group}`) === `id of ${group}`
+    if (!isThere(change.groupId, name)) throw new GatewayError('NOT_FOUND', `no group ${name}`)
+    for (const { name: value, id } of change.add) {
+      if (!isThere(id, value)) throw new GatewayError('NOT_FOUND', `no group ${value}`)
+      if (this.nested.has(`${name}/${value}`)) continue
+      this.nested.add(`${name}/${value}`)
+      request.audit({ subject: 'group', action: 'add', attribute: 'members', value })
+    }
+    for (const { name: value } of change.remove) {
+      if (!this.nested.delete(`${name}/${value}`)) continue
+      request.audit({ subject: 'group', action: 'delete', attribute: 'members', value })
+    }
   }
 }

@@ -35,6 +35,8 @@ export function memoryUserDirectory(): UserDirectory {
     updateGroup: missing,
     deleteGroup: missing,
     changeMembers: missing,
+    changeMemberGroups: missing,
+    containingGroups: missing,
     close: async () => {},
   }
 }

@@ -34,6 +34,7 @@ export class People implements LookupTarget {
   readonly groupMembersAreIds = false
   readonly userIdIsLogin: boolean
   readonly groupHasOwnId: boolean
+  readonly idsAreUnique: boolean
   readonly people = new Map<string, Person>()
   readonly memberships = new Map<string, Set<string>>()
   /** Beside the members, by name. */
@@ -48,6 +49,7 @@ export class People implements LookupTarget {
   constructor(options: { ownIds: boolean; versions?: boolean } = { ownIds: false }) {
     this.userIdIsLogin = !options.ownIds
     this.groupHasOwnId = options.ownIds
+    this.idsAreUnique = options.ownIds
     this.keepsVersions = options.versions ?? false
   }
 

@@ -101,11 +101,11 @@ export const applicationParams: ParamValues = {
 }
 
 /** Throws when the parameters are refused, or the schema is not as they say. */
-export async function openTarget(url: string, params: ParamValues): Promise<Target> {
+export async function openTarget(url: string, params: ParamValues, log = silentLogger): Promise<Target> {
   const issues = noIssues()
   const prepared = sqlTarget.prepare(fakeParams({ url, ...params }), issues, fakeParseContext('/'))
   if (issues.list.length > 0) throw new Error(issueTexts(issues.list).join('\n'))
-  return prepared.create({ ...fakeModuleHost(), name: 'crm', log: silentLogger })
+  return prepared.create({ ...fakeModuleHost(), name: 'crm', log })
 }
 
 /** The same for thousands of passwords: after the first ones a hash costs as little as it can. */

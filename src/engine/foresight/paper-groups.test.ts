@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
 import type { TimedGrant } from '#sdk/grants.ts'
-import { MemoryGroups } from '#testing/memory-groups.ts'
+import { MemoryGroups, MemoryNestedGroups } from '#testing/memory-groups.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
 
@@ -20,6 +20,24 @@ const group = (className: string, params: Record<string, string | string[]>): Ta
   customTask(`tasks.${className}`, { target: 'store', ...params })
 
 describe('groups', () => {
+  test('become members of groups, on paper alone', async () => {
+    const store = new MemoryNestedGroups()
+    for (const name of ['all', 'eng']) store.addGroup(name)
+    const { steps } = await foresee(
+      [
+        group('NestGroup', { name: 'all', memberGroup: 'eng', remove: 'false' }),
+        group('NestGroup', { name: 'all', memberGroup: 'eng', remove: 'true' }),
+      ],
+      { targets: { store } },
+    )
+    const members = (before: string[], after: string[]) => ({ name: 'members', secret: false, before, after })
+    expect(steps).toMatchObject([
+      { kind: 'group', action: 'change', name: 'all', attributes: [members([], ['eng'])] },
+      { kind: 'group', action: 'change', name: 'all', attributes: [members(['eng'], [])] },
+    ])
+    expect(store.nested.size).toBe(0)
+  })
+
   test('come, change, get another name and go, on paper alone', async () => {
     const store = new MemoryGroups()
     store.addGroup('staff', { description: ['Old'], mail: ['s@x.org'] })

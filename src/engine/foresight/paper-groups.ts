@@ -3,7 +3,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { changesOfGroup } from '#sdk/group-changes.ts'
-import type { GroupChange, GroupTarget } from '#sdk/target.ts'
+import type { CreateOptions, GroupChange, GroupTarget, MemberGroupChange } from '#sdk/target.ts'
 
 type Values = Readonly<Record<string, readonly string[]>>
 
@@ -27,8 +27,11 @@ export class PaperGroups {
     return this.#known.get(key)
   }
 
-  async createGroup(name: string, attributes: Values): Promise<void> {
+  async createGroup(name: string, attributes: Values, _: unknown, options: CreateOptions = {}): Promise<void> {
     const found = await this.findGroup(name)
+    if (found !== undefined && options.mustBeNew === true) {
+      throw new GatewayError('CONFLICT', `there is a group "${name}" already`)
+    }
     if (found === undefined) {
       this.#note('create', name, Object.entries(attributes), () => [])
       this.#put(name, { id: name, name, members: [], attributes: Attributes.from(attributes) })
@@ -54,6 +57,15 @@ export class PaperGroups {
     if (found === undefined) return
     this.#note('delete', found.name, [], () => [])
     this.#put(name, undefined)
+  }
+
+  /** Who the members are is not read for a preview, so what is asked for counts as a change. */
+  async changeMemberGroups(name: string, { add, remove }: MemberGroupChange): Promise<void> {
+    const found = await this.findGroup(name)
+    if (found === undefined) throw new GatewayError('NOT_FOUND', `there is no group "${name}"`)
+    this.#note('change', found.name, [['members', add.map((group) => group.name)]], () =>
+      remove.map((group) => group.name),
+    )
   }
 
   #put(name: string, group: Group | undefined): void {

@@ -1,7 +1,7 @@
 import type { Intent } from '#engine/workflow/intents.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { hasGroups, type Target, type TargetRequest } from '#sdk/target.ts'
+import { hasGroups, hasLookups, type Target, type TargetRequest } from '#sdk/target.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
 
 /** What became of changes that were about to be made when whoever made them died. */
@@ -43,10 +43,17 @@ const isAboutGroup = ({ kind, attribute, group }: Intent): boolean =>
 
 async function findInGroup(target: Target, { kind, action, attribute, value, group }: Intent): Promise<Finding> {
   if (!hasGroups(target) || value === undefined) return 'unknown'
+  if (kind === 'group') return findMemberGroup(target, action, value, group ?? '')
   const found = await target.findGroup(kind === 'entry' ? value : (group ?? ''))
   if (kind === 'entry') return thereIf((found !== undefined) === (action !== 'delete'))
   if (found?.attributes === undefined) return 'unknown'
   return thereIf(found.attributes.values(attribute).includes(value) === (action !== 'delete'))
+}
+
+async function findMemberGroup(target: Target, action: string, member: string, group: string): Promise<Finding> {
+  const found = hasLookups(target) ? await target.lookupGroupByName(group, { members: true }) : undefined
+  if (found?.memberGroups === undefined) return 'unknown'
+  return thereIf(found.memberGroups.some(({ name }) => sameLogin(name, member)) === (action !== 'delete'))
 }
 
 /** Whoever has another login at the target than in the workflow is not found by it, and so nothing is known. */

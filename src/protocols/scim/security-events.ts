@@ -13,10 +13,15 @@ export interface ResourceChange {
   readonly attributes: readonly string[]
   /** Those of them that have no value any more. */
   readonly cleared?: readonly string[]
-  /** The ids of the users that joined and left a patched group, where all of them did. */
-  readonly members?: { readonly added: readonly string[]; readonly removed: readonly string[] }
+  /** The users and groups that joined and left a patched group, where all of them did. */
+  readonly members?: { readonly added: readonly ChangedMember[]; readonly removed: readonly ChangedMember[] }
   /** Where `active` was or became known. */
   readonly active?: { readonly before?: boolean; readonly after?: boolean }
+}
+
+interface ChangedMember {
+  readonly type: 'User' | 'Group'
+  readonly id: string
 }
 
 export type EventPayload = 'notice' | 'full'
@@ -76,9 +81,9 @@ export function patchMessage(change: ResourceChange, resource: JsonObject): Json
     operations.push(value === undefined ? { op: 'remove', path } : { op: 'replace', path, value })
   }
   const { added = [], removed = [] } = members ?? {}
-  for (const id of removed) operations.push({ op: 'remove', path: `members[value eq ${JSON.stringify(id)}]` })
+  for (const { id } of removed) operations.push({ op: 'remove', path: `members[value eq ${JSON.stringify(id)}]` })
   if (added.length > 0) {
-    operations.push({ op: 'add', path: 'members', value: added.map((value) => ({ value, type: 'User' })) })
+    operations.push({ op: 'add', path: 'members', value: added.map(({ id, type }) => ({ value: id, type })) })
   }
   return { schemas: [patchSchema], Operations: operations }
 }

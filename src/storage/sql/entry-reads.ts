@@ -3,7 +3,14 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
 import { directoryLimits, type Page, type SortOrder, type UserSearch } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { assembleEntries, type Entry, type EntryRow, type Related, readEntries } from '#storage/sql/entry-rows.ts'
+import {
+  assembleEntries,
+  type Entry,
+  type EntryRow,
+  type Related,
+  readEntries,
+  readWithMembers,
+} from '#storage/sql/entry-rows.ts'
 import { restriction, type Selection, selectEntries } from '#storage/sql/entry-selection.ts'
 import type { SearchSpace } from '#storage/sql/filter-to-sql.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
@@ -11,7 +18,7 @@ import { asLists, fixed } from '#storage/sql/queries.ts'
 import type { PlacedKey } from '#storage/sql/sorted-keys.ts'
 import { searchSorted } from '#storage/sql/sorted-search.ts'
 import type { SqlDialect, SqlReader } from '#storage/sql/sql-client.ts'
-import { isStorable } from '#storage/sql/text-keys.ts'
+import { foldKey, isStorable } from '#storage/sql/text-keys.ts'
 
 function readOne(dialect: SqlDialect, column: 'id' | 'key', related: Related) {
   return fixed<{ wanted: string; collection: number }, unknown>(dialect, (db, at) =>
@@ -35,7 +42,7 @@ const byKeys = perDialect((dialect) => {
         related,
       ),
     )
-  return { groups: form('groups'), members: form('members'), none: form('none') }
+  return { groups: form('groups'), none: form('none') }
 })
 
 const keyList: Readonly<Record<SqlDialect, (keys: readonly number[]) => string>> = {
@@ -48,8 +55,37 @@ const statements = perDialect((dialect) => {
     byId: readOne(dialect, 'id', related),
     byKey: readOne(dialect, 'key', related),
   })
-  return { groups: forms('groups'), members: forms('members'), none: forms('none') }
+  return { groups: forms('groups'), none: forms('none') }
 })
+
+const withMembers = perDialect((dialect) => {
+  const form = (column: 'id' | 'key') =>
+    fixed<{ wanted: string; collection: number; users: string; groups: string }, unknown>(dialect, (db, at) =>
+      readWithMembers(
+        dialect,
+        db
+          .selectFrom('entries')
+          .select('pk')
+          .where(column, '=', at('wanted'))
+          .where('collection', '=', at('collection')),
+        { users: at('users'), groups: at('groups') },
+      ),
+    )
+  return { byId: form('id'), byKey: form('key') }
+})
+
+/** `display` names the attributes that members are shown by; where it is empty, they have none. */
+export async function findWithMembers(
+  reader: SqlReader,
+  by: 'byId' | 'byKey',
+  wanted: string,
+  collection: number,
+  display = { users: '', groups: '' },
+): Promise<Entry | undefined> {
+  const names = { users: foldKey(display.users), groups: foldKey(display.groups) }
+  const query = withMembers(reader.dialect)[by]({ wanted, collection, ...names })
+  return assembleEntries(await reader.query(asLists<EntryRow>(query)))[0]
+}
 
 export async function findEntry(
   reader: SqlReader,

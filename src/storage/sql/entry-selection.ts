@@ -170,7 +170,7 @@ const pages = perDialect((dialect) => {
       ),
     }
   }
-  return { groups: forms('groups'), members: forms('members'), none: forms('none') }
+  return { groups: forms('groups'), none: forms('none') }
 })
 
 const counts = perDialect((dialect) => {

@@ -1,6 +1,6 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
-import type { GroupUpdate, UserChange } from '#identity/user-directory.ts'
+import type { GroupUpdate, NestingChange, UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { syncAttributes } from '#storage/sql/attribute-writes.ts'
@@ -22,6 +22,14 @@ import {
 import { rememberName } from '#storage/sql/former-names.ts'
 import { writeHeld } from '#storage/sql/held-values.ts'
 import { bumpMembers, changeGroupMembers, lockMembers } from '#storage/sql/memberships.ts'
+import {
+  changeNesting,
+  groupsById,
+  lockNesting,
+  parentsOf,
+  refuseCircles,
+  type StoredGroup,
+} from '#storage/sql/nested-groups.ts'
 import type { Transactions } from '#storage/sql/recorded-changes.ts'
 import { foldKey, isStorable } from '#storage/sql/text-keys.ts'
 import { taken } from '#storage/sql/user-writes.ts'
@@ -55,6 +63,7 @@ export async function createGroup(
     ...(description === undefined ? {} : { description }),
     members: [],
     memberIds: [],
+    memberGroups: [],
     attributes: held,
     version: '1',
     created,
@@ -104,10 +113,12 @@ export async function deleteGroup(
     const found = (await findEntries(tx, groups, [foldKey(name)])).get(foldKey(name))
     if (found === undefined) return false
     await lockMembers(tx, found.pk)
+    await lockEntries(tx, [found.pk, ...(await parentsOf(tx, found.pk))])
     const group = await lockEntry(tx, groups, name)
     if (group === undefined) return false
     checkVersion(group, expectedVersion)
     await bumpMembers(tx, group.pk, now)
+    await bumpEntries(tx, await parentsOf(tx, group.pk), now)
     await deleteEntryRow(tx, group.pk)
     await resize(tx, groups, -1)
     return true
@@ -151,3 +162,56 @@ export async function changeMembers(
     return [...removing.flatMap(tell('delete', removed)), ...adding.flatMap(tell('add', added))]
   })
 }
+
+export async function changeMemberGroups(
+  client: Transactions,
+  { groups }: Collections,
+  groupName: string,
+  { add, remove, groupId }: NestingChange,
+  now: number,
+): Promise<readonly UserChange[]> {
+  checkNames(
+    'group name',
+    [...add, ...remove].map(({ name }) => name),
+  )
+  const ids = [...add, ...remove].map(({ id }) => id)
+  if (groupId !== undefined) ids.push(groupId)
+  const wanted = [...new Set(ids)].filter(isStorable)
+  return await client.transaction(async (tx) => {
+    if (add.length > 0) await lockNesting(tx, groups)
+    const key = foldKey(groupName)
+    const seen = isStorable(groupName) ? (await findEntries(tx, groups, [key])).get(key) : undefined
+    if (seen === undefined) throw noGroup(groupName)
+    const joining = await groupsById(tx, groups, wanted)
+    await lockEntries(tx, [seen.pk, ...add.flatMap(({ id }) => joining.get(id)?.pk ?? [])])
+    // Read again: what was renamed or deleted before it was locked is not what was asked for.
+    const group = await lockEntry(tx, groups, groupName)
+    const known = await groupsById(tx, groups, wanted)
+    const isOther = groupId !== undefined && known.get(groupId)?.pk !== group?.pk
+    if (group === undefined || group.pk !== seen.pk || isOther) throw noGroup(groupName)
+    const adding = add.map(({ id, name }) => {
+      const member = known.get(id)
+      if (member === undefined || member.key !== foldKey(name)) throw noGroup(name)
+      return member
+    })
+    await refuseCircles(tx, group, adding)
+    const staying = new Set(adding.map(({ pk }) => pk))
+    const leaving = remove.flatMap(({ id }) => known.get(id) ?? []).filter(({ pk }) => !staying.has(pk))
+    const { added, removed } = await changeNesting(
+      tx,
+      group.pk,
+      [...staying],
+      leaving.map(({ pk }) => pk),
+    )
+    if (added.size + removed.size === 0) return []
+    await bumpEntries(tx, [group.pk], now)
+    const changes = (action: 'add' | 'delete', members: readonly StoredGroup[], changed: ReadonlySet<number>) =>
+      [...new Set(members)]
+        .filter(({ pk }) => changed.has(pk))
+        .map(({ name }) => ({ subject: 'group', action, attribute: 'members', value: name }) as const)
+    return [...changes('delete', leaving, removed), ...changes('add', adding, added)]
+  })
+}
+
+const noGroup = (name: string): GatewayError =>
+  new GatewayError('NOT_FOUND', `no group ${name}`, { publicText: `There is no group "${name}".` })

@@ -10,6 +10,7 @@ export interface Schema extends WorkflowSchema, RegistrationSchema, SecondFactor
   entries: EntryTable
   attributes: AttributeTable
   memberships: { group_entry: number; user_entry: number }
+  nested_groups: { group_entry: number; member_entry: number }
   former_names: { entry: number; key: string; time: number }
   sessions: SessionTable
   password_changes: PasswordChangeTable

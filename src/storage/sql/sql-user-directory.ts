@@ -2,7 +2,9 @@ import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type {
   ChangeRecorder,
+  GroupReading,
   GroupUpdate,
+  NestingChange,
   Page,
   UserChange,
   UserDirectory,
@@ -11,9 +13,10 @@ import type {
 } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { type Collections, DirectoryCollections } from '#storage/sql/directory-collections.ts'
-import { findEntry, searchEntries } from '#storage/sql/entry-reads.ts'
+import { findEntry, findWithMembers, searchEntries } from '#storage/sql/entry-reads.ts'
 import type { Entry, Related } from '#storage/sql/entry-rows.ts'
-import { changeMembers, createGroup, deleteGroup, updateGroup } from '#storage/sql/group-writes.ts'
+import { changeMemberGroups, changeMembers, createGroup, deleteGroup, updateGroup } from '#storage/sql/group-writes.ts'
+import { containingGroups } from '#storage/sql/nested-groups.ts'
 import { recordedBy } from '#storage/sql/recorded-changes.ts'
 import type { SqlClient } from '#storage/sql/sql-client.ts'
 import { foldKey, isStorable } from '#storage/sql/text-keys.ts'
@@ -70,21 +73,19 @@ export class SqlUserDirectory implements UserDirectory {
     return this.#write((collections, now) => deleteUser(client, collections, userID, expectedVersion, now))
   }
 
-  async findGroupByName(name: string, options = { members: true }): Promise<Group | undefined> {
-    const entry = await this.#find('groups', 'byKey', foldKey(name), options.members ? 'members' : 'none')
-    return entry === undefined ? undefined : toGroup(entry)
+  findGroupByName(name: string, options: GroupReading = { members: true }): Promise<Group | undefined> {
+    return this.#findGroup('byKey', foldKey(name), options)
   }
 
-  async findGroupById(id: string, options = { members: true }): Promise<Group | undefined> {
-    const entry = await this.#find('groups', 'byId', id, options.members ? 'members' : 'none')
-    return entry === undefined ? undefined : toGroup(entry)
+  findGroupById(id: string, options: GroupReading = { members: true }): Promise<Group | undefined> {
+    return this.#findGroup('byId', id, options)
   }
 
   async searchGroups(search: UserSearch): Promise<Page<Group>> {
     const { groups } = this.#collections.known ?? (await this.#collections.get())
     const space = { collection: groups, nameAttribute: 'name' } as const
     const page = await searchEntries(this.#client, space, search, 'none')
-    return { ...page, items: page.items.map(toGroup) }
+    return { ...page, items: page.items.map((entry) => toGroup(entry)) }
   }
 
   createGroup(name: string, attributes: ReadonlyMap<string, readonly string[]>): Promise<Group> {
@@ -107,6 +108,16 @@ export class SqlUserDirectory implements UserDirectory {
     return this.#write((collections, now) => changeMembers(this.#client, collections, group, change, now))
   }
 
+  changeMemberGroups(group: string, change: NestingChange, record?: ChangeRecorder): Promise<readonly UserChange[]> {
+    const client = recordedBy(this.#client, record)
+    return this.#write((collections, now) => changeMemberGroups(client, collections, group, change, now))
+  }
+
+  async containingGroups(ids: readonly string[]) {
+    const { groups } = this.#collections.known ?? (await this.#collections.get())
+    return containingGroups(this.#client, groups, [...new Set(ids)].filter(isStorable))
+  }
+
   close(): Promise<void> {
     return this.#release()
   }
@@ -122,6 +133,17 @@ export class SqlUserDirectory implements UserDirectory {
     return findEntry(this.#client, by, wanted, collections[kind], related)
   }
 
+  async #findGroup(by: 'byId' | 'byKey', wanted: string, { members, display }: GroupReading) {
+    if (!members) {
+      const entry = await this.#find('groups', by, wanted, 'none')
+      return entry === undefined ? undefined : toGroup(entry)
+    }
+    if (!isStorable(wanted)) return undefined
+    const { groups } = this.#collections.known ?? (await this.#collections.get())
+    const entry = await findWithMembers(this.#client, by, wanted, groups, display)
+    return entry === undefined ? undefined : toGroup(entry, display !== undefined)
+  }
+
   async #write<T>(work: (collections: Collections, now: number) => Promise<T>): Promise<T> {
     return work(this.#collections.known ?? (await this.#collections.get()), this.#clock().getTime())
   }
@@ -134,6 +156,7 @@ function toUser(entry: Entry): User {
     attributes,
     groups: entry.related,
     groupIds: entry.relatedIds,
+    ...(entry.groupsAreNested === undefined ? {} : { groupsAreNested: entry.groupsAreNested }),
     id,
     version,
     created,
@@ -141,7 +164,7 @@ function toUser(entry: Entry): User {
   }
 }
 
-function toGroup(entry: Entry): Group {
+function toGroup(entry: Entry, hasDisplays = false): Group {
   const { id, name, version, created, modified, attributes } = entry
   const description = attributes.first('description')
   return {
@@ -150,6 +173,8 @@ function toGroup(entry: Entry): Group {
     ...(description === undefined ? {} : { description }),
     members: entry.related,
     memberIds: entry.relatedIds,
+    ...(hasDisplays && entry.displays !== undefined ? { memberDisplays: entry.displays } : {}),
+    ...(entry.memberGroups === undefined ? {} : { memberGroups: entry.memberGroups }),
     attributes,
     version,
     created,

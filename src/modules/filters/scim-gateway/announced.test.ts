@@ -76,7 +76,7 @@ test('changes of groups are told, and those made before a failure too', async ()
   for (const login of ['ada', 'alan', 'grace']) people.add(login)
   people.addGroup('staff')
   await send('PATCH', '/Groups/staff', patch({ op: 'add', path: 'members', value: [{ value: 'ada' }] }))
-  const subject = { format: 'scim', uri: '/Groups/staff' }
+  const subject = { format: 'scim', uri: '/Groups/group%3Astaff' }
   expect(told()).toMatchObject([{ subject, events: { [`${prov}:patch:notice`]: { attributes: ['members'] } } }])
   let runs = 0
   workflows.override = async ({ user }) => {

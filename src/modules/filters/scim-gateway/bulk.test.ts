@@ -92,7 +92,7 @@ test('a reference forward, and one in a path', async () => {
   const results = await bulk(send, [
     {
       method: 'PATCH',
-      path: '/Groups/guides',
+      path: '/Groups/group:guides',
       data: { Operations: [{ op: 'add', path: 'members', value: [{ value: 'bulkId:q' }] }] },
     },
     {
@@ -103,7 +103,7 @@ test('a reference forward, and one in a path', async () => {
     { method: 'POST', path: '/Users', bulkId: 'q', data: { userName: 'alice' } },
   ])
   expect(results.map(({ location }) => location)).toEqual([
-    `${base}/Groups/guides`,
+    `${base}/Groups/group:guides`,
     `${base}/Users/alice`,
     `${base}/Users/alice`,
   ])

@@ -5,7 +5,7 @@ import type { UserDirectory } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
-import type { FoundUser, Member } from './lookups.ts'
+import type { FoundUser } from './lookups.ts'
 
 /**
  * Marks of users whom a delete workflow deactivated and did not delete. Clients were told that such a user is gone, so
@@ -24,7 +24,7 @@ export interface DeletedMarks {
   /** True of the marked users; undefined when there are none, `many` when there are more than a filter can name. */
   filter(idAttribute: string): Promise<Filter | 'many' | undefined>
   /** Of these users, the ones that may be marked. */
-  among<T extends Member>(users: readonly T[]): Promise<readonly T[]>
+  among<T extends { readonly id: string }>(users: readonly T[]): Promise<readonly T[]>
 }
 
 /** How many users a filter names: half of the clauses that stores take, so that the client's own filter fits beside. */
@@ -82,7 +82,7 @@ export class StoredMarks implements DeletedMarks {
     return { kind: 'or', filters }
   }
 
-  async among<T extends Member>(users: readonly T[]): Promise<readonly T[]> {
+  async among<T extends { readonly id: string }>(users: readonly T[]): Promise<readonly T[]> {
     if (users.length === 0) return []
     const ids = new Set<string>()
     let place: { readonly after?: string } | undefined = {}
@@ -135,7 +135,7 @@ export class AttributeMarks implements DeletedMarks {
   }
 
   /** Members are read without their attributes, so the delete workflow has to end the memberships. */
-  async among<T extends Member>(): Promise<readonly T[]> {
+  async among<T extends { readonly id: string }>(): Promise<readonly T[]> {
     return []
   }
 }

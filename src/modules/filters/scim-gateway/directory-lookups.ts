@@ -2,10 +2,12 @@ import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import type { SearchPage } from '#sdk/target.ts'
+import type { ContainingGroup, SearchPage } from '#sdk/target.ts'
 import { DirectoryPages } from './directory-pages.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
+import { ResourceIds } from './resource-ids.ts'
+import { displayNameAttribute } from './target-lookups.ts'
 
 const groupClasses = ['groupOfUniqueNames', 'groupOfNames', 'group']
 
@@ -19,6 +21,9 @@ export class DirectoryLookups implements Lookups {
   readonly #dns = new WeakMap<object, Dn>()
   readonly names: Lookups['names']
   readonly keepsVersions = false
+  readonly nestsGroups = false
+  readonly ids: ResourceIds
+  readonly #displayName: string
   readonly groupIdIsName: boolean
   /** Whether the system behind can do that is not known before it is asked. */
   readonly renamesUsers: boolean
@@ -30,6 +35,8 @@ export class DirectoryLookups implements Lookups {
     this.#groups = config.groups
     const { lookupAttribute, idAttribute = lookupAttribute, loginAttribute } = config.users
     const groups = config.groups
+    this.ids = new ResourceIds([idAttribute, groups.idAttribute].every((name) => isUniqueId(name)))
+    this.#displayName = displayNameAttribute(config)
     this.#isUser = { kind: 'present', attribute: loginAttribute }
     this.groupIdIsName = (groups.idAttribute ?? groups.lookupAttribute) === groups.lookupAttribute
     this.renamesUsers = ![lookupAttribute, loginAttribute].some((name) => same(name, idAttribute))
@@ -41,8 +48,12 @@ export class DirectoryLookups implements Lookups {
     }
   }
 
-  userById(id: string): Promise<FoundUser | undefined> {
-    return this.#oneUser(this.#users.idAttribute ?? this.#users.lookupAttribute, id)
+  async userById(id: string): Promise<FoundUser | undefined> {
+    for (const stored of this.ids.storedUser(id)) {
+      const found = await this.#oneUser(this.#users.idAttribute ?? this.#users.lookupAttribute, stored)
+      if (found !== undefined) return found
+    }
+    return undefined
   }
 
   userByLogin(login: string): Promise<FoundUser | undefined> {
@@ -55,8 +66,11 @@ export class DirectoryLookups implements Lookups {
   }
 
   async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
-    const entry = await this.#oneGroup(this.#groups.idAttribute ?? this.#groups.lookupAttribute, id)
-    return entry && this.#group(members ? ((await this.#entries.named(entry.dn)) ?? entry) : entry)
+    for (const stored of this.ids.storedGroup(id)) {
+      const entry = await this.#oneGroup(this.#groups.idAttribute ?? this.#groups.lookupAttribute, stored)
+      if (entry !== undefined) return this.#group(members ? ((await this.#entries.named(entry.dn)) ?? entry) : entry)
+    }
+    return undefined
   }
 
   async groupByName(name: string): Promise<FoundGroup | undefined> {
@@ -75,7 +89,19 @@ export class DirectoryLookups implements Lookups {
       const entry = dn && (await this.#entries.named(dn))
       return entry && this.#user(entry)
     })
-    return found.flatMap((member) => (member === undefined ? [] : [{ id: member.id }]))
+    return found.flatMap((member) => {
+      if (member === undefined) return []
+      const { userID, attributes } = member.user
+      return [{ id: member.id, type: 'User', display: attributes.first(this.#displayName) ?? userID }]
+    })
+  }
+
+  async containing(): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
+    return new Map()
+  }
+
+  async withIndirectGroups(users: readonly FoundUser[]): Promise<readonly FoundUser[]> {
+    return users
   }
 
   async isMember({ group }: FoundGroup, { user }: FoundUser): Promise<boolean> {
@@ -120,7 +146,11 @@ export class DirectoryLookups implements Lookups {
     })
     return users.map(({ id, user }) => {
       const held = user.attributes.values('memberOf').flatMap((name) => groups.get(name) ?? [])
-      const shown = { ...user, groups: held.map(({ group }) => group.name), groupIds: held.map((group) => group.id) }
+      const shown = {
+        ...user,
+        groups: held.map(({ group }) => group.name),
+        groupIds: held.map(({ group }) => group.id),
+      }
       const dn = this.#dns.get(user)
       if (dn !== undefined) this.#dns.set(shown, dn)
       return { id, user: shown }
@@ -133,7 +163,8 @@ export class DirectoryLookups implements Lookups {
     const { idAttribute } = this.#users
     const user = { userID, attributes, groups: [] }
     this.#dns.set(user, dn)
-    return { id: (idAttribute === undefined ? undefined : attributes.first(idAttribute)) ?? userID, user }
+    const stored = (idAttribute === undefined ? undefined : attributes.first(idAttribute)) ?? userID
+    return { id: this.ids.ofUser(stored), user }
   }
 
   #group({ dn, attributes }: DirectoryEntry): FoundGroup | undefined {
@@ -144,9 +175,14 @@ export class DirectoryLookups implements Lookups {
     if (name === undefined) return undefined
     const group = { id: id ?? name, name, members: attributes.values(memberAttribute), attributes }
     this.#dns.set(group, dn)
-    return { id: group.id, group }
+    return { id: this.ids.ofGroup(group.id), group }
   }
 }
+
+/** Attributes whose values no two entries of a directory share. */
+const uniqueIds = new Set(['entryuuid', 'objectguid', 'nsuniqueid', 'ipauniqueid', 'ibm-entryuuid', 'guid'])
+
+const isUniqueId = (attribute: string | undefined): boolean => uniqueIds.has(attribute?.toLowerCase() ?? '')
 
 const isGroup: Filter = {
   kind: 'or',

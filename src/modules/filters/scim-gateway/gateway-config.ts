@@ -48,6 +48,8 @@ export interface GatewayConfig {
     readonly idAttribute: string | undefined
     readonly displayAttribute: string | undefined
     readonly memberAttribute: string
+    /** Two groups may have one displayName. */
+    readonly sharesNames: boolean
     readonly filterNames: FilterNames
     readonly schema: ResourceSchema
     readonly supported: ResourceSchema
@@ -61,6 +63,7 @@ export interface GatewayConfig {
     readonly deleteGroup: string | undefined
     readonly createGroup: string | undefined
     readonly updateGroup: string | undefined
+    readonly nestGroup: string | undefined
   }
   readonly client: ClientProfile
   /** What clients call internal attributes, by their names in lower case, for error texts. */
@@ -116,6 +119,7 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       idAttribute: values.groupIdName,
       displayAttribute: values.groupDisplayName,
       memberAttribute: values.groupMemberAttributeName,
+      sharesNames: readSharing(values, params, issues),
       filterNames: groupFilters,
       schema: groupResource,
       supported: supportedGroupSchema(groupResource, ofGroups, groupFilters, values),
@@ -128,6 +132,7 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       deleteGroup: values.groupDeleteWorkflow,
       createGroup: values.groupCreateWorkflow,
       updateGroup: values.groupUpdateWorkflow,
+      nestGroup: values.groupNestingWorkflow,
     },
     client: readClient(values),
     clientNames: clientNamesOf(toInternal, [...ofUsers.produces, ...ofGroups.produces], loginAttribute),
@@ -169,6 +174,18 @@ function readLoginAttribute(values: Values, params: Params, issues: Issues): str
     issues.error(params.pathOf('uidAttributeName'), 'parameter "uidAttributeName" is required')
   }
   return 'userName'
+}
+
+/** The name is what targets know a group by, so only a displayName that is another attribute can be shared. */
+function readSharing(values: Values, params: Params, issues: Issues): boolean {
+  const { groupNames, groupDisplayName, groupLookupAttributeName } = values
+  if (groupNames !== 'shared') return false
+  if (groupDisplayName !== undefined && groupDisplayName.toLowerCase() !== groupLookupAttributeName.toLowerCase()) {
+    return true
+  }
+  const remedy = `set groupDisplayName to an attribute other than "${groupLookupAttributeName}", such as displayName`
+  issues.error(params.pathOf('groupNames'), `groupNames "shared": groups are known by their names, so ${remedy}`)
+  return false
 }
 
 function readLookup(values: Values, params: Params, issues: Issues): GatewayConfig['lookup'] {
@@ -213,6 +230,7 @@ export function summarize({ lookup, users, workflows, events }: GatewayConfig): 
     ['workflow: delete group', workflows.deleteGroup],
     ['workflow: create group', workflows.createGroup],
     ['workflow: update group', workflows.updateGroup],
+    ['workflow: nest groups', workflows.nestGroup],
     ['events', events?.stream.name],
   ]
   return rows.flatMap(([label, value]) => (value === undefined ? [] : [{ label, value }]))

@@ -6,12 +6,13 @@ import { applyPatch, changedAttributes } from '#protocols/scim/patch/apply-patch
 import type { ScimResource } from '#protocols/scim/resource.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import { requireMatch } from './conditional.ts'
-import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
+import type { GatewayParts } from './gateway-parts.ts'
 import type { GroupEdit } from './group-edit.ts'
 import { type MemberRun, planMembers, runMembers } from './group-members.ts'
+import { groupKey, runGroupWorkflow } from './group-workflow.ts'
 import type { FoundGroup } from './lookups.ts'
 import { tellingProgress } from './partial-failure.ts'
-import { addChange, notFound, notSupported, type ResourceChange, type ScimCall } from './scim-call.ts'
+import { addChange, notFound, type ResourceChange, type ScimCall } from './scim-call.ts'
 import { clearedIn, externalIdOf, versionOf } from './user-writer.ts'
 
 export async function findGroup({ lookups }: GatewayParts, id: string, members: boolean): Promise<FoundGroup> {
@@ -31,7 +32,7 @@ export function changeGroup(
   edit: GroupEdit,
   withMembers: boolean,
 ): Promise<FoundGroup> {
-  return parts.lock.run(groupKey(call.id), async () => {
+  return parts.lock.run(groupKey(parts.lookups.ids.groupForm(call.id)), async () => {
     const found = await findGroup(parts, call.id, false)
     const version = requireMatch(call, found.group.version)
     const { resource, own } = await planOwn(parts, call, found, edit)
@@ -59,7 +60,8 @@ export function changeGroup(
       if (some) noteChange(call, { ...change, id: found.id })
       throw error
     }
-    const after = await findGroup(parts, parts.lookups.groupIdIsName ? name : found.id, withMembers)
+    const { groupIdIsName, ids } = parts.lookups
+    const after = await findGroup(parts, groupIdIsName ? ids.ofGroup(name) : found.id, withMembers)
     if (some) {
       const members = call.notes.pending === undefined ? { members: membersOf(runs) } : {}
       noteChange(call, { ...change, ...members, id: after.id, ...versionOf(after.group.version) })
@@ -70,9 +72,15 @@ export function changeGroup(
 
 /** Who joined and who left, for events. */
 function membersOf(runs: readonly MemberRun[]): NonNullable<ResourceChange['members']> {
-  const ids = (removed: boolean): string[] =>
-    runs.filter(({ remove }) => remove === removed).map(({ member }) => member.id)
-  return { added: ids(false), removed: ids(true) }
+  const ofRuns = (removed: boolean) =>
+    runs
+      .filter(({ remove }) => remove === removed)
+      .map((run) =>
+        'member' in run
+          ? ({ type: 'User', id: run.member.id } as const)
+          : ({ type: 'Group', id: run.memberGroup.id } as const),
+      )
+  return { added: ofRuns(false), removed: ofRuns(true) }
 }
 
 interface OwnChange {
@@ -144,6 +152,7 @@ function requireRenaming({ lookups }: GatewayParts, name: string, { group }: Fou
 
 /** Throws uniqueness where another group has the name, whatever its letter case. */
 async function requireFreeName(parts: GatewayParts, name: string, { id }: FoundGroup): Promise<void> {
+  if (parts.config.groups.sharesNames) return
   const holder = await groupNamed(parts, name)
   if (holder !== undefined && holder.id.toLowerCase() !== id.toLowerCase()) throw nameTaken()
 }
@@ -167,7 +176,7 @@ async function runUpdate(
   own: OwnChange | undefined,
   version: string | undefined,
 ): Promise<void> {
-  const { id, group } = found
+  const { group } = found
   const run = (): Promise<void> =>
     runGroupWorkflow(parts, call, {
       name: parts.config.workflows.updateGroup,
@@ -176,7 +185,7 @@ async function runUpdate(
       params: {
         groupname: group.name,
         newgroupname: own?.newName ?? group.name,
-        groupid: id,
+        groupid: group.id,
         ...(version === undefined ? {} : { groupversion: version }),
       },
     })
@@ -188,24 +197,7 @@ async function runUpdate(
   })
 }
 
-export const groupKey = (id: string): string => `group ${id.toLowerCase()}`
 export const nameKey = (name: string): string => `groupname ${name.toLowerCase()}`
-
-export interface GroupRun {
-  readonly name: string | undefined
-  /** Those that the group is to have, and those that it is to have no more. */
-  readonly attributes?: Attributes
-  readonly cleared?: readonly string[]
-  readonly params: Readonly<Record<string, string>> & { readonly groupname: string }
-}
-
-/** The workflow's user is the caller, with the attributes of the group. */
-export async function runGroupWorkflow(parts: GatewayParts, call: ScimCall, run: GroupRun): Promise<void> {
-  const { name, attributes = new Attributes(), cleared = [], params } = run
-  if (name === undefined) throw notSupported('This gateway has no workflow for this change of groups.')
-  const user = { userID: call.exchange.subject.uid, attributes, groups: [] }
-  await runWorkflow(parts, call, { name, user, cleared, params, subject: groupKey(params.groupname) })
-}
 
 export function noteChange(call: ScimCall, change: Omit<ResourceChange, 'resourceType'>): void {
   addChange(call, { resourceType: 'Group', ...change })

@@ -1,21 +1,14 @@
+import { randomBytes } from 'node:crypto'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { noVersion } from '#sdk/workflow.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import {
-  displayNameOf,
-  findGroup,
-  groupKey,
-  groupNamed,
-  nameKey,
-  nameTaken,
-  noteChange,
-  requireName,
-  runGroupWorkflow,
-} from './group-changes.ts'
+import { displayNameOf, findGroup, groupNamed, nameKey, nameTaken, noteChange, requireName } from './group-changes.ts'
 import type { GroupEdit } from './group-edit.ts'
 import { type MemberRun, planMembers, runMembers } from './group-members.ts'
+import { groupKey, runGroupWorkflow } from './group-workflow.ts'
 import type { FoundGroup } from './lookups.ts'
 import { tellingProgress } from './partial-failure.ts'
 import { requireAddress } from './resource-address.ts'
@@ -51,9 +44,10 @@ export class GroupCreation {
     const name = displayNameOf(resource)
     requireName(name)
     if (this.#parts.lookups.groupIdIsName) requireAddress('displayName', name)
+    const key = this.#keyOf(resource)
     // Asked inside the lock, so that of two requests for one name exactly one creates.
-    const { found, runs } = await lock.run(nameKey(name), () => this.#make(call, resource, edit))
-    await lock.run(groupKey(found.id), () => this.#fill(call, found, runs))
+    const { found, runs } = await lock.run(key, () => this.#make(call, resource, edit, key))
+    await lock.run(groupKey(found.id), () => this.#fill(call, found, runs, key))
     const after = await findGroup(this.#parts, found.id, withMembers)
     noteChange(call, {
       kind: 'create',
@@ -65,31 +59,61 @@ export class GroupCreation {
     return after
   }
 
+  /** What makes two requests the same: the name, or where names are shared all that is sent beside the members. */
+  #keyOf(resource: JsonObject): string {
+    const { members: _, ...own } = resource
+    return nameKey(this.#parts.config.groups.sharesNames ? JSON.stringify(own) : displayNameOf(resource))
+  }
+
   /** The group without its members, which are all known to exist. */
   async #make(
     call: ScimCall,
     resource: JsonObject,
     edit: GroupEdit,
+    key: string,
   ): Promise<{ found: FoundGroup; runs: readonly MemberRun[] }> {
+    const { config, lookups } = this.#parts
+    const left = this.#unfinished.get(key)
+    if (config.groups.sharesNames) {
+      const present = left?.id === undefined ? undefined : await lookups.groupById(left.id, false)
+      const runs = await planMembers(this.#parts, present, edit.members)
+      return { found: present ?? (await this.#createShared(call, resource, key)), runs }
+    }
     const name = displayNameOf(resource)
     const present = await groupNamed(this.#parts, name)
-    const left = this.#unfinished.get(nameKey(name))
     const isLeft = left !== undefined && (left.id === undefined || left.id === present?.id)
     if (present !== undefined && !isLeft) throw nameTaken()
     const runs = await planMembers(this.#parts, present, edit.members)
     if (present !== undefined && left?.id !== undefined) return { found: present, runs }
-    return { found: await this.#run(call, name, resource), runs }
+    return { found: await this.#run(call, name, resource, key, left === undefined), runs }
   }
 
-  async #run(call: ScimCall, name: string, resource: JsonObject): Promise<FoundGroup> {
+  /** Under the displayName itself, or, where a group has that name, under it and a mark of its own. */
+  async #createShared(call: ScimCall, resource: JsonObject, key: string): Promise<FoundGroup> {
+    const name = displayNameOf(resource)
+    const marked = (): string => `${name} (${randomBytes(4).toString('hex')})`
+    if ((await this.#parts.lookups.groupByName(name)) === undefined) {
+      try {
+        return await this.#run(call, name, resource, key, true)
+      } catch (error) {
+        // Another process was faster.
+        if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
+      }
+    }
+    return this.#run(call, marked(), resource, key, true)
+  }
+
+  /** `isNew`: bound to there being no such group, so that even another process cannot come between. */
+  async #run(call: ScimCall, name: string, resource: JsonObject, key: string, isNew: boolean): Promise<FoundGroup> {
     const { config, groupView, lookups } = this.#parts
     const workflow = config.workflows.createGroup
     try {
       const attributes = groupView.attributes.of(resource)
-      await runGroupWorkflow(this.#parts, call, { name: workflow, attributes, params: { groupname: name } })
+      const params = { groupname: name, ...(isNew ? { groupversion: noVersion } : {}) }
+      await runGroupWorkflow(this.#parts, call, { name: workflow, attributes, params })
     } catch (error) {
       // What a target refused is not there; of what failed otherwise, some targets may have made the group.
-      if (!(error instanceof GatewayError) || !error.isRefusal) this.#remember(name, {})
+      if (!(error instanceof GatewayError) || !error.isRefusal) this.#remember(key, {})
       throw error
     }
     const found = await lookups.groupByName(name)
@@ -99,22 +123,22 @@ export class GroupCreation {
     })
   }
 
-  async #fill(call: ScimCall, found: FoundGroup, runs: readonly MemberRun[]): Promise<void> {
+  async #fill(call: ScimCall, found: FoundGroup, runs: readonly MemberRun[], key: string): Promise<void> {
     const { id, group } = found
     try {
       await tellingProgress(this.#parts, call, group.name, 1 + runs.length, async (done) => {
         done()
         await runMembers(this.#parts, call, found, runs, done)
       })
-      this.#unfinished.delete(nameKey(group.name))
+      this.#unfinished.delete(key)
     } catch (error) {
-      this.#remember(group.name, { id })
+      this.#remember(key, { id })
       noteChange(call, { kind: 'create', id, attributes: ['displayName', 'members'] })
       throw error
     }
   }
 
-  #remember(name: string, unfinished: Unfinished): void {
-    this.#unfinished.set(nameKey(name), unfinished, new Date(systemClock().getTime() + keepMillis))
+  #remember(key: string, unfinished: Unfinished): void {
+    this.#unfinished.set(key, unfinished, new Date(systemClock().getTime() + keepMillis))
   }
 }

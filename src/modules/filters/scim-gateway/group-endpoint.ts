@@ -2,10 +2,11 @@ import type { JsonValue } from '#kernel/json.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { etagHeader, notModified, requireMatch } from './conditional.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import { changeGroup, findGroup, groupKey, noteChange, runGroupWorkflow } from './group-changes.ts'
+import { changeGroup, findGroup, noteChange } from './group-changes.ts'
 import { GroupCreation } from './group-creation.ts'
 import { createEdit, describeEdit, type GroupEdit, putEdit, readGroup, readPatch } from './group-edit.ts'
 import { GroupSearch } from './group-search.ts'
+import { groupKey, runGroupWorkflow } from './group-workflow.ts'
 import { type ListRequest, listAnswer, parseListRequest, type ResourcePage } from './list-request.ts'
 import type { FoundGroup } from './lookups.ts'
 import { resourceAnswer } from './resource-answer.ts'
@@ -66,15 +67,19 @@ export class GroupEndpoint {
   }
 
   async delete(call: ScimCall): Promise<GatewayResponse> {
-    const { lock, config } = this.#parts
+    const { lock, config, lookups } = this.#parts
     const name = config.workflows.deleteGroup
     if (name === undefined) throw notSupported('Groups cannot be deleted: this gateway has no groupDeleteWorkflow.')
-    await lock.run(groupKey(call.id), async () => {
+    await lock.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
       const { id, group } = await findGroup(this.#parts, call.id, false)
       const version = requireMatch(call, group.version)
       await runGroupWorkflow(this.#parts, call, {
         name,
-        params: { groupname: group.name, groupid: id, ...(version === undefined ? {} : { groupversion: version }) },
+        params: {
+          groupname: group.name,
+          groupid: group.id,
+          ...(version === undefined ? {} : { groupversion: version }),
+        },
       })
       noteChange(call, { kind: 'delete', id, attributes: [] })
     })

@@ -50,8 +50,8 @@ describe('POST', () => {
       displayName: 'green',
       externalId: 'e-1',
       members: [
-        { value: 'id-1', $ref: `${base}/Users/id-1`, type: 'User' },
-        { value: 'id-3', $ref: `${base}/Users/id-3`, type: 'User' },
+        { value: 'id-1', $ref: `${base}/Users/id-1`, type: 'User', display: 'ann' },
+        { value: 'id-3', $ref: `${base}/Users/id-3`, type: 'User', display: 'cyd' },
       ],
       meta: {
         resourceType: 'Group',
@@ -62,7 +62,7 @@ describe('POST', () => {
     })
     expect(headers).toMatchObject({ location: `${base}/Groups/gid-green`, etag: 'W/"3"' })
     expect(workflows.calls.map(({ name, params }) => [name, params])).toEqual([
-      ['create-group', { groupname: 'green' }],
+      ['create-group', { groupname: 'green', groupversion: '' }],
       ['change-members', { groupname: 'green', removegroup: 'false' }],
       ['change-members', { groupname: 'green', removegroup: 'false' }],
     ])
@@ -181,7 +181,7 @@ describe('POST', () => {
       expect((await send('POST', '/Groups', { displayName })).body).toMatchObject({ scimType: 'invalidValue' })
     }
     expect((await send('POST', '/Groups', { displayName: 'a/b ü' })).headers['location']).toBe(
-      `${base}/Groups/a%2Fb%20%C3%BC`,
+      `${base}/Groups/group%3Aa%2Fb%20%C3%BC`,
     )
   })
 })
@@ -260,7 +260,10 @@ describe('changing a group', () => {
   test('a group that is known by its name keeps it, but for letter case', async () => {
     const { send } = await open(withBody, team({ ownIds: false, versions: true }))
     expect((await send('PATCH', '/Groups/red', rename('new'))).body).toMatchObject({ scimType: 'mutability' })
-    expect((await send('PATCH', '/Groups/red', rename('RED'))).body).toMatchObject({ id: 'RED', displayName: 'RED' })
+    expect((await send('PATCH', '/Groups/red', rename('RED'))).body).toMatchObject({
+      id: 'group:RED',
+      displayName: 'RED',
+    })
   })
 
   test('PUT: what is left out is cleared, and the same again changes nothing', async () => {

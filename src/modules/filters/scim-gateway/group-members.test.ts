@@ -159,7 +159,7 @@ test('of 100,000 members who do not exist few are looked up, and one more is too
   const { status, body } = await send('PATCH', '/Groups/red', add(...ids))
   expect([status, body['detail']]).toEqual([
     400,
-    'members: there is no user with id "x0". Create the user first, or leave the member out.',
+    'members: there is no user with id "x0". Create it first, or leave the member out.',
   ])
   expect(count.looked).toBeLessThan(100)
   expect((await send('PATCH', '/Groups/red', add(...ids, 'one more'))).body['detail']).toContain('more than 100000')

@@ -1,3 +1,4 @@
+import type { JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ScimResource } from '#protocols/scim/resource.ts'
 import type { GatewayConfig } from './gateway-config.ts'
@@ -28,16 +29,16 @@ export class GroupView {
     const resource: ScimResource = { schemas, id, displayName: display ?? group.name }
     if (group.attributes !== undefined) this.attributes.show(resource, group.attributes)
     for (const extension of schema.extensions) if (resource[extension.id] !== undefined) schemas.push(extension.id)
-    const shown = members === true ? await this.#lookups.members(found) : members
+    const shown = members === true ? await this.#lookups.members(found, true) : members
     if (shown !== false && shown.length > 0) resource['members'] = shown.map((member) => memberElement(member, base))
     resource['meta'] = resourceMeta('Group', resourceAddress(base, 'Group', id), group)
     return resource
   }
 }
 
-/** No name of the member: it would be a client's to read at the member, and old here after a rename. */
-const memberElement = ({ id }: Member, base: string) => ({
+const memberElement = ({ id, type, display }: Member, base: string): JsonObject => ({
   value: id,
-  $ref: resourceAddress(base, 'User', id),
-  type: 'User',
+  $ref: resourceAddress(base, type, id),
+  type,
+  ...(display === undefined ? {} : { display }),
 })

@@ -18,7 +18,9 @@ function team(options = { ownIds: false }): People {
 const okta = { ...tutorialParams, client: 'okta' }
 const open = (people = team(), params: ParamValues = okta) => openGateway(scimGateway, { people, params })
 const patchOp = (...operations: JsonValue[]): JsonObject => ({ Operations: operations })
-const ids = (body: JsonObject): unknown[] => (body['Resources'] as JsonObject[]).map(({ id }) => id)
+/** Without the mark of groups. */
+const ids = (body: JsonObject): unknown[] =>
+  (body['Resources'] as JsonObject[]).map(({ id }) => String(id).replace(/^group:/, ''))
 const find = (filter: string): string => `/Groups?filter=${encodeURIComponent(filter)}`
 
 describe('reading groups', () => {
@@ -26,14 +28,15 @@ describe('reading groups', () => {
     const { send } = await open()
     expect((await send('GET', '/Groups/red')).body).toEqual({
       schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group'],
-      id: 'red',
+      id: 'group:red',
       displayName: 'red',
       members: [
-        { value: 'ann', $ref: `${base}/Users/ann`, type: 'User' },
-        { value: 'bob', $ref: `${base}/Users/bob`, type: 'User' },
+        { value: 'ann', $ref: `${base}/Users/ann`, type: 'User', display: 'ann' },
+        { value: 'bob', $ref: `${base}/Users/bob`, type: 'User', display: 'bob' },
       ],
-      meta: { resourceType: 'Group', location: `${base}/Groups/red` },
+      meta: { resourceType: 'Group', location: `${base}/Groups/group:red` },
     })
+    expect((await send('GET', '/Groups/group:red')).status).toBe(200)
     expect((await send('GET', '/Groups/none')).status).toBe(404)
   })
 
@@ -58,6 +61,7 @@ describe('reading groups', () => {
     ['displayName eq "blue team"', ['blue team']],
     ['displayName eq "RED"', ['red']],
     ['id eq "red"', ['red']],
+    ['id eq "group:red"', ['red']],
     ['id eq "red" and members eq "ann"', ['red']],
     ['id eq "red" and members eq "cyd"', []],
     ['members.value eq "bob"', ['red']],
@@ -92,6 +96,44 @@ describe('reading groups', () => {
     const { send, people } = await open()
     expect((await send('GET', find(filter))).body).toMatchObject({ scimType: 'invalidFilter' })
     expect(people.memberReads).toBe(0)
+  })
+})
+
+describe('ids', () => {
+  test('a reference to a group never adds the user with the same id', async () => {
+    const people = team()
+    people.add('red')
+    const { send, workflows } = await open(people)
+    for (const member of [
+      { value: 'red', $ref: '../Groups/red' },
+      { value: 'red', type: 'Group' },
+      { value: 'group:red' },
+    ]) {
+      const { status, body } = await send(
+        'PATCH',
+        '/Groups/blue%20team',
+        patchOp({ op: 'add', path: 'members', value: [member] }),
+      )
+      expect([status, body['scimType']]).toEqual([400, 'invalidValue'])
+      expect(body['detail']).toMatch(/group, and only users can be members: the target/)
+    }
+    expect(workflows.calls).toEqual([])
+    const asUser = patchOp({ op: 'add', path: 'members', value: [{ value: 'red' }] })
+    expect((await send('PATCH', '/Groups/blue%20team', asUser)).status).toBe(204)
+    expect([...(people.memberships.get('blue team') ?? [])]).toEqual(['red'])
+  })
+
+  test('no user and group share an id, whatever the names', async () => {
+    const people = team()
+    for (const login of ['red', 'group:red', 'user:red']) people.add(login)
+    people.addGroup('group:red')
+    const { send } = await open(people)
+    const shown = (body: JsonObject) => (body['Resources'] as JsonObject[]).map(({ id }) => String(id))
+    const users = shown((await send('GET', '/Users')).body)
+    const groups = shown((await send('GET', '/Groups')).body)
+    expect(new Set([...users, ...groups]).size).toBe(users.length + groups.length)
+    for (const id of users) expect((await send('GET', `/Users/${encodeURIComponent(id)}`)).body['id']).toBe(id)
+    for (const id of groups) expect((await send('GET', `/Groups/${encodeURIComponent(id)}`)).body['id']).toBe(id)
   })
 })
 
@@ -246,7 +288,7 @@ describe('from the virtual directory', () => {
   test('groups with those members that are users here', async () => {
     const { send } = await openDirectory()
     expect((await send('GET', '/Groups/red')).body['members']).toEqual([
-      { value: 'ann', $ref: `${base}/Users/ann`, type: 'User' },
+      { value: 'ann', $ref: `${base}/Users/ann`, type: 'User', display: 'ann' },
     ])
     expect(ids((await send('GET', find('members eq "ann"'))).body)).toEqual(['red'])
   })

@@ -336,9 +336,9 @@ describe('of all types (RFC 7644 3.4.2.1)', () => {
   test('an order goes across the types', async () => {
     const { send } = await open()
     expect(await pages(send, '/?sortBy=id&sortOrder=descending&count=3')).toEqual([
-      ['red', 'Emil', 'Dora'],
-      ['carl', 'Blue', 'bert'],
-      ['Anna', 'amber'],
+      ['red', 'Blue', 'amber'],
+      ['Emil', 'Dora', 'carl'],
+      ['bert', 'Anna'],
     ])
     expect(found(await send('GET', '/?sortBy=userName&count=3&startIndex=4'))).toEqual(['Dora', 'Emil', 'red'])
     expect((await send('GET', '/?sortBy=none')).body).toMatchObject({ scimType: 'invalidValue' })
@@ -351,9 +351,9 @@ describe('of all types (RFC 7644 3.4.2.1)', () => {
 
   test('each is shown as its own schema has it', async () => {
     const { send } = await open()
-    const { body } = await send('GET', '/?attributes=userName,members&sortBy=id&sortOrder=descending&count=2')
+    const { body } = await send('GET', '/?attributes=userName,members&sortBy=displayName&sortOrder=descending&count=2')
     expect(body['Resources']).toEqual([
-      expect.objectContaining({ id: 'red', members: [expect.objectContaining({ value: 'Anna' })] }),
+      expect.objectContaining({ id: 'group:red', members: [expect.objectContaining({ value: 'Anna' })] }),
       { schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'], id: 'Emil', userName: 'Emil' },
     ])
   })

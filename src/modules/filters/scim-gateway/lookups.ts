@@ -1,14 +1,18 @@
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { SortOrder } from '#identity/user-directory.ts'
-import type { SearchPage } from '#sdk/target.ts'
+import type { NamedGroup, SortOrder } from '#identity/user-directory.ts'
+import type { MemberType } from '#protocols/scim/patch/member-change.ts'
+import type { ContainingGroup, SearchPage } from '#sdk/target.ts'
 import type { ReadVersion } from '#sdk/workflow.ts'
+import type { ResourceIds } from './resource-ids.ts'
 
 export interface FoundUser {
   /** As SCIM knows the user. */
   readonly id: string
   readonly user: User
+  /** The groups that contain groups of the user, where they were asked for; their ids are those of SCIM. */
+  readonly indirectGroups?: readonly NamedGroup[]
 }
 
 export interface FoundGroup {
@@ -18,8 +22,11 @@ export interface FoundGroup {
 }
 
 export interface Member {
-  /** As SCIM knows the user. */
+  /** As SCIM knows the user or group. */
   readonly id: string
+  readonly type: MemberType
+  /** The name that people know it by, where that is known. */
+  readonly display?: string
 }
 
 export interface Query {
@@ -41,10 +48,17 @@ export interface Lookups {
   /** By the name that workflows know it by, without members. */
   groupByName(name: string): Promise<FoundGroup | undefined>
   searchGroups(query: Query): Promise<SearchPage<FoundGroup>>
-  /** The group was read with its members. */
-  members(found: FoundGroup): Promise<readonly Member[]>
+  /** The group was read with its members. `names`: worth a few look-ups where the store did not read them along. */
+  members(found: FoundGroup, names: boolean): Promise<readonly Member[]>
   isMember(found: FoundGroup, member: FoundUser): Promise<boolean>
   groupsOf(member: FoundUser): Promise<readonly FoundGroup[]>
+  readonly ids: ResourceIds
+  /** Groups can be members of groups. */
+  readonly nestsGroups: boolean
+  /** For each of these groups that others contain: those. All ids are those of SCIM. */
+  containing(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>>
+  /** With the groups that contain theirs, by one question for all of them; none where groups are not shown. */
+  withIndirectGroups(users: readonly FoundUser[]): Promise<readonly FoundUser[]>
   /** A group has no id but its name, so under another name it would be another group to clients. */
   readonly groupIdIsName: boolean
   /** Users and groups carry a version, and changes can be bound to it. */

@@ -75,9 +75,18 @@ export const parameterTable = {
     about: 'The workflow that renames a group or changes its attributes; without it, a new name is refused.',
     reference: 'workflow',
   }),
+  groupNestingWorkflow: text({
+    about: 'The workflow that adds a group to a group or removes it; without it, groups as members are refused.',
+    reference: 'workflow',
+  }),
   groupLookupAttributeName: text({ about: 'The attribute that groups are looked up by.', fallback: 'name' }),
   groupIdName: text({ about: "The attribute that holds a group's id; the group's name when absent." }),
   groupDisplayName: text({ about: "The attribute shown as a group's displayName; the group's name when absent." }),
+  groupNames: choice(['unique', 'shared'], {
+    about:
+      'Whether two groups may have one displayName; shared needs groupDisplayName, and the gateway then makes names unique.',
+    fallback: 'unique',
+  }),
   groupMemberAttributeName: text({
     about: 'The attribute that holds the members of a group in the virtual directory.',
     fallback: 'uniqueMember',

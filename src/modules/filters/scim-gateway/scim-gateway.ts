@@ -42,9 +42,9 @@ export default defineFilter({
       const stored = namingReadFailures(createLookups(config, host))
       const marks = await openMarks(config, host, opened)
       // What doesn't fit is logged by the view that clients get.
-      const silent = new UserView(config, toScim, silentLogger, stored.groupIdIsName)
+      const silent = new UserView(config, toScim, silentLogger, stored)
       const lookups = new VisibleLookups(stored, marks, config, silent)
-      const userView = new UserView(config, toScim, host.log, lookups.groupIdIsName)
+      const userView = new UserView(config, toScim, host.log, lookups)
       const router = createRouter({
         config,
         lookups,

@@ -34,6 +34,7 @@ interface GroupWorkflows {
   readonly groupCreateWorkflow: string | undefined
   readonly groupUpdateWorkflow: string | undefined
   readonly groupWorkflow: string | undefined
+  readonly groupNestingWorkflow: string | undefined
 }
 
 /**
@@ -46,7 +47,7 @@ export function supportedGroupSchema(
   names: FilterNames,
   workflows: GroupWorkflows,
 ): ResourceSchema {
-  const { groupCreateWorkflow, groupUpdateWorkflow, groupWorkflow } = workflows
+  const { groupCreateWorkflow, groupUpdateWorkflow, groupWorkflow, groupNestingWorkflow } = workflows
   const given = groupCreateWorkflow === undefined ? 'readOnly' : 'immutable'
   const own = groupUpdateWorkflow === undefined ? given : undefined
   const ofMembers = groupWorkflow === undefined ? 'readOnly' : undefined
@@ -60,7 +61,9 @@ export function supportedGroupSchema(
   const mutable = (attribute: SchemaAttribute, limit: 'readOnly' | 'immutable' | undefined): SchemaAttribute =>
     limit === undefined || attribute.mutability === 'readOnly' ? attribute : { ...attribute, mutability: limit }
   const core = listed.core.attributes.map((attribute) =>
-    attribute.name === 'members' ? mutable(byReference(attribute), ofMembers) : mutable(attribute, own),
+    attribute.name === 'members'
+      ? mutable(memberAttribute(attribute, groupNestingWorkflow !== undefined), ofMembers)
+      : mutable(attribute, own),
   )
   const extensions = listed.extensions.map((schema) => ({
     ...schema,
@@ -69,10 +72,18 @@ export function supportedGroupSchema(
   return new ResourceSchema({ ...listed.core, attributes: core }, extensions)
 }
 
-/** Members as the schema of RFC 7643 8.7.1 has them; the name that clients send with a member is not kept. */
-const byReference = (members: SchemaAttribute): SchemaAttribute => ({
+/** The name of a member is that of the user or group, so clients can't set it; groups are members where they nest. */
+const memberAttribute = (members: SchemaAttribute, nests: boolean): SchemaAttribute => ({
   ...members,
-  subAttributes: members.subAttributes.filter(({ name }) => name !== 'display'),
+  subAttributes: members.subAttributes.map((part) => {
+    if (part.name === 'display') return { ...part, mutability: 'readOnly' }
+    const only = (list: readonly string[]): readonly string[] => (nests ? list : list.filter((name) => name === 'User'))
+    return {
+      ...part,
+      ...(part.referenceTypes === undefined ? {} : { referenceTypes: only(part.referenceTypes) }),
+      ...(part.canonicalValues === undefined ? {} : { canonicalValues: only(part.canonicalValues) }),
+    }
+  }),
 })
 
 interface Support {

@@ -1,11 +1,15 @@
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
+import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import { hasLookups, type LookupTarget, type Target } from '#sdk/target.ts'
+import { pathKey } from '#protocols/scim/path-key.ts'
+import { type ContainingGroup, hasLookups, type LookupTarget, nestsGroups, type Target } from '#sdk/target.ts'
 import { noVersion, type ReadVersion } from '#sdk/workflow.ts'
+import { heldAt } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
+import { ResourceIds } from './resource-ids.ts'
 
 /** Throws INTERNAL when the target cannot be asked. */
 export function targetLookups(target: Target, config: GatewayConfig): Lookups {
@@ -21,11 +25,16 @@ class TargetLookups implements Lookups {
   readonly names: Lookups['names']
   readonly groupIdIsName: boolean
   readonly renamesUsers: boolean
+  readonly ids: ResourceIds
+  /** The attributes whose values members are shown by. */
+  readonly #display: { readonly users: string; readonly groups: string }
 
   constructor(target: LookupTarget, config: GatewayConfig) {
     this.#target = target
     this.#config = config
     this.groupIdIsName = !target.groupHasOwnId
+    this.ids = new ResourceIds(target.idsAreUnique === true)
+    this.#display = { users: displayNameAttribute(config), groups: config.groups.displayAttribute ?? '' }
     const { loginAttribute, lookupAttribute, idAttribute } = config.users
     const idName = idAttribute?.toLowerCase()
     this.#loginIsId =
@@ -46,11 +55,18 @@ class TargetLookups implements Lookups {
     return this.#target.keepsVersions === true
   }
 
+  get nestsGroups(): boolean {
+    return nestsGroups(this.#target)
+  }
+
   async userById(id: string): Promise<FoundUser | undefined> {
-    const user = await (this.#loginIsId && !this.#target.userIdIsLogin
-      ? this.#target.lookupUserByLogin(id)
-      : this.#target.lookupUserById(id))
-    return user && this.#found(user)
+    for (const stored of this.ids.storedUser(id)) {
+      const user = await (this.#loginIsId && !this.#target.userIdIsLogin
+        ? this.#target.lookupUserByLogin(stored)
+        : this.#target.lookupUserById(stored))
+      if (user !== undefined) return this.#found(user)
+    }
+    return undefined
   }
 
   async userByLogin(login: string): Promise<FoundUser | undefined> {
@@ -64,8 +80,14 @@ class TargetLookups implements Lookups {
   }
 
   async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
-    const group = await this.#target.lookupGroupById(id, { members })
-    return group && this.#foundGroup(group)
+    for (const stored of this.ids.storedGroup(id)) {
+      const group = await this.#target.lookupGroupById(
+        stored,
+        members ? { members, display: this.#display } : { members },
+      )
+      if (group !== undefined) return this.#foundGroup(group)
+    }
+    return undefined
   }
 
   async groupByName(name: string): Promise<FoundGroup | undefined> {
@@ -78,17 +100,70 @@ class TargetLookups implements Lookups {
     return { ...page, items: page.items.map((group) => this.#foundGroup(group)) }
   }
 
-  async members({ group }: FoundGroup): Promise<readonly Member[]> {
-    const { groupMembersAreIds } = this.#target
-    if (groupMembersAreIds !== this.#loginIsId) return group.members.map((id) => ({ id }))
-    const { memberIds } = group
-    if (!this.#loginIsId && memberIds !== undefined) {
-      return group.members.map((login, i) => ({ id: memberIds[i] ?? login }))
-    }
-    const found = await inParallel(group.members, lookupWidth, (member) =>
-      groupMembersAreIds ? this.#target.lookupUserById(member) : this.#target.lookupUserByLogin(member),
+  async members({ group }: FoundGroup, names: boolean): Promise<readonly Member[]> {
+    const groups = (group.memberGroups ?? []).map(
+      ({ id, name, display }): Member => ({
+        id: this.ids.ofGroup(this.groupIdIsName ? name : id),
+        type: 'Group',
+        display: display ?? name,
+      }),
     )
-    return found.flatMap((user) => (user === undefined ? [] : [{ id: this.#found(user).id }]))
+    return [...(await this.#memberUsers(group, names)), ...groups]
+  }
+
+  async #memberUsers(group: Group, names: boolean): Promise<readonly Member[]> {
+    const { groupMembersAreIds } = this.#target
+    const { members, memberIds, memberDisplays } = group
+    const idsAreKnown = groupMembersAreIds !== this.#loginIsId
+    const isNamed = memberDisplays !== undefined || !names || members.length > maxNamed
+    if (idsAreKnown && isNamed) {
+      // A login is a name too, but only where the store had none.
+      const fallback = memberDisplays !== undefined && !groupMembersAreIds
+      return members.map((id, i) => member(this.ids.ofUser(id), memberDisplays?.[i] ?? (fallback ? id : undefined)))
+    }
+    if (!this.#loginIsId && memberIds !== undefined && isNamed) {
+      return members.map((login, i) => member(this.ids.ofUser(memberIds[i] ?? login), memberDisplays?.[i] ?? login))
+    }
+    const found = await inParallel(members, lookupWidth, (one) =>
+      groupMembersAreIds ? this.#target.lookupUserById(one) : this.#target.lookupUserByLogin(one),
+    )
+    return found.flatMap((user, i) => {
+      const given = members[i]
+      if (user === undefined)
+        return idsAreKnown && given !== undefined ? [member(this.ids.ofUser(given), undefined)] : []
+      return [member(this.#found(user).id, user.attributes.first(this.#display.users) ?? user.userID)]
+    })
+  }
+
+  async containing(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
+    const stored = ids.map((id) => this.ids.storedGroup(id)[0] ?? id)
+    const found = ids.length === 0 ? undefined : await this.#target.containingGroups?.(stored)
+    const shown = new Map<string, readonly ContainingGroup[]>()
+    for (const [id, groups] of found ?? []) {
+      shown.set(
+        this.ids.ofGroup(id),
+        groups.map((group) => ({ ...group, id: this.#groupId(group) })),
+      )
+    }
+    return shown
+  }
+
+  async withIndirectGroups(users: readonly FoundUser[]): Promise<readonly FoundUser[]> {
+    if (this.#target.containingGroups === undefined || this.#config.users.mapping.isEmpty) return users
+    const groupsOf = ({ user }: FoundUser): readonly string[] =>
+      user.groupsAreNested === false ? [] : ((this.groupIdIsName ? user.groups : user.groupIds) ?? [])
+    const ids = new Set(users.flatMap(groupsOf).map((id) => this.ids.ofGroup(id)))
+    if (ids.size === 0) return users
+    const containing = await this.containing([...ids])
+    if (containing.size === 0) return users
+    return users.map((found) => {
+      const direct = new Set(groupsOf(found).map((id) => this.ids.ofGroup(id)))
+      const indirect = new Map<string, NamedGroup>()
+      for (const id of direct) {
+        for (const group of containing.get(id) ?? []) if (!direct.has(group.id)) indirect.set(group.id, group)
+      }
+      return indirect.size === 0 ? found : { ...found, indirectGroups: [...indirect.values()] }
+    })
   }
 
   async isMember({ group }: FoundGroup, { user }: FoundUser): Promise<boolean> {
@@ -115,10 +190,31 @@ class TargetLookups implements Lookups {
   #found(user: User): FoundUser {
     const { idAttribute } = this.#config.users
     const stored = idAttribute === undefined ? undefined : user.attributes.first(idAttribute)
-    return { id: this.#loginIsId ? user.userID : (user.id ?? stored ?? user.userID), user }
+    return { id: this.ids.ofUser(this.#loginIsId ? user.userID : (user.id ?? stored ?? user.userID)), user }
   }
 
   #foundGroup(group: Group): FoundGroup {
-    return { id: this.#target.groupHasOwnId ? group.id : group.name, group }
+    return { id: this.#groupId(group), group }
   }
+
+  #groupId({ id, name }: NamedGroup): string {
+    return this.ids.ofGroup(this.groupIdIsName ? name : id)
+  }
+}
+
+/** Members of one group that are looked up for their names alone. */
+const maxNamed = 100
+
+const member = (id: string, display: string | undefined): Member => ({
+  id,
+  type: 'User',
+  ...(display === undefined ? {} : { display }),
+})
+
+/** The internal attribute that holds the displayName of users, where one holds it; else the usual one. */
+export function displayNameAttribute({ users }: GatewayConfig): string {
+  const path = users.schema.resolveAttribute('displayName')
+  const internal =
+    path && (users.filterNames.get(pathKey(path)) ?? heldAt(path, (one) => users.mapping.held(one))?.names[0])
+  return internal ?? 'displayName'
 }

@@ -13,7 +13,7 @@ import type { NameOf } from './filter-translation.ts'
 import { fixedAttribute } from './fixed-attribute.ts'
 import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
 import { type ListRequest, listAnswer, parseListRequest, type ResourcePage } from './list-request.ts'
-import type { FoundUser } from './lookups.ts'
+import type { FoundUser, Query } from './lookups.ts'
 import type { KnownManagers } from './managers.ts'
 import { pagedSearch, pageOf, type Search } from './paged-search.ts'
 import { resourceAnswer } from './resource-answer.ts'
@@ -128,8 +128,9 @@ export class UserEndpoint {
   }
 
   async #show(call: ScimCall, status: 200 | 201, found: FoundUser): Promise<GatewayResponse> {
-    const { userView, managers, config } = this.#parts
-    const plain = await userView.resource(found, call.base)
+    const { userView, managers, config, lookups } = this.#parts
+    const [nested = found] = await lookups.withIndirectGroups([found])
+    const plain = await userView.resource(nested, call.base)
     const projection = projectionOf(call, config.users.schema)
     const [resource = plain] = managers.areShownBy(projection) ? await managers.shown([plain], call.base) : []
     return resourceAnswer(call, status, resource, found.user.version, projection)
@@ -156,10 +157,15 @@ export class UserEndpoint {
     const login = fixedAttribute(filter, 'userName')
     if (filter !== undefined && (id !== undefined || login !== undefined)) {
       const found = id === undefined ? await lookups.userByLogin(login ?? '') : await lookups.userById(id)
-      const resource = found && (await toResource(found))
+      const [shown] = await lookups.withIndirectGroups(found === undefined ? [] : [found])
+      const resource = shown && (await toResource(shown))
       return pageOf(resource !== undefined && evaluateFilter(filter, resource) ? [resource] : [], list)
     }
-    return pagedSearch({ search: (query) => lookups.searchUsers(query), toResource }, list, this.#nameOf)
+    const search = async (query: Query) => {
+      const page = await lookups.searchUsers(query)
+      return { ...page, items: await lookups.withIndirectGroups(page.items) }
+    }
+    return pagedSearch({ search, toResource }, list, this.#nameOf)
   }
 }
 

@@ -6,8 +6,9 @@ import { readAttribute, type ScimResource, writeAttribute } from '#protocols/sci
 import type { AttributePath } from '#protocols/scim/resource-schema.ts'
 import type { Mapping } from '#sdk/mapping.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import type { FoundUser } from './lookups.ts'
+import type { FoundUser, Lookups } from './lookups.ts'
 import { resourceAddress } from './resource-address.ts'
+import type { ResourceIds } from './resource-ids.ts'
 import { resourceMeta } from './resource-meta.ts'
 import { readStored } from './schema-mapping.ts'
 
@@ -19,8 +20,15 @@ export class UserView {
   readonly #log: Logger
   /** Groups are told by their names, which are their ids. */
   readonly #groupIdIsName: boolean
+  readonly #ids: ResourceIds
 
-  constructor(config: GatewayConfig, toScim: Mapping, log: Logger, groupIdIsName = false) {
+  constructor(
+    config: GatewayConfig,
+    toScim: Mapping,
+    log: Logger,
+    { groupIdIsName, ids }: Pick<Lookups, 'groupIdIsName' | 'ids'>,
+  ) {
+    this.#ids = ids
     this.#config = config
     this.#toScim = config.toScim.produces.length === 0 ? undefined : toScim
     this.#log = log
@@ -28,12 +36,13 @@ export class UserView {
   }
 
   /** At once where there are no lines; mappers of lines may take their time. */
-  resource({ id, user }: FoundUser, base: string): ScimResource | Promise<ScimResource> {
+  resource(found: FoundUser, base: string): ScimResource | Promise<ScimResource> {
+    const { id, user } = found
     const { schema, mapping } = this.#config.users
     const resource: ScimResource = { schemas: [schema.core.id], id, userName: user.userID }
     if (!mapping.isEmpty) {
       mapping.show(resource, user.attributes, this.#report)
-      this.#showGroups(resource, user, base)
+      this.#showGroups(resource, found, base)
     }
     const location = resourceAddress(base, 'User', id)
     if (this.#toScim === undefined) return this.#complete(resource, user, location)
@@ -54,15 +63,20 @@ export class UserView {
     return resource
   }
 
-  #showGroups(resource: ScimResource, { groups, groupIds }: User, base: string): void {
-    const ids = this.#groupIdIsName ? groups : groupIds
-    if (ids === undefined || ids.length === 0) return
-    resource['groups'] = ids.map((value, i) => ({
+  #showGroups(resource: ScimResource, { user, indirectGroups = [] }: FoundUser, base: string): void {
+    const { groups, groupIds } = user
+    const ids = (this.#groupIdIsName ? groups : groupIds) ?? []
+    if (ids.length + indirectGroups.length === 0) return
+    const element = (value: string, display: string, type: 'direct' | 'indirect') => ({
       value,
       $ref: resourceAddress(base, 'Group', value),
-      display: groups[i] ?? value,
-      type: 'direct',
-    }))
+      display,
+      type,
+    })
+    resource['groups'] = [
+      ...ids.map((id, i) => element(this.#ids.ofGroup(id), groups[i] ?? id, 'direct')),
+      ...indirectGroups.map(({ id, name }) => element(id, name, 'indirect')),
+    ]
   }
 
   /** The login answers for its attributes where the store keeps it apart from them. */

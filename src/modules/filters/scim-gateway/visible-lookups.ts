@@ -63,16 +63,16 @@ export class VisibleLookups implements Lookups {
     return this.all.searchUsers({ ...query, filter })
   }
 
-  async members(found: FoundGroup): Promise<readonly Member[]> {
-    const members = await this.all.members(found)
+  async members(found: FoundGroup, names: boolean): Promise<readonly Member[]> {
+    const members = await this.all.members(found, names)
     if (!this.#showsActive) return members
-    const marked = await this.marks.among(members)
+    const marked = await this.marks.among(members.filter(({ type }) => type === 'User'))
     if (marked.length === 0) return members
     const deleted = new Set<string>()
     await inParallel(marked, lookupWidth, async ({ id }) => {
       if ((await this.userById(id)) === undefined) deleted.add(id)
     })
-    return members.filter(({ id }) => !deleted.has(id))
+    return members.filter(({ id, type }) => type !== 'User' || !deleted.has(id))
   }
 
   groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
@@ -97,6 +97,22 @@ export class VisibleLookups implements Lookups {
 
   readVersion(found: FoundUser | undefined, joinedOrLeft?: FoundGroup) {
     return this.all.readVersion(found, joinedOrLeft)
+  }
+
+  containing(ids: readonly string[]) {
+    return this.all.containing(ids)
+  }
+
+  withIndirectGroups(users: readonly FoundUser[]): Promise<readonly FoundUser[]> {
+    return this.all.withIndirectGroups(users)
+  }
+
+  get ids(): Lookups['ids'] {
+    return this.all.ids
+  }
+
+  get nestsGroups(): boolean {
+    return this.all.nestsGroups
   }
 
   get groupIdIsName(): boolean {

@@ -5,10 +5,13 @@ import type { UserChange, UserDirectory, UserSync } from '#identity/user-directo
 import { GatewayError } from '#kernel/errors.ts'
 import type { Passwords } from '#sdk/passwords.ts'
 import type {
+  ContainingGroup,
   CreateOptions,
   GroupChange,
+  GroupReadOptions,
   GroupTarget,
   LookupTarget,
+  MemberGroupChange,
   PasswordTarget,
   SearchPage,
   SearchQuery,
@@ -24,6 +27,8 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
   readonly groupMembersAreIds = false
   readonly userIdIsLogin = false
   readonly groupHasOwnId = true
+  /** Ids are random UUIDs, never given twice. */
+  readonly idsAreUnique = true
   readonly renamesUsers = true
   readonly keepsVersions = true
   readonly auditsWithin: boolean
@@ -111,11 +116,11 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
     return this.#users.searchUsers(query)
   }
 
-  lookupGroupByName(name: string, options?: { readonly members: boolean }): Promise<Group | undefined> {
+  lookupGroupByName(name: string, options?: GroupReadOptions): Promise<Group | undefined> {
     return this.#users.findGroupByName(name, options)
   }
 
-  lookupGroupById(id: string, options?: { readonly members: boolean }): Promise<Group | undefined> {
+  lookupGroupById(id: string, options?: GroupReadOptions): Promise<Group | undefined> {
     return this.#users.findGroupById(id, options)
   }
 
@@ -131,6 +136,7 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
     name: string,
     attributes: Readonly<Record<string, readonly string[]>>,
     request: TargetRequest,
+    options?: CreateOptions,
   ): Promise<void> {
     const wanted = Attributes.from(attributes)
     await unlessThere(
@@ -142,6 +148,7 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
         }
       },
       async () => {
+        if (options?.mustBeNew === true) return false
         const stored = await this.findGroup(name)
         return stored?.name === name && sameAttributes(stored.attributes ?? new Attributes(), wanted)
       },
@@ -162,6 +169,14 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
     if (await this.#users.deleteGroup(name, options)) {
       request.audit({ subject: 'entry', action: 'delete', attribute: 'name', value: name })
     }
+  }
+
+  async changeMemberGroups(name: string, change: MemberGroupChange, request: TargetRequest): Promise<void> {
+    report(await this.#users.changeMemberGroups(name, change, request.auditWithin), request)
+  }
+
+  containingGroups(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
+    return this.#users.containingGroups(ids)
   }
 
   async close(): Promise<void> {

@@ -88,6 +88,18 @@ onEachDatabase('the database target', (freshUrl) => {
     await close()
   })
 
+  test('of identical groups that must be new, made at the same time, one is made', async () => {
+    const { target, close } = await open()
+    const request = { audit() {} } as unknown as TargetRequest
+    const attempts = await Promise.allSettled(
+      Array.from({ length: 10 }, () => target.createGroup('crew', { a: ['1'] }, request, { mustBeNew: true })),
+    )
+    const refused = attempts.flatMap((attempt) => (attempt.status === 'rejected' ? [attempt.reason.code] : []))
+    expect(refused).toEqual(Array(9).fill('CONFLICT'))
+    await target.createGroup('crew', { a: ['1'] }, request)
+    await close()
+  })
+
   test('a stale version is refused, and nothing is changed', async () => {
     const { target, close } = await open()
     const request = { audit() {} } as unknown as TargetRequest

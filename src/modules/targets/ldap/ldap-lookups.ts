@@ -101,6 +101,7 @@ export function lookupsOf(tree: LdapTree, answers: LongAnswers): Omit<LookupTarg
     groupMembersAreIds: false,
     userIdIsLogin: layout.id === undefined,
     groupHasOwnId: layout.id !== undefined,
+    idsAreUnique: ['entryuuid', 'objectguid', 'nsuniqueid', 'ipauniqueid'].includes(layout.id?.toLowerCase() ?? ''),
     lookupUserByLogin: async (login) => user(await tree.userEntry(login)),
     lookupUserById: async (given) =>
       user(layout.id === undefined ? await tree.userEntry(given) : await tree.userEntryById(given)),

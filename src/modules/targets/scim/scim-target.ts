@@ -27,6 +27,8 @@ export class ScimTarget implements LookupTarget, GroupTarget {
   readonly groupMembersAreIds = true
   readonly userIdIsLogin = false
   readonly groupHasOwnId = true
+  /** As RFC 7643 3.1 demands of every service. */
+  readonly idsAreUnique = true
   readonly renamesUsers = true
   protected readonly service: ScimService
   protected readonly users: UserLookups

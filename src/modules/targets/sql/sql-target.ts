@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { GatewayError } from '#kernel/errors.ts'
 import { openDatabase } from '#protocols/sql/open-database.ts'
 import type { SqlDatabase } from '#protocols/sql/sql-database.ts'
@@ -34,7 +35,7 @@ export async function openSqlTarget(config: SqlTargetConfig, host: Host): Promis
   try {
     const target =
       schema.kind === 'tables'
-        ? await tablesTarget(database, schema.tables, config)
+        ? await tablesTarget(database, schema.tables, config, host)
         : await statementsTarget(database, schema.statements, config, host.name)
     return withNamedFailures(host.name, { ...target, readRows: readRows(database), close: () => database.close() })
   } catch (error) {
@@ -43,9 +44,15 @@ export async function openSqlTarget(config: SqlTargetConfig, host: Host): Promis
   }
 }
 
-async function tablesTarget(database: SqlDatabase, tables: TablesConfig, config: SqlTargetConfig): Promise<Target> {
+async function tablesTarget(
+  database: SqlDatabase,
+  tables: TablesConfig,
+  config: SqlTargetConfig,
+  { log }: Host,
+): Promise<Target> {
   const open = onceReached(async (): Promise<OpenTables> => {
     const layout = await readLayout(database, tables)
+    for (const table of await reusingTables(database, tables)) log.warn(...reuseWarning(table))
     return { layout, accounts: new TableAccounts(layout, database.dialect), ...searchSpaces(layout, database) }
   })
   const groups = async (): Promise<GroupTables> => {
@@ -65,6 +72,28 @@ async function tablesTarget(database: SqlDatabase, tables: TablesConfig, config:
     renamesUsers: users.id !== undefined && tables.groups?.userBy !== 'login',
     keepsVersions: users.version !== undefined,
   }
+}
+
+const reuseWarning = (table: string): [string, Record<string, string>] => [
+  'SQLite may give the id of a deleted row to a new one, which SCIM clients take for the old one; declare the key as "integer primary key autoincrement"',
+  { table },
+]
+
+/** SQLite reuses the greatest key of a table whose key isn't AUTOINCREMENT. */
+async function reusingTables(database: SqlDatabase, { users, groups }: TablesConfig): Promise<readonly string[]> {
+  if (database.dialect !== 'sqlite') return []
+  const keyed = [
+    ...(users.id === undefined ? [] : [{ table: users.table.table, id: users.id }]),
+    ...(groups?.own?.id === undefined ? [] : [{ table: groups.own.table.table, id: groups.own.id }]),
+  ]
+  const found: string[] = []
+  for (const { table, id } of keyed) {
+    const [row] = await database.query(sql`select m.sql as text from sqlite_master m
+      join pragma_table_info(m.name) c on c.name = ${id} and c.pk = 1 and lower(c.type) = 'integer'
+      where m.type = 'table' and m.name = ${table}`)
+    if (row !== undefined && !/\bautoincrement\b/i.test(String(row['text']))) found.push(table)
+  }
+  return found
 }
 
 async function statementsTarget(

@@ -30,11 +30,13 @@ export function tableGroups(database: SqlDatabase, open: () => Promise<GroupTabl
   return {
     findGroup: async (name) => (await open()).rows.find(database, 'name', name),
 
-    async createGroup(name, attributes, request) {
+    async createGroup(name, attributes, request, options) {
       const { rows, own } = await open()
       const wanted = heldAttributes(own, Attributes.from(attributes))
       const isThere = (found: Group): boolean =>
-        changesOfGroup(found, name, wanted).length === 0 && hasNothingElse(own, found, wanted)
+        options?.mustBeNew !== true &&
+        changesOfGroup(found, name, wanted).length === 0 &&
+        hasNothingElse(own, found, wanted)
       try {
         const made = await database.transaction(async (tx) => {
           const found = await rows.find(tx, 'name', name, true)

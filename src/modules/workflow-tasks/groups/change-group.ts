@@ -1,18 +1,24 @@
 import type { Group } from '#identity/group.ts'
 import { auditedCall } from '#sdk/audited-call.ts'
 import { changesOfGroup } from '#sdk/group-changes.ts'
-import type { GroupChange, GroupTarget, TargetChange, TargetRequest } from '#sdk/target.ts'
+import type { CreateOptions, GroupChange, GroupTarget, TargetChange, TargetRequest } from '#sdk/target.ts'
 import { change } from '#sdk/value-changes.ts'
 
 /** Attributes by name. */
 type Values = Readonly<Record<string, readonly string[]>>
 
-export const createGroup = (groups: GroupTarget, name: string, attributes: Values, request: TargetRequest) =>
+export const createGroup = (
+  groups: GroupTarget,
+  name: string,
+  attributes: Values,
+  request: TargetRequest,
+  options: CreateOptions = {},
+) =>
   audited(
     groups,
     name,
     request,
-    (audit) => groups.createGroup(name, attributes, audit),
+    (audit) => groups.createGroup(name, attributes, audit, options),
     (found) =>
       found === undefined
         ? [

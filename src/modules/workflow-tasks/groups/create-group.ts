@@ -5,7 +5,7 @@ import { renderGroupName } from '#sdk/task-template.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 import { createGroup } from './change-group.ts'
 import { attributesParameter, groupAttributes, readGroupAttributes } from './group-attributes.ts'
-import { groupTarget, namesParameter, readTemplates, targetParameter } from './group-task.ts'
+import { groupTarget, namesParameter, readTemplates, takesNoGroup, targetParameter } from './group-task.ts'
 
 const parameters = { target: targetParameter, name: namesParameter, attributes: attributesParameter }
 
@@ -23,8 +23,10 @@ export default defineCustomTask({
     return onTarget(targetName, targets.get(targetName), async (target, context) => {
       const groups = groupTarget(target, targetName)
       const values = Object.entries(groupAttributes(attributes, context)).filter(([, list]) => list.length > 0)
+      // Callers that have just looked, and found no group, say so by an empty version.
+      const mustBeNew = takesNoGroup(context)
       for (const name of names.map((template) => renderGroupName(template, context))) {
-        await createGroup(groups, name, Object.fromEntries(values), context.forTarget(targetName))
+        await createGroup(groups, name, Object.fromEntries(values), context.forTarget(targetName), { mustBeNew })
       }
       return next
     })

@@ -4,6 +4,7 @@ import { parseTemplate, type Template } from '#kernel/template.ts'
 import { flag, list, text } from '#sdk/parameter-types.ts'
 import type { Params } from '#sdk/params.ts'
 import { type GroupTarget, hasGroups, type Target } from '#sdk/target.ts'
+import { noVersion } from '#sdk/workflow.ts'
 import type { TaskContext } from '#sdk/workflow-task.ts'
 
 /** Where the caller leaves the version that the group must have. */
@@ -48,4 +49,11 @@ export function takeGroupVersion({ request }: TaskContext): { readonly expectedV
   const version = request.get(versionKey)
   request.delete(versionKey)
   return typeof version === 'string' && version !== '' ? { expectedVersion: version } : {}
+}
+
+/** Whether the caller found that there is no such group (an empty `groupversion`), for the first creation that asks. */
+export function takesNoGroup({ request }: TaskContext): boolean {
+  const isNew = request.get(versionKey) === noVersion
+  request.delete(versionKey)
+  return isNew
 }

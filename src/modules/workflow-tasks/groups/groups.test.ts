@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { MemoryGroups } from '#testing/memory-groups.ts'
+import { MemoryGroups, MemoryNestedGroups } from '#testing/memory-groups.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { customTask, issuesOf, parseTasks, startWorkflows } from '#testing/workflow-fixture.ts'
 
@@ -175,8 +175,68 @@ describe('tasks.DeleteGroup', () => {
   })
 })
 
+describe('tasks.NestGroup', () => {
+  const nesting = () => {
+    const target = new MemoryNestedGroups()
+    for (const name of ['all', 'eng']) target.addGroup(name)
+    return target
+  }
+  const params = { groupname: 'all', membergroup: 'eng', removegroup: 'false' }
+
+  test('adds the member group once, and removes it once', async () => {
+    const target = nesting()
+    expect(await ran(target, 'tasks.NestGroup', {}, { params })).toEqual(['group add members eng'])
+    expect(await ran(target, 'tasks.NestGroup', {}, { params })).toEqual([])
+    expect([...target.nested]).toEqual(['all/eng'])
+    const away = { params: { ...params, removegroup: 'True' } }
+    expect(await ran(target, 'tasks.NestGroup', {}, away)).toEqual(['group delete members eng'])
+    expect(await ran(target, 'tasks.NestGroup', {}, away)).toEqual([])
+  })
+
+  test('takes templates, and means the groups with the ids that the request names', async () => {
+    const target = nesting()
+    await ran(
+      target,
+      'tasks.NestGroup',
+      { name: 'all', memberGroup: '$key$', remove: 'false' },
+      { params: { key: 'eng' } },
+    )
+    expect([...target.nested]).toEqual(['all/eng'])
+    for (const ids of [{ groupid: 'id of other' }, { membergroupid: 'id of other' }]) {
+      const other = ran(nesting(), 'tasks.NestGroup', {}, { params: { ...params, ...ids } })
+      await expect(other).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    }
+    const same = { ...params, groupid: 'id of all', membergroupid: 'id of eng' }
+    expect(await ran(nesting(), 'tasks.NestGroup', {}, { params: same })).toHaveLength(1)
+  })
+
+  test('a member group that is not there is told, and removing it does nothing', async () => {
+    const none = { ...params, membergroup: 'none' }
+    await expect(ran(nesting(), 'tasks.NestGroup', {}, { params: none })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    expect(await ran(nesting(), 'tasks.NestGroup', {}, { params: { ...none, removegroup: 'true' } })).toEqual([])
+  })
+
+  test('a target without nested groups is told', async () => {
+    const plain = ran(store(), 'tasks.NestGroup', {}, { params })
+    await expect(plain).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
+  })
+})
+
+test('a group that the caller found absent must be new', async () => {
+  const target = new MemoryGroups()
+  const insists: unknown[] = []
+  const { createGroup } = target
+  target.createGroup = (name, attributes, request, ...options: unknown[]) => {
+    insists.push(...options)
+    return createGroup.call(target, name, attributes, request)
+  }
+  await ran(target, 'tasks.CreateGroup', { name: ['a', 'b'] }, { params: { groupversion: '' } })
+  await ran(target, 'tasks.CreateGroup', { name: 'a' }, {})
+  expect(insists).toEqual([{ mustBeNew: true }, { mustBeNew: true }, { mustBeNew: false }])
+})
+
 test('each refers to its target', () => {
-  for (const name of ['CreateGroup', 'UpdateGroup', 'DeleteGroup']) {
+  for (const name of ['CreateGroup', 'UpdateGroup', 'DeleteGroup', 'NestGroup']) {
     expect(issuesOf([customTask(`tasks.${name}`, {})])).toEqual(['0.params.target: parameter "target" is required'])
     const { referred } = parseTasks([customTask(`tasks.${name}`, { target: 't' })])
     expect(referred).toMatchObject([{ kind: 'target', name: 't' }])

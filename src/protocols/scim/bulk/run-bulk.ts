@@ -184,13 +184,19 @@ class BulkJob {
       data: { Operations: operations.map((one) => resolveObject(one, this.#ids)) },
     })
     const version = completed.version === undefined ? {} : { version: completed.version }
-    this.#settle(index, { ...created, ...(completed.status < 400 ? version : completed) })
+    this.#settle(index, { ...created, ...(completed.status < 400 ? version : incomplete(completed)) })
   }
 
   #settle(index: number, outcome: BulkOutcome): void {
     this.#outcomes[index] = outcome
     if (outcome.status >= 400) this.#errors++
   }
+}
+
+/** The resource is there, without what was to be added once the others were there. */
+function incomplete({ status, response }: BulkOutcome): BulkOutcome {
+  const detail = String(response?.['detail'] ?? '')
+  return { status, response: { ...response, detail: `The resource was created, but not completed: ${detail}` } }
 }
 
 /** What is referred to could not be created; where the resource itself was, its address says so. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '#kernel/json.ts'
-import { memberChange, needsPresentMembers } from '#protocols/scim/patch/member-change.ts'
+import { memberChange, memberReferences, needsPresentMembers } from '#protocols/scim/patch/member-change.ts'
 import { parsePatch } from '#protocols/scim/patch/parse-patch.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { groupSchema } from '#protocols/scim/schemas/group.ts'
@@ -14,7 +14,7 @@ const present = [
 function change(operations: JsonValue) {
   const parsed = parsePatch(schema, { Operations: operations })
   const needed = needsPresentMembers(parsed)
-  const { add, remove } = memberChange(parsed, needed ? present : [])
+  const { add, remove } = memberChange(parsed, needed ? present : [], ({ value }) => value)
   return { needed, add: [...add], remove: [...remove] }
 }
 
@@ -79,9 +79,44 @@ describe('with the present members', () => {
 
 test.each<[string, JsonValue]>([
   ['invalidValue', [{ op: 'add', path: 'members', value: [{ display: 'no value' }] }]],
-  ['invalidValue', [{ op: 'add', path: 'members', value: [{ value: 'g', type: 'Group' }] }]],
+  ['invalidValue', [{ op: 'add', path: 'members', value: [{ value: 'g', type: 'Device' }] }]],
+  ['invalidValue', [{ op: 'add', path: 'members', value: [{ value: 'g', type: 'User', $ref: '../Groups/g' }] }]],
+  ['invalidValue', [{ op: 'remove', path: 'members', value: [{ value: 'g', type: 'Group', $ref: 'Users/g' }] }]],
   ['mutability', [{ op: 'add', path: 'members[value eq "a"].display', value: 'x' }]],
   ['mutability', [{ op: 'remove', path: 'members[value eq "a"].display' }]],
 ])('%s: %j', (keyword, operations) => {
   expect(() => change(operations)).toThrow(expect.objectContaining({ keyword }))
+})
+
+test.each([
+  [{ value: '1' }, undefined],
+  [{ value: '1', type: 'group' }, 'Group'],
+  [{ value: '1', type: 'User' }, 'User'],
+  [{ value: '1', $ref: '../Groups/1' }, 'Group'],
+  [{ value: '1', $ref: 'https://x.test/scim/v2/Groups/1' }, 'Group'],
+  [{ value: '1', $ref: '/scim/users/1/' }, 'User'],
+  [{ value: '1', $ref: '../Groups/1', type: 'Group' }, 'Group'],
+  [{ value: '1', $ref: 'https://groups.test/1' }, undefined],
+  [{ value: '1', $ref: null }, undefined],
+])('%j is a %s', (element, type) => {
+  const operations = parsePatch(schema, { Operations: [{ op: 'add', path: 'members', value: [element] }] })
+  expect(memberReferences(operations)).toEqual([{ value: '1', type }])
+})
+
+test('a user and a group of one id are two members', () => {
+  const operations = parsePatch(schema, {
+    Operations: [
+      {
+        op: 'add',
+        path: 'members',
+        value: [
+          { value: '1', type: 'User' },
+          { value: '1', $ref: '../Groups/1' },
+        ],
+      },
+      { op: 'remove', path: 'members', value: [{ value: '1', type: 'Group' }] },
+    ],
+  })
+  const { add, remove } = memberChange(operations, [], ({ value, type }) => `${type} ${value}`)
+  expect([[...add], [...remove]]).toEqual([['User 1'], ['Group 1']])
 })

@@ -2,15 +2,24 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import type { PatchOperation } from '#protocols/scim/patch/patch-operation.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+
+export type MemberType = 'User' | 'Group'
+
+/** A member as a client names it. */
+export interface MemberReference {
+  readonly value: string
+  /** By `type` or `$ref`; undefined where the client says neither. */
+  readonly type: MemberType | undefined
+}
 
 /**
  * What operations on `members` do, as sets, so that a change of one member costs the same in a group of any size.
  * Those in neither set stay as they are.
  */
-export interface MemberChange {
-  readonly add: ReadonlySet<string>
-  readonly remove: ReadonlySet<string>
+export interface MemberChange<M> {
+  readonly add: ReadonlySet<M>
+  readonly remove: ReadonlySet<M>
 }
 
 /** Whether the change can only be told by looking at the present members: everyone goes, or a filter is not by value. */
@@ -24,33 +33,53 @@ export function needsPresentMembers(operations: readonly PatchOperation[]): bool
   )
 }
 
+/** Every member that the operations name. Throws invalidValue for one that can't be understood. */
+export function memberReferences(operations: readonly PatchOperation[]): MemberReference[] {
+  return operations.flatMap((operation) => {
+    if (operation.op !== 'remove') return elementsOf(operation).map(readReference)
+    return operation.values === undefined
+      ? (filterValues(operation.target.filter) ?? [])
+      : operation.values.map(readReference)
+  })
+}
+
 /** How many members all filters together may be tried on. */
 const maxTests = 2_000_000
 
-/** `present` is consulted only where `needsPresentMembers` says so. All operations are on `members`. */
-export function memberChange(operations: readonly PatchOperation[], present: readonly JsonObject[] = []): MemberChange {
-  const add = new Set<string>()
-  const remove = new Set<string>()
+/**
+ * `present` is consulted only where `needsPresentMembers` says so. All operations are on `members`. `resolve` gives the
+ * same object for every reference to the same member.
+ */
+export function memberChange<M>(
+  operations: readonly PatchOperation[],
+  present: readonly JsonObject[],
+  resolve: (reference: MemberReference) => M,
+): MemberChange<M> {
+  /** As they were sent, for filters. */
+  const add = new Map<M, JsonObject>()
+  const remove = new Set<M>()
   let allTaken = false
   let tests = 0
-  const take = (ids: Iterable<string>): void => {
-    for (const id of ids) {
-      add.delete(id)
-      remove.add(id)
+  const take = (references: Iterable<MemberReference>): void => {
+    for (const reference of references) {
+      const member = resolve(reference)
+      add.delete(member)
+      remove.add(member)
     }
   }
   const takeAll = (): void => {
-    // Once is enough: whoever came back since stands in `add`.
-    if (!allTaken) take(memberIds(present))
+    // Once is enough: members that were added since are in `add`.
+    if (!allTaken) take(present.map(readReference))
     allTaken = true
-    take([...add])
+    for (const member of add.keys()) remove.add(member)
+    add.clear()
   }
   for (const operation of operations) {
     const { filter, sub } = operation.target
     if (operation.op === 'remove') {
       if (operation.replaces === true && filter !== undefined) throw unchangeable()
       if (sub !== undefined) throw unchangeable()
-      const named = operation.values === undefined ? filterValues(filter) : memberIds(operation.values)
+      const named = operation.values === undefined ? filterValues(filter) : operation.values.map(readReference)
       if (named !== undefined) take(named)
       else if (filter === undefined) takeAll()
       else {
@@ -60,53 +89,66 @@ export function memberChange(operations: readonly PatchOperation[], present: rea
             'invalidValue',
             'members: the filters are too many for a group of this size. Remove members by their ids.',
           )
-        take(matchingIds(filter, present, add))
+        take([...present, ...add.values()].filter((member) => evaluateFilter(filter, member)).map(readReference))
       }
       continue
     }
     if (filter !== undefined || sub !== undefined) {
       throw unchangeable()
     }
-    const ids = memberIds(Array.isArray(operation.value) ? operation.value : [operation.value as JsonValue])
+    const elements = elementsOf(operation).map((element) => ({ element, reference: readReference(element) }))
     if (operation.op === 'replace') takeAll()
-    for (const id of ids) {
-      remove.delete(id)
-      add.add(id)
+    for (const { element, reference } of elements) {
+      const member = resolve(reference)
+      remove.delete(member)
+      add.set(member, isJsonObject(element) ? element : {})
     }
   }
-  return { add, remove }
+  return { add: new Set(add.keys()), remove }
 }
 
 const unchangeable = () =>
   scimError('mutability', 'members: a member cannot be changed. Remove it and add another, in two operations.')
 
-/** The ids of member elements. Throws invalidValue when one has none or is not a user. */
-export function memberIds(elements: readonly JsonValue[]): string[] {
-  return elements.map((element) => {
-    const value = isJsonObject(element) ? element['value'] : undefined
-    if (typeof value !== 'string' || value === '')
-      throw scimError('invalidValue', 'members: each member needs a value, the id of a user.')
-    const type = isJsonObject(element) ? element['type'] : undefined
-    if (typeof type === 'string' && type.toLowerCase() !== 'user') {
-      throw scimError('invalidValue', 'Only users can be members.')
-    }
-    return value
-  })
+const elementsOf = ({ value }: { readonly value: JsonValue }): readonly JsonValue[] =>
+  Array.isArray(value) ? value : [value]
+
+/** Throws invalidValue when the element has no value, or says two things about what the member is. */
+export function readReference(element: JsonValue): MemberReference {
+  const { value, type, $ref } = isJsonObject(element) ? element : {}
+  if (typeof value !== 'string' || value === '')
+    throw scimError('invalidValue', 'members: each member needs a value, the id of a user or group.')
+  const said = typeof type === 'string' && type !== '' ? memberType(type, value) : undefined
+  const referred = typeof $ref === 'string' ? readAddress($ref) : undefined
+  if (said !== undefined && referred !== undefined && said !== referred.type) {
+    throw scimError(
+      'invalidValue',
+      `members: ${quoted(value)} has type ${said}, but its $ref names a ${referred.type}. Send one of them, or the same in both.`,
+    )
+  }
+  return { value, type: said ?? referred?.type }
 }
 
-function matchingIds(filter: ScimFilter, present: readonly JsonObject[], added: ReadonlySet<string>): string[] {
-  const candidates = [...present, ...Array.from(added, (value) => ({ value }))]
-  return memberIds(candidates.filter((member) => evaluateFilter(filter, member)))
+function memberType(type: string, value: string): MemberType {
+  const known = (['User', 'Group'] as const).find((name) => name.toLowerCase() === type.toLowerCase())
+  if (known !== undefined) return known
+  throw scimError('invalidValue', `The member ${quoted(value)} has type ${quoted(type)}; members are User or Group.`)
+}
+
+/** What an address such as `../Groups/5` or `https://…/Users/7` names; undefined for any other. */
+function readAddress(address: string): { readonly type: MemberType } | undefined {
+  const kind = /(?:^|\/)(User|Group)s\/[^/?#]+\/?(?:[?#].*)?$/i.exec(address)?.[1]?.toLowerCase()
+  return kind === undefined ? undefined : { type: kind === 'user' ? 'User' : 'Group' }
 }
 
 /** The ids in `value eq "a"` or several joined by `or`; undefined for any other filter. */
-function filterValues(filter: ScimFilter | undefined): readonly string[] | undefined {
+function filterValues(filter: ScimFilter | undefined): readonly MemberReference[] | undefined {
   if (filter === undefined) return undefined
-  const ids: string[] = []
+  const named: MemberReference[] = []
   for (const part of filter.kind === 'or' ? filter.filters : [filter]) {
     if (part.kind !== 'compare' || part.operator !== 'eq' || part.path.attribute.name !== 'value') return undefined
     if (typeof part.value !== 'string') return undefined
-    ids.push(part.value)
+    named.push({ value: part.value, type: undefined })
   }
-  return ids
+  return named
 }

@@ -14,8 +14,12 @@ export const groupSchema: Schema = {
       multiValued: true,
       subAttributes: [
         attribute('value', "The member's id.", { caseExact: true, ...immutable }),
-        attribute('$ref', "The member's address.", { type: 'reference', referenceTypes: ['User'], ...immutable }),
-        attribute('type', 'What the member is.', { canonicalValues: ['User'], ...immutable }),
+        attribute('$ref', "The member's address.", {
+          type: 'reference',
+          referenceTypes: ['User', 'Group'],
+          ...immutable,
+        }),
+        attribute('type', 'What the member is.', { canonicalValues: ['User', 'Group'], ...immutable }),
         attribute('display', "The member's name.", immutable),
       ],
     }),

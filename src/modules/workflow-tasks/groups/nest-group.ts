@@ -1,0 +1,69 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { noFlow } from '#sdk/flow.ts'
+import { onTarget } from '#sdk/foresight.ts'
+import { text } from '#sdk/parameter-types.ts'
+import { readParameters } from '#sdk/parameters.ts'
+import { nestsGroups } from '#sdk/target.ts'
+import { renderGroupName, renderTask } from '#sdk/task-template.ts'
+import { change } from '#sdk/value-changes.ts'
+import { defineCustomTask, next, type TaskContext } from '#sdk/workflow-task.ts'
+import { groupTarget, readTemplates, targetParameter } from './group-task.ts'
+
+const parameters = {
+  target: targetParameter,
+  name: text({ about: 'The group that gets or loses the member; a template.', fallback: '$groupname$' }),
+  memberGroup: text({
+    about: 'The group that becomes or stops being a member; a template.',
+    fallback: '$membergroup$',
+  }),
+  remove: text({
+    about: 'A template; `true` removes the member group, anything else adds it.',
+    fallback: '$removegroup$',
+  }),
+}
+
+/** Adds a group to a group, or removes it from there. What is as it should be already is left alone. */
+export default defineCustomTask({
+  className: 'tasks.NestGroup',
+  parameters,
+  parse: (params, issues, context) => ({
+    target: readParameters(parameters, params, issues, context).target,
+    names: readTemplates(params, 'name', ['$groupname$'], issues),
+    members: readTemplates(params, 'memberGroup', ['$membergroup$'], issues),
+    removes: readTemplates(params, 'remove', ['$removegroup$'], issues),
+  }),
+  flow: () => noFlow,
+  create: ({ target: targetName, names, members, removes }, { targets }) => {
+    return onTarget(targetName, targets.get(targetName), async (target, context) => {
+      const groups = groupTarget(target, targetName)
+      if (!nestsGroups(groups)) {
+        throw new GatewayError('NOT_SUPPORTED', `target "${targetName}" does not nest groups`)
+      }
+      const [name] = names.map((template) => renderGroupName(template, context))
+      const [member] = members.map((template) => renderGroupName(template, context))
+      if (name === undefined || member === undefined) return next
+      const isRemoved = removes.some((template) => renderTask(template, context).trim().toLowerCase() === 'true')
+      // The ids are known where the caller read the groups; a name alone means the group that has it now.
+      const id = textOf(context, 'membergroupid') ?? (await groups.findGroup(member))?.id
+      if (id === undefined && isRemoved) return next
+      if (id === undefined) throw new GatewayError('NOT_FOUND', `there is no group "${member}"`)
+      const list = [{ name: member, id }]
+      const groupId = textOf(context, 'groupid')
+      const wanted = {
+        add: isRemoved ? [] : list,
+        remove: isRemoved ? list : [],
+        ...(groupId === undefined ? {} : { groupId }),
+      }
+      const request = context.forTarget(targetName)
+      // The target says itself what it changed; this is for the case that no one learns it.
+      await request.intend?.([{ ...change('group', isRemoved ? 'delete' : 'add', 'members', member), group: name }])
+      await groups.changeMemberGroups(name, wanted, request)
+      return next
+    })
+  },
+})
+
+function textOf({ request }: TaskContext, key: string): string | undefined {
+  const value = request.get(key)
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
