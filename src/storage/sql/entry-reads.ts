@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { timeAttribute } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
 import { directoryLimits, type Page, type SortOrder, type UserSearch } from '#identity/user-directory.ts'
@@ -97,6 +98,8 @@ interface Place extends PlacedKey {
 function readPlace(scope: PageScope, text: string): Place {
   const { entry, folded, exact = '', total } = readPosition(scope, text)
   if (!/^\d{1,15}$/.test(entry) || !isStorable(folded ?? '') || !isStorable(exact)) throw unknownPosition()
+  const byTime = scope.sort !== undefined && timeAttribute(scope.sort.attribute) !== undefined
+  if (byTime && !/^\d{15}$/.test(folded ?? '')) throw unknownPosition()
   return { pk: Number(entry), folded, exact, total }
 }
 
@@ -163,7 +166,8 @@ async function totalOf(reader: SqlReader, asked: Asked, { selection, entries, mo
   const { length } = entries
   if (after === undefined && !more && limit > 0 && (length > 0 || offset === 0)) return offset + length
   if (after?.total !== undefined && !isCounted(asked)) return after.total
-  const { count } = selection ?? (await selectEntries(reader, filter, space))
-  const [row] = await reader.query(count(reader.dialect))
+  const counted = selection ?? (await selectEntries(reader, filter, space))
+  if (counted.total !== undefined) return counted.total
+  const [row] = await reader.query(counted.count(reader.dialect))
   return row?.total ?? 0
 }
