@@ -129,7 +129,8 @@ const nothing: Found = { entries: [], last: undefined, more: false, total: undef
 async function readInOrder(reader: SqlReader, asked: Asked): Promise<Found> {
   const { space, related, filter, after, offset, limit } = asked
   if (limit === 0) return nothing
-  const selection = await selectEntries(reader, filter, space)
+  const selection = await selectEntries(reader, filter, space, after?.total)
+  if (selection.total === 0) return { ...nothing, selection }
   const rows = await reader.query(selection.page(reader.dialect, related, limit + 1, offset, after?.pk ?? 0))
   const entries = assembleEntries(rows)
   if (entries.length <= limit) return { ...nothing, selection, entries }

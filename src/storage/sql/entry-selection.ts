@@ -39,11 +39,12 @@ export function restriction(filter: Filter | undefined): Truth | undefined {
   return truth === undefined || isAlways(truth) ? undefined : truth
 }
 
-/** Throws BAD_REQUEST for a filter that cannot be asked of a database. */
+/** `known`: how many they were on an earlier page. Throws BAD_REQUEST for a filter that cannot be asked of a database. */
 export async function selectEntries(
   reader: SqlReader,
   filter: Filter | undefined,
   space: SearchSpace,
+  known?: number,
 ): Promise<Selection> {
   const { collection } = space
   const truth = restriction(filter)
@@ -57,7 +58,7 @@ export async function selectEntries(
   const equal = plainEquality(truth)
   if (equal !== undefined) return equalSelection(equal, space)
   const choice = await bestChoice(reader, indexChoices(truth, space))
-  if (choice?.isRange && choice.exact) return rangeSelection(reader, truth, space, choice)
+  if (choice?.isRange && choice.exact) return rangeSelection(reader, truth, space, choice, known)
   return keySelection(filteredKeys(truth, space, choice))
 }
 
@@ -68,18 +69,19 @@ const keySelection = (keys: FilteredKeys): Selection => ({
 })
 
 /**
- * A range of times is read as a whole for each page, so it must not hold most of a large collection: then few entries are
- * passed over on a walk through all of them.
+ * A part of an index is read as a whole for each page. Where that finds most of a large collection, a walk through all
+ * entries passes over few.
  */
 async function rangeSelection(
   reader: SqlReader,
   truth: Truth,
   space: SearchSpace,
   range: IndexedKeys,
+  known: number | undefined,
 ): Promise<Selection> {
   const selection = keySelection(filteredKeys(truth, space, range))
-  const [counted] = await reader.query(selection.count(reader.dialect))
-  const total = counted?.total ?? 0
+  const [counted] = known === undefined ? await reader.query(selection.count(reader.dialect)) : []
+  const total = known ?? counted?.total ?? 0
   if (total < maxCounted) return { ...selection, total }
   const [all] = await reader.query(counts(reader.dialect).all({ collection: space.collection }))
   // A row costs about four times an entry of the index.

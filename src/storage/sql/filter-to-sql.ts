@@ -1,6 +1,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type TimeAttribute, timeAttribute, timeAttributes, valueMillis } from '#identity/entry-times.ts'
 import type { Truth, ValueFilter } from '#identity/filter/truth.ts'
+import { keyLength } from '#identity/sort-key.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { assertStorable, foldKey } from '#storage/sql/text-keys.ts'
 import { keyCondition, type ValueSource, valueTest } from '#storage/sql/value-test.ts'
@@ -35,7 +36,7 @@ export function filteredKeys(truth: Truth, space: SearchSpace, indexed: IndexedK
     : sql<{ pk: number }>`select e.pk as pk from entries as e where ${
         // The index rows are of this collection alone; naming it again would only lead a planner astray.
         indexed === undefined ? sql`e.collection = ${space.collection}` : sql`e.pk in (${indexed.keys})`
-      } and ${truthCondition(truth, space)}`
+      } and ${truthCondition(truth, space, false)}`
   const behind = (after: number): Keys => {
     if (after === 0) return keys
     return indexed?.exact
@@ -98,7 +99,7 @@ export interface IndexedKeys {
   readonly keys: Keys
   /** No entry among them fails the filter. */
   readonly exact: boolean
-  /** A range of times. It may hold most entries or few, and counting it reads the index alone. */
+  /** A part of an index is read, whether it finds most entries or few: a range of times, or all values of an attribute. */
   readonly isRange?: boolean
 }
 
@@ -156,6 +157,8 @@ function byIndex(truth: Truth, space: SearchSpace): IndexedKeys | undefined {
     case 'all':
       return indexChoices(truth, space)[0]
     case 'any': {
+      const scanned = textScan(truth.parts, space)
+      if (scanned !== undefined) return scanned
       const parts = truth.parts.map((part) => byIndex(part, space))
       const found = parts.filter((part) => part !== undefined)
       if (found.length < parts.length || found.length === 0) return undefined
@@ -192,6 +195,8 @@ function matchesByIndex(test: ValueFilter, space: SearchSpace): IndexedKeys | un
   const own = ownValue(test.attribute, space)
   checkText(test)
   const byKey = keyCondition(test, own ?? attributeValues)
+  const scanned = byKey === undefined ? textScan([{ kind: 'match', test }], space) : undefined
+  if (scanned !== undefined) return scanned
   if (own === undefined)
     return { keys: attributeKeys(test.attribute, space, byKey?.condition), exact: byKey?.exact ?? false }
   if (byKey === undefined) return undefined
@@ -201,17 +206,53 @@ function matchesByIndex(test: ValueFilter, space: SearchSpace): IndexedKeys | un
   return { keys, exact: byKey.exact }
 }
 
+const indexedValues: ValueSource = { ...attributeValues, folded: attributeValues.key }
+
+/**
+ * Entries with one of several texts somewhere in the values of one attribute. The index has those values, all but the long
+ * ones, so the rows themselves are not read. Undefined for any other test.
+ */
+function textScan(parts: readonly Truth[], space: SearchSpace): IndexedKeys | undefined {
+  const tests = parts.flatMap((part) =>
+    part.kind === 'match' && part.test.kind === 'substring' && part.test.caseExact !== true ? [part.test] : [],
+  )
+  const [first] = tests
+  if (first === undefined || tests.length < parts.length || ownValue(first.attribute, space) !== undefined)
+    return undefined
+  const name = nameKey(first.attribute)
+  if (timeColumn(name) !== undefined || tests.some(({ attribute }) => nameKey(attribute) !== name)) return undefined
+  for (const test of tests) checkText(test)
+  const anyOf = (source: ValueSource): Condition =>
+    sql`(${sql.join(
+      tests.map((test) => valueTest(test, source)),
+      sql` or `,
+    )})`
+  const longValues: ValueSource = {
+    ...attributeValues,
+    key: sql`l.value_key`,
+    folded: sql`l.long_key`,
+    raw: sql`l.value`,
+  }
+  const inLong = sql`exists (select 1 from attributes as l where l.entry = a.entry and l.name_key = a.name_key and l.long_key is not null and ${anyOf(longValues)})`
+  const isLongKey = sql`length(a.value_key) > ${sql.lit(keyLength / 2)}`
+  const condition = sql<SqlBool>`(${anyOf(indexedValues)} or (${isLongKey} and ${inLong}))`
+  return { keys: attributeKeys(first.attribute, space, condition), exact: true, isRange: true }
+}
+
 function attributeKeys(attribute: string, space: SearchSpace, condition?: Condition): Keys {
   return sql`select distinct a.entry as pk from attributes as a where a.collection = ${space.collection} and a.name_key = ${nameKey(attribute)}${condition === undefined ? sql`` : sql` and ${condition}`}`
 }
 
-/** True of the entry `e` exactly when the filter is. */
-export function truthCondition(truth: Truth, space: SearchSpace): Condition {
+/**
+ * True of the entry `e` exactly when the filter is. Unless it `drives`, no index of times is used for it: entries are found
+ * by another way, and planners must not think otherwise.
+ */
+export function truthCondition(truth: Truth, space: SearchSpace, drives = true): Condition {
   switch (truth.kind) {
     case 'all':
     case 'any': {
       if (truth.parts.length === 0) return truth.kind === 'all' ? sql`1 = 1` : sql`1 = 0`
-      const parts = truth.parts.map((part) => truthCondition(part, space))
+      const parts = truth.parts.map((part) => truthCondition(part, space, drives))
       return sql`(${sql.join(parts, truth.kind === 'all' ? sql` and ` : sql` or `)})`
     }
     case 'present':
@@ -226,7 +267,7 @@ export function truthCondition(truth: Truth, space: SearchSpace): Condition {
       const { test } = truth
       const time = timeColumn(test.attribute)
       if (time !== undefined) {
-        const passes = timeTest(test, time)
+        const passes = timeTest(test, drives ? time : sql`+${time}`)
         return truth.kind === 'match' ? passes : sql`not (${passes})`
       }
       checkText(test)

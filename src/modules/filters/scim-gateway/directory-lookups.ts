@@ -19,6 +19,7 @@ export class DirectoryLookups implements Lookups {
   readonly #dns = new WeakMap<object, Dn>()
   readonly names: Lookups['names']
   readonly keepsVersions = false
+  readonly servedTimes = { users: [], groups: [] }
   readonly groupIdIsName: boolean
   /** Whether the system behind can do that is not known before it is asked. */
   readonly renamesUsers: boolean

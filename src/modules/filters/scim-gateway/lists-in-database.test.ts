@@ -47,7 +47,7 @@ async function pages(query: string, count: number): Promise<JsonObject[]> {
 
 describe('the store sorts as the gateway would', () => {
   test.each(
-    ['userName', 'id', 'title', 'externalId', 'name.familyName', 'active', 'emails', 'meta.created'].flatMap((name) => [
+    ['userName', 'id', 'title', 'externalId', 'name.familyName', 'active', 'emails', 'meta.created', 'meta.lastModified'].flatMap((name) => [
       [name, 'ascending'] as const,
       [name, 'descending'] as const,
     ]),

@@ -2,7 +2,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
-import type { SearchPage } from '#sdk/target.ts'
+import type { SearchPage, ServedTimes } from '#sdk/target.ts'
 import type { ReadVersion } from '#sdk/workflow.ts'
 
 export interface FoundUser {
@@ -56,6 +56,8 @@ export interface Lookups {
    * that; for a change of membership, to the group as well.
    */
   readVersion(found: FoundUser | undefined, joinedOrLeft?: FoundGroup): ReadVersion | undefined
+  /** The times that searches can filter and sort by. */
+  readonly servedTimes: ServedTimes
   /** Attributes that hold the login, the user's id and the group's name and id in filters; the store's own name first. */
   readonly names: {
     readonly login: readonly string[]

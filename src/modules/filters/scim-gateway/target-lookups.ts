@@ -2,7 +2,7 @@ import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import { hasLookups, type LookupTarget, type Target } from '#sdk/target.ts'
+import { hasLookups, type LookupTarget, type ServedTimes, type Target } from '#sdk/target.ts'
 import { noVersion, type ReadVersion } from '#sdk/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
@@ -44,6 +44,10 @@ class TargetLookups implements Lookups {
   /** Asked each time: a target may come to know it when its system answers. */
   get keepsVersions(): boolean {
     return this.#target.keepsVersions === true
+  }
+
+  get servedTimes(): ServedTimes {
+    return this.#target.servedTimes ?? { users: [], groups: [] }
   }
 
   async userById(id: string): Promise<FoundUser | undefined> {

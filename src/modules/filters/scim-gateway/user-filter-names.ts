@@ -1,5 +1,5 @@
 import { pathKey } from '#protocols/scim/path-key.ts'
-import type { NameOf } from './filter-translation.ts'
+import { heldTime, type NameOf } from './filter-translation.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 
 /** An attribute that this gateway neither shows nor filters by never has a value. */
@@ -13,7 +13,7 @@ export function userFilterNames({ config, lookups }: GatewayParts): NameOf {
     if (internal !== undefined) return [internal]
     if (extension === undefined && attribute.name === 'userName') return lookups.names.login
     if (extension === undefined && attribute.name === 'id') return lookups.names.userId
-    const held = mapping.held(path)
+    const held = mapping.held(path) ?? heldTime(path, lookups.servedTimes.users)
     if (held !== undefined) return held
     const own = attribute.name === 'meta' || attribute.name === 'schemas' || attribute.name === 'groups'
     return (extension === undefined && own) || shown.has(attribute) ? undefined : []
