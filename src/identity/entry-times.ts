@@ -30,6 +30,16 @@ export function valueMillis(text: string): number | undefined {
   return !Number.isNaN(millis) && timeValue(millis) === written ? millis : undefined
 }
 
+/** An ISO 8601 date and time from outside, in UTC unless it has an offset; undefined for any other text. */
+export function readTime(text: string): Date | undefined {
+  const parts = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?$/i.exec(text)
+  if (parts === null) return undefined
+  const [, day = '', clock = '', fraction = '', zone = 'Z'] = parts
+  const isDay = valueMillis(`${day}T00:00:00.000Z`) !== undefined
+  const millis = Date.parse(`${day}T${clock}${fraction}${zone.toUpperCase()}`)
+  return isDay && !Number.isNaN(millis) ? new Date(millis) : undefined
+}
+
 /** The times of a user or group as values of the reserved attributes. */
 export function timeValues(
   attribute: TimeAttribute,
