@@ -8,8 +8,8 @@ import { coreGroup, coreUser, type ScimClient, type ScimServer, startScimServer 
 import { fresh } from '#testing/scim-story.ts'
 
 const count = 100_000
-/** Enough pages to change something between them; every user of a directory of this size is what the benchmark reads. */
-const pagesOfAll = 40
+/** The first client reads everything; the second, for time's sake, the first pages. */
+const firstPages = { '/scim/sailpoint': count / 200, '/scim/okta': 10 }
 
 interface Resource {
   readonly id: string
@@ -61,14 +61,14 @@ function story(name: string, databaseUrl?: () => Promise<string>): void {
         expect(status).toBe(200)
       }
 
-      for (const path of ['/scim/sailpoint', '/scim/okta']) {
-        test(`${path}: a full read, then exactly what changed since, by cursor and by index`, {
+      for (const [path, pages] of Object.entries(firstPages)) {
+        test(`${path}: a first read, then exactly what changed since, by cursor and by index`, {
           timeout: 120_000,
         }, async () => {
           const client = server.client(path)
           const base = path === '/scim/okta' ? 50_000 : 0
-          const first = await follow(client, { count: '200' }, { pages: pagesOfAll })
-          expect(new Set(ids(first)).size).toBe(200 * pagesOfAll)
+          const first = await follow(client, { count: '200' }, { pages })
+          expect(new Set(ids(first)).size).toBe(200 * pages)
 
           const started = new Date().toISOString()
           const changed = Array.from({ length: 25 }, (_, i) => personId(base + i * 1999))
