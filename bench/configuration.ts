@@ -40,7 +40,6 @@ spec:
         - className: filters.ScimGateway
           params:
             mapping: scim
-            client: entra
             lookupTarget: ${name}
             workflowName: ${name}-sync
             deleteUserWorkflowName: ${name}-delete

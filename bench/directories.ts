@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { bareInserts } from './bare-inserts.ts'
 import { startBare } from './bare-process.ts'
 import { peoplePath, tenants } from './configuration.ts'
+import { changedUsers, measureDelta } from './delta.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { measureGroups } from './groups.ts'
 import { measureListing } from './listing.ts'
@@ -58,6 +59,23 @@ async function measureRates(gateway: MeasuredGateway, folder: string, data: stri
   row(`bare Fastify route beside ${label}`, rate(median(bareRates)))
 }
 
+/** Milliseconds of a delta, by the number of users. */
+const deltas = new Map<number, number>()
+/** What the delta of a large directory is compared with. */
+const smallDelta = 10_000
+
+function reportDelta(count: number, ms: number): void {
+  deltas.set(count, ms)
+  const small = count > smallDelta ? deltas.get(smallDelta) : undefined
+  const ratio = small === undefined ? '' : `${(ms / small).toFixed(2)} times that of ${number(smallDelta)} users`
+  row(
+    `meta.lastModified gt, ${changedUsers} of ${number(count)} users`,
+    millis(ms),
+    ratio,
+    small === undefined ? '' : '<= 1.5 times',
+  )
+}
+
 /** What one size is measured by; `largest`: also what depends on it. */
 export async function measureDirectory(folder: string, config: string, count: number, largest: boolean): Promise<void> {
   const data = join(folder, `people-${count}`)
@@ -67,6 +85,7 @@ export async function measureDirectory(folder: string, config: string, count: nu
   const gateway = await startMeasured(config, data)
   try {
     await measureRates(gateway, folder, data, count)
+    reportDelta(count, await measureDelta(gateway, count))
     if (largest) {
       const listing = await measureListing(gateway, count)
       row(
@@ -78,7 +97,7 @@ export async function measureDirectory(folder: string, config: string, count: nu
       const groups = await measureGroups(gateway, count)
       const members = number(Math.min(count, bigGroupMembers))
       row(
-        `one membership, group of ${members}`,
+        `membership change, group of ${members}, default answer`,
         millis(groups.oneLargeMs),
         `${millis(groups.oneSmallMs)} in an empty group`,
         '<= 5 ms',

@@ -27,6 +27,7 @@ export function scimRequests({ port, token }: MeasuredGateway, path: string) {
       (count: number): RequestMaker =>
       () =>
         head('GET', `${users}?filter=${encodeURIComponent(`userName eq "${loginOf(random(count))}"`)}`),
+    get: (address: string): string => head('GET', address),
     page: (): string => head('GET', `${users}?count=100`),
     create: (): string => {
       const login = `new${created++}`
@@ -46,6 +47,11 @@ export function scimRequests({ port, token }: MeasuredGateway, path: string) {
           schemas: [patchSchema],
           Operations: [{ op: 'replace', path: 'active', value: Math.floor(n / ids.length) % 2 === 1 }],
         }),
+    rename: (id: string, displayName: string): string =>
+      withBody('PATCH', `${users}/${id}`, {
+        schemas: [patchSchema],
+        Operations: [{ op: 'replace', path: 'displayName', value: displayName }],
+      }),
     member: (group: string, op: 'add' | 'remove', members: readonly string[]): string =>
       withBody('PATCH', `${path}/Groups/${group}`, {
         schemas: [patchSchema],

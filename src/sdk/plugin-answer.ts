@@ -1,4 +1,5 @@
 import { Attributes } from '#identity/attributes.ts'
+import { readTime } from '#identity/entry-times.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey, isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { TargetChange } from '#sdk/target.ts'
@@ -53,6 +54,14 @@ export class PluginAnswerReader {
     if (value === undefined || value === null) return {}
     if (typeof value !== 'string') throw this.malformed(`${name} must be a text`)
     return { [name]: value } as { readonly [K in N]: string }
+  }
+
+  /** An ISO 8601 time, in UTC unless it has an offset; nothing where it is absent or null. */
+  optionalTime<const N extends string>(name: N, value: JsonValue | undefined): { readonly [K in N]?: Date } {
+    if (value === undefined || value === null) return {}
+    const time = typeof value === 'string' ? readTime(value) : undefined
+    if (time === undefined) throw this.malformed(`${name} must be a time such as 2026-01-31T08:00:00Z`)
+    return { [name]: time } as { readonly [K in N]: Date }
   }
 
   attributes(value: JsonValue | undefined): Attributes {

@@ -28,6 +28,9 @@ export type PluginUser = {
   id?: string
   /** Where the system keeps one. */
   version?: string
+  /** ISO 8601, in UTC unless the text has an offset; shown by SCIM as `meta.created` and `meta.lastModified`. */
+  created?: string
+  modified?: string
   /** Given to `setUserPassword` only. */
   password?: string
 }
@@ -39,6 +42,9 @@ export type PluginGroup = {
   members: string[]
   attributes?: PluginAttributes
   version?: string
+  /** As those of a user. */
+  created?: string
+  modified?: string
 }
 
 export type PluginAuditEntry = {

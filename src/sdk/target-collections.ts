@@ -1,21 +1,24 @@
 import type { AttributeSource } from '#identity/attributes.ts'
+import { timeAttribute, timeValues } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { Collection } from '#identity/page-in-memory.ts'
 import type { User } from '#identity/user.ts'
 
 /** The login and the id can be filtered on like attributes; an attribute of that name goes first. */
-const userSource = ({ userID, id, attributes, groups }: User): AttributeSource =>
-  named(attributes, { userid: [userID], id: [id ?? userID], groups })
+const userSource = (user: User): AttributeSource =>
+  named(user, { userid: [user.userID], id: [user.id ?? user.userID], groups: user.groups })
 
-const groupSource = ({ id, name, description, members, attributes }: Group): AttributeSource =>
-  named(attributes, { id: [id], name: [name], description: description === undefined ? [] : [description], members })
+const groupSource = (group: Group): AttributeSource => {
+  const { id, name, description, members } = group
+  return named(group, { id: [id], name: [name], description: description === undefined ? [] : [description], members })
+}
 
-function named(
-  attributes: AttributeSource | undefined,
-  fields: Readonly<Record<string, readonly string[]>>,
-): AttributeSource {
+function named(entry: User | Group, fields: Readonly<Record<string, readonly string[]>>): AttributeSource {
+  const { attributes } = entry
   return {
     values: (name) => {
+      const time = timeAttribute(name)
+      if (time !== undefined) return timeValues(time, entry)
       const values = attributes?.values(name) ?? []
       const key = name.toLowerCase()
       if (values.length > 0 || !Object.hasOwn(fields, key)) return values

@@ -1,3 +1,4 @@
+import type { TimeAttribute } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
@@ -163,6 +164,11 @@ export interface SearchPage<T> {
   readonly next?: string
 }
 
+export interface ServedTimes {
+  readonly users: readonly TimeAttribute[]
+  readonly groups: readonly TimeAttribute[]
+}
+
 /** Optional: the target can be asked who and what it holds. */
 export interface LookupTarget extends Target {
   lookupUserByLogin(login: string): Promise<User | undefined>
@@ -179,6 +185,11 @@ export interface LookupTarget extends Target {
   readonly userIdIsLogin: boolean
   /** A group's id is distinct from its name. */
   readonly groupHasOwnId: boolean
+  /**
+   * Which times of users and groups searches can filter and sort by. Absent: none, so the names in `TimeAttribute` must not
+   * be used in a query.
+   */
+  readonly servedTimes?: ServedTimes
   /** No user has the id of a group. Where this isn't so, the SCIM gateway marks the ids of groups. */
   readonly idsAreUnique?: boolean
   /**

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 import type { UserDirectory } from '#identity/user-directory.ts'
-import { systemClock } from '#kernel/clock.ts'
+import { type Clock, systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { auditStoreConformance } from '#storage/conformance/audit-store.ts'
 import { eventStoreConformance } from '#storage/conformance/event-store.ts'
@@ -13,13 +13,14 @@ import { loginStoreConformance } from '#storage/conformance/login-store.ts'
 import { nestedGroupConformance } from '#storage/conformance/nested-groups.ts'
 import { pageConformance } from '#storage/conformance/pages.ts'
 import { sessionStoreConformance } from '#storage/conformance/session-store.ts'
+import { timeConformance } from '#storage/conformance/times.ts'
 import { userDirectoryConformance } from '#storage/conformance/user-directory.ts'
 import { versionConformance } from '#storage/conformance/versions.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 
-async function storageAt(url: string): Promise<Storage> {
-  const storage = openStorage({ url, clock: systemClock, log: silentLogger })
+async function storageAt(url: string, clock: Clock = systemClock): Promise<Storage> {
+  const storage = openStorage({ url, clock, log: silentLogger })
   onTestFinished(() => storage.close())
   await storage.ready()
   return storage
@@ -68,6 +69,11 @@ onEachDatabase('user directory', (freshUrl) => {
   groupConformance(directories)
   filterConformance(directories)
   pageConformance(directories)
+  timeConformance(async (clock) => {
+    const directory = (await storageAt(await freshUrl(), clock)).userDirectory({ name: 'people' })
+    onTestFinished(() => directory.close())
+    return directory
+  })
   const twoOfOne = async (): Promise<readonly [UserDirectory, UserDirectory]> => {
     const url = await freshUrl()
     const [first, second] = [await storageAt(url), await storageAt(url)].map((storage) => {

@@ -1,4 +1,14 @@
-import { AndFilter, EqualityFilter, type Filter, NotFilter, OrFilter, PresenceFilter, SubstringFilter } from 'ldapts'
+import {
+  AndFilter,
+  EqualityFilter,
+  type Filter,
+  GreaterThanEqualsFilter,
+  LessThanEqualsFilter,
+  NotFilter,
+  OrFilter,
+  PresenceFilter,
+  SubstringFilter,
+} from 'ldapts'
 import { isAttributeDescription } from '#protocols/ldap/attribute-description.ts'
 
 /** What is asked of a server, as a tree. Values are plain; nothing is ever joined to a text. */
@@ -7,6 +17,7 @@ export type LdapFilter =
   | { readonly kind: 'not'; readonly filter: LdapFilter }
   | { readonly kind: 'present'; readonly attribute: string }
   | { readonly kind: 'equal'; readonly attribute: string; readonly value: string | Buffer }
+  | { readonly kind: 'greaterOrEqual' | 'lessOrEqual'; readonly attribute: string; readonly value: string }
   | {
       readonly kind: 'substring'
       readonly attribute: string
@@ -42,6 +53,10 @@ function toWireItem(filter: Extract<LdapFilter, { attribute: string }>): Filter 
       return filter.value.length === 0 || !isText(filter.value)
         ? nothing()
         : new EqualityFilter({ attribute, value: filter.value })
+    case 'greaterOrEqual':
+      return new GreaterThanEqualsFilter({ attribute, value: filter.value })
+    case 'lessOrEqual':
+      return new LessThanEqualsFilter({ attribute, value: filter.value })
     case 'substring':
       return toWireSubstring(filter)
   }

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { timeValue, timeValues } from '#identity/entry-times.ts'
+import type { Filter } from '#identity/filter/ast.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { type TargetCase, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasLookups, type LookupTarget, type SearchQuery } from '#sdk/target.ts'
@@ -59,6 +61,39 @@ export const pageCases: readonly TargetCase[] = [
         } while (after !== undefined && pages < 10)
         assert.deepEqual(followed, all)
         assert.equal(pages, Math.ceil(all.length / 2))
+      }
+    },
+  },
+  {
+    name: 'times that the target serves are those that it shows',
+    async run(fixture) {
+      const target = await peopled(fixture)
+      const ada = await target.lookupUserByLogin('ada')
+      assert.ok(ada !== undefined)
+      for (const attribute of target.servedTimes?.users ?? []) {
+        const [value] = timeValues(attribute, ada)
+        assert.ok(value !== undefined, `${attribute} is served and not shown`)
+        const finds = async (filter: Filter) =>
+          (await target.searchUsers({ filter, offset: 0, limit: 10 })).items.some(({ userID }) => userID === 'ada')
+        for (const [kind, expected] of [
+          ['equal', true],
+          ['greaterOrEqual', true],
+          ['lessOrEqual', true],
+          ['greater', false],
+          ['less', false],
+        ] as const) {
+          assert.equal(await finds({ kind, attribute, value }), expected, `${attribute} ${kind}`)
+          const negated: Filter = { kind: 'not', filter: { kind, attribute, value } }
+          assert.equal(await finds(negated), !expected, `not ${attribute} ${kind}`)
+        }
+        const hourAgo = timeValue(Date.parse(value) - 3_600_000)
+        assert.equal(await finds({ kind: 'greater', attribute, value: hourAgo }), true)
+        assert.equal(await finds({ kind: 'less', attribute, value: hourAgo }), false)
+        const sort = { attribute, descending: true, caseExact: false }
+        const { items } = await target.searchUsers({ sort, offset: 0, limit: 10 })
+        const shown = items.flatMap((user) => timeValues(attribute, user))
+        assert.deepEqual(shown, shown.toSorted().reverse())
+        assert.equal(shown.length, 5)
       }
     },
   },

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { timeAttribute } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
 import { directoryLimits, type Page, type SortOrder, type UserSearch } from '#identity/user-directory.ts'
@@ -133,6 +134,8 @@ interface Place extends PlacedKey {
 function readPlace(scope: PageScope, text: string): Place {
   const { entry, folded, exact = '', total } = readPosition(scope, text)
   if (!/^\d{1,15}$/.test(entry) || !isStorable(folded ?? '') || !isStorable(exact)) throw unknownPosition()
+  const byTime = scope.sort !== undefined && timeAttribute(scope.sort.attribute) !== undefined
+  if (byTime && !/^\d{15}$/.test(folded ?? '')) throw unknownPosition()
   return { pk: Number(entry), folded, exact, total }
 }
 
@@ -162,7 +165,8 @@ const nothing: Found = { entries: [], last: undefined, more: false, total: undef
 async function readInOrder(reader: SqlReader, asked: Asked): Promise<Found> {
   const { space, related, filter, after, offset, limit } = asked
   if (limit === 0) return nothing
-  const selection = await selectEntries(reader, filter, space)
+  const selection = await selectEntries(reader, filter, space, after?.total)
+  if (selection.total === 0) return { ...nothing, selection }
   const rows = await reader.query(selection.page(reader.dialect, related, limit + 1, offset, after?.pk ?? 0))
   const entries = assembleEntries(rows)
   if (entries.length <= limit) return { ...nothing, selection, entries }
@@ -199,7 +203,8 @@ async function totalOf(reader: SqlReader, asked: Asked, { selection, entries, mo
   const { length } = entries
   if (after === undefined && !more && limit > 0 && (length > 0 || offset === 0)) return offset + length
   if (after?.total !== undefined && !isCounted(asked)) return after.total
-  const { count } = selection ?? (await selectEntries(reader, filter, space))
-  const [row] = await reader.query(count(reader.dialect))
+  const counted = selection ?? (await selectEntries(reader, filter, space))
+  if (counted.total !== undefined) return counted.total
+  const [row] = await reader.query(counted.count(reader.dialect))
   return row?.total ?? 0
 }

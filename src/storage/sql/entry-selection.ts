@@ -1,13 +1,16 @@
 import { sql } from 'kysely'
+import { timeAttribute } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
 import { isAlways, type Truth, truthOf } from '#identity/filter/truth.ts'
 import { type EntryRow, type Related, readEntries } from '#storage/sql/entry-rows.ts'
 import {
   choiceSizes,
   count,
+  type FilteredKeys,
   filteredKeys,
   type IndexedKeys,
   indexChoices,
+  maxCounted,
   type SearchSpace,
 } from '#storage/sql/filter-to-sql.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
@@ -18,11 +21,16 @@ import { assertStorable, foldKey, isLong } from '#storage/sql/text-keys.ts'
 /** Clauses of a conjunction among which the rarest is looked for. */
 const maxChoices = 8
 
+/** How far the choices are counted where a range of times is among them and all of them are large. */
+const maxRange = 50_000
+
 /** The entries that a search is about, as the statements that read a page of them and count them. */
 export interface Selection {
   /** Those behind the key `after`, which is zero for the first page. */
   page(dialect: SqlDialect, related: Related, limit: number, offset: number, after: number): SqlQuery<EntryRow>
   count(dialect: SqlDialect): SqlQuery<{ total: number }>
+  /** What `count` would find, where that is known already. */
+  readonly total?: number
 }
 
 /** When a filter is true; undefined when it is so of everything. Throws BAD_REQUEST for one that is too large. */
@@ -31,11 +39,12 @@ export function restriction(filter: Filter | undefined): Truth | undefined {
   return truth === undefined || isAlways(truth) ? undefined : truth
 }
 
-/** Throws BAD_REQUEST for a filter that cannot be asked of a database. */
+/** `known`: how many they were on an earlier page. Throws BAD_REQUEST for a filter that cannot be asked of a database. */
 export async function selectEntries(
   reader: SqlReader,
   filter: Filter | undefined,
   space: SearchSpace,
+  known?: number,
 ): Promise<Selection> {
   const { collection } = space
   const truth = restriction(filter)
@@ -48,12 +57,36 @@ export async function selectEntries(
   }
   const equal = plainEquality(truth)
   if (equal !== undefined) return equalSelection(equal, space)
-  const keys = filteredKeys(truth, space, await bestChoice(reader, indexChoices(truth, space)))
-  return {
-    page: (dialect, related, limit, offset, after) =>
-      asLists(dynamic(readEntries(dialect, keys.page(limit, offset, after), related))),
-    count: (dialect) => dynamic({ compile: () => keys.count().compile(builderFor(dialect)) }),
-  }
+  const choice = await bestChoice(reader, indexChoices(truth, space))
+  if (choice?.isRange && choice.exact) return rangeSelection(reader, truth, space, choice, known)
+  return keySelection(filteredKeys(truth, space, choice))
+}
+
+const keySelection = (keys: FilteredKeys): Selection => ({
+  page: (dialect, related, limit, offset, after) =>
+    asLists(dynamic(readEntries(dialect, keys.page(limit, offset, after), related))),
+  count: (dialect) => dynamic({ compile: () => keys.count().compile(builderFor(dialect)) }),
+})
+
+/**
+ * A part of an index is read as a whole for each page. Where that finds most of a large collection, a walk through all
+ * entries passes over few.
+ */
+async function rangeSelection(
+  reader: SqlReader,
+  truth: Truth,
+  space: SearchSpace,
+  range: IndexedKeys,
+  known: number | undefined,
+): Promise<Selection> {
+  const selection = keySelection(filteredKeys(truth, space, range))
+  const [counted] = known === undefined ? await reader.query(selection.count(reader.dialect)) : []
+  const total = known ?? counted?.total ?? 0
+  if (total < maxCounted) return { ...selection, total }
+  const [all] = await reader.query(counts(reader.dialect).all({ collection: space.collection }))
+  // A row costs about four times an entry of the index.
+  const isMost = ((all?.total ?? 0) - total) * 4 < total
+  return { ...(isMost ? keySelection(filteredKeys(truth, space, undefined)) : selection), total }
 }
 
 /**
@@ -75,10 +108,15 @@ export async function smallestChoice(
 ): Promise<{ readonly choice: IndexedKeys; readonly size: number } | undefined> {
   const candidates = choices.slice(0, maxChoices)
   if (candidates.length === 0) return undefined
-  const sizes = await reader.query(
-    dynamic({ compile: () => choiceSizes(candidates).compile(builderFor(reader.dialect)) }),
-  )
-  const [best] = sizes.toSorted((a, b) => a.size - b.size || a.choice - b.choice)
+  const smallest = async (counted: number) => {
+    const sizes = await reader.query(
+      dynamic({ compile: () => choiceSizes(candidates, counted).compile(builderFor(reader.dialect)) }),
+    )
+    return sizes.toSorted((a, b) => a.size - b.size || a.choice - b.choice)[0]
+  }
+  let best = await smallest(maxCounted)
+  const isOpen = candidates.length > 1 && candidates.some(({ isRange }) => isRange)
+  if (best !== undefined && best.size >= maxCounted && isOpen) best = await smallest(maxRange)
   const choice = candidates[best?.choice ?? 0]
   return best === undefined || choice === undefined ? undefined : { choice, size: best.size }
 }
@@ -100,6 +138,7 @@ function equalSelection(test: CompareFilter, { collection, nameAttribute }: Sear
 function plainEquality(truth: Truth): CompareFilter | undefined {
   if (truth.kind !== 'match' || truth.test.kind === 'substring') return undefined
   const { kind, value, caseExact = false } = truth.test
+  if (timeAttribute(truth.test.attribute) !== undefined) return undefined
   const plain = (kind === 'equal' || kind === 'approximate') && !caseExact && !isLong(foldKey(value))
   return plain ? truth.test : undefined
 }

@@ -1,7 +1,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { exactLength, type SortKey } from '#identity/sort-key.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
-import { count, type IndexedKeys, nameKey, ownValue, type SearchSpace } from '#storage/sql/filter-to-sql.ts'
+import { count, type IndexedKeys, nameKey, ownValue, type SearchSpace, timeColumn } from '#storage/sql/filter-to-sql.ts'
 
 type Condition = RawBuilder<SqlBool>
 
@@ -13,9 +13,13 @@ export interface PlacedKey extends SortKey {
 /** As the database gives it. */
 export interface PlacedRow {
   readonly pk: number
-  readonly folded: string | null
+  /** A number where entries are sorted by one of their times. */
+  readonly folded: string | number | null
   readonly exact: string | null
 }
+
+/** A time as a text that sorts as the time does. */
+export const timeKey = (millis: number): string => String(Math.max(0, millis)).padStart(15, '0')
 
 /** What is sorted: a collection, or the part of it that a condition on `e` holds of. */
 export interface Sorting {
@@ -24,9 +28,9 @@ export interface Sorting {
   readonly condition: Condition | undefined
 }
 
-/** Every entry has a value: its own name or id. */
+/** Every entry has a value: its own name or id, or one of its times. */
 export const isOwnOrder = ({ space, order }: Pick<Sorting, 'space' | 'order'>): boolean =>
-  ownValue(order.attribute, space) !== undefined
+  ownValue(order.attribute, space) !== undefined || timeColumn(order.attribute) !== undefined
 
 /** Those with a value behind `after`, in order. An index has them in that order, so that any page is found at once. */
 export function keysWithValue(
@@ -81,9 +85,9 @@ function keyWindow({ space, order }: Sorting, from: number | undefined): RawBuil
 /** All that an index finds and the condition holds of, in any order. */
 export function placedKeys(sorting: Sorting, indexed: IndexedKeys): RawBuilder<PlacedRow> {
   const { space, order, condition } = sorting
-  const own = ownValue(order.attribute, space)
+  const own = timeColumn(order.attribute) ?? ownValue(order.attribute, space)?.key
   const where = sql`where e.pk in (${indexed.keys})${andCondition(condition)}`
-  if (own !== undefined) return sql`select e.pk as pk, ${own.key} as folded, '' as exact from entries as e ${where}`
+  if (own !== undefined) return sql`select e.pk as pk, ${own} as folded, '' as exact from entries as e ${where}`
   return sql`select e.pk as pk, s.value_key as folded, ${exactColumn(order)} as exact from entries as e left join attributes as s on s.entry = e.pk and s.name_key = ${nameKey(order.attribute)} and s.position = 0 ${where}`
 }
 
@@ -94,6 +98,16 @@ interface OrderedKeys {
 }
 
 function ownKeys({ space, order, condition }: Sorting): OrderedKeys {
+  const time = timeColumn(order.attribute)
+  if (time !== undefined) {
+    return {
+      select: sql`select e.pk as pk, ${time} as folded, '' as exact from entries as e where e.collection = ${space.collection}${andCondition(condition)}`,
+      columns: [
+        { column: time, of: ({ folded }) => sql`${Number(folded)}` },
+        { column: sql`e.pk`, of: ({ pk }) => sql`${pk}` },
+      ],
+    }
+  }
   const own = ownValue(order.attribute, space)
   const column = own?.key ?? sql`e.key`
   // Ids are unique in the whole table, and their index does not know collections: the sign keeps planners off others.

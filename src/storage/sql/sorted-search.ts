@@ -15,6 +15,7 @@ import {
   type PlacedRow,
   placedKeys,
   type Sorting,
+  timeKey,
   windowEnd,
 } from '#storage/sql/sorted-keys.ts'
 import type { SqlReader } from '#storage/sql/sql-client.ts'
@@ -125,6 +126,6 @@ const ask = <R>(reader: SqlReader, query: RawBuilder<R>): Promise<R[]> =>
 
 const toPlaced = ({ pk, folded, exact }: PlacedRow): PlacedKey => ({
   pk,
-  folded: folded ?? undefined,
+  folded: typeof folded === 'number' ? timeKey(folded) : (folded ?? undefined),
   exact: exact ?? '',
 })

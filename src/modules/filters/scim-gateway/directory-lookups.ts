@@ -24,6 +24,7 @@ export class DirectoryLookups implements Lookups {
   readonly nestsGroups = false
   readonly ids: ResourceIds
   readonly #displayName: string
+  readonly servedTimes = { users: [], groups: [] }
   readonly groupIdIsName: boolean
   /** Whether the system behind can do that is not known before it is asked. */
   readonly renamesUsers: boolean

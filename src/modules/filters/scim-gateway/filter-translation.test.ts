@@ -2,16 +2,25 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { evaluate } from '#identity/filter/evaluate.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { dateTimeMillis } from '#protocols/scim/date-time.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { userSchema } from '#protocols/scim/schemas/user.ts'
-import { type NameOf, translateFilter } from './filter-translation.ts'
+import { heldTime, type NameOf, translateFilter } from './filter-translation.ts'
 
 const schema = new ResourceSchema(userSchema)
 
-/** userName and active are stored one to one, emails by their values only, name not at all; title never has a value. */
-const nameOf: NameOf = ({ attribute, sub }) => {
+/**
+ * userName and active are stored one to one, emails by their values and, as phoneNumbers, as JSON texts; name not at all;
+ * title never has a value.
+ */
+const nameOf: NameOf = (path) => {
+  const { attribute, sub } = path
+  if (attribute.name === 'meta') return heldTime(path, ['meta.lastModified'])
+  if (attribute.name === 'phoneNumbers') {
+    return sub === undefined ? ['phones'] : { names: ['phones'], inside: true, jsonName: sub.name }
+  }
   if (attribute.name === 'userName') return ['login', 'uid']
   if (attribute.name === 'active') return ['enabled']
   if (attribute.name === 'emails') return sub?.name === 'value' ? ['mail'] : undefined
@@ -22,7 +31,25 @@ const word = fc.constantFrom('a', 'b', 'AB', 'ba')
 const text = fc
   .tuple(fc.constantFrom('eq', 'ne', 'co', 'sw', 'ew', 'gt'), word)
   .map(([op, value]) => `${op} "${value}"`)
+const time = fc.constantFrom(
+  '2026-01-01T00:00:00.000Z',
+  '2026-01-01T00:00:00.001Z',
+  '2026-01-01T00:00:00.0010001Z',
+  '2026-01-01T00:00:00.0019Z',
+  '2026-01-01T00:00:00.002Z',
+  '2026-01-01T02:00:00.002+02:00',
+  '2026-01-01T00:00:00',
+)
+const odd = fc.constantFrom('a', 'A', 'a"', '","type":"b', 'a\\', '\n', 'Σ', 'σ', 'é', 'type', 'true')
 const leaf = fc.oneof(
+  fc
+    .tuple(fc.constantFrom('eq', 'ne', 'gt', 'ge', 'lt', 'le'), time)
+    .map(([op, value]) => `meta.lastModified ${op} "${value}"`),
+  fc.constantFrom('meta.lastModified pr', 'meta.created pr', 'meta.lastModified eq null'),
+  fc
+    .tuple(fc.constantFrom('type', 'display', 'value'), fc.constantFrom('eq', 'ne', 'co', 'sw', 'ew'), odd)
+    .map(([sub, op, value]) => `phoneNumbers.${sub} ${op} ${JSON.stringify(value)}`),
+  fc.constantFrom('phoneNumbers.primary eq true', 'phoneNumbers.primary ne false', 'phoneNumbers[type eq "a"]'),
   fc
     .tuple(fc.constantFrom('userName', 'emails.value', 'emails.type', 'name.givenName', 'title', 'emails'), text)
     .map((p) => p.join(' ')),
@@ -48,19 +75,36 @@ const filter = fc.letrec<{ filter: string }>((tie) => ({
   ),
 })).filter
 const email = fc.record({ value: word, type: fc.constantFrom('a', 'b') })
+const phone = fc.record({ value: odd, display: odd, type: odd, primary: fc.boolean() }, { requiredKeys: ['value'] })
 const person = fc.record(
-  { userName: word, active: fc.boolean(), emails: fc.array(email, { minLength: 1, maxLength: 2 }), givenName: word },
+  {
+    phoneNumbers: fc.array(phone, { minLength: 1, maxLength: 2 }),
+    lastModified: time,
+    userName: word,
+    active: fc.boolean(),
+    emails: fc.array(email, { minLength: 1, maxLength: 2 }),
+    givenName: word,
+  },
   { requiredKeys: ['userName'] },
 )
 
 test('never matches less than the SCIM filter, and exactly as much where it says so', () => {
   fc.assert(
-    fc.property(filter, person, (source, { givenName, ...rest }) => {
-      const resource: JsonObject = { ...rest, ...(givenName === undefined ? {} : { name: { givenName } }) }
+    fc.property(filter, person, fc.boolean(), (source, { givenName, lastModified, ...rest }, spaced) => {
+      // What is stored, and shown, has milliseconds.
+      const modified = lastModified === undefined ? undefined : new Date(dateTimeMillis(lastModified))
+      const resource: JsonObject = {
+        ...rest,
+        ...(givenName === undefined ? {} : { name: { givenName } }),
+        ...(modified === undefined ? {} : { meta: { lastModified: modified.toISOString() } }),
+      }
+      const spacing = (json: string) => (spaced ? json.replace(/^\{(".*?"):/, '{$1: ') : json)
       const stored: Record<string, readonly string[]> = {
         login: [rest.userName],
         enabled: rest.active === undefined ? [] : [String(rest.active)],
         mail: rest.emails?.map(({ value }) => value) ?? [],
+        phones: rest.phoneNumbers?.map((element) => spacing(JSON.stringify(element))) ?? [],
+        'meta.lastModified': modified === undefined ? [] : [modified.toISOString()],
       }
       const parsed = parseFilter(source, schema)
       const wanted = evaluateFilter(parsed, resource)
@@ -71,6 +115,18 @@ test('never matches less than the SCIM filter, and exactly as much where it says
     }),
     { numRuns: 3000 },
   )
+})
+
+test('times and parts of elements are left to the store', () => {
+  const translate = (source: string) => translateFilter(parseFilter(source, schema), nameOf)
+  expect(translate('meta.lastModified gt "2026-01-01T02:00:00+01:00"')).toEqual({
+    filter: { kind: 'greater', attribute: 'meta.lastModified', value: '2026-01-01T01:00:00.000Z' },
+    exact: true,
+  })
+  expect(translate('meta.lastModified gt "2026-01-01T02:00:00.1234Z"').filter).toMatchObject({ kind: 'greaterOrEqual' })
+  expect(translate('phoneNumbers.type eq "work"').exact).toBe(true)
+  // A store that doesn't serve a time is not asked for it.
+  expect(translate('meta.created gt "2026-01-01T02:00:00Z"')).toEqual({ filter: undefined, exact: false })
 })
 
 test('what can be narrowed is narrowed', () => {

@@ -1,4 +1,6 @@
-import type { Filter } from '#identity/filter/ast.ts'
+import { type TimeAttribute, timeAttribute, timeValue } from '#identity/entry-times.ts'
+import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
+import { dateTimeMillis, timeOperator } from '#protocols/scim/date-time.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import type { AttributePath } from '#protocols/scim/resource-schema.ts'
 
@@ -8,16 +10,30 @@ export interface Held {
   readonly names: readonly string[]
   /** The values stand inside those of the names, so a store can tell only whether there may be any. */
   readonly inside?: boolean
+  /** Inside: each value is an element as JSON text, which has the attribute under this name. */
+  readonly jsonName?: string
   /** True where what the attribute holds is not what SCIM counts as present; undefined where that is never so. */
   readonly isEmpty?: (attribute: string) => Filter
   /** All values may be empty texts, which SCIM does not count as present. */
   readonly orEmpty?: boolean
   /** The first value is that of the primary element. */
   readonly primaryFirst?: boolean
+  /** The values are times as `timeValue` writes them, and the store compares and sorts them. */
+  readonly isTime?: boolean
 }
 
 /** Names alone are short for `Held`; undefined when nothing can be said. */
 export type NameOf = (path: AttributePath) => readonly string[] | Held | undefined
+
+/** Where `meta.created` and `meta.lastModified` are; undefined for any other path and where the store doesn't serve them. */
+export function heldTime(
+  { attribute, sub, extension }: AttributePath,
+  served: readonly TimeAttribute[],
+): Held | undefined {
+  if (extension !== undefined || attribute.name !== 'meta' || sub === undefined) return undefined
+  const name = timeAttribute(`meta.${sub.name}`)
+  return name !== undefined && served.includes(name) ? { names: [name], isTime: true } : undefined
+}
 
 export interface Translation {
   /** Never matches less than the SCIM filter. Undefined: no restriction. */
@@ -84,9 +100,15 @@ function translateCompare(part: ComparePart, nameOf: NameOf, negated: boolean): 
   if (held.names.length === 0) return leaf(held, present, opposite)
   // Lists of plain values leave empty texts out.
   if (value === '' && path.attribute.multiValued) return unknown
-  const make = held.inside === true ? undefined : comparison(part)
+  const make = compareIn(held, part)
   if (make !== undefined) return leaf(held, make, opposite)
   return opposite ? unknown : somewhere(held)
+}
+
+function compareIn({ isTime, inside, jsonName }: Held, part: ComparePart): ((attribute: string) => Filter) | undefined {
+  if (isTime === true) return timeComparison(part)
+  if (jsonName !== undefined) return jsonComparison(part, jsonName)
+  return inside === true ? undefined : comparison(part)
 }
 
 export function heldAt(path: AttributePath, nameOf: NameOf): Held | undefined {
@@ -124,6 +146,47 @@ function comparison({ operator, path, value }: ComparePart): ((attribute: string
     default:
       return undefined
   }
+}
+
+const timeKinds = {
+  eq: 'equal',
+  ne: 'equal',
+  gt: 'greater',
+  ge: 'greaterOrEqual',
+  lt: 'less',
+  le: 'lessOrEqual',
+} as const satisfies Readonly<Record<string, CompareFilter['kind']>>
+
+function timeComparison({ operator, value }: ComparePart): ((attribute: string) => Filter) | undefined {
+  const millis = dateTimeMillis(String(value))
+  const asked = timeOperator(operator, String(value))
+  if (Number.isNaN(millis) || !Object.hasOwn(timeKinds, asked)) return undefined
+  const kind = timeKinds[asked as keyof typeof timeKinds]
+  return (attribute) => ({ kind, attribute, value: timeValue(millis) })
+}
+
+/**
+ * JSON escapes the quotes of a text, so `"name":"value"` is found in an element exactly when its part has that value. Other
+ * writers than the built-in mapping may put a space behind the colon.
+ */
+function jsonComparison(
+  { operator, path, value }: ComparePart,
+  name: string,
+): ((attribute: string) => Filter) | undefined {
+  const { caseExact } = path.sub ?? path.attribute
+  const isText = typeof value === 'string' && value !== ''
+  if (typeof value !== 'boolean' && !isText) return undefined
+  if (operator !== 'eq' && operator !== 'ne' && !(operator === 'sw' && isText)) return undefined
+  const json = JSON.stringify(value)
+  const part = operator === 'sw' ? json.slice(0, -1) : json
+  const exactly = caseExact ? { caseExact } : {}
+  const found = (attribute: string, space: string): Filter => ({
+    kind: 'substring',
+    attribute,
+    any: [`${JSON.stringify(name)}:${space}${part}`],
+    ...exactly,
+  })
+  return (attribute) => ({ kind: 'or', filters: [found(attribute, ''), found(attribute, ' ')] })
 }
 
 function leaf(held: Held | undefined, make: (attribute: string) => Filter, negated: boolean): Translation {

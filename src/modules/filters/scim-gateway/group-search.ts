@@ -5,7 +5,7 @@ import { pathKey } from '#protocols/scim/path-key.ts'
 import type { ScimResource } from '#protocols/scim/resource.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import { isCore } from './core-attribute.ts'
-import type { NameOf } from './filter-translation.ts'
+import { heldTime, type NameOf } from './filter-translation.ts'
 import { fixedAttribute } from './fixed-attribute.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { ListRequest, ResourcePage } from './list-request.ts'
@@ -142,7 +142,7 @@ function groupFilterNames({ config, lookups }: GatewayParts): NameOf {
     if (isCore(path, 'id')) return lookups.ids.areMarked ? undefined : lookups.names.groupId
     if (isCore(path, 'displayName')) return internal === undefined ? lookups.names.groupName : [internal]
     if (internal !== undefined) return [internal]
-    const held = config.groups.mapping.held(path)
+    const held = config.groups.mapping.held(path) ?? heldTime(path, lookups.servedTimes.groups)
     if (held !== undefined) return held
     return ['meta', 'schemas', 'members'].some((name) => isCore(path, name)) ? undefined : []
   }

@@ -47,10 +47,17 @@ async function pages(query: string, count: number): Promise<JsonObject[]> {
 
 describe('the store sorts as the gateway would', () => {
   test.each(
-    ['userName', 'id', 'title', 'externalId', 'name.familyName', 'active', 'emails', 'meta.created'].flatMap((name) => [
-      [name, 'ascending'] as const,
-      [name, 'descending'] as const,
-    ]),
+    [
+      'userName',
+      'id',
+      'title',
+      'externalId',
+      'name.familyName',
+      'active',
+      'emails',
+      'meta.created',
+      'meta.lastModified',
+    ].flatMap((name) => [[name, 'ascending'] as const, [name, 'descending'] as const]),
   )('%s %s', async (sortBy, sortOrder) => {
     const query = new URLSearchParams({ sortBy, sortOrder })
     const sort = parseSort(query, schema)

@@ -3,7 +3,7 @@ import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { NamedGroup, SortOrder } from '#identity/user-directory.ts'
 import type { MemberType } from '#protocols/scim/patch/member-change.ts'
-import type { ContainingGroup, SearchPage } from '#sdk/target.ts'
+import type { ContainingGroup, SearchPage, ServedTimes } from '#sdk/target.ts'
 import type { ReadVersion } from '#sdk/workflow.ts'
 import type { ResourceIds } from './resource-ids.ts'
 
@@ -70,6 +70,8 @@ export interface Lookups {
    * that; for a change of membership, to the group as well.
    */
   readVersion(found: FoundUser | undefined, joinedOrLeft?: FoundGroup): ReadVersion | undefined
+  /** The times that searches can filter and sort by. */
+  readonly servedTimes: ServedTimes
   /** Attributes that hold the login, the user's id and the group's name and id in filters; the store's own name first. */
   readonly names: {
     readonly login: readonly string[]

@@ -1,3 +1,4 @@
+import type { TimeAttribute } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -30,12 +31,27 @@ export async function pagedSearch<T>(source: Search<T>, list: ListRequest, nameO
   const { filter, sort, extent } = list
   if (isNever(filter)) return { resources: [], total: 0 }
   const translation = filter === undefined ? everything : translateFilter(filter, nameOf)
-  const order = sort === undefined ? undefined : storeOrder(sort, nameOf)
+  const order = sort === undefined ? deltaOrder(translation, extent) : storeOrder(sort, nameOf)
   const stored = translation.filter === undefined ? {} : { filter: translation.filter }
   if (extent.kind === 'all' || !translation.exact || order === 'unknown') {
     return pageOf(await candidates(source, stored, translation.exact ? undefined : filter), list)
   }
   return storedPage(source, order === undefined ? stored : { ...stored, sort: order }, extent)
+}
+
+/**
+ * A client that follows what changed since a time by cursor gets it in the order of change: each page is found in the index
+ * at once, and a resource that changes meanwhile appears again rather than be missed. Numbered pages keep the order of
+ * creation, in which a change moves no other resource to another page.
+ */
+function deltaOrder({ filter, exact }: Translation, extent: Extent): SortOrder | undefined {
+  if (extent.kind !== 'cursor' || filter === undefined || !exact) return undefined
+  const parts = filter.kind === 'and' ? filter.filters : [filter]
+  const attribute: TimeAttribute = 'meta.lastModified'
+  const isDelta = parts.some(
+    (part) => (part.kind === 'greater' || part.kind === 'greaterOrEqual') && part.attribute === attribute,
+  )
+  return isDelta ? { attribute, descending: false, caseExact: false } : undefined
 }
 
 /** Positions are told apart by their first letter: of the store's own making, a number of resources, or a resource. */
@@ -159,6 +175,7 @@ function storeOrder({ path, descending }: Sort, nameOf: NameOf): SortOrder | 'un
   if (held?.names.length === 0) return undefined
   if (held === undefined || held.inside === true) return 'unknown'
   const [attribute, second] = held.names
+  if (attribute !== undefined && held.isTime === true) return { attribute, descending, caseExact: false }
   const ownName = sub === undefined && (owner.name === 'userName' || owner.name === 'id')
   if (attribute === undefined || (second !== undefined && !ownName)) return 'unknown'
   if ((owner.multiValued && held.primaryFirst !== true) || leaf.multiValued || !textTypes.has(leaf.type))

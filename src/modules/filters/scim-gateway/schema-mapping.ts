@@ -217,8 +217,8 @@ function heldPaths(slots: readonly Slot[]): ReadonlyMap<string, Held> {
       continue
     }
     for (const inner of attribute.subAttributes) {
-      const found =
-        inner === values?.sub ? { names: [values.name], primaryFirst: true } : { names: [name], inside: true }
+      const element = { names: [name], inside: true, ...(inJson(inner) ? { jsonName: inner.name } : {}) }
+      const found = inner === values?.sub ? { names: [values.name], primaryFirst: true } : element
       held.set(pathKey({ ...whole, sub: inner }), found)
     }
   }
@@ -237,6 +237,9 @@ function heldLeaf(name: string, leaf: SchemaAttribute): Held {
 const emptyText = (attribute: string): Filter => ({ kind: 'equal', attribute, value: '' })
 
 const emptyList = (attribute: string): Filter => ({ kind: 'substring', attribute, initial: emptyMark, any: [] })
+
+/** The text of an element shows which value the part has. */
+const inJson = (part: SchemaAttribute): boolean => !part.multiValued && (isText(part) || part.type === 'boolean')
 
 const isText = ({ type }: SchemaAttribute): boolean => type === 'string' || type === 'reference' || type === 'binary'
 

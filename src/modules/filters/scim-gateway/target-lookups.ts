@@ -4,7 +4,14 @@ import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { pathKey } from '#protocols/scim/path-key.ts'
-import { type ContainingGroup, hasLookups, type LookupTarget, nestsGroups, type Target } from '#sdk/target.ts'
+import {
+  type ContainingGroup,
+  hasLookups,
+  type LookupTarget,
+  nestsGroups,
+  type ServedTimes,
+  type Target,
+} from '#sdk/target.ts'
 import { noVersion, type ReadVersion } from '#sdk/workflow.ts'
 import { heldAt } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
@@ -57,6 +64,10 @@ class TargetLookups implements Lookups {
 
   get nestsGroups(): boolean {
     return nestsGroups(this.#target)
+  }
+
+  get servedTimes(): ServedTimes {
+    return this.#target.servedTimes ?? { users: [], groups: [] }
   }
 
   async userById(id: string): Promise<FoundUser | undefined> {

@@ -1,6 +1,6 @@
 import { pathKey } from '#protocols/scim/path-key.ts'
 import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import type { NameOf } from './filter-translation.ts'
+import { heldTime, type NameOf } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { Lookups } from './lookups.ts'
 
@@ -24,7 +24,7 @@ export function userFilterNames({
     // Read from the manager's own resource where they are shown, so the user's store doesn't know them.
     const isResolved = extension === enterpriseUserSchema.id && attribute.name === 'manager' && path.sub !== undefined
     if (isResolved && path.sub?.name !== 'value' && shown.has(attribute)) return undefined
-    const held = mapping.held(path)
+    const held = mapping.held(path) ?? heldTime(path, lookups.servedTimes.users)
     if (held !== undefined) return held
     const own = attribute.name === 'meta' || attribute.name === 'schemas' || attribute.name === 'groups'
     return (extension === undefined && own) || shown.has(attribute) ? undefined : []

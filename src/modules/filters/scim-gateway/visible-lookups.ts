@@ -115,6 +115,10 @@ export class VisibleLookups implements Lookups {
     return this.all.nestsGroups
   }
 
+  get servedTimes(): Lookups['servedTimes'] {
+    return this.all.servedTimes
+  }
+
   get groupIdIsName(): boolean {
     return this.all.groupIdIsName
   }

@@ -1,4 +1,5 @@
 import { Attributes } from '#identity/attributes.ts'
+import { timeAttributes } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { UserChange, UserDirectory, UserSync } from '#identity/user-directory.ts'
@@ -31,6 +32,7 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
   readonly idsAreUnique = true
   readonly renamesUsers = true
   readonly keepsVersions = true
+  readonly servedTimes = { users: timeAttributes, groups: timeAttributes }
   readonly auditsWithin: boolean
   readonly #users: UserDirectory
   readonly #passwords: Passwords

@@ -7,6 +7,8 @@ const dialect: LdapDialect = {
   groupClass: 'group',
   memberOf: 'memberOf',
   passwords: 'unicodePwd',
+  // The operational attributes are computed there, and filters cannot use them.
+  times: { created: 'whenCreated', modified: 'whenChanged' },
 }
 const parameters = ldapParameters(dialect)
 

@@ -32,6 +32,8 @@ export interface LdapLayout {
   readonly id: string | undefined
   /** The attribute that every change changes; undefined where versions are not kept. */
   readonly version: string | undefined
+  /** Attributes that filters compare times by. */
+  readonly times: { readonly created: string; readonly modified: string }
   /** Attributes, in lower case, whose values are base64 here and bytes there. */
   readonly binary: ReadonlySet<string>
   readonly maxEntries: number

@@ -1,3 +1,4 @@
+import { timeAttribute, timeAttributes, valueMillis } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { filterAttributes, mapFilter, narrowFilter } from '#identity/filter/narrow-filter.ts'
@@ -13,7 +14,7 @@ import type { LdapSearch } from '#protocols/ldap/ldap-server.ts'
 import type { LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target.ts'
 import { groupCollection, userCollection } from '#sdk/target-collections.ts'
 import { both, type LdapTree } from './ldap-tree.ts'
-import { idOf, idValue, type ReadEntry, readValues } from './ldap-values.ts'
+import { generalizedText, idOf, idValue, type ReadEntry, readValues } from './ldap-values.ts'
 import type { LongAnswers } from './long-answers.ts'
 
 /** An answer of no more entries than these is read whole at once; of a longer one, the page that is asked for. */
@@ -41,6 +42,15 @@ interface Shelf<T> {
   whole(entry: ReadEntry, query: SearchQuery): Promise<T>
 }
 
+/** What holds the times, by their reserved names in lower case. */
+const readTimes = [
+  ['meta.created', 'createTimestamp'],
+  ['meta.lastmodified', 'modifyTimestamp'],
+] as const
+
+/** Times are asked for by their bounds alone. */
+const unaskedTimes = readTimes.map(([name]) => [name, undefined] as const)
+
 /** The server is asked for candidates; which of them match, and in which order, is decided here. */
 export function lookupsOf(tree: LdapTree, answers: LongAnswers): Omit<LookupTarget, keyof Target> {
   const { layout } = tree
@@ -51,18 +61,20 @@ export function lookupsOf(tree: LdapTree, answers: LongAnswers): Omit<LookupTarg
       ['userid', layout.users.login],
       ['id', layout.id ?? layout.users.login],
       ['groups', undefined],
+      ...unaskedTimes,
     ]),
     reads: new Map([
       ['userid', layout.users.login],
       ['id', layout.id ?? layout.users.login],
       ...(layout.groups.memberOf === undefined ? [] : [['groups', layout.groups.memberOf] as const]),
+      ...readTimes,
     ]),
     collection: userCollection,
     key: layout.users.login,
     attributes: (asked) => tree.userAttributes(asked),
     sketch: (entry) => {
       const own = idOf(entry, layout)
-      const known = { userID: tree.loginOf(entry), attributes: entry.all, groups: [] }
+      const known = { userID: tree.loginOf(entry), attributes: entry.all, groups: [], ...tree.timesOf(entry) }
       return own === undefined ? known : { ...known, id: own }
     },
     related: async (entry, names) => (names.has('groups') ? { groups: (await tree.groupsOf(entry)).names } : undefined),
@@ -75,18 +87,20 @@ export function lookupsOf(tree: LdapTree, answers: LongAnswers): Omit<LookupTarg
       ['name', layout.groups.name],
       ['id', layout.id ?? layout.groups.name],
       ['members', undefined],
+      ...unaskedTimes,
     ]),
     reads: new Map([
       ['name', layout.groups.name],
       ['id', layout.id ?? layout.groups.name],
       ['members', layout.groups.member],
+      ...readTimes,
     ]),
     collection: groupCollection,
     key: layout.groups.name,
     attributes: (asked) => tree.groupAttributes(asked),
     sketch: (entry) => {
       const name = entry.all.first(layout.groups.name) ?? entry.dn
-      return { name, id: idOf(entry, layout) ?? name, members: [], attributes: entry.all }
+      return { name, id: idOf(entry, layout) ?? name, members: [], attributes: entry.all, ...tree.timesOf(entry) }
     },
     related: async (entry, names) => (names.has('members') ? { members: await tree.membersOf(entry) } : undefined),
     whole: (entry) => tree.toGroup(entry, false),
@@ -102,6 +116,7 @@ export function lookupsOf(tree: LdapTree, answers: LongAnswers): Omit<LookupTarg
     userIdIsLogin: layout.id === undefined,
     groupHasOwnId: layout.id !== undefined,
     idsAreUnique: ['entryuuid', 'objectguid', 'nsuniqueid', 'ipauniqueid'].includes(layout.id?.toLowerCase() ?? ''),
+    servedTimes: { users: timeAttributes, groups: timeAttributes },
     lookupUserByLogin: async (login) => user(await tree.userEntry(login)),
     lookupUserById: async (given) =>
       user(layout.id === undefined ? await tree.userEntry(given) : await tree.userEntryById(given)),
@@ -133,6 +148,9 @@ async function search<T>(
   const order = async (found: readonly LdapEntry[]) =>
     orderInMemory(await sketches(tree, shelf, found, names), query, placed(shelf))
   const key = JSON.stringify([shelf.collection.of, query.filter, sort])
+  // Who asks what changed must not get an answer from before a change that another client of the server made.
+  const isDelta = timeAttributes.some((name) => names.has(name.toLowerCase()))
+  if (isDelta && query.offset === 0 && query.after === undefined) answers.drop(key)
   const few = answers.recall(key) === undefined ? await fewer(tree, shelf, request, filter) : undefined
   if (few !== undefined) {
     const page = pageOf(await order(few), query)
@@ -202,6 +220,21 @@ function isPoint(filter: Filter, { names }: Pick<Shelf<unknown>, 'names'>): bool
   return name === 'id' || (names.has(name) && names.get(name) !== undefined)
 }
 
+/** The bounds of times that everything that matches is within, to the second, which servers compare alike. */
+function timeBounds(layout: LdapTree['layout'], filter: Filter): LdapFilter[] {
+  if (filter.kind === 'and') return filter.filters.flatMap((part) => timeBounds(layout, part))
+  if (filter.kind === 'or' || filter.kind === 'not' || filter.kind === 'present' || filter.kind === 'substring')
+    return []
+  const name = timeAttribute(filter.attribute)
+  const millis = valueMillis(filter.value)
+  if (name === undefined || millis === undefined) return []
+  const attribute = name === 'meta.created' ? layout.times.created : layout.times.modified
+  const from: LdapFilter = { kind: 'greaterOrEqual', attribute, value: generalizedText(millis) }
+  const to: LdapFilter = { kind: 'lessOrEqual', attribute, value: generalizedText(millis + 1000) }
+  if (filter.kind === 'greater' || filter.kind === 'greaterOrEqual') return [from]
+  return filter.kind === 'less' || filter.kind === 'lessOrEqual' ? [to] : [from, to]
+}
+
 /** What the server is asked: by its own names, wide enough that nothing is missed. */
 function wireFilter(tree: LdapTree, { names }: Pick<Shelf<unknown>, 'names'>, filter: Filter): LdapFilter {
   const { layout } = tree
@@ -211,7 +244,7 @@ function wireFilter(tree: LdapTree, { names }: Pick<Shelf<unknown>, 'names'>, fi
     const attribute = names.get(key)
     return attribute === undefined ? everything : { ...leaf, attribute }
   })
-  return toBytes(narrowFilter(renamed))
+  return both(...timeBounds(layout, filter), toBytes(narrowFilter(renamed)))
 
   function toBytes(narrow: ReturnType<typeof narrowFilter>): LdapFilter {
     if (narrow.kind === 'and' || narrow.kind === 'or')

@@ -17,6 +17,7 @@ const dialect = {
   groupClass: 'groupOfUniqueNames',
   memberOf: undefined,
   passwords: 'modify',
+  times: { created: 'createTimestamp', modified: 'modifyTimestamp' },
 } as const
 const table = ldapParameters(dialect)
 

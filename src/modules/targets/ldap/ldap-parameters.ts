@@ -20,6 +20,8 @@ export interface LdapDialect {
   readonly groupClass: string
   readonly memberOf: string | undefined
   readonly passwords: 'modify' | 'unicodePwd'
+  /** Attributes that filters can compare times by. */
+  readonly times: { readonly created: string; readonly modified: string }
 }
 
 const memberAttributes: Readonly<Record<string, string>> = {
@@ -187,6 +189,7 @@ export function parseLdapTarget(
       },
       id: idAttribute === 'none' ? undefined : idAttribute,
       version: attribute('versionAttribute'),
+      times: dialect.times,
       binary: new Set([...binaryByNature, ...given.binaryAttributes].map((name) => name.toLowerCase())),
       maxEntries: given.maxEntries,
       listMemoryMillis: given.listMemoryMillis,

@@ -176,14 +176,17 @@ export class LdapTree {
   #known(entry: ReadEntry): Pick<User, 'id' | 'version' | 'created' | 'modified'> {
     const id = idOf(entry, this.layout)
     const version = this.layout.version === undefined ? undefined : entry.all.first(this.layout.version)
-    const created = generalizedTime(entry.all.first('createTimestamp'))
-    const modified = generalizedTime(entry.all.first('modifyTimestamp'))
     return {
       ...(id === undefined ? {} : { id }),
       ...(version === undefined ? {} : { version }),
-      ...(created === undefined ? {} : { created }),
-      ...(modified === undefined ? {} : { modified }),
+      ...this.timesOf(entry),
     }
+  }
+
+  timesOf(entry: ReadEntry): Pick<User, 'created' | 'modified'> {
+    const created = generalizedTime(entry.all.first('createTimestamp'))
+    const modified = generalizedTime(entry.all.first('modifyTimestamp'))
+    return { ...(created === undefined ? {} : { created }), ...(modified === undefined ? {} : { modified }) }
   }
 
   async #namesOf(dns: readonly string[]): Promise<string[]> {

@@ -50,6 +50,10 @@ export function generalizedTime(text: string | undefined): Date | undefined {
   return new Date(Date.UTC(year, month - 1, day, hour, minute, second))
 }
 
+/** The second of a time, as servers compare it. */
+export const generalizedText = (millis: number): string =>
+  `${new Date(millis).toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`
+
 /** The name's own part, as a name of one part. */
 export const ownPart = (dn: Dn): Dn => new Dn(dn.rdns.slice(0, 1))
 

@@ -7,6 +7,7 @@ const dialect: LdapDialect = {
   groupClass: 'groupOfUniqueNames',
   memberOf: undefined,
   passwords: 'modify',
+  times: { created: 'createTimestamp', modified: 'modifyTimestamp' },
 }
 const parameters = ldapParameters(dialect)
 

@@ -47,6 +47,12 @@ export class LongAnswers {
     return reading
   }
 
+  /** Forgets one answer, so that it is read again. */
+  drop(key: string): void {
+    this.#answers.delete(key)
+    this.#underWay.delete(key)
+  }
+
   /** To be called after every change: whoever asks from then on sees it. */
   forget(): void {
     this.#writes++

@@ -21,25 +21,29 @@ export const readList =
 export const readFlag: Read<boolean> = (answer, reader) => reader.flag(answer)
 
 export const readUser: Read<User> = (answer, reader) => {
-  const { userID, id, version, attributes, groups } = reader.object(answer)
+  const { userID, id, version, created, modified, attributes, groups } = reader.object(answer)
   return {
     userID: reader.text(userID, 'userID'),
     attributes: reader.attributes(attributes),
     groups: reader.texts(groups, 'groups'),
     ...reader.optionalText('id', id),
     ...reader.optionalText('version', version),
+    ...reader.optionalTime('created', created),
+    ...reader.optionalTime('modified', modified),
   }
 }
 
 /** A group without an id is known by its name. */
 export const readGroup: Read<Group> = (answer, reader) => {
-  const { id, name, description, members, attributes, version } = reader.object(answer)
+  const { id, name, description, members, attributes, version, created, modified } = reader.object(answer)
   return {
     id: reader.text(id ?? name, 'id'),
     name: reader.text(name, 'name'),
     members: reader.texts(members, 'members'),
     ...reader.optionalText('description', description),
     ...reader.optionalText('version', version),
+    ...reader.optionalTime('created', created),
+    ...reader.optionalTime('modified', modified),
     ...(attributes === undefined || attributes === null ? {} : { attributes: reader.attributes(attributes) }),
   }
 }

@@ -1,3 +1,4 @@
+import { timeAttribute, timeValue, valueMillis } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter, PresentFilter, SubstringFilter } from '#identity/filter/ast.ts'
 import { isDateTime } from '#protocols/scim/date-time.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
@@ -119,6 +120,7 @@ const inexact = (part: Narrowed): Narrowed => (part.kind === 'none' ? part : { .
 function comparison(filter: CompareFilter | SubstringFilter, name: Path): Narrowed | undefined {
   const { leaf, path } = name
   if (isText(leaf)) return ofText(filter, name)
+  if (timeAttribute(`${path.attribute.name}.${path.sub?.name ?? ''}`) !== undefined) return ofTime(filter, path)
   if (filter.kind !== 'equal' && filter.kind !== 'approximate') return undefined
   const { value } = filter
   switch (leaf.type) {
@@ -133,6 +135,25 @@ function comparison(filter: CompareFilter | SubstringFilter, name: Path): Narrow
       return isDateTime(value) ? inexact(some(path, 'eq', value)) : undefined
     default:
       return undefined
+  }
+}
+
+/** A time of the server may be finer than ours, which stands for its whole millisecond. */
+function ofTime(filter: CompareFilter | SubstringFilter, path: AttributePath): Narrowed | undefined {
+  const millis = filter.kind === 'substring' ? undefined : valueMillis(filter.value)
+  if (filter.kind === 'substring' || millis === undefined) return undefined
+  const from = compare(path, 'ge', timeValue(millis))
+  const to = compare(path, 'lt', timeValue(millis + 1))
+  switch (filter.kind) {
+    case 'greater':
+      return some(path, 'ge', timeValue(millis + 1))
+    case 'lessOrEqual':
+      return { kind: 'some', filter: to, exact: true }
+    case 'equal':
+    case 'approximate':
+      return { kind: 'some', filter: { kind: 'and', filters: [from, to] }, exact: true }
+    default:
+      return some(path, filter.kind === 'less' ? 'lt' : 'ge', timeValue(millis))
   }
 }
 

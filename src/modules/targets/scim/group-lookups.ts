@@ -6,7 +6,7 @@ import type { FilterName } from './filter-to-scim.ts'
 import { resourceAt } from './resource-address.ts'
 import { ResourceSearch, type Searched, theOne } from './resource-search.ts'
 import { modelOf, type ScimService, type ServiceModel } from './service-model.ts'
-import { slotName } from './slot-name.ts'
+import { slotName, timeName } from './slot-name.ts'
 import { readGroup, type StoredGroup } from './stored-resource.ts'
 
 const maxGroups = 1000
@@ -79,6 +79,6 @@ function groupFilterName(attribute: string, { features, groups }: ServiceModel):
     case 'members':
       return own('members.value', { exact: true, neverEmpty: true })
     default:
-      return slotName(attribute, groups)
+      return timeName(attribute, features.groups) ?? slotName(attribute, groups)
   }
 }

@@ -1,3 +1,4 @@
+import { timeAttribute } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { type Collection, pageInMemory } from '#identity/page-in-memory.ts'
@@ -88,7 +89,8 @@ export class ResourceSearch<T> {
     const name = this.#searched.nameOf(attribute, model)
     if (name.kind !== 'path' || !model.features.sort) return undefined
     const { leaf, path } = name
-    if (!isText(leaf) || leaf.multiValued || leaf.caseExact !== caseExact) return undefined
+    const isTime = timeAttribute(attribute) !== undefined
+    if (!isTime && (!isText(leaf) || leaf.multiValued || leaf.caseExact !== caseExact)) return undefined
     return { sortBy: internalName(path), sortOrder: descending ? 'descending' : 'ascending' }
   }
 

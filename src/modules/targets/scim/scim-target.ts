@@ -1,3 +1,4 @@
+import { timeAttributes } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -10,6 +11,7 @@ import type {
   PasswordTarget,
   SearchPage,
   SearchQuery,
+  ServedTimes,
   SyncOptions,
   TargetRequest,
 } from '#sdk/target.ts'
@@ -49,6 +51,12 @@ export class ScimTarget implements LookupTarget, GroupTarget {
   /** As the server says; false until it has. */
   get keepsVersions(): boolean {
     return this.service.discovery.known?.etag === true
+  }
+
+  /** Those of servers that filter, which are asked; of others, as many as can be read are looked at. */
+  get servedTimes(): ServedTimes {
+    const served = this.service.discovery.known?.filter === true ? timeAttributes : []
+    return { users: served, groups: served }
   }
 
   findUser(userID: string): Promise<User | undefined> {

@@ -1,3 +1,5 @@
+import { timeAttribute } from '#identity/entry-times.ts'
+import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { FilterName } from './filter-to-scim.ts'
 import type { ResourceMapping } from './resource-mapping.ts'
 
@@ -14,4 +16,12 @@ export function slotName(attribute: string, mapping: ResourceMapping): FilterNam
     case 'values':
       return { kind: 'path', path: slot.path, leaf: slot.path.sub, neverEmpty: true }
   }
+}
+
+/** A reserved name of a time; undefined for any other attribute. */
+export function timeName(attribute: string, schema: ResourceSchema): FilterName | undefined {
+  const name = timeAttribute(attribute)
+  const path = name === undefined ? undefined : schema.resolveAttribute(name, true)
+  if (name === undefined) return undefined
+  return path?.sub === undefined ? { kind: 'unknown' } : { kind: 'path', path, leaf: path.sub }
 }

@@ -7,7 +7,7 @@ import type { GroupLookups } from './group-lookups.ts'
 import { resourceAt } from './resource-address.ts'
 import { ResourceSearch, type Searched, theOne } from './resource-search.ts'
 import { modelOf, type ScimService, type ServiceModel } from './service-model.ts'
-import { slotName } from './slot-name.ts'
+import { slotName, timeName } from './slot-name.ts'
 import { readUser, type StoredUser } from './stored-resource.ts'
 
 const width = 8
@@ -85,6 +85,6 @@ function userFilterName(attribute: string, { features, users }: ServiceModel): F
     case 'groups':
       return { kind: 'unknown' }
     default:
-      return slotName(attribute, users)
+      return timeName(attribute, features.users) ?? slotName(attribute, users)
   }
 }

@@ -6,12 +6,14 @@ import type { Column } from './column.ts'
 import type { ValuesLayout } from './layout.ts'
 import { tableId } from './table-name.ts'
 import { allOf, anyOf, columnOf, type Sql } from './table-sql.ts'
+import { type TimeField, timeCondition } from './table-times.ts'
 import { type Condition, valueCondition } from './value-condition.ts'
 
 /** Where the values of an attribute stand. */
 export type SearchField =
   | { readonly alias: string; readonly column: Column }
   | { readonly values: ValuesLayout; readonly owner: Sql }
+  | { readonly time: TimeField }
 
 /** By the attribute's name in lower case. */
 export type SearchFields = ReadonlyMap<string, SearchField>
@@ -52,10 +54,18 @@ function conditionOf(truth: Truth, fields: SearchFields, dialect: SqlDialect): C
   }
 }
 
-const present = (field: SearchField): Sql =>
-  'column' in field ? sql`(${columnOf(field.alias, field.column)} is not null)` : exists(field.values, field.owner)
+function present(field: SearchField): Sql {
+  if ('time' in field) return sql`(${field.time.text} is not null)`
+  return 'column' in field
+    ? sql`(${columnOf(field.alias, field.column)} is not null)`
+    : exists(field.values, field.owner)
+}
 
 function match(test: ValueFilter, field: SearchField, dialect: SqlDialect): Condition | undefined {
+  if ('time' in field) {
+    const condition = timeCondition(test, field.time)
+    return condition === undefined ? undefined : { ...condition, sql: sql`(${condition.sql})` }
+  }
   if ('column' in field) {
     const condition = valueCondition(test, field.alias, field.column, dialect)
     return condition === undefined ? undefined : { ...condition, sql: sql`(${condition.sql})` }

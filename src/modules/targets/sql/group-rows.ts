@@ -7,6 +7,7 @@ import { type Column, decode } from './column.ts'
 import type { GroupLayout, Layout } from './layout.ts'
 import { tableId } from './table-name.ts'
 import { columnOf, equals, type Sql, textIn } from './table-sql.ts'
+import { timesOf, timeTexts } from './table-times.ts'
 
 /** Members that a group is read with; of a larger one nobody gets a part for the whole. */
 const maxMembers = 100_000
@@ -43,6 +44,7 @@ export class GroupRows {
       text(this.name, 'name'),
       text(this.id, 'id'),
       ...(own?.version === undefined ? [] : [text(own.version, 'version')]),
+      ...(own === undefined ? [] : timeTexts('g', own.times, this.#dialect)),
       ...(own?.columns ?? []).map(({ column }, i) => text(column, `column${i}`)),
     ])
   }
@@ -62,6 +64,7 @@ export class GroupRows {
       attributes,
       ...(description === undefined ? {} : { description }),
       ...(own?.version === undefined ? {} : { version: String(row['version'] ?? '') }),
+      ...timesOf(row),
     }
   }
 

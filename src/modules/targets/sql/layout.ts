@@ -3,7 +3,7 @@ import type { SqlReader } from '#protocols/sql/sql-database.ts'
 import type { Column } from './column.ts'
 import { readColumns } from './read-columns.ts'
 import { showTable, type TableName } from './table-name.ts'
-import type { GroupsConfig, TablesConfig, ValuesConfig } from './tables-config.ts'
+import type { GroupsConfig, TablesConfig, TimesConfig, ValuesConfig } from './tables-config.ts'
 
 /** An existing schema, found to be as the configuration describes it. */
 export interface Layout {
@@ -18,7 +18,14 @@ export interface EntryLayout {
   /** The key; the name itself where there is no other. */
   readonly id: Column
   readonly version: Column | undefined
+  readonly times: TimeColumns
   readonly columns: readonly AttributeColumn[]
+}
+
+/** Columns of the kind `timestamp`. */
+export interface TimeColumns {
+  readonly created: Column | undefined
+  readonly modified: Column | undefined
 }
 
 export interface AttributeColumn {
@@ -53,9 +60,10 @@ export async function readLayout(reader: SqlReader, config: TablesConfig): Promi
   const name = table.column(users.login)
   const id = users.id === undefined ? name : table.column(users.id)
   const version = versionColumn(table, users.version)
+  const times = timeColumns(table, users.times)
   const password = users.password === undefined ? undefined : table.writable(users.password)
   // As the predecessor has it, the login is an attribute of its column's name as well.
-  const taken = new Set([id, version, password])
+  const taken = new Set([id, version, password, times.created, times.modified])
   const columns =
     users.columns === undefined
       ? table.all
@@ -65,7 +73,7 @@ export async function readLayout(reader: SqlReader, config: TablesConfig): Promi
   const values: ValuesLayout[] = []
   for (const [attribute, config] of users.values) values.push(await valuesLayout(reader, attribute, config))
   if (id !== name) checkKey(table, id)
-  const user: UserLayout = { table: users.table, name, id, version, password, columns, values }
+  const user: UserLayout = { table: users.table, name, id, version, times, password, columns, values }
   return { users: user, groups: groups === undefined ? undefined : await groupLayout(reader, groups, user) }
 }
 
@@ -102,7 +110,8 @@ async function groupLayout(reader: SqlReader, config: GroupsConfig, users: UserL
   if (id !== name) checkKey(table, id)
   const columns = attributeColumns(table, own.columns)
   const ref = own.groupBy === 'id' ? id : name
-  const entry = { table: own.table, name, id, version: versionColumn(table, own.version), columns }
+  const times = timeColumns(table, own.times)
+  const entry = { table: own.table, name, id, version: versionColumn(table, own.version), times, columns }
   return { members, userRef, own: { ...entry, ref, createMissing: own.createMissing } }
 }
 
@@ -118,6 +127,17 @@ function versionColumn(table: TableReader, name: string | undefined): Column | u
   throw new Error(
     `column "${name}" of table "${table.shown}" cannot hold versions: it is of type ${column.type}, not a number or a text of 36 characters`,
   )
+}
+
+function timeColumns(table: TableReader, { created, modified }: TimesConfig): TimeColumns {
+  const timeColumn = (name: string | undefined): Column | undefined => {
+    const column = name === undefined ? undefined : table.column(name)
+    if (column === undefined || column.kind === 'timestamp') return column
+    throw new Error(
+      `column "${name}" of table "${table.shown}" cannot hold times: it is of type ${column.type}, not a timestamp`,
+    )
+  }
+  return { created: timeColumn(created), modified: timeColumn(modified) }
 }
 
 /** New rows need a key: from the database, or an id of ours. */

@@ -8,6 +8,7 @@ import { decode } from './column.ts'
 import { type GroupLayout, type Layout, makesOwnKey } from './layout.ts'
 import { tableId } from './table-name.ts'
 import { bound, equals, insertInto, type Sql, textIn } from './table-sql.ts'
+import { firstTimes, nextTime } from './table-times.ts'
 import { firstVersion, nextVersion } from './table-version.ts'
 
 type OwnGroups = NonNullable<GroupLayout['own']>
@@ -23,13 +24,14 @@ export class Memberships {
   }
 
   /**
-   * Gives these groups a new version, since their members are about to change. In one order for everybody, so that nobody
+   * Gives these groups a new version and time, since their members are about to change. In one order for everybody, so that nobody
    * waits for another in a circle.
    */
   async touch(tx: SqlTransaction, names: readonly string[]): Promise<void> {
     const { own } = this.#groups
-    const sets = nextVersion(own?.version, tx.dialect)
-    if (own === undefined || sets.length === 0) return
+    if (own === undefined) return
+    const sets = [...nextVersion(own.version, tx.dialect), ...nextTime(own.times, tx.dialect)]
+    if (sets.length === 0) return
     for (const name of [...new Set(names)].sort()) {
       await tx.run(
         sql`update ${tableId(own.table)} as g set ${sql.join(sets)} where ${equals('g', own.name, name, tx.dialect)}`,
@@ -120,6 +122,7 @@ export async function insertGroup(
     ...id,
     ...values,
     ...firstVersion(own.version, tx.dialect),
+    ...firstTimes(own.times, tx.dialect),
   ])
   const [row] = await tx.query(sql`${insert} returning cast(${sql.id(own.ref.name)} as text) as ref`)
   return decode(own.ref, String(row?.['ref'] ?? ''))

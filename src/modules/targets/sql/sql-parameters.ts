@@ -37,6 +37,12 @@ export const parameters = {
     'The column that other tables refer to the user by, and the user’s id; the login when absent.',
   ),
   userVersion: column('A column that is given a new value with every change: a number, or a text of 36 characters.'),
+  userCreated: column(
+    'The column of the time at which the user was created, shown as `meta.created`. Where it has no default, the target writes it.',
+  ),
+  userModified: column(
+    'The column of the time of the last change, shown as `meta.lastModified`. The target sets it with every change that it makes.',
+  ),
   'column.<attribute>': column(
     'The column of an attribute with one value. Without any such parameter every other column of the user table is an attribute of that name.',
   ),
@@ -53,6 +59,8 @@ export const parameters = {
   groupName: column('Its column of the name.'),
   groupPrimaryKey: column('Its column that memberships refer to, and the group’s id; the name when absent.'),
   groupVersion: column('As `userVersion`.'),
+  groupCreated: column('As `userCreated`.'),
+  groupModified: column('As `userModified`.'),
   'groupColumn.<attribute>': column('The column of a group’s attribute, such as `description`.'),
   groupLinkTableName: table('The table of the memberships.'),
   groupUserKey: column('The column that refers to the user.'),

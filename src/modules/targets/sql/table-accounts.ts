@@ -13,6 +13,7 @@ import { type Layout, makesOwnKey, type UserLayout, type ValuesLayout } from './
 import { Memberships } from './memberships.ts'
 import { tableId } from './table-name.ts'
 import { bound, equals, insertInto, type Sql, textIn } from './table-sql.ts'
+import { firstTimes, nextTime } from './table-times.ts'
 import { deleteValues, writeValues } from './table-values.ts'
 import { firstVersion, nextVersion } from './table-version.ts'
 import { UserRows } from './user-rows.ts'
@@ -139,13 +140,14 @@ export class TableAccounts implements AccountStore {
   }
 
   async insert(tx: SqlTransaction, user: User, attributes: readonly string[]): Promise<void> {
-    const { table, name, id, version } = this.#users
+    const { table, name, id, version, times } = this.#users
     const key = id !== name && makesOwnKey(id) ? [[id, bound(id, newId(), tx.dialect)] as const] : []
     const insert = insertInto(tableId(table), [
       [name, bound(name, user.userID, tx.dialect)],
       ...key,
       ...this.#columnValues(user, attributes),
       ...firstVersion(version, tx.dialect),
+      ...firstTimes(times, tx.dialect),
     ])
     const [row] = await tx.query(sql`${insert} returning cast(${sql.id(id.name)} as text) as id`)
     const made = { ...user, id: decode(id, String(row?.['id'] ?? '')) }
@@ -172,7 +174,7 @@ export class TableAccounts implements AccountStore {
   }
 
   async update(tx: SqlTransaction, user: User, { attributes, join, leave, newUserID }: UserUpdate): Promise<void> {
-    const { table, name: login, id, version } = this.#users
+    const { table, name: login, id, version, times } = this.#users
     const sets =
       newUserID === undefined
         ? []
@@ -189,7 +191,7 @@ export class TableAccounts implements AccountStore {
     await this.#memberships?.touch(tx, [...leave, ...join])
     await this.#memberships?.leave(tx, user, leave)
     await this.#memberships?.join(tx, user, join)
-    sets.push(...nextVersion(version, tx.dialect))
+    sets.push(...nextVersion(version, tx.dialect), ...nextTime(times, tx.dialect))
     if (sets.length === 0) return
     await tx.run(
       sql`update ${tableId(table)} set ${sql.join(sets)} where ${sql.id(id.name)} = ${bound(id, keyOf(user), tx.dialect)}`,
@@ -205,10 +207,11 @@ export class TableAccounts implements AccountStore {
 
   /** False when there is no such user. */
   async setPassword(tx: SqlTransaction, userID: string, column: Column, value: string): Promise<boolean> {
-    const { table, name, version } = this.#users
+    const { table, name, version, times } = this.#users
     const sets = [
       sql`${sql.id(column.name)} = ${bound(column, value, tx.dialect)}`,
       ...nextVersion(version, tx.dialect),
+      ...nextTime(times, tx.dialect),
     ]
     const found = await tx.run(
       sql`update ${tableId(table)} set ${sql.join(sets)} where ${sql.id(name.name)} = ${bound(name, held('userID', name, userID), tx.dialect)}`,

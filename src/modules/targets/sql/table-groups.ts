@@ -14,6 +14,7 @@ import type { GroupLayout } from './layout.ts'
 import { insertGroup } from './memberships.ts'
 import { tableId } from './table-name.ts'
 import { bound, type Sql } from './table-sql.ts'
+import { nextTime } from './table-times.ts'
 import { nextVersion } from './table-version.ts'
 
 type OwnGroups = NonNullable<GroupLayout['own']>
@@ -73,7 +74,7 @@ export function tableGroups(database: SqlDatabase, open: () => Promise<GroupTabl
             throw new GatewayError('NOT_SUPPORTED', 'memberships refer to the name of the group')
           sets.push(setTo(tx, own.name, 'name', held('name', own.name, newName)))
         }
-        sets.push(...nextVersion(own.version, tx.dialect))
+        sets.push(...nextVersion(own.version, tx.dialect), ...nextTime(own.times, tx.dialect))
         if (sets.length > 0) {
           await tx.run(sql`update ${tableId(own.table)} set ${sql.join(sets)} where ${isGroup(tx, own, found)}`)
         }

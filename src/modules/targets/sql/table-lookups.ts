@@ -1,17 +1,19 @@
 import { sql } from 'kysely'
+import type { TimeAttribute } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { SqlDatabase } from '#protocols/sql/sql-database.ts'
+import type { SqlDatabase, SqlDialect } from '#protocols/sql/sql-database.ts'
 import type { LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target.ts'
 import { groupCollection, userCollection } from '#sdk/target-collections.ts'
 import type { SearchField } from './filter-condition.ts'
 import { GroupRows } from './group-rows.ts'
-import type { Layout } from './layout.ts'
+import type { Layout, TimeColumns } from './layout.ts'
 import type { TableAccounts } from './table-accounts.ts'
 import { tableId } from './table-name.ts'
 import { type SearchSpace, searchTable } from './table-search.ts'
 import { columnOf } from './table-sql.ts'
-import type { TablesConfig } from './tables-config.ts'
+import { timeField } from './table-times.ts'
+import type { TablesConfig, TimesConfig } from './tables-config.ts'
 import { UserRows } from './user-rows.ts'
 
 /** What is known of the tables once they were read. */
@@ -36,6 +38,7 @@ export function searchSpaces(
       (values) => [values.attribute.toLowerCase(), { values, owner: columnOf('u', users.id) }] as const,
     ),
   ])
+  for (const [name, field] of timeFields('u', users.times, database.dialect)) userFields.set(name, field)
   // An attribute of such a name goes first, as it does in memory.
   if (!userFields.has('userid')) userFields.set('userid', { alias: 'u', column: users.name })
   if (!userFields.has('id')) userFields.set('id', { alias: 'u', column: users.id })
@@ -56,6 +59,7 @@ export function searchSpaces(
     ...(groups.own?.columns ?? []).map(
       ({ attribute, column }) => [attribute.toLowerCase(), { alias: 'g', column }] as const,
     ),
+    ...(groups.own === undefined ? [] : timeFields('g', groups.own.times, database.dialect)),
   ])
   const groupSpace: SearchSpace<Group> = {
     from: groupRows.from,
@@ -68,6 +72,17 @@ export function searchSpaces(
   }
   return { userSpace, groups: groupRows, groupSpace }
 }
+
+/** By the reserved names, in lower case. */
+const timeFields = (alias: string, { created, modified }: TimeColumns, dialect: SqlDialect) => [
+  ...(created === undefined ? [] : [['meta.created', { time: timeField(alias, created, dialect) }] as const]),
+  ...(modified === undefined ? [] : [['meta.lastmodified', { time: timeField(alias, modified, dialect) }] as const]),
+]
+
+const served = (times: TimesConfig | undefined): TimeAttribute[] => [
+  ...(times?.created === undefined ? [] : (['meta.created'] as const)),
+  ...(times?.modified === undefined ? [] : (['meta.lastModified'] as const)),
+]
 
 export function tableLookups(
   database: SqlDatabase,
@@ -85,6 +100,7 @@ export function tableLookups(
     groupMembersAreIds: false,
     userIdIsLogin: config.users.id === undefined,
     groupHasOwnId: config.groups?.own?.id !== undefined,
+    servedTimes: { users: served(config.users.times), groups: served(config.groups?.own?.times) },
     lookupUserByLogin: async (login) => (await open()).accounts.findAlike(database, login),
     lookupUserById: async (id) => (await open()).accounts.find(database, 'id', id),
     async searchUsers(query: SearchQuery): Promise<SearchPage<User>> {

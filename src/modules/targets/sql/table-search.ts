@@ -166,6 +166,7 @@ class Order<T> {
 /** The first value of an attribute; null when it has none, or no place. */
 function firstText(field: SearchField | undefined, dialect: SqlDialect): Sql {
   if (field === undefined) return sql`cast(null as text)`
+  if ('time' in field) return field.time.text
   if ('column' in field) return textIn(field.alias, field.column, dialect)
   const { table, user, value, position } = field.values
   const text = textIn('s', value, dialect)

@@ -8,6 +8,7 @@ export interface TablesConfig {
     /** The key that other tables refer to; the login itself when absent. */
     readonly id: string | undefined
     readonly version: string | undefined
+    readonly times: TimesConfig
     readonly password: string | undefined
     /** Column by attribute; every column that is nothing else when absent. */
     readonly columns: ReadonlyMap<string, string> | undefined
@@ -15,6 +16,12 @@ export interface TablesConfig {
     readonly values: ReadonlyMap<string, ValuesConfig>
   }
   readonly groups: GroupsConfig | undefined
+}
+
+/** The columns of an entry's times. */
+export interface TimesConfig {
+  readonly created: string | undefined
+  readonly modified: string | undefined
 }
 
 export interface ValuesConfig {
@@ -37,6 +44,7 @@ export interface GroupsConfig {
         readonly name: string
         readonly id: string | undefined
         readonly version: string | undefined
+        readonly times: TimesConfig
         readonly columns: ReadonlyMap<string, string>
         readonly groupBy: 'id' | 'name'
         /** A group that a user joins and that is not there is made. */

@@ -6,6 +6,7 @@ import { type Column, decode } from './column.ts'
 import type { Layout } from './layout.ts'
 import { tableId } from './table-name.ts'
 import { columnOf, jsonList, readJsonList, type Sql, textIn } from './table-sql.ts'
+import { timesOf, timeTexts } from './table-times.ts'
 
 /** Reads whole users, each as one row of one statement. */
 export class UserRows {
@@ -31,6 +32,7 @@ export class UserRows {
       text(users.name, 'login'),
       text(users.id, 'id'),
       ...(users.version === undefined ? [] : [text(users.version, 'version')]),
+      ...timeTexts('u', users.times, this.#dialect),
       ...users.columns.map(({ column }, i) => text(column, `column${i}`)),
       ...lists,
       ...(groups === undefined ? [] : this.#groupLists()),
@@ -76,6 +78,7 @@ export class UserRows {
       groups: names.filter((_, i) => first[i]),
       ...(hasIds ? { groupIds: ids.filter((_, i) => first[i]) } : {}),
       ...(users.version === undefined ? {} : { version: String(row['version'] ?? '') }),
+      ...timesOf(row),
     }
   }
 }

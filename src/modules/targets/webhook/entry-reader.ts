@@ -1,4 +1,5 @@
 import { Attributes } from '#identity/attributes.ts'
+import { readTime } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -41,6 +42,7 @@ export class EntryReader {
       groups: paths.links === undefined ? [] : this.texts(document, paths.links, 'groups'),
       ...this.#optional('id', document, paths.id),
       ...this.#optional('version', document, paths.version),
+      ...this.#times(document, paths),
     }
   }
 
@@ -56,6 +58,26 @@ export class EntryReader {
       ...(description === undefined ? {} : { description }),
       ...this.#optional('id', document, paths.id),
       ...this.#optional('version', document, paths.version),
+      ...this.#times(document, paths),
+    }
+  }
+
+  /** An entry may lack them; what is there must be a time. */
+  #times(
+    document: JsonValue,
+    { created, modified }: EntryPaths,
+  ): { readonly created?: Date; readonly modified?: Date } {
+    const time = (path: JsonPath | undefined, what: string): Date | undefined => {
+      const [text] = path === undefined ? [] : this.texts(document, path, what)
+      if (text === undefined) return undefined
+      const read = readTime(text)
+      if (read === undefined) throw this.#malformed(`"${what}" is not a time such as 2026-01-31T08:00:00Z`)
+      return read
+    }
+    const times = { created: time(created, 'created'), modified: time(modified, 'modified') }
+    return {
+      ...(times.created === undefined ? {} : { created: times.created }),
+      ...(times.modified === undefined ? {} : { modified: times.modified }),
     }
   }
 

@@ -8,6 +8,8 @@ export interface EntryPaths {
   readonly name: JsonPath
   readonly id: JsonPath | undefined
   readonly version: JsonPath | undefined
+  readonly created: JsonPath | undefined
+  readonly modified: JsonPath | undefined
   /** A user's groups, a group's members. */
   readonly links: JsonPath | undefined
   readonly attributes: ReadonlyMap<string, JsonPath>

@@ -50,6 +50,8 @@ function readPaths(entry: 'user' | 'group', given: Given): EntryPaths {
     name: name?.find ?? compileJsonPath('$.name'),
     id: given[`${entry}.id`]?.find,
     version: given[`${entry}.version`]?.find,
+    created: given[`${entry}.created`]?.find,
+    modified: given[`${entry}.modified`]?.find,
     links: (entry === 'user' ? given['user.groups'] : given['group.members'])?.find,
     attributes,
     aliases,

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { dateTimeMillis } from '#protocols/scim/date-time.ts'
+import { dateTimeMillis, timeOperator } from '#protocols/scim/date-time.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { readAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath } from '#protocols/scim/resource-schema.ts'
@@ -82,7 +82,8 @@ function compareWith(operator: CompareOperator, leaf: SchemaAttribute, wanted: s
   if (typeof wanted === 'number') return (value) => typeof value === 'number' && ordered(operator, value, wanted)
   if (leaf.type === 'dateTime') {
     const moment = dateTimeMillis(wanted)
-    return (value) => typeof value === 'string' && ordered(operator, dateTimeMillis(value), moment)
+    const asked = timeOperator(operator, wanted)
+    return (value) => typeof value === 'string' && ordered(asked, dateTimeMillis(value), moment)
   }
   const folded = foldBySchema(leaf, wanted)
   return (value) => typeof value === 'string' && compareTexts(operator, foldBySchema(leaf, value), folded)

@@ -1,0 +1,50 @@
+import { isoTime } from '#kernel/iso-time.ts'
+
+/**
+ * Attribute names that filters and sort orders reserve for the times of an entry itself. Their values are texts as
+ * `timeValue` writes them, which compare by time. The system behind a target may store finer times: they count as the
+ * millisecond that is shown.
+ */
+export type TimeAttribute = 'meta.created' | 'meta.lastModified'
+
+export const timeAttributes: readonly TimeAttribute[] = ['meta.created', 'meta.lastModified']
+
+const lastMillis = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+const firstMillis = Date.parse('0000-01-01T00:00:00.000Z')
+
+/** The reserved name, whatever its letter case; undefined for any other attribute. */
+export function timeAttribute(name: string): TimeAttribute | undefined {
+  const key = name.toLowerCase()
+  return timeAttributes.find((attribute) => attribute.toLowerCase() === key)
+}
+
+/** A time as filters have it: in UTC, to the millisecond, within the years that have four digits. */
+export const timeValue = (millis: number): string => isoTime(Math.min(lastMillis, Math.max(firstMillis, millis)))
+
+/** The milliseconds of a text that `timeValue` wrote; undefined for any other text. */
+export function valueMillis(text: string): number | undefined {
+  const written = text.toUpperCase()
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(written)) return undefined
+  const millis = Date.parse(written)
+  // Date.parse takes 30 February for 2 March.
+  return !Number.isNaN(millis) && timeValue(millis) === written ? millis : undefined
+}
+
+/** An ISO 8601 date and time from outside, in UTC unless it has an offset; undefined for any other text. */
+export function readTime(text: string): Date | undefined {
+  const parts = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?$/i.exec(text)
+  if (parts === null) return undefined
+  const [, day = '', clock = '', fraction = '', zone = 'Z'] = parts
+  const isDay = valueMillis(`${day}T00:00:00.000Z`) !== undefined
+  const millis = Date.parse(`${day}T${clock}${fraction}${zone.toUpperCase()}`)
+  return isDay && !Number.isNaN(millis) ? new Date(millis) : undefined
+}
+
+/** The times of a user or group as values of the reserved attributes. */
+export function timeValues(
+  attribute: TimeAttribute,
+  { created, modified }: { readonly created?: Date; readonly modified?: Date },
+): readonly string[] {
+  const time = attribute === 'meta.created' ? created : modified
+  return time === undefined ? [] : [timeValue(time.getTime())]
+}
