@@ -50,6 +50,8 @@ export interface TaskFlow {
   readonly setsValues?: boolean
   /** Workflows that the task starts as runs of their own; `any` where their names are not known beforehand. */
   readonly starts?: readonly string[] | 'any'
+  /** Attributes that the task uses where they're present, beside `reads`; `any` where that can't be known beforehand. */
+  readonly mayRead?: readonly string[] | 'any'
   /** From here on the user may be given any group: the caller who starts the run names it in a parameter or an attribute. */
   readonly takesAnyGroup?: boolean
   /** Attributes and memberships written to a target; an undefined list means "all there are". */
@@ -57,7 +59,11 @@ export interface TaskFlow {
     readonly target: string
     readonly attributes: readonly AttributePlace[] | undefined
     readonly groups?: readonly string[] | undefined
+    /** The password that the run was started with is set as well. */
+    readonly password?: boolean
   }
+  /** The attributes of the workflow's user that are written to a group; an undefined list means "all there are". */
+  readonly writesGroup?: { readonly target: string; readonly attributes: readonly string[] | undefined }
 }
 
 export const noFlow: TaskFlow = { reads: [], produces: [], dropsOthers: false, opaque: false }
