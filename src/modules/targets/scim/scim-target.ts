@@ -10,6 +10,7 @@ import type {
   PasswordTarget,
   SearchPage,
   SearchQuery,
+  StorableAttributes,
   SyncOptions,
   TargetRequest,
 } from '#sdk/target.ts'
@@ -115,6 +116,10 @@ export class ScimTarget implements LookupTarget, GroupTarget {
 
   deleteGroup(name: string, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void> {
     return this.#groupAccounts.delete(name, request, options?.expectedVersion)
+  }
+
+  async storable(): Promise<StorableAttributes> {
+    return (await modelOf(this.service)).storable
   }
 
   close(): void {
