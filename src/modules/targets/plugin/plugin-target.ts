@@ -11,17 +11,19 @@ import type { PasswordTarget, SyncOptions, Target, TargetRequest } from '#sdk/ta
 import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
 import { readFlag, readOptional, readStorable, readUser } from './plugin-answers.ts'
 import { type AuditedRequest, PluginCaller, plainRequest } from './plugin-caller.ts'
-import { capabilitiesOf, type Demands, pluginFunctions } from './plugin-functions.ts'
+import { type Capabilities, capabilitiesOf, type Demands, pluginFunctions } from './plugin-functions.ts'
 import { groupsOf } from './plugin-groups.ts'
 import { lookupsOf } from './plugin-lookups.ts'
 
 export interface PluginTargetConfig extends Demands {
   readonly code: PluginCode
+  /** As the code declares its functions; undefined where that isn't known before it runs. */
+  readonly can?: Capabilities
 }
 
 /** Loads the code and runs `init`; rejects with the reason when either fails. */
 export async function openPluginTarget(
-  { code, ...demands }: PluginTargetConfig,
+  { code, can: _, ...demands }: PluginTargetConfig,
   host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
 ): Promise<Target> {
   const { timeoutMillis, memoryMegabytes, config } = code
