@@ -1,4 +1,5 @@
 import type { Path } from '#kernel/issues.ts'
+import type { WorkflowWrites } from '#sdk/workflow-writes.ts'
 
 /** An attribute named at a place in the same document as the module that names it. */
 export interface AttributePlace {
@@ -14,10 +15,14 @@ export interface AttributeFlow {
   /** What is read back from `target`; undefined for the virtual directory. */
   readonly reads: readonly AttributePlace[]
   readonly target: string | undefined
+  /** Where the target is named; it must be able to tell who it holds. */
+  readonly targetAt?: Path
   /** Attributes that are always there, such as the login. */
   readonly given: readonly string[]
   /** Where a built-in mapping of many attributes is asked for; what is wrong with it is told in one piece. */
   readonly builtInAt?: Path
+  /** What is wrong with it, given what workflows write. */
+  check?(writesOf: (workflow: string) => WorkflowWrites): readonly { readonly path: Path; readonly message: string }[]
 }
 
 /** Workflows that callers of a filter start with attributes, and maybe groups, of their own choice. */

@@ -12,6 +12,7 @@ import { type MemberRun, planMembers, runMembers } from './group-members.ts'
 import type { FoundGroup } from './lookups.ts'
 import { tellingProgress } from './partial-failure.ts'
 import { addChange, notFound, notSupported, type ResourceChange, type ScimCall } from './scim-call.ts'
+import { requireEffect, storableChange } from './unstored-change.ts'
 import { clearedIn, externalIdOf, versionOf } from './user-writer.ts'
 
 export async function findGroup({ lookups }: GatewayParts, id: string, members: boolean): Promise<FoundGroup> {
@@ -60,6 +61,7 @@ export function changeGroup(
       throw error
     }
     const after = await findGroup(parts, parts.lookups.groupIdIsName ? name : found.id, withMembers)
+    if (own !== undefined) await requireGroupEffect(parts, call, found, after, resource)
     if (some) {
       const members = call.notes.pending === undefined ? { members: membersOf(runs) } : {}
       noteChange(call, { ...change, ...members, id: after.id, ...versionOf(after.group.version) })
@@ -73,6 +75,24 @@ function membersOf(runs: readonly MemberRun[]): NonNullable<ResourceChange['memb
   const ids = (removed: boolean): string[] =>
     runs.filter(({ remove }) => remove === removed).map(({ member }) => member.id)
   return { added: ids(false), removed: ids(true) }
+}
+
+/** Throws WORKFLOW_FAILED where the group is still what it was. */
+async function requireGroupEffect(
+  { config, groupView, storage }: GatewayParts,
+  { base }: ScimCall,
+  found: FoundGroup,
+  changed: FoundGroup,
+  wanted: JsonObject,
+): Promise<void> {
+  const before = await groupView.resource(found, base, false)
+  const after = await groupView.resource(changed, base, false)
+  const held = {
+    before: found.group.attributes ?? new Attributes(),
+    after: changed.group.attributes ?? new Attributes(),
+  }
+  const workflow = config.workflows.updateGroup ?? ''
+  requireEffect(await storage.groups(), config.groups.schema, workflow, { before, wanted, after, held })
 }
 
 interface OwnChange {
@@ -94,11 +114,15 @@ async function planOwn(
   found: FoundGroup,
   edit: GroupEdit,
 ): Promise<{ readonly resource: ScimResource; readonly own?: OwnChange }> {
-  const { config, groupView } = parts
+  const { config, groupView, storage } = parts
   const { schema } = config.groups
   const before = await groupView.resource(found, call.base, false)
-  const { resource } = applyPatch(schema, before, edit.own, { strict: config.client.strict })
-  const change = groupView.attributes.change(found.group.attributes ?? new Attributes(), before, resource)
+  const patched = applyPatch(schema, before, edit.own, { strict: config.client.strict }).resource
+  const { ignored } = config
+  const stored = await storage.groups()
+  const resource = storableChange(stored, schema, before, patched, { kind: edit.kind, ignored })
+  const held = found.group.attributes ?? new Attributes()
+  const change = groupView.attributes.change(held, before, resource, stored.unstorable)
   const name = displayNameOf(resource)
   const renamed = name !== displayNameOf(before)
   if (!renamed && change === undefined) return { resource }

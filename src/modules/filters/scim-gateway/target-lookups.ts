@@ -18,6 +18,8 @@ class TargetLookups implements Lookups {
   readonly #config: GatewayConfig
   /** A user's SCIM id is the login. */
   readonly #loginIsId: boolean
+  /** The attribute that holds a user's SCIM id, where that is neither the target's own id nor the login. */
+  readonly #idAttribute: string | undefined
   readonly names: Lookups['names']
   readonly groupIdIsName: boolean
   readonly renamesUsers: boolean
@@ -30,12 +32,13 @@ class TargetLookups implements Lookups {
     const idName = idAttribute?.toLowerCase()
     this.#loginIsId =
       target.userIdIsLogin || idName === loginAttribute.toLowerCase() || idName === lookupAttribute.toLowerCase()
+    this.#idAttribute = this.#loginIsId || idName === 'id' ? undefined : idAttribute
     this.renamesUsers = target.renamesUsers === true && !this.#loginIsId
     const login = ['userID', lookupAttribute]
     const { displayAttribute } = config.groups
     this.names = {
       login,
-      userId: this.#loginIsId ? login : ['id'],
+      userId: this.#loginIsId ? login : [this.#idAttribute ?? 'id'],
       groupName: ['name', ...(displayAttribute === undefined ? [] : [displayAttribute])],
       groupId: [target.groupHasOwnId ? 'id' : 'name'],
     }
@@ -47,10 +50,19 @@ class TargetLookups implements Lookups {
   }
 
   async userById(id: string): Promise<FoundUser | undefined> {
+    if (this.#idAttribute !== undefined) return this.#userWith(this.#idAttribute, id)
     const user = await (this.#loginIsId && !this.#target.userIdIsLogin
       ? this.#target.lookupUserByLogin(id)
       : this.#target.lookupUserById(id))
     return user && this.#found(user)
+  }
+
+  /** A value that two users have names neither: acting on the wrong one would be worse. */
+  async #userWith(attribute: string, value: string): Promise<FoundUser | undefined> {
+    const filter = { kind: 'equal', attribute, value, caseExact: true } as const
+    const { items } = await this.#target.searchUsers({ filter, offset: 0, limit: 2 })
+    const [found] = items
+    return found === undefined || items.length > 1 ? undefined : this.#found(found)
   }
 
   async userByLogin(login: string): Promise<FoundUser | undefined> {
@@ -80,9 +92,10 @@ class TargetLookups implements Lookups {
 
   async members({ group }: FoundGroup): Promise<readonly Member[]> {
     const { groupMembersAreIds } = this.#target
-    if (groupMembersAreIds !== this.#loginIsId) return group.members.map((id) => ({ id }))
+    const isOwnId = this.#idAttribute === undefined
+    if (isOwnId && groupMembersAreIds !== this.#loginIsId) return group.members.map((id) => ({ id }))
     const { memberIds } = group
-    if (!this.#loginIsId && memberIds !== undefined) {
+    if (isOwnId && !this.#loginIsId && memberIds !== undefined) {
       return group.members.map((login, i) => ({ id: memberIds[i] ?? login }))
     }
     const found = await inParallel(group.members, lookupWidth, (member) =>
@@ -113,9 +126,9 @@ class TargetLookups implements Lookups {
   }
 
   #found(user: User): FoundUser {
-    const { idAttribute } = this.#config.users
-    const stored = idAttribute === undefined ? undefined : user.attributes.first(idAttribute)
-    return { id: this.#loginIsId ? user.userID : (user.id ?? stored ?? user.userID), user }
+    if (this.#loginIsId) return { id: user.userID, user }
+    const own = this.#idAttribute === undefined ? user.id : user.attributes.first(this.#idAttribute)
+    return { id: own ?? user.userID, user }
   }
 
   #foundGroup(group: Group): FoundGroup {
