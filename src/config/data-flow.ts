@@ -5,6 +5,7 @@ import type { Reference } from '#config/references.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { nearestName } from '#kernel/suggest.ts'
 import type { Catalog } from '#sdk/catalog.ts'
+import { workflowWrites } from '#sdk/workflow-writes.ts'
 
 /**
  * Follows attributes from each gateway through its workflows to the targets and back, and warns where one is used that
@@ -21,6 +22,19 @@ export function checkDataFlow(draft: Draft, references: readonly Reference[], ca
     issues.for(document).warning(path, message)
   }
   for (const gateway of draft.gateways) checkReadBack(gateway, walk, missing, issues)
+  const source = {
+    tasks: (workflow: string) => draft.workflows.get(workflow)?.config.tasks,
+    mapping: (target: string) => draft.targets.get(target)?.config.mapping,
+  }
+  for (const { flow, document } of draft.gateways) {
+    const found = flow.target === undefined ? undefined : draft.targets.get(flow.target)
+    if (flow.targetAt !== undefined && found?.config.target.lookups === false) {
+      const message = `target "${flow.target}" has no look-ups, so this gateway cannot read users and groups from it`
+      issues.for(document).error(flow.targetAt, message)
+    }
+    const problems = flow.check?.((workflow) => workflowWrites(source, workflow)) ?? []
+    for (const { path, message } of problems) issues.for(document).warning(path, message)
+  }
 }
 
 /** Gateways start workflows with what they map; whatever else starts one may bring any attribute. */

@@ -37,6 +37,7 @@ import { jsonErrors } from '#sdk/error-format.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { isIssuedBy } from '#sdk/issuer.ts'
 import type { Target } from '#sdk/target.ts'
+import { workflowWrites } from '#sdk/workflow-writes.ts'
 import type { PortalStore } from '#storage/portal-store.ts'
 import type { StatisticsStore } from '#storage/statistics-store.ts'
 
@@ -142,6 +143,14 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     grants: createGrantAccess(services.grants),
     workflowParameters: (wanted) => workflowParameters(configuration, wanted),
     loginAttributes: (workflow) => loginAttributes(configuration, workflow),
+    workflowWrites: (workflow) =>
+      workflowWrites(
+        {
+          tasks: (wanted) => configuration.workflows.get(wanted)?.tasks,
+          mapping: (wanted) => configuration.targets.get(wanted)?.mapping,
+        },
+        workflow,
+      ),
     directory,
     authorize: (subject, wanted) => rules.decide(subject, wanted),
     openUserDirectory: services.openUserDirectory,

@@ -73,3 +73,31 @@ function described(error: unknown): Error {
   const line = /^[^\n]*:(\d+)\n/.exec(error.stack ?? '')?.[1]
   return new Error(`${line === undefined ? '' : `line ${line}: `}${error.message}`, { cause: error })
 }
+
+/**
+ * The names that code declares at its top level, and of a module those that it exports; undefined where that can't be
+ * known without running it.
+ */
+export function declaredNames({ form, text }: JavaScriptCode): ReadonlySet<string> | undefined {
+  const names = new Set<string>()
+  try {
+    const program = parse(text, { ecmaVersion: 'latest', sourceType: form, allowHashBang: true })
+    for (const statement of program.body) {
+      const isExport = statement.type === 'ExportNamedDeclaration'
+      if (statement.type === 'ExportAllDeclaration' || statement.type === 'ExpressionStatement') return undefined
+      const declaration = isExport ? statement.declaration : statement
+      for (const { exported } of isExport ? statement.specifiers : []) {
+        names.add(exported.type === 'Identifier' ? exported.name : String(exported.value))
+      }
+      if (declaration?.type === 'FunctionDeclaration' && declaration.id !== null) names.add(declaration.id.name)
+      if (declaration?.type !== 'VariableDeclaration') continue
+      for (const { id } of declaration.declarations) {
+        if (id.type !== 'Identifier') return undefined
+        names.add(id.name)
+      }
+    }
+    return names
+  } catch {
+    return undefined
+  }
+}

@@ -1,4 +1,5 @@
 import type { Path } from '#kernel/issues.ts'
+import type { WorkflowWrites } from '#sdk/workflow-writes.ts'
 
 /** An attribute named at a place in the same document as the module that names it. */
 export interface AttributePlace {
@@ -14,10 +15,14 @@ export interface AttributeFlow {
   /** What is read back from `target`; undefined for the virtual directory. */
   readonly reads: readonly AttributePlace[]
   readonly target: string | undefined
+  /** Where the target is named; it must be able to tell who it holds. */
+  readonly targetAt?: Path
   /** Attributes that are always there, such as the login. */
   readonly given: readonly string[]
   /** Where a built-in mapping of many attributes is asked for; what is wrong with it is told in one piece. */
   readonly builtInAt?: Path
+  /** What is wrong with it, given what workflows write. */
+  check?(writesOf: (workflow: string) => WorkflowWrites): readonly { readonly path: Path; readonly message: string }[]
 }
 
 /** Workflows that callers of a filter start with attributes, and maybe groups, of their own choice. */
@@ -50,6 +55,8 @@ export interface TaskFlow {
   readonly setsValues?: boolean
   /** Workflows that the task starts as runs of their own; `any` where their names are not known beforehand. */
   readonly starts?: readonly string[] | 'any'
+  /** Attributes that the task uses where they're present, beside `reads`; `any` where that can't be known beforehand. */
+  readonly mayRead?: readonly string[] | 'any'
   /** From here on the user may be given any group: the caller who starts the run names it in a parameter or an attribute. */
   readonly takesAnyGroup?: boolean
   /** Attributes and memberships written to a target; an undefined list means "all there are". */
@@ -57,7 +64,11 @@ export interface TaskFlow {
     readonly target: string
     readonly attributes: readonly AttributePlace[] | undefined
     readonly groups?: readonly string[] | undefined
+    /** The password that the run was started with is set as well. */
+    readonly password?: boolean
   }
+  /** The attributes of the workflow's user that are written to a group; an undefined list means "all there are". */
+  readonly writesGroup?: { readonly target: string; readonly attributes: readonly string[] | undefined }
 }
 
 export const noFlow: TaskFlow = { reads: [], produces: [], dropsOthers: false, opaque: false }

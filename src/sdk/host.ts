@@ -24,6 +24,7 @@ import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { Target } from '#sdk/target.ts'
 import type { TokenService } from '#sdk/token-service.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
+import type { WorkflowWrites } from '#sdk/workflow-writes.ts'
 
 /** All that a module may ask of Gatehouse. It belongs to one configuration and ends with it. */
 export interface ModuleHost {
@@ -45,6 +46,8 @@ export interface ModuleHost {
    * for one.
    */
   loginAttributes(workflow: string): ReadonlySet<string> | 'any'
+  /** What a workflow, and those it calls, write of what they're started with. */
+  workflowWrites(workflow: string): WorkflowWrites
   /** The virtual directory. */
   readonly directory: Directory
   readonly keys: KeySource

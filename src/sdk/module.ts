@@ -7,6 +7,8 @@ import type { ParseContext } from '#sdk/parse-context.ts'
 /** A module whose configuration was read, ready to be created. */
 export interface Prepared<T, H = ModuleHost> {
   readonly className: string
+  /** Of a target: whether it can be asked who it holds; undefined where that isn't known before it's created. */
+  readonly lookups?: boolean | undefined
   /** May do I/O; throws when it cannot be used at all. A system that cannot be reached is not such a case. */
   create(host: H): Promise<T>
 }
@@ -27,6 +29,8 @@ export interface ModuleDefinition<C, T, H = ModuleHost> {
   /** Pure: no I/O, no clock. Reports every problem into `issues`. */
   parse(params: Params, issues: Issues, context: ParseContext): C
   create(config: C, host: H): T | Promise<T>
+  /** See Prepared. */
+  lookups?(config: C): boolean | undefined
 }
 
 export function defineModule<C, T, H = ModuleHost>(definition: ModuleDefinition<C, T, H>): Module<T, H> {
@@ -37,7 +41,12 @@ export function defineModule<C, T, H = ModuleHost>(definition: ModuleDefinition<
     parameters,
     prepare: (params, issues, context) => {
       const config = definition.parse(params, issues, context)
-      return { className, create: async (host) => definition.create(config, host) }
+      const lookups = definition.lookups?.(config)
+      return {
+        className,
+        ...(lookups === undefined ? {} : { lookups }),
+        create: async (host) => definition.create(config, host),
+      }
     },
   }
 }

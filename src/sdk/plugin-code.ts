@@ -2,7 +2,7 @@ import { readdir, readFile, realpath } from 'node:fs/promises'
 import { dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Issues, Path } from '#kernel/issues.ts'
-import type { JavaScriptCode } from '#kernel/javascript-source.ts'
+import { declaredNames, type JavaScriptCode } from '#kernel/javascript-source.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { nearestName } from '#kernel/suggest.ts'
 import type { ModuleHost } from '#sdk/host.ts'
@@ -40,6 +40,8 @@ export interface PluginCode {
   readonly timeoutMillis: number
   readonly memoryMegabytes: number
   readonly config: Readonly<Record<string, readonly string[]>>
+  /** Names that the code declares; undefined where that isn't known before it runs. */
+  readonly declared?: ReadonlySet<string> | undefined
   /** How functions of legacy scripts are called; without them, such scripts are refused. */
   readonly signatures?: LegacySignatures
 }
@@ -84,9 +86,12 @@ export function readPluginCode(
     const place = params.pathOf(module === undefined ? 'javaScript' : 'module')
     issues.error(place, 'either "javaScript" or "module" is required, and not both')
   }
+  let declared: ReadonlySet<string> | undefined
   if (inline !== undefined) {
     reportTo(issues, params.pathOf('javaScript'), 'javaScript', () => {
-      for (const { level, message } of checkScript(inline, signatures).findings) {
+      const { code, findings } = checkScript(inline, signatures)
+      if (includeJs.length === 0) declared = declaredNames(code)
+      for (const { level, message } of findings) {
         issues[level](params.pathOf('javaScript'), `"javaScript": ${message}`)
       }
     })
@@ -94,8 +99,13 @@ export function readPluginCode(
   if (module !== undefined && includeJs.length > 0) {
     issues.error(params.pathOf('includeJs'), '"includeJs" goes with "javaScript" only; a module imports what it needs')
   }
-  const file = module === undefined ? undefined : moduleFile(module, params.pathOf('module'), issues, context)
+  const onCode = (code: JavaScriptCode): void => {
+    declared = declaredNames(code)
+  }
+  const place = params.pathOf('module')
+  const file = module === undefined ? undefined : moduleFile(module, place, issues, context, onCode)
   return {
+    ...(declared === undefined ? {} : { declared }),
     inline,
     file,
     includes: includeJs,
@@ -142,7 +152,13 @@ async function readableIn(root: string): Promise<string[]> {
 }
 
 /** The file that the value at `place` names, absolute; undefined, with an issue filed, where it cannot be one. */
-export function moduleFile(module: string, place: Path, issues: Issues, context: ParseContext): string | undefined {
+export function moduleFile(
+  module: string,
+  place: Path,
+  issues: Issues,
+  context: ParseContext,
+  onCode?: (code: JavaScriptCode) => void,
+): string | undefined {
   if (!extensions.includes(extname(module))) {
     issues.error(place, `"module": must end in ${extensions.join(', ')}`)
     return undefined
@@ -153,7 +169,12 @@ export function moduleFile(module: string, place: Path, issues: Issues, context:
     return undefined
   }
   const { readFile: read } = context
-  if (read !== undefined) reportTo(issues, place, 'module', () => checkModule(read(file), file))
+  if (read !== undefined) {
+    reportTo(issues, place, 'module', () => {
+      const code = checkModule(read(file), file)
+      onCode?.(code)
+    })
+  }
   return file
 }
 

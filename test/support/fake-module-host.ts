@@ -20,6 +20,7 @@ import type { SessionAccess } from '#sdk/session.ts'
 import type { ReadStatistics } from '#sdk/statistics.ts'
 import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { Target } from '#sdk/target.ts'
+import { unknownWrites } from '#sdk/workflow-writes.ts'
 import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeDirectory } from '#testing/fake-directory.ts'
 import { fakePortal } from '#testing/fake-portal.ts'
@@ -104,6 +105,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     approvals: options.approvals ?? noApprovals,
     grants: options.grants ?? noGrants,
     loginAttributes: () => options.loginAttributes ?? new Set(),
+    workflowWrites: () => unknownWrites,
     workflowParameters: (name) => {
       const names = new Map(Object.entries(options.workflowParameters ?? {})).get(name)
       return names === undefined ? undefined : new Set(names)

@@ -7,11 +7,12 @@ import { silentLogger } from '#kernel/logger.ts'
 import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
 import type { FilterModule } from '#sdk/filter.ts'
 import { Passwords } from '#sdk/passwords.ts'
+import { workflowWrites } from '#sdk/workflow-writes.ts'
 import { openStorage } from '#storage/open.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import type { ParamValues } from '#testing/fake-parse.ts'
 import { openGateway } from '#testing/scim-gateway-fixture.ts'
-import { startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
+import { parseTasks, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
 
 /** The smallest configuration there is. */
 export const builtInParams: ParamValues = {
@@ -41,15 +42,23 @@ export async function openStack(
   const directory = storage.userDirectory({ name: 'people' })
   const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
   const people = new DatabaseTarget(directory, passwords)
+  const all = { ...tasks, ...options.workflows }
   const { workflows, audit } = await startWorkflows({
-    workflows: { ...tasks, ...options.workflows },
+    workflows: all,
     targets: { people },
   })
   const { targets } = fakeModuleHost({ targets: { people } })
   const openUserDirectory = async (wanted: UserDirectoryOptions) => storage.userDirectory(wanted)
   /** A gateway with locks of its own, as another process has them. */
+  const source = {
+    tasks: (name: string) => parseTasks(all[name] ?? []).tasks,
+    mapping: () => undefined,
+  }
   const gateway = (params: ParamValues) =>
-    openGateway(module, { params, host: { targets, workflows, openUserDirectory } })
+    openGateway(module, {
+      params,
+      host: { targets, workflows, openUserDirectory, workflowWrites: (name) => workflowWrites(source, name) },
+    })
   const { send } = await gateway(options.params ?? builtInParams)
   return {
     send,

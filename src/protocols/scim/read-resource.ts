@@ -9,8 +9,8 @@ export { requireAttributes } from '#protocols/scim/required-values.ts'
 
 /**
  * A whole resource as a client sent it (POST, PUT), in the schema's own form. readOnly and unknown attributes are
- * ignored, and so are unknown schema URIs, since clients send them; strictly, only readOnly ones. A value given twice
- * is kept once. Throws invalidSyntax or invalidValue.
+ * ignored, and so are unknown schema URIs, since clients send them; strictly, only readOnly ones. `unknown` may refuse
+ * unknown ones as well. A value given twice is kept once. Throws invalidSyntax or invalidValue.
  */
 export function readResource(
   schema: ResourceSchema,
@@ -24,6 +24,7 @@ export function readResource(
   for (const [name, value] of Object.entries(raw)) {
     const resolved = schema.resolve(name, strict)
     if (resolved === undefined && strict) throw unknownAttribute(name)
+    if (resolved === undefined && value !== null) options.unknown?.(name)
     if (resolved === undefined || value === null) continue
     if (resolved.kind === 'attribute') {
       readInto(schema, resource, resolved, value, options)
@@ -36,6 +37,7 @@ export function readResource(
     for (const [inner, part] of Object.entries(value)) {
       const path = inner.includes(':') ? undefined : schema.resolveAttribute(`${id}:${inner}`, strict)
       if (path === undefined && strict) throw unknownAttribute(inner)
+      if (path === undefined && part !== null) options.unknown?.(inner)
       if (path !== undefined && part !== null) readInto(schema, resource, path, part, options)
     }
   }

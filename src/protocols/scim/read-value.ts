@@ -14,6 +14,8 @@ export interface ReadOptions {
   readonly maxValues: number
   /** Only what the RFCs define: nothing is understood from a wrong type, nothing unknown is ignored. */
   readonly strict?: boolean
+  /** Called with the name of an attribute, or the URN of an extension, that no schema has; throws to refuse it. */
+  readonly unknown?: (name: string) => void
 }
 
 export const clientValues: ReadOptions = { readOnly: 'drop', maxValues }

@@ -244,4 +244,17 @@ export const accountCases: readonly TargetCase[] = [
       assert.deepEqual((await stored(fixture, 'ada'))?.values[0], [`v${winner}`])
     },
   },
+  {
+    name: 'an attribute that the target says it can store is stored, and any other is refused',
+    async run(fixture) {
+      const { target, attributes, request } = fixture
+      const users = (await target.storable?.())?.users ?? 'any'
+      if (users === 'any') return
+      for (const name of attributes) assert.ok(users.has(name.toLowerCase()), `${name} is not among ${[...users]}`)
+      const other = 'noSuchAttributeAnywhere'
+      assert.ok(!users.has(other.toLowerCase()))
+      await assert.rejects(target.createUser(userOf('ada', { [other]: ['x'] }), [other], request))
+      assert.equal(await stored(fixture, 'ada'), undefined)
+    },
+  },
 ]

@@ -1,37 +1,41 @@
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { maxBulkOperations, maxBulkPayload } from '#protocols/scim/bulk/bulk-request.ts'
 import {
   type Features,
+  type ResourceType,
   resourceTypeDocument,
   schemaDocument,
   serviceProviderConfig,
 } from '#protocols/scim/discovery.ts'
 import { listResponse } from '#protocols/scim/list-response.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
 import { eventUris } from '#protocols/scim/security-events.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
-import type { GatewayConfig } from './gateway-config.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { answer, notFound, type ScimCall } from './scim-call.ts'
+import type { GatewayStorage } from './stored-schema.ts'
 
 /** `/ServiceProviderConfig`, `/ResourceTypes` and `/Schemas`: what this gateway does, no more. */
 export class DiscoveryEndpoint {
-  readonly #types: readonly { name: string; endpoint: string; schema: GatewayConfig['users']['schema'] }[]
+  readonly #storage: GatewayStorage
 
   readonly #features: () => Features
 
-  constructor({ config, lookups }: GatewayParts) {
-    const { users, groups } = config
+  constructor({ config, lookups, storage }: GatewayParts) {
+    this.#storage = storage
     this.#features = () => ({
       bulk: { maxOperations: maxBulkOperations, maxPayloadSize: maxBulkPayload },
-      // A password reaches the workflow, but only the workflow knows whether it is set anywhere.
-      changePassword: false,
+      changePassword: storage.setsPasswords,
       etag: lookups.keepsVersions,
       ...(config.events === undefined ? {} : { eventUris: eventUris(config.events.payload) }),
     })
-    this.#types = [
-      { name: 'User', endpoint: '/Users', schema: users.supported },
-      { name: 'Group', endpoint: '/Groups', schema: groups.supported },
+  }
+
+  async #types(): Promise<readonly ResourceType[]> {
+    const [users, groups] = [await this.#storage.users(), await this.#storage.groups()]
+    return [
+      { name: 'User', endpoint: '/Users', schema: users.announced },
+      { name: 'Group', endpoint: '/Groups', schema: groups.announced },
     ]
   }
 
@@ -40,15 +44,17 @@ export class DiscoveryEndpoint {
   }
 
   async resourceTypes(call: ScimCall): Promise<GatewayResponse> {
+    const types = await this.#types()
     return this.#answer(
       call,
       'resource type',
-      this.#types.map((type) => resourceTypeDocument(call.base, type)),
+      types.map((type) => resourceTypeDocument(call.base, type)),
     )
   }
 
   async schemas(call: ScimCall): Promise<GatewayResponse> {
-    const schemas = this.#types.flatMap(({ schema }) => [schema.core, ...schema.extensions])
+    const types = await this.#types()
+    const schemas = types.flatMap(({ schema }) => [schema.core, ...schema.extensions])
     return this.#answer(
       call,
       'schema',
@@ -56,15 +62,16 @@ export class DiscoveryEndpoint {
     )
   }
 
-  /** RFC 7644 4: these are not filtered; a client that tries must not take the whole list for a match. */
+  /** RFC 7644 4: a filter is refused with 403, so that no client takes the whole list for a match. */
   #answer(call: ScimCall, what: string, documents: readonly JsonObject[]): GatewayResponse {
+    if (call.query.has('filter')) {
+      const text = 'This list cannot be filtered. Read it without "filter".'
+      throw new GatewayError('ACCESS_DENIED', text, { publicText: text })
+    }
     if (call.id !== '') {
       const one = documents.find(({ id }) => typeof id === 'string' && id.toLowerCase() === call.id.toLowerCase())
       if (one === undefined) throw notFound(what, call.id)
       return answer(200, one)
-    }
-    if (call.query.has('filter')) {
-      throw scimError('invalidFilter', 'This list cannot be filtered.')
     }
     return answer(200, listResponse(documents, documents.length))
   }

@@ -140,3 +140,8 @@ test('tells how attributes travel, and what it uses', () => {
   expect(prepared.flow?.reads).toContainEqual({ attribute: 'mail', path: ['params', 'tremolo2scim.emails.source'] })
   expect(prepared.summary).toContainEqual({ label: 'workflow: group members', value: 'change-members' })
 })
+
+test('a target looks users up by their login, so another lookupAttributeName is refused', () => {
+  const { issues } = prepareGateway(scimGateway, { ...tutorialParams, lookupAttributeName: 'mail' })
+  expect(issues).toEqual([expect.stringMatching(/^error params\.lookupAttributeName: .*uidAttributeName/)])
+})

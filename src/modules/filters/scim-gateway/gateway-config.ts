@@ -17,11 +17,12 @@ import { type FilterNames, readFilterNames } from './filter-names.ts'
 import { derivedFilterNames, readRules, resolvePaths } from './mapping-lines.ts'
 import { parameterTable } from './parameter-table.ts'
 import type { SchemaMapping } from './schema-mapping.ts'
-import { supportedGroupSchema, supportedUserSchema } from './supported-schema.ts'
+import { deactivationProblem } from './stored-schema.ts'
+import { type IgnoredAttributes, ignoredAttributes } from './unstored-change.ts'
 
 export interface GatewayConfig {
   readonly lookup:
-    | { readonly kind: 'target'; readonly name: string }
+    | { readonly kind: 'target'; readonly name: string; readonly path: Path }
     | { readonly kind: 'directory'; readonly base: Dn }
   readonly users: {
     readonly loginAttribute: string
@@ -34,14 +35,14 @@ export interface GatewayConfig {
     readonly filterNames: FilterNames
     /** What clients may send: the core and enterprise schemas and those of the configuration. */
     readonly schema: ResourceSchema
-    /** What this gateway keeps and shows, for /Schemas. */
-    readonly supported: ResourceSchema
     /** The built-in mapping; of nothing where only the lines count. */
     readonly mapping: SchemaMapping
     /** The internal attributes that are made of what clients send. */
     readonly produces: readonly string[]
     /** Where the built-in mapping is asked for. */
     readonly mappingPath: Path
+    /** Where the lines that read SCIM attributes are listed. */
+    readonly linesPath: Path
   }
   readonly groups: {
     readonly lookupAttribute: string
@@ -52,7 +53,6 @@ export interface GatewayConfig {
     readonly sharesNames: boolean
     readonly filterNames: FilterNames
     readonly schema: ResourceSchema
-    readonly supported: ResourceSchema
     /** The built-in mapping of what groups have beside name and members; of nothing where it is not asked for. */
     readonly mapping: SchemaMapping
   }
@@ -65,6 +65,8 @@ export interface GatewayConfig {
     readonly updateGroup: string | undefined
     readonly nestGroup: string | undefined
   }
+  /** What clients may send though it's not stored. */
+  readonly ignored: IgnoredAttributes
   readonly client: ClientProfile
   /** What clients call internal attributes, by their names in lower case, for error texts. */
   readonly clientNames: ReadonlyMap<string, string>
@@ -109,10 +111,10 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       unknownManager: values.unknownManager ?? (storesManagers(ofUsers) ? 'refuse' : 'accept'),
       filterNames: userFilters,
       schema: userResource,
-      supported: supportedUserSchema(userResource, ofUsers, scimPaths.values(), toInternal),
       mapping: ofUsers,
       produces: [...toInternal.produces.map(({ attribute }) => attribute), ...ofUsers.produces],
       mappingPath,
+      linesPath: params.pathOf('scim2tremolo'),
     },
     groups: {
       lookupAttribute: values.groupLookupAttributeName,
@@ -122,7 +124,6 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       sharesNames: readSharing(values, params, issues),
       filterNames: groupFilters,
       schema: groupResource,
-      supported: supportedGroupSchema(groupResource, ofGroups, groupFilters, values),
       mapping: ofGroups,
     },
     workflows: {
@@ -134,6 +135,7 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       updateGroup: values.groupUpdateWorkflow,
       nestGroup: values.groupNestingWorkflow,
     },
+    ignored: ignoredAttributes(values.ignoreUnmapped, [userResource, groupResource]),
     client: readClient(values),
     clientNames: clientNamesOf(toInternal, [...ofUsers.produces, ...ofGroups.produces], loginAttribute),
     journal: values.journal,
@@ -198,7 +200,15 @@ function readLookup(values: Values, params: Params, issues: Issues): GatewayConf
   } else if (values.lookupTarget === undefined) {
     issues.error(params.pathOf('lookupTarget'), 'parameter "lookupTarget" is required unless lookupFromLDAP is "true"')
   }
-  return { kind: 'target', name: values.lookupTarget ?? '' }
+  const { uidAttributeName: login, lookupAttributeName: attribute } = values
+  if (login !== undefined && attribute !== undefined && login.toLowerCase() !== attribute.toLowerCase()) {
+    const text = `a target looks users up by their login, which is "${login}" by uidAttributeName`
+    issues.error(
+      params.pathOf('lookupAttributeName'),
+      `"lookupAttributeName": ${text}; leave it out, or set lookupFromLDAP`,
+    )
+  }
+  return { kind: 'target', name: values.lookupTarget ?? '', path: params.pathOf('lookupTarget') }
 }
 
 export function gatewayFlow(config: GatewayConfig): AttributeFlow {
@@ -215,8 +225,13 @@ export function gatewayFlow(config: GatewayConfig): AttributeFlow {
     workflows: [workflows.user, workflows.deleteUser, workflows.members].filter((name) => name !== undefined),
     reads: [...config.toScim.reads, ...users.mapping.produces.map(builtIn)],
     target: lookup.kind === 'target' ? lookup.name : undefined,
+    ...(lookup.kind === 'target' ? { targetAt: lookup.path } : {}),
     given,
     builtInAt: users.mappingPath,
+    check: (writesOf) => {
+      const problem = deactivationProblem(config, writesOf)
+      return problem === undefined ? [] : [problem]
+    },
   }
 }
 

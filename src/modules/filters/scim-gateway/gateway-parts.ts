@@ -11,6 +11,7 @@ import type { KeyedLock } from './keyed-lock.ts'
 import type { Managers } from './managers.ts'
 import { ChangePending } from './pending-change.ts'
 import type { ScimCall } from './scim-call.ts'
+import type { GatewayStorage } from './stored-schema.ts'
 import type { UserView } from './user-view.ts'
 import type { VisibleLookups } from './visible-lookups.ts'
 
@@ -18,6 +19,7 @@ import type { VisibleLookups } from './visible-lookups.ts'
 export interface GatewayParts {
   readonly config: GatewayConfig
   readonly lookups: VisibleLookups
+  readonly storage: GatewayStorage
   readonly toInternal: Mapping
   readonly userView: UserView
   readonly managers: Managers

@@ -37,10 +37,11 @@ export class GroupAttributes {
     })
   }
 
-  /** The internal attributes of a group that is to be as the resource says. */
-  of(resource: JsonObject): Attributes {
+  /** The internal attributes of a group that is to be as the resource says, without those that nothing can store. */
+  of(resource: JsonObject, unstorable: readonly string[]): Attributes {
     const attributes = new Attributes()
     this.#mapping.store(resource, attributes)
+    for (const name of unstorable) attributes.delete(name)
     for (const { ref, internal } of this.#named) {
       const value = readAttribute(resource, ref)
       if (value !== undefined) attributes.set(internal, [value].flat().map(String))
@@ -58,9 +59,10 @@ export class GroupAttributes {
     stored: Attributes,
     before: JsonObject,
     after: JsonObject,
+    unstorable: readonly string[],
   ): { readonly attributes: Attributes; readonly cleared: readonly string[] } | undefined {
-    const old = this.of(before)
-    const fresh = this.of(after)
+    const old = this.of(before, unstorable)
+    const fresh = this.of(after, unstorable)
     const attributes = new Attributes()
     let changed = false
     for (const name of new Set([...old.names(), ...fresh.names()])) {

@@ -13,6 +13,7 @@ import { groupKey, runGroupWorkflow } from './group-workflow.ts'
 import type { FoundGroup } from './lookups.ts'
 import { tellingProgress } from './partial-failure.ts'
 import { addChange, notFound, type ResourceChange, type ScimCall } from './scim-call.ts'
+import { requireEffect, storableChange } from './unstored-change.ts'
 import { clearedIn, externalIdOf, versionOf } from './user-writer.ts'
 
 export async function findGroup({ lookups }: GatewayParts, id: string, members: boolean): Promise<FoundGroup> {
@@ -62,6 +63,7 @@ export function changeGroup(
     }
     const { groupIdIsName, ids } = parts.lookups
     const after = await findGroup(parts, groupIdIsName ? ids.ofGroup(name) : found.id, withMembers)
+    if (own !== undefined) await requireGroupEffect(parts, call, found, after, resource)
     if (some) {
       const members = call.notes.pending === undefined ? { members: membersOf(runs) } : {}
       noteChange(call, { ...change, ...members, id: after.id, ...versionOf(after.group.version) })
@@ -83,6 +85,24 @@ function membersOf(runs: readonly MemberRun[]): NonNullable<ResourceChange['memb
   return { added: ofRuns(false), removed: ofRuns(true) }
 }
 
+/** Throws WORKFLOW_FAILED where the group is still what it was. */
+async function requireGroupEffect(
+  { config, groupView, storage }: GatewayParts,
+  { base }: ScimCall,
+  found: FoundGroup,
+  changed: FoundGroup,
+  wanted: JsonObject,
+): Promise<void> {
+  const before = await groupView.resource(found, base, false)
+  const after = await groupView.resource(changed, base, false)
+  const held = {
+    before: found.group.attributes ?? new Attributes(),
+    after: changed.group.attributes ?? new Attributes(),
+  }
+  const workflow = config.workflows.updateGroup ?? ''
+  requireEffect(await storage.groups(), config.groups.schema, workflow, { before, wanted, after, held })
+}
+
 interface OwnChange {
   readonly name: string
   /** The same, where it is another one that workflows know the group by. */
@@ -102,11 +122,15 @@ async function planOwn(
   found: FoundGroup,
   edit: GroupEdit,
 ): Promise<{ readonly resource: ScimResource; readonly own?: OwnChange }> {
-  const { config, groupView } = parts
+  const { config, groupView, storage } = parts
   const { schema } = config.groups
   const before = await groupView.resource(found, call.base, false)
-  const { resource } = applyPatch(schema, before, edit.own, { strict: config.client.strict })
-  const change = groupView.attributes.change(found.group.attributes ?? new Attributes(), before, resource)
+  const patched = applyPatch(schema, before, edit.own, { strict: config.client.strict }).resource
+  const { ignored } = config
+  const stored = await storage.groups()
+  const resource = storableChange(stored, schema, before, patched, { kind: edit.kind, ignored })
+  const held = found.group.attributes ?? new Attributes()
+  const change = groupView.attributes.change(held, before, resource, stored.unstorable)
   const name = displayNameOf(resource)
   const renamed = name !== displayNameOf(before)
   if (!renamed && change === undefined) return { resource }

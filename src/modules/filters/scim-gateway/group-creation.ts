@@ -13,6 +13,7 @@ import type { FoundGroup } from './lookups.ts'
 import { tellingProgress } from './partial-failure.ts'
 import { requireAddress } from './resource-address.ts'
 import { notSupported, type ScimCall } from './scim-call.ts'
+import { storableChange } from './unstored-change.ts'
 import { externalIdOf, versionOf } from './user-writer.ts'
 
 /** How long, and for how many groups, a creation that failed part way can be taken up again. */
@@ -105,10 +106,13 @@ export class GroupCreation {
 
   /** `isNew`: bound to there being no such group, so that even another process cannot come between. */
   async #run(call: ScimCall, name: string, resource: JsonObject, key: string, isNew: boolean): Promise<FoundGroup> {
-    const { config, groupView, lookups } = this.#parts
+    const { config, groupView, lookups, storage } = this.#parts
     const workflow = config.workflows.createGroup
     try {
-      const attributes = groupView.attributes.of(resource)
+      const stored = await storage.groups()
+      const options = { kind: 'create', ignored: config.ignored } as const
+      const kept = storableChange(stored, config.groups.schema, {}, { ...resource }, options)
+      const attributes = groupView.attributes.of(kept, stored.unstorable)
       const params = { groupname: name, ...(isNew ? { groupversion: noVersion } : {}) }
       await runGroupWorkflow(this.#parts, call, { name: workflow, attributes, params })
     } catch (error) {

@@ -9,16 +9,18 @@ import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-sch
 import { scimError } from '#protocols/scim/scim-error.ts'
 import { isCore } from './core-attribute.ts'
 import type { GatewayConfig } from './gateway-config.ts'
+import { refuseUnknown } from './unstored-change.ts'
 
 /** Members in one request; the body's size bounds them first. */
 const maxMembers = 100_000
 
 const isMembers = (path: AttributePath): boolean => isCore(path, 'members')
 
-const readOptions = ({ client }: GatewayConfig): ReadOptions => ({
+const readOptions = ({ client, groups, ignored }: GatewayConfig, kind: GroupEdit['kind']): ReadOptions => ({
   readOnly: 'drop',
   maxValues: maxMembers,
   strict: client.strict,
+  unknown: refuseUnknown(groups.schema, kind, ignored),
 })
 
 /** What a request wants of a group, understood; nothing has been looked up yet. */
@@ -32,7 +34,7 @@ export interface GroupEdit {
 /** Throws what parsePatch throws, and mutability for a `remove` of all members where the client must not. */
 export function readPatch(config: GatewayConfig, body: JsonValue): GroupEdit {
   const { groups, client } = config
-  const operations = parsePatch(groups.schema, body, readOptions(config))
+  const operations = parsePatch(groups.schema, body, readOptions(config, 'patch'))
   if (client.removeAllMembers === 'refuse' && removesAll(groups.schema, body)) {
     throw scimError('mutability', 'members: this client cannot remove all members at once. Name the members to remove.')
   }
@@ -61,9 +63,9 @@ const lowerCased = (object: JsonObject): Partial<Record<string, JsonValue>> =>
   Object.fromEntries(Object.entries(object).map(([name, value]) => [name.toLowerCase(), value]))
 
 /** The group as a client sent it. Throws invalidSyntax or invalidValue. */
-export function readGroup(config: GatewayConfig, body: JsonValue): ScimResource {
+export function readGroup(config: GatewayConfig, body: JsonValue, kind: 'create' | 'put'): ScimResource {
   const { schema } = config.groups
-  const resource = readResource(schema, body, readOptions(config))
+  const resource = readResource(schema, body, readOptions(config, kind))
   requireAttributes(schema, resource)
   return resource
 }

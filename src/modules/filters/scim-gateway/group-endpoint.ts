@@ -47,7 +47,7 @@ export class GroupEndpoint {
     const { config } = this.#parts
     if (config.workflows.createGroup === undefined)
       throw notSupported('Groups cannot be created: this gateway has no groupCreateWorkflow.')
-    const sent = readGroup(config, await call.body())
+    const sent = readGroup(config, await call.body(), 'create')
     const edit = noted(call, createEdit(config, sent))
     return this.#show(call, 201, await this.#creation.create(call, sent, edit, this.#wantsMembers(call)))
   }
@@ -62,7 +62,7 @@ export class GroupEndpoint {
 
   async replace(call: ScimCall): Promise<GatewayResponse> {
     const { config } = this.#parts
-    const edit = noted(call, putEdit(config, readGroup(config, await call.body())))
+    const edit = noted(call, putEdit(config, readGroup(config, await call.body(), 'put')))
     return this.#show(call, 200, await changeGroup(this.#parts, call, edit, this.#wantsMembers(call)))
   }
 

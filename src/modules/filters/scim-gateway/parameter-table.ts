@@ -47,9 +47,13 @@ export const parameterTable = {
     about: "The attribute that holds a user's login; needed unless the mapping is scim, where it is userName.",
   }),
   idAttributeName: text({
-    about: "The attribute that holds a user's id; where it is the login's own attribute, logins are the ids.",
+    about:
+      "The attribute that holds a user's id; `id` for the target's own, the login's attribute where logins are the ids.",
   }),
-  lookupAttributeName: text({ about: 'The attribute that users are looked up by; uidAttributeName when absent.' }),
+  lookupAttributeName: text({
+    about:
+      'The attribute that users are looked up by in the virtual directory; uidAttributeName when absent, and with a target.',
+  }),
   workflowName: text({ about: 'The workflow that creates and changes a user.', required: true, reference: 'workflow' }),
   deleteUserWorkflowName: text({
     about: 'The workflow that deletes a user; without it, deleting answers 501.',
@@ -94,6 +98,10 @@ export const parameterTable = {
   unknownManager: parsed('one of refuse, accept', unknownManager, {
     about:
       'Whether a manager who is no user is refused or accepted; refuse where the built-in mapping stores managers.',
+  }),
+  ignoreUnmapped: list({
+    about:
+      'SCIM attributes, and URNs of extensions, that clients may send though nothing stores them; a change of any other is refused.',
   }),
   client: choice(clientNames, {
     about: 'Whose habits the gateway follows where clients differ; tolerant suits them all.',

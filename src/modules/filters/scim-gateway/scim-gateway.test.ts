@@ -64,6 +64,20 @@ describe('reading a user', () => {
     expect((await send('GET', '/Users/mmosley')).body).toMatchObject({ id: 'mmosley' })
   })
 
+  test('by the attribute that idAttributeName names, in members too', async () => {
+    const people = someone({ ownIds: true })
+    people.add('bea', { badge: ['B-7'] })
+    people.addGroup('crew', 'bea')
+    const { send } = await open(people, { ...tutorialParams, idAttributeName: 'badge' })
+    const location = `${base}/Users/B-7`
+    expect((await send('GET', '/Users/B-7')).body).toMatchObject({ id: 'B-7', userName: 'bea', meta: { location } })
+    expect((await send('GET', '/Users/id-3')).status).toBe(404)
+    expect(ids((await send('GET', '/Users?filter=id%20eq%20%22B-7%22')).body)).toEqual(['B-7'])
+    expect((await send('GET', '/Groups/gid-crew')).body).toMatchObject({ members: [{ value: 'B-7' }] })
+    people.add('other', { badge: ['B-7'] })
+    expect((await send('GET', '/Users/B-7')).status).toBe(404)
+  })
+
   test('an unknown one is 404 with a SCIM error', async () => {
     const { send } = await open()
     const { status, headers, body } = await send('GET', '/Users/nobody')
@@ -279,11 +293,11 @@ describe('changing a user', () => {
     expect(people.people.get('mmosley')?.attributes.has('mail')).toBe(false)
   })
 
-  test('a change of nothing that is kept runs nothing', async () => {
+  test('a change to what is there already runs nothing', async () => {
     const { send, workflows } = await open()
     const same = patchOp(
       { op: 'replace', path: 'name.givenName', value: 'Matt' },
-      { op: 'add', path: 'title', value: 'x' },
+      { op: 'replace', path: 'name.familyName', value: 'Mosley' },
     )
     expect((await send('PATCH', '/Users/mmosley', same)).status).toBe(200)
     expect(workflows.calls).toEqual([])

@@ -15,6 +15,7 @@ import { Managers } from './managers.ts'
 import { parameterTable } from './parameter-table.ts'
 import { namingReadFailures } from './read-failures.ts'
 import { createRouter, type Router } from './router.ts'
+import { GatewayStorage } from './stored-schema.ts'
 import { targetLookups } from './target-lookups.ts'
 import { UserView } from './user-view.ts'
 import { VisibleLookups } from './visible-lookups.ts'
@@ -48,6 +49,7 @@ export default defineFilter({
       const router = createRouter({
         config,
         lookups,
+        storage: new GatewayStorage(config, lookups, host),
         toInternal,
         userView,
         managers: new Managers(config, lookups, silent, host.log),

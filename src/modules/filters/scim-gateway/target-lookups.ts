@@ -29,6 +29,8 @@ class TargetLookups implements Lookups {
   readonly #config: GatewayConfig
   /** A user's SCIM id is the login. */
   readonly #loginIsId: boolean
+  /** The attribute that holds a user's SCIM id, where that is neither the target's own id nor the login. */
+  readonly #idAttribute: string | undefined
   readonly names: Lookups['names']
   readonly groupIdIsName: boolean
   readonly renamesUsers: boolean
@@ -46,12 +48,13 @@ class TargetLookups implements Lookups {
     const idName = idAttribute?.toLowerCase()
     this.#loginIsId =
       target.userIdIsLogin || idName === loginAttribute.toLowerCase() || idName === lookupAttribute.toLowerCase()
+    this.#idAttribute = this.#loginIsId || idName === 'id' ? undefined : idAttribute
     this.renamesUsers = target.renamesUsers === true && !this.#loginIsId
     const login = ['userID', lookupAttribute]
     const { displayAttribute } = config.groups
     this.names = {
       login,
-      userId: this.#loginIsId ? login : ['id'],
+      userId: this.#loginIsId ? login : [this.#idAttribute ?? 'id'],
       groupName: ['name', ...(displayAttribute === undefined ? [] : [displayAttribute])],
       groupId: [target.groupHasOwnId ? 'id' : 'name'],
     }
@@ -72,12 +75,26 @@ class TargetLookups implements Lookups {
 
   async userById(id: string): Promise<FoundUser | undefined> {
     for (const stored of this.ids.storedUser(id)) {
-      const user = await (this.#loginIsId && !this.#target.userIdIsLogin
-        ? this.#target.lookupUserByLogin(stored)
-        : this.#target.lookupUserById(stored))
-      if (user !== undefined) return this.#found(user)
+      const found = await this.#userByStoredId(stored)
+      if (found !== undefined) return found
     }
     return undefined
+  }
+
+  async #userByStoredId(id: string): Promise<FoundUser | undefined> {
+    if (this.#idAttribute !== undefined) return this.#userWith(this.#idAttribute, id)
+    const user = await (this.#loginIsId && !this.#target.userIdIsLogin
+      ? this.#target.lookupUserByLogin(id)
+      : this.#target.lookupUserById(id))
+    return user && this.#found(user)
+  }
+
+  /** A value that two users have names neither: acting on the wrong one would be worse. */
+  async #userWith(attribute: string, value: string): Promise<FoundUser | undefined> {
+    const filter = { kind: 'equal', attribute, value, caseExact: true } as const
+    const { items } = await this.#target.searchUsers({ filter, offset: 0, limit: 2 })
+    const [found] = items
+    return found === undefined || items.length > 1 ? undefined : this.#found(found)
   }
 
   async userByLogin(login: string): Promise<FoundUser | undefined> {
@@ -125,14 +142,15 @@ class TargetLookups implements Lookups {
   async #memberUsers(group: Group, names: boolean): Promise<readonly Member[]> {
     const { groupMembersAreIds } = this.#target
     const { members, memberIds, memberDisplays } = group
-    const idsAreKnown = groupMembersAreIds !== this.#loginIsId
+    const isOwnId = this.#idAttribute === undefined
+    const idsAreKnown = isOwnId && groupMembersAreIds !== this.#loginIsId
     const isNamed = memberDisplays !== undefined || !names || members.length > maxNamed
     if (idsAreKnown && isNamed) {
       // A login is a name too, but only where the store had none.
       const fallback = memberDisplays !== undefined && !groupMembersAreIds
       return members.map((id, i) => member(this.ids.ofUser(id), memberDisplays?.[i] ?? (fallback ? id : undefined)))
     }
-    if (!this.#loginIsId && memberIds !== undefined && isNamed) {
+    if (isOwnId && !this.#loginIsId && memberIds !== undefined && isNamed) {
       return members.map((login, i) => member(this.ids.ofUser(memberIds[i] ?? login), memberDisplays?.[i] ?? login))
     }
     const found = await inParallel(members, lookupWidth, (one) =>
@@ -199,9 +217,9 @@ class TargetLookups implements Lookups {
   }
 
   #found(user: User): FoundUser {
-    const { idAttribute } = this.#config.users
-    const stored = idAttribute === undefined ? undefined : user.attributes.first(idAttribute)
-    return { id: this.ids.ofUser(this.#loginIsId ? user.userID : (user.id ?? stored ?? user.userID)), user }
+    if (this.#loginIsId) return { id: this.ids.ofUser(user.userID), user }
+    const own = this.#idAttribute === undefined ? user.id : user.attributes.first(this.#idAttribute)
+    return { id: this.ids.ofUser(own ?? user.userID), user }
   }
 
   #foundGroup(group: Group): FoundGroup {

@@ -134,6 +134,7 @@ async function internalAttributes(parts: GatewayParts, resource: JsonObject, log
   const { users, toInternal } = parts.config
   const attributes = new Attributes()
   users.mapping.store(resource, attributes)
+  for (const name of (await parts.storage.users()).unstorable) attributes.delete(name)
   if (toInternal.produces.length === 0) return attributes
   for (const [name, value] of await parts.toInternal.apply(scimSource(users.schema, resource, login))) {
     attributes.set(name, toTexts(value))

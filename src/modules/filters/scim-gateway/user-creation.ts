@@ -5,6 +5,8 @@ import { heldAt, type NameOf } from './filter-translation.ts'
 import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
 import type { FoundUser } from './lookups.ts'
 import type { ScimCall } from './scim-call.ts'
+import type { StoredSchema } from './stored-schema.ts'
+import { storableChange } from './unstored-change.ts'
 import { loginOf, loginTaken, newUser, replacedUser } from './user-changes.ts'
 import { activeOf, externalIdOf, noteUserChange, passwordOf, type UserWriter, versionOf } from './user-writer.ts'
 
@@ -29,8 +31,11 @@ export class UserCreation {
   }
 
   async #create(call: ScimCall, sent: ScimResource): Promise<FoundUser> {
-    const { lookups, config, managers } = this.#parts
-    const resource = await managers.checked({}, sent)
+    const { lookups, config, managers, storage } = this.#parts
+    const { ignored, users } = config
+    const stored = await storage.users()
+    const kept = storableChange(stored, users.schema, {}, sent, { kind: 'create', ignored })
+    const resource = await managers.checked({}, kept)
     const user = await newUser(this.#parts, resource)
     for (const login of new Set([loginOf(resource), user.userID])) {
       const holder = await lookups.all.userByLogin(login)
@@ -53,6 +58,7 @@ export class UserCreation {
     }
     // Where logins are ids, a former user of that login may have left a mark.
     if (await lookups.isDeleted(created)) await lookups.marks.remove(created.id)
+    await this.#requireInactive(call, stored, resource, created)
     noteUserChange(call, {
       kind: 'create',
       id: created.id,
@@ -62,6 +68,18 @@ export class UserCreation {
       ...versionOf(created.user.version),
     })
     return created
+  }
+
+  /** Whoever asks for an account that is off must not be told of one that is on. */
+  async #requireInactive(call: ScimCall, stored: StoredSchema, sent: JsonObject, created: FoundUser): Promise<void> {
+    const { config, userView } = this.#parts
+    const path = config.users.schema.resolveAttribute('active')
+    if (sent['active'] !== false || path === undefined || !stored.isShown(path)) return
+    if ((await userView.resource(created, call.base))['active'] === false) return
+    const text = `workflow "${config.workflows.user}" created the user, but not as inactive`
+    throw new GatewayError('WORKFLOW_FAILED', text, {
+      publicText: `The user was created, but "active" is not false: check workflow "${config.workflows.user}".`,
+    })
   }
 
   /** A client that deactivates leavers creates them anew when they return; it must get the same person. */
@@ -93,9 +111,10 @@ export class UserCreation {
 
   #bringBack(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {
     const { schema } = this.#parts.config.users
-    return this.#writer.changeWithin(call, id, 'put', (before) => {
+    const edit = (before: ScimResource): ScimResource => {
       if (before['active'] !== false) throw loginTaken(loginOf(sent))
       return replacedUser(schema, before, { ...sent, active: true })
-    })
+    }
+    return this.#writer.changeWithin(call, id, 'put', edit, 'create')
   }
 }

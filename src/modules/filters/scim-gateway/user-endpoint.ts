@@ -19,6 +19,7 @@ import { pagedSearch, pageOf, type Search } from './paged-search.ts'
 import { resourceAnswer } from './resource-answer.ts'
 import { retryWhileChanged } from './retry-changed.ts'
 import { noContent, notFound, notSupported, projectionOf, type ScimCall } from './scim-call.ts'
+import { type ChangeKind, refuseUnknown } from './unstored-change.ts'
 import { replacedUser } from './user-changes.ts'
 import { UserCreation } from './user-creation.ts'
 import { userFilterNames } from './user-filter-names.ts'
@@ -54,14 +55,14 @@ export class UserEndpoint {
   }
 
   async create(call: ScimCall): Promise<GatewayResponse> {
-    const resource = await this.#read(call)
+    const resource = await this.#read(call, 'create')
     call.notes.operations = describe('add', resource)
     return this.#show(call, 201, await this.#creation.create(call, resource))
   }
 
   async patch(call: ScimCall): Promise<GatewayResponse> {
     const { schema } = this.#parts.config.users
-    const operations = parsePatch(schema, await call.body(maxUserBody), this.#options)
+    const operations = parsePatch(schema, await call.body(maxUserBody), this.#optionsFor('patch'))
     call.notes.operations = operations.map(({ op, target }) => ({ op, path: internalName(target) }))
     const edit = (before: ScimResource): ScimResource => applyPatch(schema, before, operations, this.#options).resource
     return this.#show(call, 200, await this.#writer.change(call, call.id, 'patch', edit))
@@ -70,7 +71,7 @@ export class UserEndpoint {
   /** What the client leaves out is cleared; what only the service sets stays. */
   async replace(call: ScimCall): Promise<GatewayResponse> {
     const { schema } = this.#parts.config.users
-    const sent = await this.#read(call)
+    const sent = await this.#read(call, 'put')
     call.notes.operations = describe('replace', sent)
     const edit = (before: ScimResource): ScimResource => replacedUser(schema, before, sent)
     return this.#show(call, 200, await this.#writer.change(call, call.id, 'put', edit))
@@ -114,9 +115,14 @@ export class UserEndpoint {
     throw new GatewayError('WORKFLOW_FAILED', text, { publicText })
   }
 
-  async #read(call: ScimCall): Promise<ScimResource> {
+  #optionsFor(kind: ChangeKind): ReadOptions {
+    const { users, ignored } = this.#parts.config
+    return { ...this.#options, unknown: refuseUnknown(users.schema, kind, ignored) }
+  }
+
+  async #read(call: ScimCall, kind: ChangeKind): Promise<ScimResource> {
     const { schema } = this.#parts.config.users
-    const resource = readResource(schema, await call.body(maxUserBody), this.#options)
+    const resource = readResource(schema, await call.body(maxUserBody), this.#optionsFor(kind))
     requireAttributes(schema, resource)
     return resource
   }

@@ -10,12 +10,11 @@ import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
 import type { FoundUser } from './lookups.ts'
 import { retryWhileChanged } from './retry-changed.ts'
 import { addChange, notFound, type ResourceChange, type ScimCall } from './scim-call.ts'
+import { type ChangeKind, requireEffect, requireMappedChange, storableChange } from './unstored-change.ts'
 import { changedUser } from './user-changes.ts'
 
 /** Reads the current resource, gives the wanted one; throws to refuse. It is asked again when the resource changed. */
 export type Edit = (before: ScimResource) => ScimResource
-
-type ChangeKind = 'patch' | 'put' | 'create'
 
 /** Brings users to what clients ask for, by the user workflow. */
 export class UserWriter {
@@ -30,16 +29,22 @@ export class UserWriter {
     return this.#parts.lock.run(userKey(id), () => this.#attempts(call, id, kind, edit))
   }
 
-  /** For a call that holds another lock already. */
-  changeWithin(call: ScimCall, id: string, kind: 'patch' | 'put', edit: Edit): Promise<FoundUser> {
-    return this.#parts.lock.within(userKey(id), () => this.#attempts(call, id, kind, edit))
+  /** For a call that holds another lock already. `refusing` says how to treat what can't be stored. */
+  changeWithin(
+    call: ScimCall,
+    id: string,
+    kind: 'patch' | 'put',
+    edit: Edit,
+    refusing: ChangeKind = kind,
+  ): Promise<FoundUser> {
+    return this.#parts.lock.within(userKey(id), () => this.#attempts(call, id, kind, edit, refusing))
   }
 
   /** Of a user who was deleted and is still in the target, for a call that holds another lock already. */
   recreate(call: ScimCall, id: string, edit: Edit): Promise<FoundUser> {
     return this.#parts.lock.within(userKey(id), async () => {
       const { lookups } = this.#parts
-      const changed = await this.#attempts(call, id, 'create', edit, (wanted) => lookups.all.userById(wanted))
+      const changed = await this.#attempts(call, id, 'create', edit, 'create', (wanted) => lookups.all.userById(wanted))
       await lookups.marks.remove(id)
       return changed
     })
@@ -51,9 +56,11 @@ export class UserWriter {
     id: string,
     kind: ChangeKind,
     edit: Edit,
+    refusing: ChangeKind = kind,
     find: (id: string) => Promise<FoundUser | undefined> = (wanted) => this.#parts.lookups.userById(wanted),
   ): Promise<FoundUser> {
-    const { userView, config, lookups, managers } = this.#parts
+    const { userView, config, lookups, managers, storage } = this.#parts
+    const { schema } = config.users
     const required = async (): Promise<FoundUser> => {
       const found = await find(id)
       if (found === undefined) throw notFound('user', id)
@@ -63,11 +70,16 @@ export class UserWriter {
       const found = await required()
       requireMatch(call, found.user.version)
       const before = await userView.resource(found, call.base)
-      const after = await managers.checked(before, edit(before))
+      const stored = await storage.users()
+      const wanted = await managers.checked(before, edit(before))
+      const after = storableChange(stored, schema, before, wanted, { kind: refusing, ignored: config.ignored })
       const change = await changedUser(this.#parts, found, before, after)
       const password = passwordOf(after)
       const unmarked = lookups.marks.clearedFor(found.user)
-      if (change === undefined && password.password === undefined && unmarked.length === 0) return found
+      if (change === undefined && password.password === undefined && unmarked.length === 0) {
+        if (refusing !== 'create') requireMappedChange(stored, schema, before, after, refusing)
+        return found
+      }
       // A mark may be left from before someone else activated the user: without it, this one is inactive and not deleted.
       if (kind !== 'create' && before['active'] !== false && after['active'] === false) await lookups.marks.remove(id)
       await runWorkflow(this.#parts, call, {
@@ -78,6 +90,9 @@ export class UserWriter {
         basedOn: lookups.readVersion(found),
       })
       const changed = await required()
+      const seen = await userView.resource(changed, call.base)
+      const held = { before: found.user.attributes, after: changed.user.attributes }
+      requireEffect(stored, schema, config.workflows.user, { before, wanted: after, after: seen, held })
       this.#note(call, kind, before, after, changed)
       return changed
     })

@@ -10,6 +10,7 @@ import type {
   LookupTarget,
   SearchPage,
   SearchQuery,
+  StorableAttributes,
   SyncOptions,
   TargetChange,
   TargetRequest,
@@ -21,6 +22,8 @@ import { membersOf, type SubjectKind, subjectsOf } from './binding-subject.ts'
 /** How many bindings of each kind are read at most, and how often a change is tried that another's came before. */
 const mostBindings = 20_000
 const mostAttempts = 10
+
+const storable: StorableAttributes = { users: new Set(), groups: new Set() }
 
 /**
  * RoleBindings and ClusterRoleBindings as groups. A user is whoever is named in one of them: nothing else is kept of it,
@@ -67,6 +70,11 @@ export class RoleBindingsTarget implements LookupTarget {
   async deleteUser({ userID }: User, request: TargetRequest): Promise<void> {
     const found = await this.findUser(userID)
     await this.#change(userID, [], found?.groups ?? [], request)
+  }
+
+  /** Bindings hold logins, and nothing else about users. */
+  async storable(): Promise<StorableAttributes> {
+    return storable
   }
 
   lookupUserByLogin(login: string): Promise<User | undefined> {

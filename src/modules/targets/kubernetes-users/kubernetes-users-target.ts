@@ -12,6 +12,7 @@ import type {
   LookupTarget,
   SearchPage,
   SearchQuery,
+  StorableAttributes,
   SyncOptions,
   TargetChange,
   TargetRequest,
@@ -25,6 +26,8 @@ import { ownAttributes, readUser, userApi, writeUser } from './user-object.ts'
 /** How many users a search reads at most, and how often a change is tried again that someone else's came before. */
 const mostUsers = 20_000
 const mostAttempts = 10
+
+const storable: StorableAttributes = { users: 'any', groups: new Set() }
 
 /**
  * Users kept as User objects in one namespace. The groups are names that users hold: one that nobody holds is not there.
@@ -109,6 +112,11 @@ export class KubernetesUsersTarget implements LookupTarget {
       },
       expectedVersion,
     )
+  }
+
+  /** Groups are what users say that they are in. */
+  async storable(): Promise<StorableAttributes> {
+    return storable
   }
 
   async lookupUserByLogin(login: string): Promise<User | undefined> {

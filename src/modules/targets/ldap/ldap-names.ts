@@ -3,7 +3,14 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { mapFilter } from '#identity/filter/narrow-filter.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { GroupTarget, LookupTarget, PasswordTarget, SearchQuery, TargetRequest } from '#sdk/target.ts'
+import type {
+  GroupTarget,
+  LookupTarget,
+  PasswordTarget,
+  SearchQuery,
+  StorableAttributes,
+  TargetRequest,
+} from '#sdk/target.ts'
 
 type WholeTarget = LookupTarget & GroupTarget & PasswordTarget
 
@@ -60,6 +67,7 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
   }
   return {
     ...target,
+    ...(target.storable === undefined ? {} : { storable: storableUnder(target.storable, names) }),
     findUser: async (userID, attributes, request) =>
       optional(await target.findUser(userID, attributes.map(users.toServer), request), userOut),
     createUser: (user, attributes, request, options) =>
@@ -95,6 +103,20 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
       ),
   }
 }
+
+/** The same answer for the same one, so that it can be recognized. */
+function storableUnder(storable: () => Promise<StorableAttributes>, { users, groups }: LdapNames) {
+  let known: { readonly of: StorableAttributes; readonly ours: StorableAttributes } | undefined
+  return async (): Promise<StorableAttributes> => {
+    const held = await storable()
+    if (known?.of !== held)
+      known = { of: held, ours: { users: ours(held.users, users), groups: ours(held.groups, groups) } }
+    return known.ours
+  }
+}
+
+const ours = (held: ReadonlySet<string> | 'any', { toOurs, isHidden }: AttributeNames): ReadonlySet<string> | 'any' =>
+  held === 'any' ? held : new Set([...held].filter((name) => !isHidden(name)).map((name) => toOurs(name).toLowerCase()))
 
 function read(attributes: Attributes, { toOurs, isHidden }: AttributeNames): Attributes {
   const renamed = new Attributes()

@@ -1,8 +1,9 @@
 import { LdapServer } from '#protocols/ldap/ldap-server.ts'
+import { readServerSchema } from '#protocols/ldap/server-schema.ts'
 import { ldapAuthorities, ldapSystem } from '#sdk/ldap-parameters.ts'
-import type { GroupTarget, LookupTarget, PasswordTarget } from '#sdk/target.ts'
+import type { GroupTarget, LookupTarget, PasswordTarget, StorableAttributes } from '#sdk/target.ts'
 import { LdapAccounts } from './ldap-accounts.ts'
-import type { LdapTargetConfig } from './ldap-config.ts'
+import type { LdapLayout, LdapTargetConfig } from './ldap-config.ts'
 import { LdapGroups } from './ldap-groups.ts'
 import { lookupsOf } from './ldap-lookups.ts'
 import { LdapMemberships } from './ldap-memberships.ts'
@@ -36,6 +37,7 @@ export function openLdapTarget({ connection, layout, names }: LdapTargetConfig, 
       const entry = await tree.userEntry(userID, [])
       return entry && { system: ldapSystem(connection), name: entry.dn }
     },
+    storable: storableIn(server, layout),
     findGroup: (group) => groups.find(group),
     createGroup: (group, attributes, request) => changing(groups.create(group, attributes, request)),
     updateGroup: (group, change, request) => changing(groups.update(group, change, request)),
@@ -46,4 +48,27 @@ export function openLdapTarget({ connection, layout, names }: LdapTargetConfig, 
     },
   }
   return withNames(target, names)
+}
+
+/** How long a server's schema is remembered. */
+const schemaMillis = 10 * 60 * 1000
+
+/** What the classes of new entries allow. Where the server doesn't show its schema, it decides about each write. */
+function storableIn(server: LdapServer, { users, groups }: LdapLayout): () => Promise<StorableAttributes> {
+  let known: { readonly storable: StorableAttributes; readonly until: number } | undefined
+  const without = (names: ReadonlySet<string> | undefined, ...own: readonly string[]): ReadonlySet<string> | 'any' => {
+    if (names === undefined) return 'any'
+    const excluded = new Set(['objectclass', ...own.map((name) => name.toLowerCase())])
+    return new Set([...names].filter((name) => !excluded.has(name)))
+  }
+  return async () => {
+    if (known !== undefined && known.until > performance.now()) return known.storable
+    const schema = await readServerSchema(server)
+    const storable = {
+      users: without(schema?.allowed(users.objectClasses)),
+      groups: without(schema?.allowed(groups.objectClasses), groups.member),
+    }
+    known = { storable, until: performance.now() + schemaMillis }
+    return storable
+  }
 }

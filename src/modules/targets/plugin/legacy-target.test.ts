@@ -423,7 +423,8 @@ describe('check', () => {
       'error params.javaScript: "javaScript": line 1: modules are given no objects of Java',
     ],
   ])('%j', (script, message) => {
-    expect(check({ javaScript: script }).texts).toEqual([message])
+    const functions = 'function findUser() {} function createUser() {} function syncUser() {} function deleteUser() {}'
+    expect(check({ javaScript: `${script}\n${functions}` }).texts).toEqual([message])
   })
 
   test('the example has nothing to mend', () => {

@@ -2,6 +2,7 @@ import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { PluginAnswerReader } from '#sdk/plugin-answer.ts'
+import type { StorableAttributes } from '#sdk/target.ts'
 
 export type Read<T> = (answer: JsonValue | undefined, reader: PluginAnswerReader) => T
 
@@ -46,4 +47,14 @@ export const readGroup: Read<Group> = (answer, reader) => {
     ...reader.optionalTime('modified', modified),
     ...(attributes === undefined || attributes === null ? {} : { attributes: reader.attributes(attributes) }),
   }
+}
+
+/** A list that is absent limits nothing. */
+export const readStorable: Read<StorableAttributes> = (answer, reader) => {
+  const { users, groups } = reader.object(answer)
+  const names = (list: JsonValue | undefined, name: string): ReadonlySet<string> | 'any' =>
+    list === undefined || list === null
+      ? 'any'
+      : new Set(reader.texts(list, name).map((attribute) => attribute.toLowerCase()))
+  return { users: names(users, 'users'), groups: names(groups, 'groups') }
 }

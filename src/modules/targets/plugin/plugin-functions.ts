@@ -17,7 +17,7 @@ export const factFunctions = ['isGroupMembersUniqueIds', 'isUniqueIdTremoloId', 
 const groupFunctions = ['addGroup', 'deleteGroup'] as const
 
 /** What a target may have beside; older code has none of them, so nothing ever asks for them. */
-const laterFunctions = ['renameUser', 'updateGroup', 'keepsVersions'] as const
+const laterFunctions = ['renameUser', 'updateGroup', 'keepsVersions', 'storableAttributes'] as const
 
 export const pluginFunctions: readonly string[] = [
   'init',

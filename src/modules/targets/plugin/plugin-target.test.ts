@@ -119,7 +119,7 @@ describe('parameters', () => {
   test.each([
     [{}, 'error params.javaScript: either "javaScript" or "module" is required, and not both'],
     [{ javaScript: 'function f(', module: '' }, /error params.javaScript: "javaScript": line 1: /],
-    [{ javaScript: 'var a = Java.type("x.Y")' }, /^warning .*line 1: the Java type x.Y is not served/],
+    [{ javaScript: minimal('var a = Java.type("x.Y")') }, /^warning .*line 3: the Java type x.Y is not served/],
     [{ javaScript: 'x', module: 'x.js' }, /not both/],
     [
       { module: '../x.js' },
@@ -186,7 +186,7 @@ test('code reads files beside it, but no secrets, keys or configuration', async 
   expect(lines).toEqual(['content', 'content', ...Array(4).fill('ERR_ACCESS_DENIED')])
 })
 
-describe('a plug-in that cannot work is refused when it is created', () => {
+describe('a plug-in that cannot work is refused by check, or at the latest when it is created', () => {
   test.each([
     ['function findUser() {}', {}, /no function createUser, syncUser, deleteUser/],
     [minimal('function init() { throw new Error("no url") }'), {}, /init: no url/],
@@ -201,7 +201,16 @@ describe('a plug-in that cannot work is refused when it is created', () => {
       /isGroupIdUniqueId is malformed/,
     ],
   ])('%#', async (javaScript, params, message) => {
-    await expect(open({ javaScript, ...params })).rejects.toThrow(message)
+    const { prepared } = prepare({ javaScript, ...params })
+    await expect(prepared.create({ ...fakeModuleHost(), name: 'crm' })).rejects.toThrow(message)
+  })
+
+  test('what is missing and what it can do is known beforehand, unless only running it tells', () => {
+    const { issues } = prepare({ javaScript: minimal('function lookupUserByLogin() {}') })
+    expect(issueTexts(issues.list)).toEqual([expect.stringMatching(/^error params\.javaScript: .*searchGroups/)])
+    expect(prepare({ javaScript: sample }).prepared.lookups).toBe(true)
+    expect(prepare({ javaScript: minimal('') }).prepared.lookups).toBe(false)
+    expect(prepare({ javaScript: `${sample}\nexport * from './more.js'` }).prepared.lookups).toBeUndefined()
   })
 })
 

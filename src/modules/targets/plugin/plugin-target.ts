@@ -9,19 +9,21 @@ import { loadPluginCode, type PluginCode } from '#sdk/plugin-code.ts'
 import { requireVersion } from '#sdk/require-version.ts'
 import type { PasswordTarget, SyncOptions, Target, TargetRequest } from '#sdk/target.ts'
 import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
-import { readFlag, readOptional, readUser } from './plugin-answers.ts'
+import { readFlag, readOptional, readStorable, readUser } from './plugin-answers.ts'
 import { type AuditedRequest, PluginCaller, plainRequest } from './plugin-caller.ts'
-import { capabilitiesOf, type Demands, pluginFunctions } from './plugin-functions.ts'
+import { type Capabilities, capabilitiesOf, type Demands, pluginFunctions } from './plugin-functions.ts'
 import { groupsOf } from './plugin-groups.ts'
 import { lookupsOf } from './plugin-lookups.ts'
 
 export interface PluginTargetConfig extends Demands {
   readonly code: PluginCode
+  /** As the code declares its functions; undefined where that isn't known before it runs. */
+  readonly can?: Capabilities
 }
 
 /** Loads the code and runs `init`; rejects with the reason when either fails. */
 export async function openPluginTarget(
-  { code, ...demands }: PluginTargetConfig,
+  { code, can: _, ...demands }: PluginTargetConfig,
   host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
 ): Promise<Target> {
   const { timeoutMillis, memoryMegabytes, config } = code
@@ -43,6 +45,7 @@ export async function openPluginTarget(
       ...(can.passwords ? passwordsOf(caller) : {}),
       ...(can.lookups ? await lookupsOf(caller) : {}),
       ...(can.groups ? groupsOf(caller) : {}),
+      ...(plugin.has('storableAttributes') ? await storableOf(caller) : {}),
       keepsVersions: plugin.has('keepsVersions') && (await caller.ask('keepsVersions', [], readFlag)),
       close: () => plugin.close(),
     }
@@ -132,6 +135,12 @@ function accountsOf(caller: PluginCaller): Target {
         )
       }),
   }
+}
+
+/** Asked once, as the other facts are. */
+async function storableOf(caller: PluginCaller): Promise<Pick<Target, 'storable'>> {
+  const attributes = await caller.ask('storableAttributes', [], readStorable)
+  return { storable: async () => attributes }
 }
 
 const taken = (userID: string): GatewayError =>

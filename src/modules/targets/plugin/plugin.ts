@@ -3,6 +3,7 @@ import { readParameters } from '#sdk/parameters.ts'
 import { pluginParameters, readPluginCode } from '#sdk/plugin-code.ts'
 import { defineTarget } from '#sdk/target.ts'
 import { legacySignatures } from './legacy-signatures.ts'
+import { type Capabilities, capabilitiesOf, type Demands } from './plugin-functions.ts'
 import { openPluginTarget, type PluginTargetConfig } from './plugin-target.ts'
 
 /** `true`, `false`, or undefined: as the plug-in's functions have it. */
@@ -28,18 +29,36 @@ const parameters = {
   ),
 }
 
+/** Undefined, with the reason reported, where functions are missing. */
+function capabilities(
+  declared: ReadonlySet<string>,
+  demands: Demands,
+  report: (message: string) => void,
+): Capabilities | undefined {
+  try {
+    return capabilitiesOf((name) => declared.has(name), demands)
+  } catch (error) {
+    report(error instanceof Error ? error.message : String(error))
+    return undefined
+  }
+}
+
 export default defineTarget<PluginTargetConfig>({
   className: 'targets.Plugin',
   aliases: ['com.tremolosecurity.provisioning.core.providers.JavaScriptTarget'],
   parameters,
   parse: (params, issues, context) => {
     const values = readParameters(parameters, params, issues, context)
-    return {
-      code: readPluginCode(values, Object.keys(parameters), params, issues, context, legacySignatures),
+    const code = readPluginCode(values, Object.keys(parameters), params, issues, context, legacySignatures)
+    const demands = {
       requireAllFunctions: values.requireAllFunctions ?? false,
       lookups: values.enableUserLookups,
       groups: values.enableCreateGroups,
     }
+    const at = params.pathOf(code.inline === undefined ? 'module' : 'javaScript')
+    const can = code.declared && capabilities(code.declared, demands, (message) => issues.error(at, message))
+    return { code, ...demands, ...(can === undefined ? {} : { can }) }
   },
+  lookups: ({ can }) => can?.lookups,
   create: openPluginTarget,
 })

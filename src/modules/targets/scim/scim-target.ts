@@ -12,6 +12,7 @@ import type {
   SearchPage,
   SearchQuery,
   ServedTimes,
+  StorableAttributes,
   SyncOptions,
   TargetRequest,
 } from '#sdk/target.ts'
@@ -125,6 +126,10 @@ export class ScimTarget implements LookupTarget, GroupTarget {
 
   deleteGroup(name: string, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void> {
     return this.#groupAccounts.delete(name, request, options?.expectedVersion)
+  }
+
+  async storable(): Promise<StorableAttributes> {
+    return (await modelOf(this.service)).storable
   }
 
   close(): void {

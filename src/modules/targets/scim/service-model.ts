@@ -2,6 +2,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { ScimConnection } from '#protocols/scim/client/scim-connection.ts'
 import type { ServiceDiscovery } from '#protocols/scim/client/service-discovery.ts'
 import type { ServiceFeatures } from '#protocols/scim/client/service-features.ts'
+import type { StorableAttributes } from '#sdk/target.ts'
 import { ResourceMapping } from './resource-mapping.ts'
 
 /** The server that a target stands for. */
@@ -19,6 +20,7 @@ export interface ServiceModel {
   readonly features: ServiceFeatures
   readonly users: ResourceMapping
   readonly groups: ResourceMapping
+  readonly storable: StorableAttributes
 }
 
 const ownOfUsers = new Set(['schemas', 'id', 'meta', 'userName', 'password', 'groups'])
@@ -31,11 +33,12 @@ export async function modelOf({ discovery }: ScimService): Promise<ServiceModel>
   const features = await discovery.features()
   const known = models.get(features)
   if (known !== undefined) return known
-  const model = {
-    features,
-    users: new ResourceMapping(features.users, ownOfUsers, ['username', 'userid']),
-    groups: new ResourceMapping(features.groups, ownOfGroups, ['displayname', 'name']),
-  }
+  const users = new ResourceMapping(features.users, ownOfUsers, ['username', 'userid'])
+  const groups = new ResourceMapping(features.groups, ownOfGroups, ['displayname', 'name'])
+  const model = { features, users, groups, storable: { users: writtenBy(users), groups: writtenBy(groups) } }
   models.set(features, model)
   return model
 }
+
+const writtenBy = ({ slots }: ResourceMapping): ReadonlySet<string> =>
+  new Set(slots.written.map(({ name }) => name.toLowerCase()))

@@ -15,6 +15,8 @@ export interface UserUpdate {
 export interface AccountStore {
   readonly renames: boolean
   readonly keepsVersions: boolean
+  /** Attributes that have a place, in lower case; those that are the login by another name are among them. */
+  readonly attributes: ReadonlySet<string>
   /** Without those that are the login by another name. */
   written(attributes: readonly string[]): readonly string[]
   /**

@@ -100,7 +100,7 @@ export function accountsOf(database: SqlDatabase, open: () => Promise<AccountSto
   }
 }
 
-type Capabilities = Pick<Target, 'close' | 'renamesUsers' | 'keepsVersions' | 'auditsWithin'>
+type Capabilities = Pick<Target, 'close' | 'renamesUsers' | 'keepsVersions' | 'auditsWithin' | 'storable'>
 
 /** What the user is to have in the end. An attribute that can have one value is not overwritten where only adding is asked. */
 function wantedState(store: AccountStore, found: User, user: User, options: SyncOptions): User {

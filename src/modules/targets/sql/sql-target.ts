@@ -3,7 +3,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { openDatabase } from '#protocols/sql/open-database.ts'
 import type { SqlDatabase } from '#protocols/sql/sql-database.ts'
 import type { ModuleHost } from '#sdk/host.ts'
-import type { PasswordTarget, Target } from '#sdk/target.ts'
+import type { PasswordTarget, StorableAttributes, Target } from '#sdk/target.ts'
 import { accountsOf } from './accounts.ts'
 import { refuse } from './bad-value.ts'
 import { readLayout } from './layout.ts'
@@ -69,6 +69,12 @@ async function tablesTarget(
     ...tableLookups(database, tables, open, config.searchLimit),
     ...(tables.groups?.own === undefined ? {} : tableGroups(database, groups)),
     ...(users.password === undefined ? {} : tablePasswords(database, open, config)),
+    storable: onceReached(async () => {
+      const { layout, accounts } = await open()
+      const columns = layout.groups?.own?.columns ?? []
+      const ofGroups = new Set(columns.map(({ attribute }) => attribute.toLowerCase()))
+      return { users: accounts.attributes, groups: ofGroups }
+    }),
     renamesUsers: users.id !== undefined && tables.groups?.userBy !== 'login',
     keepsVersions: users.version !== undefined,
   }
@@ -113,6 +119,7 @@ async function statementsTarget(
     return accounts
   })
   await unlessUnreachable(check)
+  const statementAttributes: StorableAttributes = { users: accounts.attributes, groups: new Set() }
   const passwords: Pick<PasswordTarget, 'setUserPassword'> = {
     async setUserPassword(user, password, request) {
       checkPassword(password)
@@ -130,6 +137,7 @@ async function statementsTarget(
     ...accountsOf(database, check),
     ...(config.statements.has('searchUsers') ? statementLookups(database, accounts, config, searchLimit) : {}),
     ...(config.statements.has('setPassword') ? passwords : {}),
+    storable: async () => statementAttributes,
     renamesUsers: accounts.renames,
     keepsVersions: false,
   }

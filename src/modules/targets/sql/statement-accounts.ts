@@ -16,10 +16,9 @@ const maxValueBytes = 1024 * 1024
 export class StatementAccounts implements AccountStore {
   readonly renames: boolean
   readonly keepsVersions = false
+  readonly attributes: ReadonlySet<string>
   readonly #config: StatementsConfig
   readonly #scope: string
-  /** By name in lower case, those that have a place. */
-  readonly #attributes: ReadonlySet<string>
 
   /** `scope` tells the locks of this target from those of others. */
   constructor(config: StatementsConfig, scope: string) {
@@ -28,7 +27,7 @@ export class StatementAccounts implements AccountStore {
     this.renames = config.statements.has('renameUser')
     const places = ['createUser', 'updateUser'].flatMap((name) => config.statements.get(name)?.names ?? [])
     const named = places.filter((name) => !ownPlaces.has(name)).map((name) => name.toLowerCase())
-    this.#attributes = new Set([...named, ...config.multiValued])
+    this.attributes = new Set([...named, ...config.multiValued])
   }
 
   written = (attributes: readonly string[]): readonly string[] => attributes
@@ -37,7 +36,7 @@ export class StatementAccounts implements AccountStore {
     const kept = new Attributes()
     for (const name of attributes) {
       const values = [...new Set(user.attributes.values(name))]
-      if (values.length > 0 && !this.#attributes.has(name.toLowerCase()))
+      if (values.length > 0 && !this.attributes.has(name.toLowerCase()))
         refuse(name, 'cannot be stored: no statement has a place for it')
       if (values.length > 1 && !this.isMultiValued(name)) refuse(name, 'can have one value only')
       for (const value of values) checkText(name, value)

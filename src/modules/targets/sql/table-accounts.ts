@@ -24,6 +24,7 @@ const maxMemberships = 10_000
 export class TableAccounts implements AccountStore {
   readonly renames: boolean
   readonly keepsVersions: boolean
+  readonly attributes: ReadonlySet<string>
   readonly #users: UserLayout
   readonly #dialect: SqlDialect
   readonly #rows: UserRows
@@ -39,6 +40,7 @@ export class TableAccounts implements AccountStore {
     this.#memberships = groups === undefined ? undefined : new Memberships(groups, layout)
     this.#columns = new Map(users.columns.map(({ attribute, column }) => [attribute.toLowerCase(), column]))
     this.#values = new Map(users.values.map((values) => [values.attribute.toLowerCase(), values]))
+    this.attributes = new Set([...this.#columns.keys(), ...this.#values.keys()])
     // What refers to a login would have to change with it.
     this.renames = users.id !== users.name && groups?.userRef !== users.name && !users.name.generated
     this.keepsVersions = users.version !== undefined

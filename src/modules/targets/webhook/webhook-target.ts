@@ -1,10 +1,11 @@
 import type { ModuleHost } from '#sdk/host.ts'
-import type { Target } from '#sdk/target.ts'
+import type { StorableAttributes, Target } from '#sdk/target.ts'
 import { ApiCaller } from './api-caller.ts'
 import { EntryReader } from './entry-reader.ts'
 import { ListReader } from './list-reader.ts'
+import type { Operation } from './operation.ts'
 import { WebhookApi } from './webhook-api.ts'
-import type { WebhookConfig } from './webhook-config.ts'
+import type { EntryPaths, WebhookConfig } from './webhook-config.ts'
 import { WebhookGroups } from './webhook-groups.ts'
 import { lookupsOf } from './webhook-lookups.ts'
 import { WebhookUsers } from './webhook-users.ts'
@@ -19,7 +20,12 @@ export async function openWebhookTarget(
   const reader = new EntryReader(host.name)
   const api = new WebhookApi(config, caller, reader, new ListReader(caller, reader, limits, host.name))
   const users = new WebhookUsers(api)
+  const storable: StorableAttributes = {
+    users: written(config.user, operations.createUser, operations.updateUser),
+    groups: written(config.group, operations.createGroup, operations.updateGroup),
+  }
   return {
+    storable: async () => storable,
     renamesUsers: can.renames,
     keepsVersions: can.versions,
     findUser: (userID, attributes, request) => users.findUser(userID, attributes, request),
@@ -31,6 +37,13 @@ export async function openWebhookTarget(
     ...(can.groups ? groupsOf(api) : {}),
     close: () => api.close(),
   } satisfies Target
+}
+
+/** Attributes that the body of a request has a place for. */
+function written({ attributes, aliases }: EntryPaths, ...operations: readonly (Operation | undefined)[]): Set<string> {
+  const places = new Set(operations.flatMap((one) => one?.body?.places ?? []).map(({ name }) => name.toLowerCase()))
+  const named = [...attributes.keys()].map((name) => name.toLowerCase()).filter((name) => places.has(name))
+  return new Set([...named, ...aliases])
 }
 
 function groupsOf(api: WebhookApi) {

@@ -25,6 +25,9 @@ const parameters = {
 
 const constant = requestTemplate('')
 
+/** The workflow that it starts gets every attribute. */
+const passesAll = { ...noFlow, mayRead: 'any' } as const
+
 /** Starts another workflow for the same user. It runs by itself, once this step is committed. */
 export default defineCustomTask({
   className: 'tasks.AsyncCallWorkflow',
@@ -39,7 +42,7 @@ export default defineCustomTask({
     return { ...config, at: params.pathOf('uidAttributeName') }
   },
   flow: ({ workflowName = constant, uidAttributeName, at }) => ({
-    ...noFlow,
+    ...passesAll,
     starts: workflowName.keys.length > 0 ? 'any' : [workflowName.text],
     ...(uidAttributeName === userIdName
       ? {}

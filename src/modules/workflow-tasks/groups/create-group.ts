@@ -1,10 +1,9 @@
-import { noFlow } from '#sdk/flow.ts'
 import { onTarget } from '#sdk/foresight.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { renderGroupName } from '#sdk/task-template.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 import { createGroup } from './change-group.ts'
-import { attributesParameter, groupAttributes, readGroupAttributes } from './group-attributes.ts'
+import { attributesParameter, groupAttributes, groupFlow, readGroupAttributes } from './group-attributes.ts'
 import { groupTarget, namesParameter, readTemplates, takesNoGroup, targetParameter } from './group-task.ts'
 
 const parameters = { target: targetParameter, name: namesParameter, attributes: attributesParameter }
@@ -18,7 +17,7 @@ export default defineCustomTask({
     names: readTemplates(params, 'name', ['$groupname$'], issues),
     attributes: readGroupAttributes(params, issues),
   }),
-  flow: () => noFlow,
+  flow: ({ target, attributes }) => groupFlow(target, attributes),
   create: ({ target: targetName, names, attributes }, { targets }) => {
     return onTarget(targetName, targets.get(targetName), async (target, context) => {
       const groups = groupTarget(target, targetName)

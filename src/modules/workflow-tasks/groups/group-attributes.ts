@@ -1,5 +1,6 @@
 import type { Issues } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
+import { noFlow, type TaskFlow } from '#sdk/flow.ts'
 import { list } from '#sdk/parameter-types.ts'
 import type { Params } from '#sdk/params.ts'
 import { renderTask } from '#sdk/task-template.ts'
@@ -33,6 +34,13 @@ export function readGroupAttributes(params: Params, issues: Issues): readonly Gr
       return []
     }
   })
+}
+
+/** Which attributes of the workflow's user reach the group. */
+export function groupFlow(target: string, attributes: readonly GroupAttribute[] | undefined): TaskFlow {
+  const copied = attributes?.flatMap(({ name, value }) => (value === undefined ? [name] : []))
+  const rendered = attributes?.flatMap(({ value }) => value?.attributes ?? []) ?? []
+  return { ...noFlow, mayRead: rendered, writesGroup: { target, attributes: copied } }
 }
 
 /** What the group is to hold; an attribute without values is one that it is to have no more. */

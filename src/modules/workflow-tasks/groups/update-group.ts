@@ -1,5 +1,4 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { noFlow } from '#sdk/flow.ts'
 import { onTarget } from '#sdk/foresight.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
@@ -7,7 +6,7 @@ import type { GroupChange, GroupTarget, TargetRequest } from '#sdk/target.ts'
 import { renderGroupName, renderTask } from '#sdk/task-template.ts'
 import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 import { updateGroup } from './change-group.ts'
-import { attributesParameter, groupAttributes, readGroupAttributes } from './group-attributes.ts'
+import { attributesParameter, groupAttributes, groupFlow, readGroupAttributes } from './group-attributes.ts'
 import { checkVersionParameter, groupTarget, readTemplates, takeGroupVersion, targetParameter } from './group-task.ts'
 
 const parameters = {
@@ -35,7 +34,7 @@ export default defineCustomTask({
       attributes: readGroupAttributes(params, issues),
     }
   },
-  flow: () => noFlow,
+  flow: ({ target, attributes }) => groupFlow(target, attributes),
   create: ({ target: targetName, names, newNames, attributes, checkVersion }, { targets }) => {
     return onTarget(targetName, targets.get(targetName), async (target, context) => {
       const groups = groupTarget(target, targetName)

@@ -18,7 +18,7 @@ const ifAttrExists: TaskModule = {
     const name = new TaskFields(fields, given, path, issues).nameTemplate('name')
     return {
       calls: [],
-      flow: noFlow,
+      flow: { ...noFlow, mayRead: name.keys.length === 0 && name.attributes.length === 0 ? [name.text] : 'any' },
       create: async () =>
         onPaper((context) => {
           const exists = userValues(context.user, renderTask(name, context)).length > 0

@@ -45,6 +45,7 @@ const mapping: TaskModule = {
         opaque: false,
         loginReads: prepared.loginReads ?? 'any',
         sources: prepared.sources,
+        ...(prepared.opaque ? { mayRead: 'any' } : {}),
       },
       create: async (host) => {
         const live = await prepared.create(host)

@@ -80,7 +80,12 @@ const provision: TaskModule = {
         produces: [],
         dropsOthers: false,
         opaque: false,
-        provisions: { target: config.target, attributes: places.length === 0 ? undefined : places, groups },
+        provisions: {
+          target: config.target,
+          attributes: places.length === 0 ? undefined : places,
+          groups,
+          ...(config.setPassword ? { password: true } : {}),
+        },
       },
       create: async ({ targets, clock }) => provisionTask(config, targets, clock),
     }

@@ -14,7 +14,7 @@ export const patchSchema = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
 /**
  * A PatchOp message as typed operations, in order. Tolerates what clients send: other letter case, string booleans,
  * dotted, qualified and filtered keys in a value without a path, readOnly and unknown keys there (ignored); strictly,
- * only readOnly keys. Throws invalidSyntax, invalidPath, invalidFilter, invalidValue, noTarget or mutability.
+ * only readOnly keys. `unknown` may refuse unknown ones. Throws invalidSyntax, invalidPath, invalidFilter, invalidValue, noTarget or mutability.
  */
 export function parsePatch(
   schema: ResourceSchema,
@@ -55,6 +55,7 @@ class OperationReader {
     }
     if (typeof path !== 'string') throw scimError('invalidPath', 'Operations: path must be a text.')
     const parsed = parsePath(path, this.#schema, this.#options)
+    if (parsed === undefined) this.#options.unknown?.(path)
     if (parsed === undefined)
       throw scimError(
         'invalidPath',
@@ -83,6 +84,7 @@ class OperationReader {
             'invalidPath',
             `value: the resource has no attribute ${quoted(key)}. Check the name, and the schema in /Schemas.`,
           )
+        if (part !== null) this.#options.unknown?.(prefix + key)
         return []
       }
       if (parsed.kind === 'schema') return this.#extension(op, parsed, part)

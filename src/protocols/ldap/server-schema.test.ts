@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { ServerSchema } from './server-schema.ts'
+
+const schema = new ServerSchema(
+  [
+    "( 2.5.6.0 NAME 'top' DESC 'top of the superclass chain' ABSTRACT MUST objectClass )",
+    "( 2.5.6.6 NAME 'person' DESC 'RFC2256: a person (MAY be anyone)' SUP top STRUCTURAL MUST ( sn $ cn ) MAY ( userPassword $ description ) )",
+    "( 2.16.840.1.113730.3.2.2 NAME ( 'inetOrgPerson' 'person2' ) SUP person STRUCTURAL MAY ( mail $ displayName ) )",
+    "( 1.3.6.1.4.1.1466.101.120.111 NAME 'extensibleObject' SUP top AUXILIARY )",
+    "( 1.2.840.113556.1.5.9 NAME 'user' SUP person STRUCTURAL MAY sAMAccountName )",
+    "( 1.2.840.113556.1.3.46 NAME 'mailRecipient' SUP top AUXILIARY MAY ( mail ) )",
+    'not a definition at all',
+  ],
+  ["( 2.5.4.4 NAME ( 'sn' 'surname' ) SUP name )", "( 0.9.2342.19200300.100.1.3 NAME ( 'mail' 'rfc822Mailbox' ) )"],
+  ["( 1.2.840.113556.1.5.9 NAME 'user' AUX ( mailRecipient ) MAY ( department ) )"],
+)
+
+test('a class allows what it and those above it name, by every name of the type', () => {
+  const allowed = schema.allowed(['InetOrgPerson'])
+  const wanted = 'cn description displayname mail objectclass rfc822mailbox sn surname userpassword'
+  expect([...(allowed ?? [])].sort()).toEqual(wanted.split(' '))
+})
+
+test('content rules add what their classes allow', () => {
+  const allowed = schema.allowed(['user'])
+  expect(['mail', 'department', 'samaccountname', 'sn'].every((name) => allowed?.has(name))).toBe(true)
+  expect(allowed?.has('displayname')).toBe(false)
+})
+
+test('nothing is claimed about a class that is unknown or takes everything', () => {
+  expect(schema.allowed(['person', 'extensibleObject'])).toBeUndefined()
+  expect(schema.allowed(['person', 'other'])).toBeUndefined()
+})
+
+test('a schema whose classes are above each other ends', () => {
+  const circle = ["( 1.1 NAME 'a' SUP b MAY x )", "( 1.2 NAME 'b' SUP a MAY y )"]
+  expect([...(new ServerSchema(circle, []).allowed(['a']) ?? [])].sort()).toEqual(['x', 'y'])
+})
