@@ -3,6 +3,7 @@ import { accountCases } from '#sdk/conformance/account-cases.ts'
 import { auditCases } from '#sdk/conformance/audit-cases.ts'
 import { groupCases } from '#sdk/conformance/group-cases.ts'
 import { lookupCases } from '#sdk/conformance/lookup-cases.ts'
+import { nestingCases } from '#sdk/conformance/nesting-cases.ts'
 import { pageCases } from '#sdk/conformance/page-cases.ts'
 import { type TargetNames, targetFixture } from '#sdk/conformance/target-fixture.ts'
 import { versionCases } from '#sdk/conformance/version-cases.ts'
@@ -42,6 +43,7 @@ export function targetConformance(
     ...accountCases,
     ...versionCases,
     ...groupCases,
+    ...nestingCases,
     ...auditCases,
     ...(lookups ? [...lookupCases, ...pageCases] : []),
   ]
