@@ -14,22 +14,24 @@ interface StoredUser {
   groups: Set<string>
 }
 
+/** By login in lower case: letter case does not make another user. */
 const users = new Map<string, StoredUser>()
+const find = (login: string): StoredUser | undefined => users.get(login.toLowerCase())
 
 /** Parameters of the YAML come as { name: ['value', …] }. What is thrown here refuses the configuration. */
 export function init(config: PluginConfig, _name: string): void {
   for (const login of config['user'] ?? []) {
-    users.set(login, { userID: login, attributes: new Map(), groups: new Set() })
+    users.set(login.toLowerCase(), { userID: login, attributes: new Map(), groups: new Set() })
   }
 }
 
 export function findUser(userID: string, _attributes: string[], _request: PluginTargetRequest): PluginUser | null {
-  return plain(users.get(userID))
+  return plain(find(userID))
 }
 
 /** Only called for a user that findUser did not find. */
 export function createUser(user: PluginUser, _attributes: string[], request: PluginTargetRequest): void {
-  users.set(user.userID, {
+  users.set(user.userID.toLowerCase(), {
     userID: user.userID,
     attributes: new Map(Object.entries(user.attributes)),
     groups: new Set(user.groups),
@@ -39,7 +41,7 @@ export function createUser(user: PluginUser, _attributes: string[], request: Plu
 
 /** Only called for a user that findUser found. Touches the listed attributes only. With addOnly, nothing is taken away. */
 export function syncUser(user: PluginUser, addOnly: boolean, attributes: string[]): void {
-  const stored = users.get(user.userID)
+  const stored = find(user.userID)
   if (stored === undefined) throw new Error(`there is no user ${user.userID}`)
   const given = new Map(Object.entries(user.attributes))
   for (const name of attributes) {
@@ -53,19 +55,19 @@ export function syncUser(user: PluginUser, addOnly: boolean, attributes: string[
 
 /** Optional: with it, logins can be changed. Only called for a user that is there, and a new login that is free. */
 export function renameUser(userID: string, newUserID: string, _request: PluginTargetRequest): void {
-  const stored = users.get(userID)
+  const stored = find(userID)
   if (stored === undefined) return
-  users.delete(userID)
-  users.set(newUserID, { ...stored, userID: newUserID })
+  users.delete(userID.toLowerCase())
+  users.set(newUserID.toLowerCase(), { ...stored, userID: newUserID })
 }
 
 /** Only called for a user that findUser found. */
 export function deleteUser(user: PluginUser, _request: PluginTargetRequest): void {
-  users.delete(user.userID)
+  users.delete(user.userID.toLowerCase())
 }
 
-export const lookupUserByLogin = (login: string): PluginUser | null => plain(users.get(login))
-export const lookupUserById = (id: string): PluginUser | null => plain(users.get(id))
+export const lookupUserByLogin = (login: string): PluginUser | null => plain(find(login))
+export const lookupUserById = (id: string): PluginUser | null => plain(find(id))
 
 /** May return more than was asked for: the gateway filters and pages. */
 export const searchUsers = (_filterText: string, _filter: PluginFilter) => Array.from(users.values(), plain)

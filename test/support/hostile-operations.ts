@@ -31,6 +31,8 @@ export const targetOperations = {
   'groups position': 'searchGroups',
   'change group': 'updateGroup',
   'rename group': 'updateGroup',
+  'nest group': 'changeMemberGroups',
+  'groups above': 'containingGroups',
   'delete group': 'deleteGroup',
   'delete group of version': 'deleteGroup',
 } as const

@@ -7,7 +7,7 @@ import { everythingIn } from '#testing/hostile-everything.ts'
 import { areFound, areNoPositions, arePaged, areSearched, type Everything } from '#testing/hostile-lookups.ts'
 import { hostileStage, type Stage } from '#testing/hostile-stage.ts'
 import { hostileValues } from '#testing/hostile-values.ts'
-import { change, come, go } from '#testing/hostile-writes.ts'
+import { change, come, go, nest } from '#testing/hostile-writes.ts'
 
 const sentinels = ['*', '%', 'bystander', "' or 1=1 --", 'O"Brien\\', '_', '*)(uid=*'] as const
 
@@ -60,6 +60,7 @@ async function round(stage: Stage, entries: readonly Entry[], before: Everything
   await page(inAttributes, entries.length)
   await change(stage, entries)
   await page(0, 0)
+  await nest(stage, entries)
   await go(stage, entries)
   const now = await everythingIn(stage.lookups, stage.names, stage.pageSize)
   expect(now.users).toEqual(before.users)

@@ -1,6 +1,6 @@
 import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
-import { hasPasswords } from '#sdk/target.ts'
-import { accepted, fails } from '#testing/hostile-checks.ts'
+import { hasPasswords, nestsGroups } from '#sdk/target.ts'
+import { accepted, fails, same } from '#testing/hostile-checks.ts'
 import type { Entry } from '#testing/hostile-entry.ts'
 import type { TargetOperation } from '#testing/hostile-operations.ts'
 import type { Stage } from '#testing/hostile-stage.ts'
@@ -81,6 +81,24 @@ export async function change(stage: Stage, entries: readonly Entry[]): Promise<v
     if (stage.fixedGroups) return
     entry.group = other(entry.group)
     entry.text = other(entry.text)
+  })
+}
+
+/** The first of the groups gets all others as members, and may not contain itself. */
+export async function nest(stage: Stage, entries: readonly Entry[]): Promise<void> {
+  const { groups, lookups, request, did, each } = stage
+  const [first] = entries
+  if (groups === undefined || !nestsGroups(groups) || first === undefined) return
+  await each(entries, async (entry) => {
+    const id = (await lookups.lookupGroupByName(entry.group, { members: false }))?.id ?? ''
+    const change = { add: [{ id, name: entry.group }], remove: [] }
+    const nesting = () => groups.changeMemberGroups(first.group, change, request)
+    await did('nest group', () => (entry === first ? fails(nesting, ['CONFLICT']) : nesting()))
+    await did('groups above', async () => {
+      const found = await lookups.containingGroups?.([id, entry.value])
+      const above = found?.get(id)?.map(({ name, direct }) => ({ name, direct })) ?? []
+      same(above, entry === first ? [] : [{ name: first.group, direct: true }])
+    })
   })
 }
 

@@ -30,6 +30,7 @@ spec:
             groupCreateWorkflow: create-group
             groupUpdateWorkflow: update-group
             groupDeleteWorkflow: delete-group
+            groupNestingWorkflow: nest-group
             groupSchema: |
               id: urn:ietf:params:scim:schemas:core:2.0:Group
               attributes: [{name: description, type: string}]

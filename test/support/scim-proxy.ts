@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { JsonObject } from '#kernel/json.ts'
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 
 export interface ProxiedCall {
   readonly method: string
@@ -18,6 +18,8 @@ export interface ScimProxy {
   fault: (call: ProxiedCall) => Fault | undefined
   /** What the service says of itself, changed. */
   describe: (config: JsonObject) => JsonObject
+  /** A group as the service tells it, changed. */
+  showGroup: (group: JsonObject) => JsonObject
   /** Every filter is passed over, as careless servers do. */
   ignoresFilters: boolean
   close(): void
@@ -35,6 +37,7 @@ export async function startScimProxy(behind: string): Promise<ScimProxy> {
     calls: [],
     fault: () => undefined,
     describe: (config) => config,
+    showGroup: (group) => group,
     ignoresFilters: false,
     close: () => {
       server.closeAllConnections()
@@ -59,9 +62,17 @@ export async function startScimProxy(behind: string): Promise<ScimProxy> {
     })
     const text = await answer.text()
     if (fault === 'lost') return void response.destroy()
-    const shown = pathname === '/ServiceProviderConfig' ? JSON.stringify(proxy.describe(JSON.parse(text))) : text
+    const shown = text === '' ? '' : JSON.stringify(shownAs(pathname, JSON.parse(text)))
     const etag = answer.headers.get('etag')
     response.writeHead(answer.status, etag === null ? {} : { etag }).end(shown)
+  }
+
+  function shownAs(path: string, body: JsonObject): JsonObject {
+    if (path === '/ServiceProviderConfig') return proxy.describe(body)
+    if (!path.startsWith('/Groups')) return body
+    const { Resources } = body
+    if (!Array.isArray(Resources)) return proxy.showGroup(body)
+    return { ...body, Resources: Resources.filter(isJsonObject).map(proxy.showGroup) }
   }
   return proxy
 }

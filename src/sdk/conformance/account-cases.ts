@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { hostileTexts, stored, syncOptions, type TargetCase, userOf } from '#sdk/conformance/target-fixture.ts'
+import { hasLookups } from '#sdk/target.ts'
 
 /** Users come, change and go, each call as often as one likes. */
 export const accountCases: readonly TargetCase[] = [
@@ -255,6 +256,37 @@ export const accountCases: readonly TargetCase[] = [
       assert.ok(!users.has(other.toLowerCase()))
       await assert.rejects(target.createUser(userOf('ada', { [other]: ['x'] }), [other], request))
       assert.equal(await stored(fixture, 'ada'), undefined)
+    },
+  },
+]
+
+/** For targets that take logins which differ in letter case only for one, as the rest of Gatehouse does. */
+export const spellingCases: readonly TargetCase[] = [
+  {
+    name: 'a login in other letters is the same user: found, changed and deleted, and never a second one',
+    async run(fixture) {
+      const { target, attributes, groups, request } = fixture
+      const [many, one] = attributes
+      await target.createUser(userOf('Ada', { [many]: ['a@x.test'] }, [groups[0]]), attributes, request)
+      const { userID } = (await stored(fixture, 'Ada')) ?? { userID: '' }
+      for (const login of ['ADA', 'ada', 'aDa']) assert.equal((await stored(fixture, login))?.userID, userID, login)
+      const second = userOf('ADA', { [many]: ['b@x.test'] }, [groups[1]])
+      await assert.rejects(target.createUser(second, attributes, request), { code: 'CONFLICT' })
+      const changed = userOf('aDA', { [many]: ['a@x.test'], [one]: ['Ada'] }, [groups[1]])
+      await target.syncUser(changed, syncOptions(attributes), request)
+      const expected = { userID, values: [['a@x.test'], ['Ada'], []], groups: [groups[1]] }
+      for (const login of ['Ada', 'ADA']) assert.deepEqual(await stored(fixture, login), expected)
+      if (hasLookups(target)) {
+        assert.equal((await target.lookupUserByLogin('aDA'))?.userID, userID)
+        const filter = { kind: 'equal', attribute: 'userID', value: 'ADA' } as const
+        const { items } = await target.searchUsers({ filter, offset: 0, limit: 5 })
+        assert.deepEqual(
+          items.map((user) => user.userID),
+          [userID],
+        )
+      }
+      await target.deleteUser(userOf('ADA'), request)
+      assert.equal(await stored(fixture, 'Ada'), undefined)
     },
   },
 ]

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { accountCases } from '#sdk/conformance/account-cases.ts'
+import { accountCases, spellingCases } from '#sdk/conformance/account-cases.ts'
 import { auditCases } from '#sdk/conformance/audit-cases.ts'
 import { groupCases } from '#sdk/conformance/group-cases.ts'
 import { lookupCases } from '#sdk/conformance/lookup-cases.ts'
+import { nestingCases } from '#sdk/conformance/nesting-cases.ts'
 import { pageCases } from '#sdk/conformance/page-cases.ts'
 import { type TargetNames, targetFixture } from '#sdk/conformance/target-fixture.ts'
 import { versionCases } from '#sdk/conformance/version-cases.ts'
@@ -15,6 +16,8 @@ export interface TargetConformanceOptions extends Partial<TargetNames> {
   readonly lookups?: boolean
   /** `ada` and `ADA` are two users to the system behind the target; false when absent. */
   readonly exactLogins?: boolean
+  /** A user is found by the login's own letters alone, though none is made whose login differs in letter case only. */
+  readonly exactLookups?: boolean
 }
 
 export interface OpenedTarget {
@@ -35,13 +38,16 @@ export function targetConformance(
     test,
     lookups = true,
     exactLogins = false,
+    exactLookups = exactLogins,
     attributes = ['mail', 'givenName', 'phone'],
     groups = ['group1', 'group2', 'group3'],
   } = options
   const cases = [
     ...accountCases,
+    ...(exactLookups ? [] : spellingCases),
     ...versionCases,
     ...groupCases,
+    ...nestingCases,
     ...auditCases,
     ...(lookups ? [...lookupCases, ...pageCases] : []),
   ]

@@ -105,3 +105,63 @@ test('with the built-in mapping a user shows the groups that memberOf names, eac
     groups: [{ value: 'id-one', display: 'one' }],
   })
 })
+
+test('groups in groups are members of their own kind, and users are in what contains their groups', async () => {
+  const group = (name: string, ...member: string[]) => ({
+    dn: Dn.parse(`cn=${name},ou=groups,o=test`),
+    attributes: Attributes.from({
+      objectClass: ['groupOfNames'],
+      cn: [name],
+      // Has what users are told by, and is a group all the same.
+      userName: [name],
+      entryUUID: [`id-${name}`],
+      member,
+    }),
+  })
+  const inGroups = (name: string) => `cn=${name},ou=groups,o=test`
+  const user = {
+    dn: Dn.parse('userName=ada,o=test'),
+    attributes: Attributes.from({
+      userName: ['ada'],
+      displayName: ['Ada L.'],
+      entryUUID: ['7'],
+      objectClass: ['person'],
+      memberOf: [inGroups('eng')],
+    }),
+  }
+  const entries = [
+    user,
+    group('eng', 'userName=ada,o=test'),
+    group('dev', inGroups('eng')),
+    // Others may write circles, which end the walk like any other group.
+    group('all', inGroups('dev'), inGroups('eng'), 'userName=ada,o=test', inGroups('gone'), inGroups('all')),
+  ]
+  const { directory } = fakeModuleHost({ entries })
+  const built = {
+    mapping: 'scim',
+    lookupFromLDAP: 'true',
+    searchBase: 'o=test',
+    workflowName: 'w',
+    idAttributeName: 'entryUUID',
+    groupIdName: 'entryUUID',
+    groupLookupAttributeName: 'cn',
+    groupMemberAttributeName: 'member',
+  }
+  const { send } = await openGateway(scimGateway, { params: built, host: { directory } })
+  expect((await send('GET', '/Groups/id-all')).body['members']).toEqual([
+    { value: 'id-dev', type: 'Group', display: 'dev', $ref: expect.stringMatching(/\/Groups\/id-dev$/) },
+    { value: 'id-eng', type: 'Group', display: 'eng', $ref: expect.stringMatching(/\/Groups\/id-eng$/) },
+    { value: '7', type: 'User', display: 'Ada L.', $ref: expect.stringMatching(/\/Users\/7$/) },
+    { value: 'id-all', type: 'Group', display: 'all', $ref: expect.stringMatching(/\/Groups\/id-all$/) },
+  ])
+  const groups = [
+    { value: 'id-eng', display: 'eng', type: 'direct' },
+    { value: 'id-dev', display: 'dev', type: 'indirect' },
+    { value: 'id-all', display: 'all', type: 'indirect' },
+  ]
+  expect((await send('GET', '/Users/7')).body['groups']).toMatchObject(groups)
+  const { body } = await send('GET', '/Users?filter=userName%20eq%20%22ada%22')
+  expect(body['Resources']).toMatchObject([{ id: '7', groups }])
+  const held = await send('GET', `/Groups?filter=${encodeURIComponent('members.value eq "id-eng"')}`)
+  expect((held.body['Resources'] as JsonObject[]).map(({ id }) => id)).toEqual(['id-dev', 'id-all'])
+})

@@ -1,7 +1,10 @@
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import { matches } from '#identity/filter/evaluate.ts'
+import type { NamedGroup } from '#identity/user-directory.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
+import { groupsAbove } from '#sdk/groups-above.ts'
 import type { ContainingGroup, SearchPage } from '#sdk/target.ts'
 import { DirectoryPages } from './directory-pages.ts'
 import type { GatewayConfig } from './gateway-config.ts'
@@ -19,9 +22,12 @@ export class DirectoryLookups implements Lookups {
   readonly #groups: GatewayConfig['groups']
   readonly #isUser: Filter
   readonly #dns = new WeakMap<object, Dn>()
+  /** The groups that a user is shown in. */
+  readonly #direct = new WeakMap<object, readonly FoundGroup[]>()
   readonly names: Lookups['names']
   readonly keepsVersions = false
-  readonly nestsGroups = false
+  /** Whether the target that a workflow writes to can do that, the workflow will find out. */
+  readonly nestsGroups = true
   readonly ids: ResourceIds
   readonly #displayName: string
   readonly servedTimes = { users: [], groups: [] }
@@ -85,24 +91,61 @@ export class DirectoryLookups implements Lookups {
   }
 
   async members({ group }: FoundGroup): Promise<readonly Member[]> {
-    const found = await inParallel(group.members, lookupWidth, async (member) => {
-      const dn = parseDn(member)
+    const found = await inParallel(group.members, lookupWidth, async (text): Promise<Member | undefined> => {
+      const dn = parseDn(text)
       const entry = dn && (await this.#entries.named(dn))
-      return entry && this.#user(entry)
+      if (entry === undefined) return undefined
+      return matches(isGroup, entry.attributes) ? this.#memberGroup(entry) : this.#memberUser(entry)
     })
-    return found.flatMap((member) => {
-      if (member === undefined) return []
-      const { userID, attributes } = member.user
-      return [{ id: member.id, type: 'User', display: attributes.first(this.#displayName) ?? userID }]
-    })
+    return found.filter((member) => member !== undefined)
   }
 
-  async containing(): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
-    return new Map()
+  #memberUser(entry: DirectoryEntry): Member | undefined {
+    const found = this.#user(entry)
+    if (found === undefined) return undefined
+    const { userID, attributes } = found.user
+    return { id: found.id, type: 'User', display: attributes.first(this.#displayName) ?? userID }
+  }
+
+  #memberGroup(entry: DirectoryEntry): Member | undefined {
+    const found = this.#group(entry)
+    if (found === undefined) return undefined
+    const { displayAttribute } = this.#groups
+    const shown = displayAttribute === undefined ? undefined : entry.attributes.first(displayAttribute)
+    return { id: found.id, type: 'Group', display: shown ?? found.group.name }
+  }
+
+  async containing(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
+    const read = await inParallel(ids, lookupWidth, async (id) => ({ id, group: await this.groupById(id, false) }))
+    const known = read.flatMap(({ id, group }) => (group === undefined ? [] : [{ id, group }]))
+    const above = await this.#above(known.map(({ group }) => group))
+    const found = new Map<string, ContainingGroup[]>()
+    for (const { id, group } of known) {
+      const containing = above.of(group).map((one) => ({ ...named(one.group), direct: one.direct }))
+      if (containing.length > 0) found.set(id, containing)
+    }
+    return found
   }
 
   async withIndirectGroups(users: readonly FoundUser[]): Promise<readonly FoundUser[]> {
-    return users
+    const above = await this.#above(users.flatMap(({ user }) => this.#direct.get(user) ?? []))
+    return users.map((found) => {
+      const direct = this.#direct.get(found.user) ?? []
+      const ids = new Set(direct.map(({ id }) => id))
+      const indirect = new Map<string, NamedGroup>()
+      for (const { group } of direct.flatMap((one) => above.of(one))) {
+        if (!ids.has(group.id)) indirect.set(group.id, named(group))
+      }
+      return indirect.size === 0 ? found : { ...found, indirectGroups: [...indirect.values()] }
+    })
+  }
+
+  #above(groups: readonly FoundGroup[]) {
+    return groupsAbove(
+      groups,
+      ({ group, id }) => this.#dns.get(group)?.key ?? id,
+      async ({ group }) => this.#holding(this.#dns.get(group)),
+    )
   }
 
   async isMember({ group }: FoundGroup, { user }: FoundUser): Promise<boolean> {
@@ -111,8 +154,12 @@ export class DirectoryLookups implements Lookups {
     return groupDn !== undefined && userDn !== undefined && (await this.#directory.isMember(groupDn, userDn))
   }
 
-  async groupsOf({ user }: FoundUser): Promise<readonly FoundGroup[]> {
-    const dn = this.#dns.get(user)
+  groupsOf({ user }: FoundUser): Promise<readonly FoundGroup[]> {
+    return this.#holding(this.#dns.get(user))
+  }
+
+  /** The groups that an entry is a direct member of. */
+  async #holding(dn: Dn | undefined): Promise<readonly FoundGroup[]> {
     if (dn === undefined) return []
     const isIn: Filter = { kind: 'equal', attribute: this.#groups.memberAttribute, value: dn.toString() }
     return (await this.#entries.all(and(isGroup, isIn))).flatMap((entry) => this.#group(entry) ?? [])
@@ -126,7 +173,9 @@ export class DirectoryLookups implements Lookups {
   /** A name that two entries claim names nobody: acting on the wrong one would be worse. */
   async #oneUser(attribute: string, value: string): Promise<FoundUser | undefined> {
     const entry = await this.#entries.only(and(this.#isUser, { kind: 'equal', attribute, value }))
-    return entry && (await this.#foundUsers([entry]))[0]
+    // In some directories groups have the attribute that logins are in, too.
+    if (entry === undefined || matches(isGroup, entry.attributes)) return undefined
+    return (await this.#foundUsers([entry]))[0]
   }
 
   #oneGroup(attribute: string, value: string): Promise<DirectoryEntry | undefined> {
@@ -154,6 +203,7 @@ export class DirectoryLookups implements Lookups {
       }
       const dn = this.#dns.get(user)
       if (dn !== undefined) this.#dns.set(shown, dn)
+      this.#direct.set(shown, held)
       return { id, user: shown }
     })
   }
@@ -184,6 +234,8 @@ export class DirectoryLookups implements Lookups {
 const uniqueIds = new Set(['entryuuid', 'objectguid', 'nsuniqueid', 'ipauniqueid', 'ibm-entryuuid', 'guid'])
 
 const isUniqueId = (attribute: string | undefined): boolean => uniqueIds.has(attribute?.toLowerCase() ?? '')
+
+const named = ({ id, group }: FoundGroup): NamedGroup => ({ id, name: group.name })
 
 const isGroup: Filter = {
   kind: 'or',

@@ -26,7 +26,7 @@ export class LdapGroups {
 
   async find(name: string): Promise<Group | undefined> {
     const entry = await this.#entry(name)
-    return entry === undefined ? undefined : this.#tree.toGroup(entry, false)
+    return entry === undefined ? undefined : this.#tree.toGroup(entry, { members: false })
   }
 
   create(name: string, attributes: Readonly<Record<string, readonly string[]>>, request: TargetRequest): Promise<void> {
@@ -48,6 +48,12 @@ export class LdapGroups {
         if (resultCodeOf(error) !== resultCodes.entryAlreadyExists) throw nameFailure(error, dn, 'name')
         return this.#compare(name, wanted)
       }
+      try {
+        await this.#leaveAll(dn.toString())
+      } catch (error) {
+        await server.delete(dn.toString()).catch(() => {})
+        throw error
+      }
       request.audit({ subject: 'entry', action: 'add', attribute: 'name', value: name })
       for (const change of valuesAdded(wanted)) request.audit(change)
     })
@@ -58,7 +64,7 @@ export class LdapGroups {
     return this.#one(name, async () => {
       const entry = await this.#entry(name)
       if (entry === undefined) throw new GatewayError('NOT_FOUND', `no group "${name}"`)
-      const before = await this.#tree.toGroup(entry, false)
+      const before = await this.#tree.toGroup(entry, { members: false })
       requireVersion(before, expectedVersion)
       const wanted = new Map(Object.entries(attributes))
       const { server, layout } = this.#tree
@@ -86,8 +92,8 @@ export class LdapGroups {
   delete(name: string, request: TargetRequest, expectedVersion?: string): Promise<void> {
     return this.#one(name, async () => {
       const entry = await this.#entry(name)
-      if (entry === undefined) return
-      requireVersion(await this.#tree.toGroup(entry, false), expectedVersion)
+      if (entry === undefined) return this.#leaveBehind(this.#dnOf(name).toString())
+      requireVersion(await this.#tree.toGroup(entry, { members: false }), expectedVersion)
       try {
         await this.#tree.server.delete(entry.dn, this.#while(expectedVersion))
       } catch (error) {
@@ -95,8 +101,18 @@ export class LdapGroups {
         throw error
       }
       request.audit({ subject: 'entry', action: 'delete', attribute: 'name', value: name })
-      if (!this.#tree.layout.groups.membersAreLogins) await this.#memberships.leaveAll(entry.dn)
+      await this.#leaveAll(entry.dn)
     })
+  }
+
+  /** An attempt that broke off may have left the group in others. What else has its name is no group, and stays. */
+  async #leaveBehind(dn: string): Promise<void> {
+    if ((await this.#tree.entryAt(dn, ['1.1'])) === undefined) await this.#leaveAll(dn)
+  }
+
+  /** No group that is gone stays a member, and no new one inherits what another of its name was in. */
+  async #leaveAll(dn: string): Promise<void> {
+    if (!this.#tree.layout.groups.membersAreLogins) await this.#memberships.leaveAll(dn)
   }
 
   async #compare(name: string, wanted: Attributes): Promise<void> {

@@ -11,7 +11,7 @@ import { isAttributeDescription } from '#protocols/ldap/attribute-description.ts
 import type { LdapEntry } from '#protocols/ldap/ldap-entry.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapSearch } from '#protocols/ldap/ldap-server.ts'
-import type { LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target.ts'
+import type { GroupReadOptions, LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target.ts'
 import { groupCollection, userCollection } from '#sdk/target-collections.ts'
 import { both, type LdapTree } from './ldap-tree.ts'
 import { generalizedText, idOf, idValue, type ReadEntry, readValues } from './ldap-values.ts'
@@ -102,28 +102,30 @@ export function lookupsOf(tree: LdapTree, answers: LongAnswers): Omit<LookupTarg
       const name = entry.all.first(layout.groups.name) ?? entry.dn
       return { name, id: idOf(entry, layout) ?? name, members: [], attributes: entry.all, ...tree.timesOf(entry) }
     },
-    related: async (entry, names) => (names.has('members') ? { members: await tree.membersOf(entry) } : undefined),
-    whole: (entry) => tree.toGroup(entry, false),
+    related: async (entry, names) => (names.has('members') ? tree.membersOf(entry) : undefined),
+    whole: (entry) => tree.toGroup(entry, { members: false }),
   }
   const user = async (entry: ReadEntry | undefined) => (entry === undefined ? undefined : tree.toUser(entry))
-  const group = async (by: { readonly name: string } | { readonly id: string }, members = true) => {
+  const group = async (
+    by: { readonly name: string } | { readonly id: string },
+    options: GroupReadOptions = { members: true },
+  ) => {
     const whole = () => ('name' in by ? tree.groupEntry(by.name) : tree.groupEntryById(by.id))
-    const entry = members ? await whole() : await tree.groupWithoutMembers(by)
-    return entry === undefined ? undefined : tree.toGroup(entry, members)
+    const entry = options.members ? await whole() : await tree.groupWithoutMembers(by)
+    return entry === undefined ? undefined : tree.toGroup(entry, options)
   }
   return {
     groupMembersAreIds: false,
     userIdIsLogin: layout.id === undefined,
     groupHasOwnId: layout.id !== undefined,
-    idsAreUnique: ['entryuuid', 'objectguid', 'nsuniqueid', 'ipauniqueid'].includes(layout.id?.toLowerCase() ?? ''),
+    idsAreUnique: isUniqueInServer(layout.id),
     servedTimes: { users: timeAttributes, groups: timeAttributes },
     lookupUserByLogin: async (login) => user(await tree.userEntry(login)),
     lookupUserById: async (given) =>
       user(layout.id === undefined ? await tree.userEntry(given) : await tree.userEntryById(given)),
     searchUsers: (query) => search(tree, users, query, answers),
-    lookupGroupByName: (name, options) => group({ name }, options?.members),
-    lookupGroupById: (given, options) =>
-      group(layout.id === undefined ? { name: given } : { id: given }, options?.members),
+    lookupGroupByName: (name, options) => group({ name }, options),
+    lookupGroupById: (given, options) => group(layout.id === undefined ? { name: given } : { id: given }, options),
     searchGroups: (query) => search(tree, groups, query, answers),
   }
 }
@@ -170,6 +172,11 @@ async function search<T>(
   })
   return { ...page, items: items.flat() }
 }
+
+/** Identifiers that servers give to entries of every kind. Of other attributes nobody knows where else their values are. */
+const uniqueInServer = new Set(['entryuuid', 'objectguid', 'objectsid', 'nsuniqueid', 'ipauniqueid', 'ibm-entryuuid'])
+
+const isUniqueInServer = (id: string | undefined): boolean => id !== undefined && uniqueInServer.has(id.toLowerCase())
 
 interface Sketched<T> {
   readonly entry: ReadEntry

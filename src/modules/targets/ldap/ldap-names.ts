@@ -4,6 +4,7 @@ import { mapFilter } from '#identity/filter/narrow-filter.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type {
+  GroupReadOptions,
   GroupTarget,
   LookupTarget,
   PasswordTarget,
@@ -65,6 +66,11 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
     const cleared = given.map(([name]): [string, readonly string[]] => [groups.toServer(name), []])
     return Object.assign(Object.create(null), Object.fromEntries(cleared), written(given, groups).toObject())
   }
+  const displayed = (options: GroupReadOptions | undefined): GroupReadOptions | undefined => {
+    if (options?.display === undefined) return options
+    const { display } = options
+    return { ...options, display: { users: users.toServer(display.users), groups: groups.toServer(display.groups) } }
+  }
   return {
     ...target,
     ...(target.storable === undefined ? {} : { storable: storableUnder(target.storable, names) }),
@@ -87,8 +93,9 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
       return { ...page, items: page.items.map(userOut) }
     },
     findGroup: async (name) => optional(await target.findGroup(name), groupOut),
-    lookupGroupByName: async (name, options) => optional(await target.lookupGroupByName(name, options), groupOut),
-    lookupGroupById: async (id, options) => optional(await target.lookupGroupById(id, options), groupOut),
+    lookupGroupByName: async (name, options) =>
+      optional(await target.lookupGroupByName(name, displayed(options)), groupOut),
+    lookupGroupById: async (id, options) => optional(await target.lookupGroupById(id, displayed(options)), groupOut),
     searchGroups: async (query) => {
       const page = await target.searchGroups(asked(query, groups))
       return { ...page, items: page.items.map(groupOut) }

@@ -8,6 +8,7 @@ import { LdapGroups } from './ldap-groups.ts'
 import { lookupsOf } from './ldap-lookups.ts'
 import { LdapMemberships } from './ldap-memberships.ts'
 import { withNames } from './ldap-names.ts'
+import { LdapNesting } from './ldap-nesting.ts'
 import { LdapTree } from './ldap-tree.ts'
 import { LongAnswers } from './long-answers.ts'
 
@@ -20,6 +21,7 @@ export function openLdapTarget({ connection, layout, names }: LdapTargetConfig, 
   const memberships = new LdapMemberships(tree)
   const accounts = new LdapAccounts(tree, memberships)
   const groups = new LdapGroups(tree, memberships)
+  const nesting = new LdapNesting(tree, memberships)
   const answers = new LongAnswers(layout.listMemoryMillis)
   /** What was remembered of before may be otherwise now, also where the change failed. */
   const changing = <T>(change: Promise<T>): Promise<T> => change.finally(() => answers.forget())
@@ -42,6 +44,13 @@ export function openLdapTarget({ connection, layout, names }: LdapTargetConfig, 
     createGroup: (group, attributes, request) => changing(groups.create(group, attributes, request)),
     updateGroup: (group, change, request) => changing(groups.update(group, change, request)),
     deleteGroup: (group, request, options) => changing(groups.delete(group, request, options?.expectedVersion)),
+    // Groups that hold logins have no place for the name of a group.
+    ...(layout.groups.membersAreLogins
+      ? {}
+      : {
+          containingGroups: (ids) => nesting.containing(ids),
+          changeMemberGroups: (group, change, request) => changing(nesting.change(group, change, request)),
+        }),
     close: () => {
       answers.close()
       server.close()

@@ -1,11 +1,13 @@
 import { Dn } from '#identity/dn.ts'
-import type { Group } from '#identity/group.ts'
+import type { Group, MemberGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
+import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { isAttributeDescription } from '#protocols/ldap/attribute-description.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapServer } from '#protocols/ldap/ldap-server.ts'
+import type { GroupReadOptions } from '#sdk/target.ts'
 import { ownValue, tryDn } from './dn-pattern.ts'
 import type { LdapLayout } from './ldap-config.ts'
 import { generalizedTime, idOf, idValue, type ReadEntry, readValues } from './ldap-values.ts'
@@ -15,6 +17,11 @@ export const both = (...filters: readonly LdapFilter[]): LdapFilter => ({ kind: 
 
 /** Entries whose names do not tell the login or the group's name are asked, so many at a time. */
 const readWidth = 20
+/** Entries that are asked for in one filter. */
+const idsPerSearch = 50
+
+/** The members of a group; groups among them only where these are held by name. */
+type Members = Pick<Group, 'members' | 'memberIds' | 'memberDisplays' | 'memberGroups'>
 
 /** Reads users and groups out of a server's tree. */
 export class LdapTree {
@@ -90,6 +97,30 @@ export class LdapTree {
     return (await this.#find(this.layout.groups.base, filter, this.groupAttributes(asked)))[0]
   }
 
+  /** The groups of these ids, without their attributes; ids that no group has are left out. */
+  async groupEntriesOf(ids: readonly string[]): Promise<ReadEntry[]> {
+    const { id, groups } = this.layout
+    const given = [...new Set(ids)]
+    if (id === undefined) {
+      const found = await inParallel(given, readWidth, (name) => this.groupEntry(name, []))
+      return found.filter((entry) => entry !== undefined)
+    }
+    const values = given.flatMap((one) => idValue(one, this.layout) ?? [])
+    const searches = Array.from({ length: Math.ceil(values.length / idsPerSearch) }, (_, i) => {
+      const some = values.slice(i * idsPerSearch, (i + 1) * idsPerSearch)
+      return both(this.groupFilter, { kind: 'or', filters: some.map((value) => equal(id, value)) })
+    })
+    const found = await inParallel(searches, readWidth, (filter) =>
+      this.#find(groups.base, filter, this.groupAttributes([])),
+    )
+    return found.flat()
+  }
+
+  groupRef(entry: ReadEntry): NamedGroup {
+    const name = entry.all.first(this.layout.groups.name) ?? entry.dn
+    return { id: idOf(entry, this.layout) ?? name, name }
+  }
+
   /** The group with all it has but its members, who may be many. */
   async groupWithoutMembers(by: { readonly name: string } | { readonly id: string }): Promise<ReadEntry | undefined> {
     const found = 'name' in by ? await this.groupEntry(by.name, []) : await this.groupEntryById(by.id, [])
@@ -148,7 +179,7 @@ export class LdapTree {
     return { userID: this.loginOf(entry), attributes, groups: [], ...this.#known(entry) }
   }
 
-  async toGroup(entry: ReadEntry, members: boolean): Promise<Group> {
+  async toGroup(entry: ReadEntry, { members, display }: GroupReadOptions): Promise<Group> {
     const { groups, id, version } = this.layout
     const hidden = ['objectClass', 'createTimestamp', 'modifyTimestamp', groups.name, groups.member, id, version]
     const attributes = without(entry, hidden)
@@ -157,20 +188,79 @@ export class LdapTree {
     return {
       id: name,
       name,
-      members: members ? await this.membersOf(entry) : [],
+      ...(members ? await this.membersOf(entry, display) : { members: [] }),
       attributes,
       ...(description === undefined ? {} : { description }),
       ...this.#known(entry),
     }
   }
 
-  /** Members as logins. Those who are no users of this target, such as nested groups, are left out. */
-  async membersOf({ all }: ReadEntry): Promise<string[]> {
+  /** Members as logins, and the groups among them. Entries that are neither here are left out. */
+  async membersOf({ all }: ReadEntry, display?: GroupReadOptions['display']): Promise<Members> {
     const { groups, users } = this.layout
     const values = all.values(groups.member)
-    if (groups.membersAreLogins) return [...values]
-    const logins = await this.#eachName(values, users.base, users.login, this.userFilter)
-    return logins.filter((login) => login !== undefined)
+    if (groups.membersAreLogins) return { members: [...values] }
+    const found = await inParallel(values, readWidth, async (text) => {
+      const dn = tryDn(text)
+      if (dn === undefined || this.#isPlaceholder(dn)) return undefined
+      const login = this.#mayBeGroup(dn) ? undefined : ownValue(dn, users.base, users.login)
+      return login === undefined ? this.#readMember(text, dn, display) : { login }
+    })
+    const held = found.flatMap((one) => (one !== undefined && 'login' in one ? [one] : []))
+    const ids = held.flatMap(({ id }) => id ?? [])
+    const displays = held.map((one) => one.display)
+    return {
+      members: held.map(({ login }) => login),
+      memberGroups: found.flatMap((one) => (one !== undefined && 'name' in one ? [one] : [])),
+      ...(ids.length === held.length && held.length > 0 ? { memberIds: ids } : {}),
+      ...(displays.some((one) => one !== undefined) ? { memberDisplays: displays } : {}),
+    }
+  }
+
+  /** By its name alone. Of other names it is known that they are no group's, so their entries need not be read. */
+  #mayBeGroup(dn: Dn): boolean {
+    const { base, name, dn: pattern } = this.layout.groups
+    return [name, ...pattern.ownTypes].some((type) => ownValue(dn, base, type) !== undefined)
+  }
+
+  async #readMember(
+    text: string,
+    dn: Dn,
+    display: GroupReadOptions['display'],
+  ): Promise<MemberGroup | { readonly login: string; readonly id?: string; readonly display?: string } | undefined> {
+    const { groups, users, id } = this.layout
+    const kinds = [
+      ...(dn.isWithin(groups.base) ? [this.groupFilter] : []),
+      ...(dn.isWithin(users.base) ? [this.userFilter] : []),
+    ]
+    if (kinds.length === 0) return undefined
+    const names = ['objectClass', users.login, groups.name, id, display?.users, display?.groups]
+    const attributes = names.filter((name) => name !== undefined).filter(isWanted)
+    const read = async (filter: LdapFilter): Promise<ReadEntry | undefined> => {
+      const [entry] = await this.server.find({ base: text, scope: 'base', filter, attributes })
+      return entry === undefined ? undefined : readValues(entry, this.layout)
+    }
+    const entry = await read({ kind: 'or', filters: kinds })
+    if (entry === undefined) return undefined
+    if (dn.isWithin(groups.base) && (this.#hasClass(entry, groups) || (await this.#isGroup(entry, read)))) {
+      const shown = display === undefined ? undefined : entry.all.first(display.groups)
+      const ref = this.groupRef(entry)
+      return shown === undefined || shown === ref.name ? ref : { ...ref, display: shown }
+    }
+    const login = entry.all.first(users.login)
+    if (login === undefined) return undefined
+    const own = idOf(entry, this.layout)
+    const shown = display === undefined ? undefined : entry.all.first(display.users)
+    return { login, ...(own === undefined ? {} : { id: own }), ...(shown === undefined ? {} : { display: shown }) }
+  }
+
+  #hasClass({ all }: ReadEntry, { objectClasses: [wanted = ''] }: { readonly objectClasses: readonly string[] }) {
+    return all.values('objectClass').some((name) => isSameName(name, wanted))
+  }
+
+  /** Where an entry names neither class itself, only the server knows of which of them its own class is made. */
+  async #isGroup(entry: ReadEntry, read: (filter: LdapFilter) => Promise<ReadEntry | undefined>): Promise<boolean> {
+    return !this.#hasClass(entry, this.layout.users) && (await read(this.groupFilter)) !== undefined
   }
 
   #known(entry: ReadEntry): Pick<User, 'id' | 'version' | 'created' | 'modified'> {

@@ -77,7 +77,7 @@ const complete = `${sample}
   .replace('searchGroups().find(', '[...made.values()].map(told).concat(searchGroups()).find(')
   .replace(
     'export function syncUser(user',
-    'export function syncUser(user, ...rest) {\n  const text = JSON.stringify(plain(users.get(user.userID)))\n  write(user, ...rest)\n  const stored = users.get(user.userID)\n  if (JSON.stringify(plain(stored)) !== text) touch(stored)\n}\nfunction write(user',
+    'export function syncUser(user, ...rest) {\n  const text = JSON.stringify(plain(find(user.userID)))\n  write(user, ...rest)\n  const stored = find(user.userID)\n  if (JSON.stringify(plain(stored)) !== text) touch(stored)\n}\nfunction write(user',
   )
   .replace('groups: [...user.groups] }', 'groups: [...user.groups], version: String(versions.get(user) ?? 1) }')
 
@@ -90,7 +90,8 @@ describe('a plug-in with groups and versions passes the suite', () => {
 describe('the suite notices', () => {
   test.each([
     ['a target that removes when it should only add', 'addOnly ?', 'false ?'],
-    ['a target that deletes nothing', 'users.delete(user.userID)', ''],
+    ['a target that deletes nothing', 'users.delete(user.userID.toLowerCase())', ''],
+    ['a target that takes letter case for another login', '.toLowerCase()', ''],
     ['a target that keeps groups', ': user.groups)', ': [...stored.groups, ...user.groups])'],
     [
       'a target that writes every attribute',
@@ -108,7 +109,7 @@ describe('the suite notices', () => {
         lookups: true,
       })
       let failures = 0
-      for (const run of cases.slice(0, 10)) await run().catch(() => failures++)
+      for (const run of cases) if (failures === 0) await run().catch(() => failures++)
       expect(failures).toBeGreaterThan(0)
     },
     20_000,

@@ -9,6 +9,7 @@ import { loadPluginCode, type PluginCode } from '#sdk/plugin-code.ts'
 import { requireVersion } from '#sdk/require-version.ts'
 import type { PasswordTarget, SyncOptions, Target, TargetRequest } from '#sdk/target.ts'
 import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
+import { sameLogin } from '#sdk/workflow-user.ts'
 import { readFlag, readOptional, readStorable, readUser } from './plugin-answers.ts'
 import { type AuditedRequest, PluginCaller, plainRequest } from './plugin-caller.ts'
 import { type Capabilities, capabilitiesOf, type Demands, pluginFunctions } from './plugin-functions.ts'
@@ -67,7 +68,7 @@ function accountsOf(caller: PluginCaller): Target {
   async function sync(before: User | undefined, user: User, options: SyncOptions, request: AuditedRequest) {
     const { addOnly, attributes } = options
     const groups = options.keepGroups ? (before?.groups ?? []) : user.groups
-    const wanted = { ...user, groups }
+    const wanted = { ...user, userID: spelled(user, before), groups }
     await request.change(
       'syncUser',
       (plain) => [plainUser(wanted, attributes, before), addOnly, attributes, plain],
@@ -91,11 +92,12 @@ function accountsOf(caller: PluginCaller): Target {
     renamesUsers: caller.has('renameUser'),
     findUser: find,
     createUser: (user, attributes, request, { mustBeNew = false } = {}) =>
-      queue.run(user.userID, async () => {
+      queue.run(user.userID.toLowerCase(), async () => {
         const before = await find(user.userID, attributes, request)
         const options = { addOnly: false, attributes, keepGroups: false }
         if (before !== undefined) {
-          if (!mustBeNew && changesOfSync(before, user, options).length === 0) return
+          const isSame = spelled(user, before) === user.userID && changesOfSync(before, user, options).length === 0
+          if (!mustBeNew && isSame) return
           throw taken(user.userID)
         }
         for (const login of mustBeNew ? loginSpellings(user.userID) : []) {
@@ -108,7 +110,7 @@ function accountsOf(caller: PluginCaller): Target {
         )
       }),
     syncUser: (user, options, request) =>
-      queue.run(user.userID, async () => {
+      queue.run(user.userID.toLowerCase(), async () => {
         const before = await find(user.userID, options.attributes, request)
         requireVersion(before, options.expectedVersion)
         const audited = caller.auditing(request)
@@ -124,13 +126,13 @@ function accountsOf(caller: PluginCaller): Target {
         await sync({ ...before, userID: newUserID }, renamed, options, audited)
       }),
     deleteUser: (user, request, options) =>
-      queue.run(user.userID, async () => {
+      queue.run(user.userID.toLowerCase(), async () => {
         const before = await find(user.userID, [], request)
         if (before === undefined) return
         requireVersion(before, options?.expectedVersion)
         await caller.auditing(request).change(
           'deleteUser',
-          (plain) => [plainUser(user, user.attributes.names(), before), plain],
+          (plain) => [plainUser({ ...user, userID: spelled(user, before) }, user.attributes.names(), before), plain],
           () => changesOfDelete(before),
         )
       }),
@@ -142,6 +144,10 @@ async function storableOf(caller: PluginCaller): Promise<Pick<Target, 'storable'
   const attributes = await caller.ask('storableAttributes', [], readStorable)
   return { storable: async () => attributes }
 }
+
+/** The login in the letters of the user that the plug-in found, so that it need not look for others again. */
+const spelled = ({ userID }: User, before: User | undefined): string =>
+  before !== undefined && sameLogin(before.userID, userID) ? before.userID : userID
 
 const taken = (userID: string): GatewayError =>
   new GatewayError('CONFLICT', `there is a user "${userID}" already`, { keyword: 'uniqueness' })

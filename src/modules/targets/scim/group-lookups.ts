@@ -1,5 +1,6 @@
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
 import type { SearchQuery } from '#sdk/target.ts'
 import { groupCollection } from '#sdk/target-collections.ts'
 import type { FilterName } from './filter-to-scim.ts'
@@ -10,6 +11,7 @@ import { slotName, timeName } from './slot-name.ts'
 import { readGroup, type StoredGroup } from './stored-resource.ts'
 
 const maxGroups = 1000
+const width = 8
 
 /** Finds groups; with their members only where these are asked for, since they may be many. */
 export class GroupLookups {
@@ -20,7 +22,15 @@ export class GroupLookups {
     this.#service = service
     const searched: Searched<Group> = {
       endpoint: '/Groups',
-      collection: groupCollection,
+      // Groups are members under their ids, as users are.
+      collection: {
+        ...groupCollection,
+        source: (group) =>
+          groupCollection.source({
+            ...group,
+            members: [...group.members, ...(group.memberGroups ?? []).map(({ id }) => id)],
+          }),
+      },
       read: (raw, model) => readGroup(raw, model, service),
       nameOf: groupFilterName,
       excluded: ({ filter }) => (filter !== undefined && asksForMembers(filter) ? undefined : 'members'),
@@ -44,19 +54,46 @@ export class GroupLookups {
     if (group.entry.id !== id) {
       throw new GatewayError('TARGET_FAILED', `target "${this.#service.name}" gave another group`)
     }
-    return members ? group : { ...group, entry: { ...group.entry, members: [] } }
+    return members ? this.#withNames(group) : { ...group, entry: withoutMembers(group.entry) }
   }
 
   /** The groups that a user is a member of. */
   async of(userId: string): Promise<readonly Group[]> {
-    const filter = { kind: 'equal', attribute: 'members', value: userId } as const
+    const found = await this.#having(userId)
+    return found.filter(({ members }) => members.includes(userId))
+  }
+
+  /** The groups that a group is a direct member of. */
+  async holding(groupId: string): Promise<readonly Group[]> {
+    const found = await this.#having(groupId)
+    return found.filter(({ memberGroups = [] }) => memberGroups.some(({ id }) => id === groupId))
+  }
+
+  async #having(member: string): Promise<readonly Group[]> {
+    const filter = { kind: 'equal', attribute: 'members', value: member } as const
     const { items, total } = await this.search.matching(filter, maxGroups, await modelOf(this.#service))
     if (total <= items.length) return items.map(({ entry }) => entry)
     throw new GatewayError(
       'TARGET_FAILED',
-      `target "${this.#service.name}" has a user in more than ${maxGroups} groups`,
+      `target "${this.#service.name}" has a member in more than ${maxGroups} groups`,
     )
   }
+
+  /** Names of member groups that the resource does not tell are read from these. One that is gone is no member. */
+  async #withNames(group: StoredGroup): Promise<StoredGroup> {
+    const { memberGroups = [] } = group.entry
+    if (memberGroups.every(({ name }) => name !== '')) return group
+    const named = await inParallel(memberGroups, width, async ({ id, name }) => {
+      const found = name === '' ? (await this.byId(id, false))?.entry.name : name
+      return found === undefined ? [] : [{ id, name: found }]
+    })
+    return { ...group, entry: { ...group.entry, memberGroups: named.flat() } }
+  }
+}
+
+/** As a group is told where its members were not asked for. */
+export function withoutMembers<G extends Group>({ memberGroups: _, memberDisplays: __, ...group }: G) {
+  return { ...group, members: [] }
 }
 
 const asksForMembers = (filter: NonNullable<SearchQuery['filter']>): boolean => {

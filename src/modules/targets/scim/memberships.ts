@@ -8,7 +8,8 @@ import type { SyncOptions, TargetRequest } from '#sdk/target.ts'
 import type { GroupLookups } from './group-lookups.ts'
 import { requiredPath } from './resource-address.ts'
 import { hasCode, patchSchema, send } from './resource-writer.ts'
-import { modelOf, type ScimService, type ServiceModel } from './service-model.ts'
+import { modelOf, type ScimService } from './service-model.ts'
+import { isGroupMember } from './stored-resource.ts'
 
 /** A group by its id, and what is to happen to one user's membership. */
 export interface MembershipChange {
@@ -59,7 +60,7 @@ export class Memberships {
       return
     }
     await inParallel(changes, width, (one) =>
-      patch ? this.#patch(userId, one, request) : this.#put(userId, one, request, model),
+      patch ? this.#patch(userId, one, request) : this.#put(userId, one, request),
     )
   }
 
@@ -93,22 +94,34 @@ export class Memberships {
     })
   }
 
-  /** Where the server has no PATCH, the whole list has to be written; bound to its version where there is one. */
-  #put(userId: string, change: MembershipChange, request: TargetRequest, model: ServiceModel): Promise<void> {
-    const { id } = change.group
+  async #put(userId: string, change: MembershipChange, request: TargetRequest): Promise<void> {
+    const isThere = await this.rewrite(change.group.id, (members) => withMember(members, userId, change), request)
+    if (!isThere && change.action === 'add') throw gone(change)
+  }
+
+  /**
+   * Where the server has no PATCH, the whole list has to be written; bound to its version where there is one. `edit`
+   * gives the new list, or undefined when nothing changes. False when the group is gone.
+   */
+  rewrite(
+    id: string,
+    edit: (members: readonly JsonObject[]) => readonly JsonObject[] | undefined,
+    request: TargetRequest,
+  ): Promise<boolean> {
     return this.#queue.run(id, async () => {
+      const { features } = await modelOf(this.#service)
       for (let attempt = 1; ; attempt++) {
         const stored = await this.#groups.byId(id, true)
-        if (stored === undefined && change.action === 'remove') return
-        if (stored === undefined) throw gone(change)
-        const members = withMember(stored.raw, userId, change.action)
-        if (members === undefined) return
+        if (stored === undefined) return false
+        const held = member(stored.raw, 'members')
+        const members = edit(Array.isArray(held) ? held.filter(isJsonObject) : [])
+        if (members === undefined) return true
         const { meta: _, ...rest } = stored.raw
-        const ifMatch = model.features.etag ? stored.entry.version : undefined
+        const ifMatch = features.etag ? stored.entry.version : undefined
         try {
           const path = requiredPath(this.#service, '/Groups', id)
-          await send(this.#service, { method: 'PUT', path, ifMatch, body: { ...rest, members } }, request)
-          return
+          await send(this.#service, { method: 'PUT', path, ifMatch, body: { ...rest, members: [...members] } }, request)
+          return true
         } catch (error) {
           if (attempt >= maxAttempts || !hasCode(error, 'VERSION_MISMATCH')) throw error
         }
@@ -136,13 +149,15 @@ const isGone = (error: unknown, { action }: MembershipChange): boolean =>
 const gone = ({ group }: MembershipChange): GatewayError =>
   new GatewayError('NOT_FOUND', `the group "${group.name.slice(0, 100)}" is gone`)
 
-/** Undefined when nothing changes. */
-function withMember(raw: JsonObject, userId: string, action: 'add' | 'remove'): JsonValue[] | undefined {
-  const held = member(raw, 'members')
-  const list: readonly JsonValue[] = Array.isArray(held) ? held : []
-  const others = list.filter((one) => !isJsonObject(one) || member(one, 'value') !== userId)
-  if (action === 'remove') return others.length === list.length ? undefined : [...others]
-  return others.length < list.length ? undefined : [...list, { value: userId }]
+/** Undefined when nothing changes. A group of the same id is another member. */
+function withMember(
+  members: readonly JsonObject[],
+  userId: string,
+  { action }: MembershipChange,
+): readonly JsonObject[] | undefined {
+  const others = members.filter((one) => isGroupMember(one) || member(one, 'value') !== userId)
+  if (action === 'remove') return others.length === members.length ? undefined : others
+  return others.length < members.length ? undefined : [...members, { value: userId }]
 }
 
 function isOf(result: JsonObject, { group }: MembershipChange): boolean {

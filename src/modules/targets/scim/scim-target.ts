@@ -4,10 +4,13 @@ import type { User } from '#identity/user.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type {
+  ContainingGroup,
   CreateOptions,
   GroupChange,
+  GroupReadOptions,
   GroupTarget,
   LookupTarget,
+  MemberGroupChange,
   PasswordTarget,
   SearchPage,
   SearchQuery,
@@ -17,7 +20,8 @@ import type {
   TargetRequest,
 } from '#sdk/target.ts'
 import { GroupAccounts } from './group-accounts.ts'
-import { GroupLookups } from './group-lookups.ts'
+import { GroupLookups, withoutMembers } from './group-lookups.ts'
+import { GroupNesting } from './group-nesting.ts'
 import { Memberships } from './memberships.ts'
 import { requiredPath } from './resource-address.ts'
 import { patchSchema, send } from './resource-writer.ts'
@@ -38,13 +42,16 @@ export class ScimTarget implements LookupTarget, GroupTarget {
   readonly #groups: GroupLookups
   readonly #accounts: UserAccounts
   readonly #groupAccounts: GroupAccounts
+  readonly #nesting: GroupNesting
   readonly #close: () => void
 
   constructor(service: ScimService, clock: Clock, close: () => void) {
     this.service = service
     this.#groups = new GroupLookups(service)
     this.users = new UserLookups(service, this.#groups)
-    this.#accounts = new UserAccounts(service, this.users, new Memberships(service, this.#groups), clock)
+    const memberships = new Memberships(service, this.#groups)
+    this.#accounts = new UserAccounts(service, this.users, memberships, clock)
+    this.#nesting = new GroupNesting(service, this.#groups, memberships)
     this.#groupAccounts = new GroupAccounts(service, this.#groups)
     this.#close = close
   }
@@ -96,16 +103,21 @@ export class ScimTarget implements LookupTarget, GroupTarget {
     return { ...page, items: page.items.map((user) => ({ ...user, attributes: user.attributes.pick(attributes) })) }
   }
 
-  async lookupGroupByName(name: string, options?: { readonly members: boolean }): Promise<Group | undefined> {
-    return (await this.#groups.byName(name, options?.members !== false))?.entry
+  async lookupGroupByName(name: string, options: GroupReadOptions = { members: true }): Promise<Group | undefined> {
+    return asked((await this.#groups.byName(name, options.members))?.entry, options)
   }
 
-  async lookupGroupById(id: string, options?: { readonly members: boolean }): Promise<Group | undefined> {
-    return (await this.#groups.byId(id, options?.members !== false))?.entry
+  async lookupGroupById(id: string, options: GroupReadOptions = { members: true }): Promise<Group | undefined> {
+    return asked((await this.#groups.byId(id, options.members))?.entry, options)
   }
 
   async searchGroups(query: SearchQuery): Promise<SearchPage<Group>> {
-    return this.#groups.search.page(query, await modelOf(this.service))
+    const page = await this.#groups.search.page(query, await modelOf(this.service))
+    return { ...page, items: page.items.map(withoutMembers) }
+  }
+
+  containingGroups(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
+    return this.#nesting.containing(ids)
   }
 
   findGroup(name: string): Promise<Group | undefined> {
@@ -132,9 +144,21 @@ export class ScimTarget implements LookupTarget, GroupTarget {
     return (await modelOf(this.service)).storable
   }
 
+  changeMemberGroups(name: string, change: MemberGroupChange, request: TargetRequest): Promise<void> {
+    return this.#nesting.change(name, change, request)
+  }
+
   close(): void {
     this.#close()
   }
+}
+
+/** Members are shown as the server shows them, whichever attribute is asked for: it tells no other. */
+function asked(group: Group | undefined, { members, display }: GroupReadOptions): Group | undefined {
+  if (group === undefined || !members) return group && withoutMembers(group)
+  const { memberDisplays, ...rest } = group
+  const isTold = display !== undefined && memberDisplays?.some((name) => name !== undefined) === true
+  return isTold && memberDisplays !== undefined ? { ...rest, memberDisplays } : rest
 }
 
 /** A server that takes passwords. */

@@ -23,7 +23,11 @@ export function readUser(raw: JsonObject, model: ServiceModel, service: ScimServ
   const id = requiredText(raw, 'id', service)
   const userID = requiredText(raw, 'userName', service)
   const resource = model.users.normalize(raw, reporting(service, id))
-  const groups = elements(raw, 'groups').filter((group) => textOf(group, 'type')?.toLowerCase() !== 'indirect')
+  const all = elements(raw, 'groups')
+  const typeOf = (group: JsonObject) => textOf(group, 'type')?.toLowerCase()
+  const groups = all.filter((group) => typeOf(group) !== 'indirect')
+  // A server that says of each group how the user is in it would name those that it is in through others, too.
+  const areAllDirect = all.length > 0 && all.every((group) => typeOf(group) === 'direct')
   const told = groups.flatMap((group) => {
     const value = textOf(group, 'value')
     return value === undefined ? [] : [{ id: value, name: textOf(group, 'display') ?? '' }]
@@ -36,12 +40,13 @@ export function readUser(raw: JsonObject, model: ServiceModel, service: ScimServ
     attributes,
     groups: told.map(({ name }) => name),
     groupIds: told.map((group) => group.id),
+    ...(areAllDirect && service.memberships === 'user' ? { groupsAreNested: false } : {}),
     ...metaOf(raw, model),
   }
   return { entry, raw, resource }
 }
 
-/** Throws TARGET_FAILED for what is no group. */
+/** Throws TARGET_FAILED for what is no group. The names of member groups that it does not tell are empty. */
 export function readGroup(raw: JsonObject, model: ServiceModel, service: ScimService): StoredGroup {
   const id = requiredText(raw, 'id', service)
   const name = requiredText(raw, 'displayName', service)
@@ -49,18 +54,30 @@ export function readGroup(raw: JsonObject, model: ServiceModel, service: ScimSer
   const attributes = model.groups.attributes(resource)
   const description = attributes.first('description')
   attributes.set('displayName', [name])
-  const members = elements(raw, 'members')
-    .filter((one) => textOf(one, 'type')?.toLowerCase() !== 'group')
-    .flatMap((one) => textOf(one, 'value') ?? [])
+  const held = elements(raw, 'members').filter((one) => textOf(one, 'value') !== undefined)
+  const users = held.filter((one) => !isGroupMember(one))
+  const memberGroups = held.filter(isGroupMember).map((one) => ({
+    id: textOf(one, 'value') ?? '',
+    name: textOf(one, 'display') ?? '',
+  }))
   const entry = {
     id,
     name,
-    members,
+    members: users.flatMap((one) => textOf(one, 'value') ?? []),
+    memberDisplays: users.map((one) => textOf(one, 'display')),
+    memberGroups,
     attributes,
     ...(description === undefined ? {} : { description }),
     ...metaOf(raw, model),
   }
   return { entry, raw, resource }
+}
+
+/** By its type, or where that is not told by its address; a member that says neither is a user. */
+export function isGroupMember(element: JsonObject): boolean {
+  const type = textOf(element, 'type')
+  if (type !== undefined && type !== '') return type.toLowerCase() === 'group'
+  return /\/Groups\/[^/]+$/i.test(textOf(element, '$ref') ?? '')
 }
 
 const maxId = 2000

@@ -38,7 +38,8 @@ onEachDatabase('the SQL target', (freshUrl) => {
           },
         }
       },
-      { test: (title, run) => test(title, run) },
+      // Look-ups compare as the database does.
+      { test: (title, run) => test(title, run), exactLookups: true },
     )
 
   suite('tables', applicationParams, makeApplication)

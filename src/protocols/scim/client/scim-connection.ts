@@ -93,6 +93,11 @@ export class ScimConnection {
     }
   }
 
+  /** The address of a resource, as members of the service refer to it. */
+  address(path: string): string {
+    return this.#url({ method: 'GET', path }).href
+  }
+
   async #exchange(request: ScimRequest, signal: AbortSignal): Promise<HttpAnswer> {
     const { method, body, ifMatch } = request
     const headers = {
