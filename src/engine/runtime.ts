@@ -137,7 +137,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     keys: services.keys,
     javaScript: (mapping) => configuration.javaScriptMappings.get(mapping),
     targets: source,
-    workflows: { run: async (call) => await workflows.runs.run(call) },
+    workflows: { run: async (call, started) => await workflows.runs.run(call, started) },
     runs: workflows.runs,
     approvals: workflows.approvals,
     grants: createGrantAccess(services.grants),

@@ -96,9 +96,10 @@ export interface TargetSource {
 export interface WorkflowStarter {
   /**
    * Synchronous calls settle when the last task ended, and reject when it failed. Rejects with NOT_SUPPORTED when there is
-   * no workflow of that name, which only an optional reference can lead to.
+   * no workflow of that name, which only an optional reference can lead to. `started` gets the id of a synchronous run
+   * before its first task, so that a failed run can be named too.
    */
-  run(call: WorkflowCall): Promise<WorkflowResult>
+  run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult>
 }
 
 export interface KeySource {

@@ -17,8 +17,9 @@ export class FakeScimWorkflows {
     this.#people = people
   }
 
-  async run(call: WorkflowCall): Promise<WorkflowResult> {
+  async run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult> {
     this.calls.push(call)
+    started?.('run')
     await new Promise((resolve) => setImmediate(resolve))
     this.before?.(call)
     if (this.failing?.(call) === true) throw new GatewayError('TARGET_UNREACHABLE', 'down')

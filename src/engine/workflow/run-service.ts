@@ -36,11 +36,12 @@ export class RunService extends RunInterventions implements Runs {
     this.#refusals = new RateLimit(10_000, services.clock)
   }
 
-  async run(call: WorkflowCall): Promise<WorkflowResult> {
+  async run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult> {
     const workflows = this.#workflows()
     if (isAsynchronous(call)) return await workflows.run(call)
     const state = workflows.begin(call)
     if (await this.#isBehind(state)) throw stillUnderWay(state)
+    started?.(state.id)
     return await workflows.runNow(call, state)
   }
 

@@ -5,7 +5,7 @@ import type { NewRun } from '#storage/run-store.ts'
 /** What the parts of the engine may ask of runs. */
 export interface Runs extends RunAccess {
   /** Stored, or executed, as the call says. */
-  run(call: WorkflowCall): Promise<WorkflowResult>
+  run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult>
   /**
    * A run that is to be stored by somebody else's transaction, as `RunEffects.starts`. Its definition is saved already.
    * Throws NOT_SUPPORTED when there is no workflow of that name.

@@ -54,7 +54,7 @@ export async function runWorkflow(
   request: WorkflowRequest,
 ): Promise<WorkflowResult> {
   const { name, user, params = {}, password, cleared = [], newUserID, basedOn, subject } = request
-  const running = parts.workflows.run({
+  const call = {
     name,
     user,
     params,
@@ -68,9 +68,15 @@ export async function runWorkflow(
     ...(newUserID === undefined ? {} : { newUserID }),
     ...(basedOn === undefined ? {} : { basedOn }),
     ...(subject === undefined ? {} : { subject }),
+  }
+  let noted: string | undefined
+  // Noted before it ends, so that the journal names a run that fails.
+  const running = parts.workflows.run(call, (id) => {
+    noted = id
+    notes.workflows.push(id)
   })
   const result = await running.catch((error: unknown) => refused(parts, exchange.request.id, error))
-  notes.workflows.push(result.id)
+  if (noted === undefined) notes.workflows.push(result.id)
   if (result.status !== 'completed') throw new ChangePending(result.id)
   return result
 }

@@ -59,13 +59,14 @@ test.each([
   expect(entries[0]?.keyword).toBe(keyword)
 })
 
-test('of a failure only what the client was told is written down', async () => {
+test('of a failure the run and what the client was told are written down', async () => {
   const { send, workflows, entries } = await open()
   workflows.override = async () => {
     throw new GatewayError('TARGET_FAILED', 'the password of the database is hunter2')
   }
   expect((await send('POST', '/Users', { userName: 'ada', password: 'hunter2' })).status).toBe(502)
-  expect(entries).toMatchObject([{ status: 502, error: 'A downstream system refused the change.' }])
+  const error = 'A downstream system refused the change.'
+  expect(entries).toMatchObject([{ status: 502, error, workflows: ['run'] }])
   expect(JSON.stringify(entries)).not.toContain('hunter2')
 })
 
