@@ -1,14 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TargetCase, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import {
-  type GroupTarget,
-  hasGroups,
-  hasLookups,
-  type LookupTarget,
-  nestsGroups,
-  type Target,
-  type TargetChange,
-} from '#sdk/target.ts'
+import { type GroupTarget, hasGroups, hasLookups, type TargetChange } from '#sdk/target.ts'
 
 /** For targets that own groups. */
 export const groupCases: readonly TargetCase[] = [
@@ -75,88 +67,7 @@ export const groupCases: readonly TargetCase[] = [
     await target.deleteGroup('crew', request, { expectedVersion: await version() })
     assert.equal(await target.findGroup('crew'), undefined)
   }),
-  nestingCase('a group becomes a member once, is read along, and leaves once', async (target, fixture) => {
-    const { request, changes } = fixture
-    const [, eng] = await madeGroups(target, fixture, 'all', 'eng')
-    if (eng === undefined) return
-    changes.length = 0
-    await target.changeMemberGroups('all', { add: [eng], remove: [] }, request)
-    assertTold(changes, { subject: 'group', action: 'add', attribute: 'members', value: 'eng' })
-    changes.length = 0
-    await target.changeMemberGroups('all', { add: [eng], remove: [] }, request)
-    assert.deepEqual(changes, [])
-    const all = await target.lookupGroupByName('all', { members: true })
-    assert.deepEqual(
-      all?.memberGroups?.map(({ id, name }) => ({ id, name })),
-      [eng],
-    )
-    assert.deepEqual(all?.members, [])
-    await target.changeMemberGroups('all', { add: [], remove: [eng] }, request)
-    assertTold(changes, { subject: 'group', action: 'delete', attribute: 'members', value: 'eng' })
-    changes.length = 0
-    await target.changeMemberGroups('all', { add: [], remove: [eng] }, request)
-    assert.deepEqual(changes, [])
-    assert.deepEqual((await target.lookupGroupByName('all', { members: true }))?.memberGroups, [])
-  }),
-  nestingCase('no group contains itself, and groups that are not there are told', async (target, fixture) => {
-    const { request } = fixture
-    const [all, eng, ops] = await madeGroups(target, fixture, 'all', 'eng', 'ops')
-    if (all === undefined || eng === undefined || ops === undefined) return
-    const add = (name: string, ...members: (typeof all)[]) =>
-      target.changeMemberGroups(name, { add: members, remove: [] }, request)
-    await add('all', eng)
-    await add('eng', ops)
-    await assert.rejects(add('all', all), { code: 'CONFLICT' })
-    await assert.rejects(add('eng', all), { code: 'CONFLICT' })
-    await assert.rejects(add('ops', all), { code: 'CONFLICT' })
-    await assert.rejects(add('none', eng), { code: 'NOT_FOUND' })
-    await assert.rejects(add('all', { id: 'none', name: 'none' }), { code: 'NOT_FOUND' })
-    assert.deepEqual((await target.lookupGroupByName('ops', { members: true }))?.memberGroups, [])
-  }),
-  nestingCase(
-    'containing groups are known through all levels, and a deleted group is in none',
-    async (target, fixture) => {
-      const { attributes, request } = fixture
-      const [all, eng, ops] = await madeGroups(target, fixture, 'all', 'eng', 'ops')
-      if (all === undefined || eng === undefined || ops === undefined) return
-      await target.changeMemberGroups('all', { add: [eng], remove: [] }, request)
-      await target.changeMemberGroups('eng', { add: [ops], remove: [] }, request)
-      await target.createUser(userOf('ada', {}, ['ops']), attributes, request)
-      assert.deepEqual((await target.findUser('ada', attributes, request))?.groups, ['ops'])
-      const above = async () =>
-        ((await target.containingGroups([ops.id, all.id])).get(ops.id) ?? [])
-          .map(({ name, direct }) => `${name} ${direct}`)
-          .toSorted()
-      assert.deepEqual(await above(), ['all false', 'eng true'])
-      assert.deepEqual((await target.containingGroups([all.id])).get(all.id) ?? [], [])
-      await target.deleteGroup('eng', request)
-      assert.deepEqual(await above(), [])
-      assert.deepEqual((await target.lookupGroupByName('all', { members: true }))?.memberGroups, [])
-    },
-  ),
 ]
-
-type NestingTarget = Required<Pick<GroupTarget & LookupTarget, 'changeMemberGroups' | 'containingGroups'>> &
-  GroupTarget &
-  LookupTarget
-
-/** For targets whose groups nest and can be looked up. */
-function nestingCase(name: string, run: (target: NestingTarget, fixture: TargetFixture) => Promise<void>): TargetCase {
-  const nests = (target: Target): target is NestingTarget =>
-    hasLookups(target) && nestsGroups(target) && 'containingGroups' in target
-  return {
-    name: `nested groups: ${name}`,
-    async run(fixture) {
-      if (nests(fixture.target)) await run(fixture.target, fixture)
-    },
-  }
-}
-
-async function madeGroups(target: NestingTarget, { request }: TargetFixture, ...names: string[]) {
-  for (const name of names) await target.createGroup(name, {}, request)
-  const found = await Promise.all(names.map((name) => target.lookupGroupByName(name, { members: false })))
-  return found.flatMap((group) => (group === undefined ? [] : [{ id: group.id, name: group.name }]))
-}
 
 function groupCase(name: string, run: (target: GroupTarget, fixture: TargetFixture) => Promise<void>): TargetCase {
   return {
