@@ -1,6 +1,7 @@
 import { createRegistry } from '#kernel/registry.ts'
 import anonymous from '#modules/auth-mechanisms/anonymous/anonymous.ts'
 import authorization from '#modules/auth-mechanisms/authorization/authorization.ts'
+import bearerToken from '#modules/auth-mechanisms/bearer-token/bearer-token.ts'
 import formLogin from '#modules/auth-mechanisms/form-login/form-login.ts'
 import generateOidcTokens from '#modules/auth-mechanisms/generate-oidc-tokens/generate-oidc-tokens.ts'
 import includeChain from '#modules/auth-mechanisms/include-chain/include-chain.ts'
@@ -19,6 +20,7 @@ import totp from '#modules/auth-mechanisms/totp/totp.ts'
 export const authMechanisms = createRegistry('authentication mechanism', [
   anonymous,
   authorization,
+  bearerToken,
   formLogin,
   generateOidcTokens,
   includeChain,
