@@ -39,7 +39,7 @@ export const commands: Readonly<Record<string, Command>> = {
     load: async () => (await import('#server/commands/sts.ts')).stsCommand,
   },
   scim: {
-    about: 'Print the latest calls to SCIM gateways, and why they failed',
+    about: 'Set up a SCIM gateway for an identity provider, and print the latest calls and why they failed',
     load: async () => (await import('#server/commands/scim.ts')).scimCommand,
   },
   workflow: {

@@ -1,7 +1,15 @@
-import { expect, test } from 'vitest'
+import { hash } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { catalog } from '#catalog/catalog.ts'
+import { loadConfiguration } from '#config/load.ts'
+import { formatIssue } from '#config/located-issue.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { clientNames } from '#modules/filters/scim-gateway/client-profile.ts'
 import { scimCommand } from '#server/commands/scim.ts'
+import { scimClientNames, scimClientYaml } from '#server/commands/scim-client-setup.ts'
 import type { JournalRow } from '#storage/journal-store.ts'
 import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases.ts'
@@ -75,4 +83,95 @@ test.each([
   const { code, errors } = await run(...args)
   expect(code).toBe(2)
   expect(errors[0]).toMatch(problem)
+})
+
+describe('scim init', () => {
+  const url = 'https://idm.example.test'
+  const init = (out: string, client: string, at = url) => run('init', '--client', client, '--url', at, '--out', out)
+
+  test('every client of a SCIM gateway has a setup', () => {
+    const others = clientNames.filter((name) => name !== 'tolerant' && name !== 'strict')
+    expect([...scimClientNames].sort()).toEqual([...others].sort())
+  })
+
+  test.each(scimClientNames)(
+    'writes a configuration for %s that check accepts, and prints what to enter',
+    async (client) => {
+      const out = join(temporaryFolder(), 'config')
+      const { code, output, errors } = await init(out, client)
+      expect([code, errors]).toEqual([0, []])
+      const text = output.join('\n')
+      const token = /[0-9a-f]{64}/.exec(text)?.[0] ?? ''
+      expect(text).toContain(`${url}/scim/${client}`)
+      const file = join(out, 'secrets', `scim-${client}`, 'token')
+      expect(readFileSync(file, 'utf8')).toBe(`sha256:${hash('sha256', token, 'hex')}\n`)
+      expect(statSync(file).mode & 0o777).toBe(0o600)
+      const { issues } = await loadConfiguration({ folder: out, catalog, environment: {}, strictSecrets: true })
+      expect(issues.map(formatIssue)).toEqual([])
+    },
+  )
+
+  test('several clients may share a folder, and each has a token of its own', async () => {
+    const out = temporaryFolder()
+    const tokens = new Set<string>()
+    for (const client of scimClientNames) {
+      const { code, output } = await init(out, client)
+      expect(code).toBe(0)
+      tokens.add(/[0-9a-f]{64}/.exec(output.join('\n'))?.[0] ?? '')
+    }
+    expect(tokens.size).toBe(scimClientNames.length)
+    const { issues } = await loadConfiguration({ folder: out, catalog, environment: {}, strictSecrets: true })
+    expect(issues.map(formatIssue)).toEqual([])
+  })
+
+  test.each(['entra.yaml', 'secrets/scim-entra/token'])('changes nothing where %s exists', async (name) => {
+    const out = temporaryFolder()
+    const file = join(out, name)
+    mkdirSync(join(file, '..'), { recursive: true })
+    writeFileSync(file, 'mine')
+    const before = readdirSync(out, { recursive: true })
+    const { code, output, errors } = await init(out, 'entra')
+    expect([code, output]).toEqual([1, []])
+    expect(errors.join()).toContain(`${file} exists`)
+    expect(readFileSync(file, 'utf8')).toBe('mine')
+    expect(readdirSync(out, { recursive: true })).toEqual(before)
+  })
+
+  test.each(['aardvark', 'strict', ''])('the client %j is refused with the known ones', async (client) => {
+    const out = temporaryFolder()
+    const { code, errors } = await init(out, client)
+    expect(code).toBe(2)
+    for (const name of scimClientNames) expect(errors.join()).toContain(name)
+    expect(readdirSync(out)).toEqual([])
+  })
+
+  test.each([
+    ['idm.example.test', /is not a URL/],
+    ['http://idm.example.test', /must begin with https/],
+    ['https://idm.example.test/scim', /must end after the host and port/],
+    ['https://idm.example.test/?a=b', /must end after the host and port/],
+    ['https://idm.example.test/#x', /must end after the host and port/],
+    ['https://user:secret@idm.example.test', /must not have a user/],
+    ['https://[::1]', /needs a host name/],
+    ['https://a_b$', /needs a host name|is not a URL/],
+  ])('the URL %j is refused', async (at, problem) => {
+    const out = temporaryFolder()
+    const { code, errors } = await init(out, 'okta', at)
+    expect(code).toBe(2)
+    expect(errors[0]).toMatch(problem)
+    expect(readdirSync(out)).toEqual([])
+  })
+
+  test('the port is part of the address, not of the host', async () => {
+    const out = temporaryFolder()
+    const { output } = await init(out, 'okta', 'https://IDM.example.test:8443/')
+    expect(output.join('\n')).toContain('https://idm.example.test:8443/scim/okta')
+    expect(readFileSync(join(out, 'okta.yaml'), 'utf8')).toContain('OKTA_HOST: idm.example.test\n')
+  })
+
+  test.each(scimClientNames)('examples/scim/%s.yaml is what the command writes', (client) => {
+    const host = 'idm.example.com'
+    const written = scimClientYaml({ client, host, origin: `https://${host}` })
+    expect(readFileSync(`examples/scim/${client}.yaml`, 'utf8')).toBe(written)
+  })
 })

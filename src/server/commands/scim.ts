@@ -5,11 +5,12 @@ import { readArguments } from '#server/commands/arguments.ts'
 import type { RunCommand } from '#server/commands/commands.ts'
 import { journalJson, journalLines } from '#server/commands/journal-lines.ts'
 import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
+import { scimInit, scimInitUsage } from '#server/commands/scim-init.ts'
 import { terminalWidth } from '#server/commands/terminal-line.ts'
 import { wholeNumber } from '#server/commands/whole-number.ts'
 import type { JournalPage, JournalQuery, JournalStore, StoredJournalRow } from '#storage/journal-store.ts'
 
-const usage = `Usage: gatehouse scim log [--data DIR | --database URL] [OPTIONS]
+const logUsage = `Usage: gatehouse scim log [--data DIR | --database URL] [OPTIONS]
 
 Prints the latest calls to SCIM gateways, oldest first, while the gateway runs or after.
 
@@ -21,6 +22,10 @@ ${databaseUsage}
   --limit N         at most this many of the latest calls (50)
   --json            one JSON object per line
   --follow          continue as calls come in, until Ctrl-C`
+
+const usage = `${logUsage}
+
+${scimInitUsage}`
 
 const options = {
   ...databaseOptions,
@@ -39,8 +44,9 @@ const followEveryMillis = 1000
 
 type Filters = Omit<JournalQuery, 'limit' | 'after'>
 
-/** `gatehouse scim log`. */
+/** `gatehouse scim log` and `gatehouse scim init`. */
 export const scimCommand: RunCommand = async (args, io) => {
+  if (args[0] === 'init') return scimInit(args, io)
   const read = readArguments(args, { usage, options, positionals: 1 }, io)
   if ('exit' in read) return read.exit
   const { values, positionals } = read
