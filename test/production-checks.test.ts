@@ -140,7 +140,6 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
       ],
       ['portal.example.com', '"portal.example.com" is not an address that begins with https://'],
       ['', 'it is not set, so the configuration uses http://0.0.0.0:8080, the address of --listen'],
-      [undefined, 'it is not set, so the configuration uses http://0.0.0.0:8080, the address of --listen'],
     ].map(([url, message]) => ({
       settings: { environment: { ...ready.environment, GATEHOUSE_URL: url } },
       found: [`FAIL public-url: GATEHOUSE_URL: ${message}.`],
@@ -149,8 +148,18 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
       settings: { environment: { ...ready.environment, GATEHOUSE_URL: 'https://Portal.Example.com:8443/' } },
       found: [],
     },
+    // The values document of the example has it.
+    { settings: { environment: { GATEHOUSE_SECRET_KEY: 'given' } }, found: [] },
+    {
+      changes: [['GATEHOUSE_URL: https://portal.example.com\n', '']],
+      settings: { environment: { GATEHOUSE_SECRET_KEY: 'given' } },
+      found: [
+        'FAIL public-url: GATEHOUSE_URL: it is not set, so the configuration uses http://0.0.0.0:8080, the address of --listen.',
+      ],
+    },
     // The listener's own address is public.
     {
+      changes: [['GATEHOUSE_URL: https://portal.example.com\n', '']],
       settings: {
         environment: { GATEHOUSE_SECRET_KEY: 'given' },
         tls: { keyFile: privateKey },

@@ -214,3 +214,29 @@ spec: { className: directory.Place, suffix: "${suffix}", ${order} mapping: { mai
     }
   })
 })
+
+describe('the public URL', () => {
+  const url = (values: string, listenUrl?: string, environment: Record<string, string> = {}) => {
+    const text = `### values.yaml\n${values}\n`
+    const { configuration } = loadText(text, fakeCatalog, {
+      environment,
+      ...(listenUrl === undefined ? {} : { listenUrl }),
+    })
+    return configuration?.publicUrl
+  }
+  const listener = 'http://0.0.0.0:8080'
+
+  test('is that of the environment, then of a values document, then of the listener', () => {
+    expect(url('GATEHOUSE_URL: https://a.example', listener, { GATEHOUSE_URL: 'https://b.example' })).toBe(
+      'https://b.example',
+    )
+    expect(url('GATEHOUSE_URL: https://a.example', listener)).toBe('https://a.example')
+    expect(url('OTHER: x', listener)).toBe(listener)
+    expect(url('OTHER: x')).toBeUndefined()
+  })
+
+  test('is that of the listener where both are loopback addresses', () => {
+    expect(url('GATEHOUSE_URL: http://localhost:8080', 'http://127.0.0.1:9080')).toBe('http://127.0.0.1:9080')
+    expect(url('GATEHOUSE_URL: http://localhost:8080', listener)).toBe('http://localhost:8080')
+  })
+})

@@ -23,6 +23,7 @@ import { type Environment, Substitution } from '#config/substitute.ts'
 import { collectValues } from '#config/values.ts'
 import type { Dn } from '#identity/dn.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
+import { isLoopbackHost } from '#kernel/loopback.ts'
 import type { Catalog } from '#sdk/catalog.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import { defaultNotifier, standsForDefault } from '#sdk/notifier.ts'
@@ -35,6 +36,8 @@ export interface LoadOptions {
   readonly environment: Environment
   /** `secrets` in the configuration folder when absent. */
   readonly secretsFolder?: string
+  /** The address of the listener, which `#[GATEHOUSE_URL]` is where nothing else says it. Only a server has one. */
+  readonly listenUrl?: string
   /** Secrets of a cluster, where the configuration comes from one. */
   readonly clusterSecrets?: SecretLookup
   /** A missing secret is an error: for a server, not for a check. */
@@ -79,7 +82,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     issues.for(new FixedPlace('.')).warning([], `there ${what}: nothing is served`)
   }
   const files = parseFiles(sources.files, issues)
-  const values = collectValues(files.values, issues)
+  const values = withPublicUrl(collectValues(files.values, issues), options.listenUrl)
   const substitution = new Substitution(options.environment, values)
   const folder = resolve(options.folder)
   const secrets = new SecretSource(secretsFolder(options), options.environment, options.clusterSecrets)
@@ -120,7 +123,12 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const known: KnownNames = (references) => knownNames(files, { ...state, references: [...references] }, sources)
   const kept = options.keepObjects === true ? { objects } : {}
   return issues.ok
-    ? { configuration: finish(state, root, hash, known), issues: located, hash, ...kept }
+    ? {
+        configuration: finish(state, root, hash, known, options.environment[urlName] ?? values.get(urlName)),
+        issues: located,
+        hash,
+        ...kept,
+      }
     : { issues: located, hash, ...kept }
 }
 
@@ -170,13 +178,36 @@ function knownNames(files: ParsedFiles, state: LoadState, sources: Sources): Map
   return known
 }
 
-function finish(state: LoadState, directoryRoot: Dn, hash: string, known: KnownNames): Configuration {
+const urlName = 'GATEHOUSE_URL'
+
+/**
+ * A values document goes before the listener's own address. Where both are loopback addresses, the listener's is right:
+ * the document is for commands without a listener, and `--listen` may choose another port.
+ */
+function withPublicUrl(values: ReadonlyMap<string, string>, listenUrl: string | undefined): Map<string, string> {
+  const merged = new Map(values)
+  const given = values.get(urlName)
+  const isLoopback = (url: string): boolean => isLoopbackHost(URL.parse(url)?.hostname ?? '')
+  if (listenUrl !== undefined && (given === undefined || (isLoopback(given) && isLoopback(listenUrl)))) {
+    merged.set(urlName, listenUrl)
+  }
+  return merged
+}
+
+function finish(
+  state: LoadState,
+  directoryRoot: Dn,
+  hash: string,
+  known: KnownNames,
+  publicUrl: string | undefined,
+): Configuration {
   const { draft, folder } = state
   const configs = <T>(built: ReadonlyMap<string, { readonly config: T }>): Map<string, T> =>
     new Map(Array.from(built, ([name, { config }]) => [name, config]))
   return {
     hash,
     folder,
+    ...(publicUrl === undefined ? {} : { publicUrl }),
     applications: draft.applications.map(({ config }) => config),
     chains: configs(draft.chains),
     targets: configs(draft.targets),

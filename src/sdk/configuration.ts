@@ -38,6 +38,8 @@ export interface Configuration {
   /** Changes when, and only when, the content does. */
   readonly hash: string
   readonly folder: string
+  /** What `#[GATEHOUSE_URL]` stands for; absent where nothing says it. */
+  readonly publicUrl?: string
   readonly applications: readonly ApplicationConfig[]
   readonly chains: ReadonlyMap<string, ChainConfig>
   readonly targets: ReadonlyMap<string, TargetConfig>

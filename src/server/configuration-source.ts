@@ -28,7 +28,7 @@ export interface ConfigurationSource {
 }
 
 export interface SourceOptions
-  extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects' | 'ownPlaces'> {
+  extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects' | 'ownPlaces' | 'listenUrl'> {
   /** A folder of YAML. */
   readonly config: string
   readonly secretsFolder?: string | undefined

@@ -20,7 +20,7 @@ import { ObjectStatusWriter, type WatchedKind } from '#server/object-status-writ
 import { QuietCall } from '#server/quiet-call.ts'
 
 export interface KubernetesSourceOptions
-  extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects' | 'ownPlaces'> {
+  extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects' | 'ownPlaces' | 'listenUrl'> {
   readonly connection: KubernetesConnection
   readonly namespace: string
   /** The ConfigMap whose YAML is read beside the objects. */
@@ -76,6 +76,7 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
     strictSecrets: options.strictSecrets ?? true,
     keepObjects: options.keepObjects ?? false,
     ...(options.ownPlaces === undefined ? {} : { ownPlaces: options.ownPlaces }),
+    ...(options.listenUrl === undefined ? {} : { listenUrl: options.listenUrl }),
   }
   const statuses = new ObjectStatusWriter({ objects, kinds: watched, namespace, clock, log })
   const leadership = scope.own(

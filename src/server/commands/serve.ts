@@ -103,8 +103,7 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
   }
   const listenUrl = `${certFile === undefined ? 'http' : 'https'}://${values.listen}`
 
-  // What the configuration and its welcome text know of how the gateway was started; the environment goes first.
-  const environment = { GATEHOUSE_URL: listenUrl, ...process.env }
+  const environment = process.env
   const { log, accessLog, flush } = bufferedLog(level)
   try {
     const source = await openConfigurationSource({
@@ -112,6 +111,7 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
       secretsFolder: values.secrets,
       kubeconfig: values.kubeconfig,
       environment,
+      listenUrl,
       catalog,
       strictSecrets: true,
       ownPlaces: ownPlaces(resolve(values.data), databaseUrl),

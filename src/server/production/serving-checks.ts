@@ -21,10 +21,10 @@ export function findPlainListener({ settings }: ProductionSetup): Finding[] {
   ]
 }
 
-/** `serve` takes the address of its listener where none is given. */
+/** `serve` takes the address of its listener where neither the environment nor a values document gives one. */
 export function findWrongUrl({ configuration, settings }: ProductionSetup): Finding[] {
   const { listen, tls, environment } = settings
-  const given = environment['GATEHOUSE_URL'] ?? ''
+  const given = environment['GATEHOUSE_URL'] ?? configuration.publicUrl ?? ''
   const url = given === '' ? `${tls === undefined ? 'http' : 'https'}://${listen}` : given
   const problem = urlProblem(url, configuration)
   if (problem === undefined) return []
