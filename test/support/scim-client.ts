@@ -1,4 +1,5 @@
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { rawRequest } from '#testing/raw-request.ts'
 
 export const coreUser = 'urn:ietf:params:scim:schemas:core:2.0:User'
 export const coreGroup = 'urn:ietf:params:scim:schemas:core:2.0:Group'
@@ -41,6 +42,16 @@ export class ScimClient {
   async members(groupId: string): Promise<string[]> {
     const { body } = await this.get(`/Groups/${groupId}`)
     return ((body.members ?? []) as { value: string }[]).map(({ value }) => value).sort()
+  }
+
+  /** The status of a GET without a User-Agent, which `fetch` always sends. */
+  statusWithoutUserAgent = async (path: string): Promise<number> => {
+    const { hostname, port, pathname } = new URL(this.base)
+    const answer = await rawRequest(
+      Number(port),
+      `GET ${pathname}${path} HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${this.token}\r\nconnection: close\r\n\r\n`,
+    )
+    return Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1])
   }
 
   async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {

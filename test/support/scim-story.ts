@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe } from 'vitest'
+import { type ScimClientName, scimClientNames, scimPath } from '#server/commands/scim-client-setup.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 import { type ScimClient, type ScimServer, startScimServer } from '#testing/scim-client.ts'
+import { type InitializedScim, startInitializedScim } from '#testing/scim-init.ts'
 import { type OpenLookups, type ScimLookups, scimConfiguration, throughDirectory } from '#testing/scim-lookups.ts'
 import { inLdap, throughLdapDirectory } from '#testing/scim-on-ldap.ts'
 import { inPostgresTables, inSqliteTables } from '#testing/scim-on-sql.ts'
@@ -23,9 +25,14 @@ export const systemsWithVersions = otherLookups.filter(({ keepsVersions }) => ke
 
 type Suite = (client: () => ScimClient) => void
 
-/** Tells a suite against one gateway of examples/scim, in a process of its own, on SQLite, and in all systems there are. */
+/**
+ * Runs a suite against one gateway of examples/scim, in a process of its own, on SQLite, and in all systems there are. The
+ * gateway of a known client also runs as `scim init` writes it, over TLS and under a name that isn't loopback.
+ */
 export function scimStory(name: string, path: string, suite: Suite): void {
   describe(name, () => suite(clientOf(scimServer(), path)))
+  const known = scimClientNames.find((client) => scimPath(client) === path)
+  if (known !== undefined) describe(`${name}, as scim init writes it`, () => suite(initializedClient(known)))
   inSystems(name, path, suite, otherLookups)
 }
 
@@ -72,6 +79,15 @@ export function scimServer(databaseUrl?: () => Promise<string>, lookups?: ScimLo
     await opened?.close?.()
   })
   return () => server
+}
+
+function initializedClient(name: ScimClientName): () => ScimClient {
+  let initialized: InitializedScim
+  beforeAll(async () => {
+    initialized = await startInitializedScim(name)
+  }, startTimeout)
+  afterAll(() => initialized?.stop())
+  return () => initialized.client
 }
 
 const clientOf = (server: () => ScimServer, path: string) => (): ScimClient => server().client(path)

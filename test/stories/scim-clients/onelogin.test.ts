@@ -67,7 +67,7 @@ scimStory('OneLogin', '/scim/onelogin', (onelogin) => {
   })
 
   test('only a bearer token opens the door', async () => {
-    const basic = await fetch(`${onelogin().base}/Users`, { headers: { authorization: 'Basic aWRwOnNlY3JldA==' } })
+    const basic = await onelogin().get('/Users', { authorization: 'Basic aWRwOnNlY3JldA==' })
     expect(basic.status).toBe(401)
     expect(basic.headers.get('www-authenticate')).toMatch(/^Bearer/)
   })
