@@ -205,6 +205,7 @@ spec:
             groupCreateWorkflow: ${client}-create-group
             groupUpdateWorkflow: ${client}-update-group
             groupDeleteWorkflow: ${client}-delete-group
+            groupNestingWorkflow: ${client}-nest-group
 ---
 # The users, in the database of Gatehouse. "active": false is stored with the user, and such a user can't log in.
 apiVersion: openunison.tremolo.io/v1
@@ -247,5 +248,6 @@ ${[
   workflow('create-group', 'Create a group', groupTask('tasks.CreateGroup')),
   workflow('update-group', 'Change a group', groupTask('tasks.UpdateGroup')),
   workflow('delete-group', 'Delete a group', groupTask('tasks.DeleteGroup')),
+  workflow('nest-group', 'Add a group to a group, or remove one', groupTask('tasks.NestGroup')),
 ].join('')}`
 }

@@ -81,8 +81,9 @@ async function startLdap(): Promise<Running> {
     gateway,
     async account(login) {
       const found = await asAdmin(slapd, (client) => client.search(slapd.baseDn, { filter: `(uid=${login})` }))
-      // Nothing in these entries turns an account off.
-      return found.searchEntries.length === 0 ? 'gone' : 'on'
+      // The example's convention for accounts that are off.
+      const [entry] = found.searchEntries
+      return ofUser(entry && { active: String(entry['employeeType']).toLowerCase() !== 'false' })
     },
     async stop() {
       await gateway.stop()

@@ -57,7 +57,12 @@ scimStory('SailPoint', '/scim/sailpoint', (sailpoint) => {
     expect(attribute('userName')).toMatchObject({ required: true, uniqueness: 'server', caseExact: false })
     const { body: group } = await sailpoint().get(`/Schemas/${coreGroup}`)
     const members = group.attributes.find((one: { name: string }) => one.name === 'members')
-    expect(members.subAttributes.map(({ name }: { name: string }) => name)).toEqual(['value', '$ref', 'type'])
+    expect(members.subAttributes.map(({ name }: { name: string }) => name)).toEqual([
+      'value',
+      '$ref',
+      'type',
+      'display',
+    ])
     const user = await create({
       entitlements: [{ value: 'e1', display: 'One' }],
       roles: [{ value: 'r1', type: 'app' }],
