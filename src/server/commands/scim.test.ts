@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
@@ -167,6 +167,27 @@ describe('scim init', () => {
     const { output } = await init(out, 'okta', 'https://IDM.example.test:8443/')
     expect(output.join('\n')).toContain('https://idm.example.test:8443/scim/okta')
     expect(readFileSync(join(out, 'okta.yaml'), 'utf8')).toContain('OKTA_HOST: idm.example.test\n')
+  })
+
+  const guides = globSync(['docs/guides/*.md', 'docs/reference/command-line.md', 'examples/scim/*.md'])
+  const documented = guides.flatMap((page) =>
+    Array.from(
+      readFileSync(page, 'utf8').matchAll(/^bin\/gatehouse scim (init .*) --out config$/gm),
+      ([, line = '']) => ({
+        page,
+        line,
+      }),
+    ),
+  )
+
+  test('the guides begin with the command', () => {
+    const pages = ['entra-id', 'okta', 'sailpoint', 'scim-clients'].map((name) => `docs/guides/${name}.md`)
+    expect(documented.map(({ page }) => page)).toEqual(expect.arrayContaining(pages))
+  })
+
+  test.each(documented)('$page: $line works as it is written', async ({ line }) => {
+    const { code, errors } = await run(...line.split(' '), '--out', temporaryFolder())
+    expect([code, errors]).toEqual([0, []])
   })
 
   test.each(scimClientNames)('examples/scim/%s.yaml is what the command writes', (client) => {

@@ -1,9 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { scimClientNames } from '#server/commands/scim-client-setup.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { PlainBrowser } from '#testing/plain-browser.ts'
 import { coreGroup, coreUser, type ScimClient } from '#testing/scim-client.ts'
 import { PublicScimClient, publicHost, runScimInit } from '#testing/scim-init.ts'
 import { leavers } from '#testing/scim-leavers.ts'
@@ -22,12 +25,22 @@ beforeAll(async () => {
     const { address, token } = await runScimInit(name, config)
     clients.set(name, new PublicScimClient(address, token, () => gateway.url))
   }
+  addLoginPage()
   gateway = await startGatewayProcess({ config, args: ['--trusted-proxy', '127.0.0.1'] })
 }, 180_000)
 afterAll(async () => {
   await gateway?.stop()
   rmSync(config, { recursive: true, force: true })
 })
+
+/** The page of examples/login, for the users whom Okta provisions. */
+function addLoginPage(): void {
+  cpSync('examples/login', config, { recursive: true })
+  const file = join(config, 'authentication.yaml')
+  const suffix = '  suffix: ou=staff,o=Tremolo\n'
+  const params = '  params:\n    - name: directory\n      value: okta-users\n'
+  writeFileSync(file, readFileSync(file, 'utf8').replace(suffix, suffix + params))
+}
 
 const clientOf = (name: string): PublicScimClient => {
   const client = clients.get(name)
@@ -117,4 +130,21 @@ describe('what single clients do otherwise', () => {
     const { status, body } = await google.post('/Users', user)
     expect([status, body.active]).toEqual([201, false])
   })
+})
+
+test('a user whom Okta deactivates can no longer log in, and can again once activated', async () => {
+  const okta = clientOf('okta')
+  const { id, userName } = await create(okta)
+  const password = 'correct horse battery'
+  const args = ['user', 'passwd', userName, '--config', config, '--data', gateway.dataFolder]
+  const passwd = spawn('bin/gatehouse', args, { stdio: ['pipe', 'ignore', 'inherit'] })
+  passwd.stdin.end(`${password}\n`)
+  expect(await once(passwd, 'close')).toEqual([0, null])
+  const logIn = async () => (await new PlainBrowser(gateway.url).logIn('/hello', userName, password)).status
+  expect(await logIn()).toBe(303)
+  const activate = (active: boolean) => okta.patch(`/Users/${id}`, [{ op: 'replace', value: { active } }])
+  expect((await activate(false)).status).toBe(200)
+  expect(await logIn()).toBe(401)
+  expect((await activate(true)).status).toBe(200)
+  expect(await logIn()).toBe(303)
 })
