@@ -64,7 +64,7 @@ export type InsertOperation = keyof typeof insertOperations
 export type Tally<O extends string> = Partial<Record<O, number>>
 
 /** They end it, or reckon with names and ask nobody. */
-const noOperations = new Set(['constructor', 'close', 'loginOf', 'nameOf', 'entryOf', 'personEntry'])
+const noOperations = new Set(['constructor', 'close', 'loginOf', 'nameOf', 'entryOf', 'personEntry', 'storable'])
 
 /** The methods of an object that are operations. Throws for one that the table has no operation for. */
 export function offeredMethods(offering: object, operations: Readonly<Record<string, string>>): ReadonlySet<string> {
