@@ -16,6 +16,8 @@ export interface ReadOptions {
   readonly strict?: boolean
   /** Called with the name of an attribute, or the URN of an extension, that no schema has; throws to refuse it. */
   readonly unknown?: (name: string) => void
+  /** An element of a list that holds nothing is refused: left out, it would make another list of this one. */
+  readonly refuseEmpty?: boolean
 }
 
 export const clientValues: ReadOptions = { readOnly: 'drop', maxValues }
@@ -23,8 +25,8 @@ export const clientValues: ReadOptions = { readOnly: 'drop', maxValues }
 /**
  * The value in the schema's own form: names as the schema spells them, string booleans as booleans, one object for a
  * list as a list of one, a plain text for a complex attribute as its `value`, an object written as JSON in a text as
- * that object. Nulls are left out, unknown sub-attributes too. Undefined when nothing remains. Throws invalidValue when
- * it cannot be read as the type; strictly, invalidSyntax for unknown sub-attributes.
+ * that object. Nulls are left out, unknown sub-attributes too unless `unknown` refuses them. Undefined when nothing
+ * remains. Throws invalidValue when it cannot be read as the type; strictly, invalidSyntax for unknown sub-attributes.
  */
 export function readValue(
   schema: ResourceSchema,
@@ -46,6 +48,8 @@ export function readValue(
   for (const item of list) {
     const value = readSingle(schema, attribute, item, options)
     if (value !== undefined) values.push(value)
+    else if (options.refuseEmpty === true)
+      throw scimError('invalidValue', `${attribute.name}: an element holds no value. Send its value, or leave it out.`)
   }
   return values.length === 0 ? undefined : values
 }
@@ -109,6 +113,7 @@ function readComplex(
     if (sub === undefined && options.strict === true) {
       throw scimError('invalidSyntax', `${attribute.name} has no sub-attribute ${quoted(name)}.`)
     }
+    if (sub === undefined && part !== null) options.unknown?.(`${attribute.name}.${name}`)
     if (sub === undefined || (sub.mutability === 'readOnly' && options.readOnly === 'drop')) continue
     const value = readValue(schema, sub, part, options)
     if (value === undefined) continue

@@ -55,7 +55,8 @@ export function changeGroup(
           await runUpdate(parts, call, found, own, version)
           if (own !== undefined) tick()
         }
-        await runMembers(parts, call, { ...found, group: { ...found.group, name } }, runs, tick)
+        const named = name === found.group.name ? found : { ...found, group: { ...found.group, name } }
+        await runMembers(parts, call, named, runs, tick)
       })
     } catch (error) {
       if (some) noteChange(call, { ...change, id: found.id })

@@ -21,6 +21,7 @@ const readOptions = ({ client, groups, ignored }: GatewayConfig, kind: GroupEdit
   maxValues: maxMembers,
   strict: client.strict,
   unknown: refuseUnknown(groups.schema, kind, ignored),
+  refuseEmpty: true,
 })
 
 /** What a request wants of a group, understood; nothing has been looked up yet. */

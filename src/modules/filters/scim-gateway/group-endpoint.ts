@@ -1,3 +1,4 @@
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { etagHeader, notModified, requireMatch } from './conditional.ts'
@@ -81,6 +82,12 @@ export class GroupEndpoint {
           ...(version === undefined ? {} : { groupversion: version }),
         },
       })
+      const left = await lookups.groupById(id, false)
+      if (left !== undefined && left.group.version === group.version) {
+        throw new GatewayError('WORKFLOW_FAILED', `workflow "${name}" ended, but the group is still there`, {
+          publicText: `The delete workflow "${name}" ended, but the group is still there. Have the workflow delete the group.`,
+        })
+      }
       noteChange(call, { kind: 'delete', id, attributes: [] })
     })
     return noContent

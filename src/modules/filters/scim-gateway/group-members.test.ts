@@ -148,7 +148,7 @@ test('members that stay are not looked up one by one when a whole list comes', a
   const value = range(1, 50).map((i) => ({ value: `u${i}` }))
   expect((await send('PATCH', '/Groups/red', patchOp({ op: 'replace', path: 'members', value }))).status).toBe(204)
   expect(held(people)).toEqual(range(1, 50))
-  expect([workflows.calls.length, count.looked]).toEqual([2, 4])
+  expect([workflows.calls.length, count.looked]).toEqual([2, 6])
 })
 
 test('of 100,000 members who do not exist few are looked up, and one more is too many', async () => {
@@ -215,5 +215,20 @@ describe('what is noted', () => {
     expect(notesOfLast(exchanges)?.changes).toMatchObject([{ kind: 'patch', attributes: ['members'] }])
     await send('PATCH', '/Groups/red', add('u1'))
     expect(notesOfLast(exchanges)?.changes).toEqual([])
+  })
+})
+
+describe('a member without a value', () => {
+  test.each([
+    ['PATCH', patchOp({ op: 'replace', path: 'members', value: [{ value: null }] })],
+    ['PATCH', patchOp({ op: 'replace', path: 'members', value: [null, { value: 'u1' }] })],
+    ['PATCH', patchOp({ op: 'add', value: { members: [{ value: null, type: null }] } })],
+    ['PATCH', patchOp({ op: 'remove', path: 'members', value: [{ vlaue: 'u0' }] })],
+    ['PUT', { displayName: 'red', members: [{}] }],
+  ])('is refused by %s, and nobody leaves', async (method, body) => {
+    const people = crowd(2, 0)
+    const { send } = await open(people)
+    expect((await send(method, '/Groups/red', body as JsonObject)).status).toBe(400)
+    expect(held(people)).toEqual([0])
   })
 })

@@ -244,7 +244,31 @@ function runMember(
       params: { groupname: group.group.name, removegroup: String(remove) },
       basedOn: lookups.readVersion(member, group),
     })
-    await orPending(call, run)
+    if (await orPending(call, run)) await requireMembership(parts, group, member, remove)
+  })
+}
+
+/** Throws WORKFLOW_FAILED where the user is what it was. Where others changed it meanwhile, the run may have done its part. */
+async function requireMembership(
+  { lookups, config }: GatewayParts,
+  group: FoundGroup,
+  before: FoundUser,
+  remove: boolean,
+): Promise<void> {
+  const after = await lookups.userById(before.id)
+  if (after === undefined || (await lookups.isMember(group, after)) !== remove) return
+  if (after.user.version !== before.user.version) return
+  // Read again: whoever deleted the group ended its memberships, and one that was renamed is known by its new name.
+  const { groupIdIsName, ids } = lookups
+  const now = await lookups.groupById(groupIdIsName ? ids.ofGroup(group.group.name) : group.id, false)
+  if (now === undefined || (await lookups.isMember(now, after)) !== remove) return
+  throw withoutEffect(config.workflows.members, 'user', before.id, remove)
+}
+
+function withoutEffect(workflow = '', type: 'user' | 'group', id: string, remove: boolean): GatewayError {
+  const state = remove ? 'has not left the group' : 'has not joined the group'
+  return new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended, but ${type} "${id}" ${state}`, {
+    publicText: `The ${type} ${quoted(id)} ${state}: workflow "${workflow}" ended without changing it. Check its tasks.`,
   })
 }
 
@@ -276,7 +300,9 @@ async function runMemberGroup(
       membergroupid: member.group.id,
     }
     try {
-      return await orPending(call, runGroupWorkflow(parts, call, { name: config.workflows.nestGroup, params }))
+      const run = runGroupWorkflow(parts, call, { name: config.workflows.nestGroup, params })
+      if (await orPending(call, run)) await requireNested(parts, planned.id, id, remove)
+      return
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       // Someone else nested groups meanwhile, and together they would close a circle.
@@ -284,6 +310,21 @@ async function runMemberGroup(
       if (error.code !== 'NOT_FOUND' || attempt >= maxAttempts) throw error
     }
   }
+}
+
+/** Throws WORKFLOW_FAILED where the groups are nested as they were. */
+async function requireNested(
+  { lookups, config }: GatewayParts,
+  group: string,
+  member: string,
+  remove: boolean,
+): Promise<void> {
+  const parents = (await lookups.containing([member])).get(member) ?? []
+  if (parents.some(({ id, direct }) => direct && id === group) !== remove) return
+  // Whoever deleted one of them has ended that, too.
+  const both = await Promise.all([group, member].map((id) => lookups.groupById(id, false)))
+  if (both.includes(undefined)) return
+  throw withoutEffect(config.workflows.nestGroup, 'group', member, remove)
 }
 
 const noSuchMember = ({ type, id }: { readonly type: MemberType; readonly id: string }): GatewayError =>

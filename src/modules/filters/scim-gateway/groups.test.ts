@@ -264,11 +264,13 @@ describe('from the virtual directory', () => {
 
   async function openDirectory() {
     const host = fakeModuleHost({ entries })
+    const logins = ['ann']
     const directory = {
       ...host.directory,
-      isMember: async (of: Dn, member: Dn) => of.equals(group.dn) && member.toString().startsWith('uid=ann'),
+      isMember: async (of: Dn, member: Dn) =>
+        of.equals(group.dn) && logins.some((login) => member.toString().startsWith(`uid=${login}`)),
     }
-    return { ...(await openGateway(scimGateway, { params, host: { directory } })), host }
+    return { ...(await openGateway(scimGateway, { params, host: { directory } })), host, logins }
   }
 
   test('users are read and searched', async () => {
@@ -294,8 +296,8 @@ describe('from the virtual directory', () => {
   })
 
   test('members change by workflow', async () => {
-    const { send, workflows } = await openDirectory()
-    workflows.override = async () => {}
+    const { send, workflows, logins } = await openDirectory()
+    workflows.override = async ({ user }) => void logins.push(user.userID)
     const add = patchOp({ op: 'add', path: 'members', value: [{ value: 'ann' }, { value: 'bob' }] })
     expect((await send('PATCH', '/Groups/red', add)).status).toBe(204)
     expect(workflows.calls.map(({ user }) => user.userID)).toEqual(['bob'])

@@ -14,13 +14,15 @@ export class ChangePending extends Error {
   }
 }
 
-/** Notes that part of what was asked for waits; the call goes on with the rest. */
-export async function orPending(call: ScimCall, change: Promise<unknown>): Promise<void> {
+/** Notes that part of what was asked for waits; the call goes on with the rest. Gives whether the change was made. */
+export async function orPending(call: ScimCall, change: Promise<unknown>): Promise<boolean> {
   try {
     await change
+    return true
   } catch (error) {
     if (!(error instanceof ChangePending)) throw error
     call.notes.pending ??= error.run
+    return false
   }
 }
 

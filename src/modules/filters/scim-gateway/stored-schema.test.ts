@@ -170,6 +170,24 @@ describe('names that no schema has', () => {
     }
   })
 
+  test('a misspelled part is refused in a change, and takes nothing away', async () => {
+    const { send } = await stack.gateway(builtInParams)
+    const name = { givenName: 'Ann', familyName: 'Bee' }
+    const address = await created(send, { name: { ...name, famillyName: 'x' } })
+    for (const body of [
+      patchOp({ op: 'replace', value: { name: { givenNmae: 'Bea' } } }),
+      replace('name', { givenNmae: 'Bea' }),
+      replace('emails', [{ value: 'a@example.com', tpye: 'work' }]),
+    ]) {
+      const refused = await send('PATCH', address, body)
+      expect(refused.body).toMatchObject({ status: '400', scimType: 'invalidPath' })
+      expect(refused.body['detail']).toMatch(/"name\.givenName"|"emails\.type"/)
+    }
+    const put = await send('PUT', address, { userName: `loss${next - 1}`, name: { givenNmae: 'Bea' } })
+    expect(put.body).toMatchObject({ status: '400', scimType: 'invalidValue' })
+    expect((await send('GET', address)).body).toMatchObject({ name })
+  })
+
   test('what clients are known to send is understood, or passed over', async () => {
     const { send } = await stack.gateway({ ...builtInParams, ignoreUnmapped: 'urn:example:other' })
     const address = await created(send, {
@@ -253,6 +271,37 @@ describe('a run that ends without effect', () => {
     people.addGroup('team')
     workflows.override = async () => {}
     expect((await send('PATCH', '/Groups/team', replace('externalId', 'x'))).status).toBe(500)
+  })
+
+  test('members who neither join nor leave, and a group that is still there, are errors', async () => {
+    const people = new People({ ownIds: true, versions: true })
+    people.add('ann')
+    people.add('bob')
+    people.addGroup('team', 'bob')
+    const { send, workflows } = await openGateway(scimGateway, {
+      people,
+      params: { ...tutorialParams, groupCreateWorkflow: 'create-group', groupUpdateWorkflow: 'update-group' },
+    })
+    workflows.override = async () => {}
+    for (const [method, path, body, text] of [
+      [
+        'PATCH',
+        '/Groups/gid-team',
+        patchOp({ op: 'add', path: 'members', value: [{ value: 'id-1' }] }),
+        /has not joined/,
+      ],
+      ['PATCH', '/Groups/gid-team', patchOp({ op: 'remove', path: 'members[value eq "id-2"]' }), /has not left/],
+      [
+        'PUT',
+        '/Groups/gid-team',
+        { displayName: 'team', members: [{ value: 'id-1' }, { value: 'id-2' }] },
+        /has not joined/,
+      ],
+      ['DELETE', '/Groups/gid-team', undefined, /the group is still there/],
+    ] as const) {
+      const answer = await send(method, path, body)
+      expect([answer.status, answer.body['detail']]).toEqual([500, expect.stringMatching(text)])
+    }
   })
 
   test('a change that the mapping makes nothing of is refused', async () => {

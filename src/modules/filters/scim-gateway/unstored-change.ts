@@ -79,7 +79,10 @@ export const refuseUnknown =
           id,
           ...attributes.map((attribute) => `${id}:${attribute.name}`),
         ])
-      : refs.map(({ attribute }) => attribute.name)
+      : refs.flatMap(({ attribute }) => [
+          attribute.name,
+          ...attribute.subAttributes.map((sub) => `${attribute.name}.${sub.name}`),
+        ])
     const what = isUrn ? 'schema or attribute' : 'attribute'
     const text = `There is no ${what} ${quoted(name)}${suggestion(name, known)}.`
     throw scimError(kind === 'patch' ? 'invalidPath' : isUrn ? 'invalidSyntax' : 'invalidValue', text)
