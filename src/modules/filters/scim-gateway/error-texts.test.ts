@@ -111,6 +111,8 @@ describe('a target that fails', () => {
     ['The value of "mail" cannot be stored.', 'The value of emails cannot be stored.'],
     ['The value of last cannot be stored: it is too long.', 'The value of name cannot be stored: it is too long.'],
     ['A value of "gidNumber" is required.', 'A value of an attribute of the account is required.'],
+    ['A value of the attribute first is too long.', 'A value of name is too long.'],
+    ['The attribute gidNumber has too many values.', 'An attribute of the account has too many values.'],
     ['"gidNumber" has more than 1000 values.', 'An attribute of the account has more than 1000 values.'],
   ])('%s is said as: %s', async (text, detail) => {
     const { send, workflows } = await open()

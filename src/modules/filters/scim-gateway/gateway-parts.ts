@@ -94,10 +94,13 @@ function refused({ config, log }: GatewayParts, requestId: string, error: unknow
 
 /** Targets name their own attributes, at the start of a text or behind "value of"; clients know SCIM's. */
 function inClientWords(text: string, names: ReadonlyMap<string, string>): string {
-  return text.replace(/^"([^"]+)"|(value of )"?([^"\s]+)"?/, (_, first?: string, before = '', named = '') => {
-    const known = names.get((first ?? named).toLowerCase())
-    return first === undefined
-      ? `${before}${known ?? 'an attribute of the account'}`
-      : (known ?? 'An attribute of the account')
+  const internal =
+    /^(?:"(?<quoted>[^"]+)"|The attribute (?<plain>[^"\s]+))|(?<before>value of )(?:the attribute )?"?(?<named>[^"\s]+)"?/
+  return text.replace(internal, (...match) => {
+    const { quoted, plain, before, named } = match.at(-1) as Partial<Record<string, string>>
+    const known = names.get((quoted ?? plain ?? named ?? '').toLowerCase())
+    return before === undefined
+      ? (known ?? 'An attribute of the account')
+      : `${before}${known ?? 'an attribute of the account'}`
   })
 }
