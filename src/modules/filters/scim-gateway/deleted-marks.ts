@@ -23,12 +23,14 @@ export interface DeletedMarks {
   remove(id: string): Promise<void>
   /** True of the marked users; undefined when there are none, `many` when there are more than a filter can name. */
   filter(idAttribute: string): Promise<Filter | 'many' | undefined>
+  /** The filter is another one with every mark, and `among` knows the marked users. */
+  readonly filterVaries: boolean
   /** Of these users, the ones that may be marked. */
   among<T extends { readonly id: string }>(users: readonly T[]): Promise<readonly T[]>
 }
 
 /** How many users a filter names: half of the clauses that stores take, so that the client's own filter fits beside. */
-const maxNamed = 100
+export const maxNamed = 100
 const marksPage = 1000
 
 /**
@@ -37,6 +39,7 @@ const marksPage = 1000
  * hash, since ids may be longer than logins, and letter case counts in them.
  */
 export class StoredMarks implements DeletedMarks {
+  readonly filterVaries = true
   readonly #marks: Pick<UserDirectory, 'findByLogin' | 'searchUsers' | 'create' | 'delete'>
   readonly #clock: Clock
 
@@ -97,6 +100,7 @@ export class StoredMarks implements DeletedMarks {
 
 /** Marks in an attribute of the target (`deletedAttributeName`), which the workflows write. Any number of them. */
 export class AttributeMarks implements DeletedMarks {
+  readonly filterVaries = false
   readonly #attribute: string
   readonly #clock: Clock
 

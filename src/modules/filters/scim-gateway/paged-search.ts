@@ -20,7 +20,8 @@ export const maxCandidates = 10_000
 const chunk = 1000
 
 export interface Search<T> {
-  search(query: Query): Promise<SearchPage<T>>
+  /** `byPosition`: the page's `next` is handed to the client. */
+  search(query: Query, byPosition?: boolean): Promise<SearchPage<T>>
   toResource(item: T): ScimResource | Promise<ScimResource>
 }
 
@@ -65,7 +66,8 @@ async function storedPage<T>(
   const { count } = extent
   const start = startOf(extent)
   // Not every store knows a page of none.
-  const found = await searched(source, { ...stored, ...start, limit: Math.max(1, count) })
+  const query = { ...stored, ...start, limit: Math.max(1, count) }
+  const found = await searched(source, query, start.after !== undefined, extent.kind === 'cursor')
   const items = found.items.slice(0, count)
   const resources = await resourcesOf(source, items)
   const next = extent.kind === 'cursor' ? nextPosition(found, start) : undefined
@@ -90,9 +92,9 @@ function nextPosition<T>({ items, total, next }: SearchPage<T>, start: Pick<Quer
 }
 
 /** What a store says of a search that it refuses is about the filter or a position of the client's, if not how many match. */
-async function searched<T>(source: Search<T>, query: Query, isPosition = query.after !== undefined) {
+async function searched<T>(source: Search<T>, query: Query, isPosition: boolean, byPosition = false) {
   try {
-    return await source.search(query)
+    return await source.search(query, byPosition)
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== 'BAD_REQUEST' || error.keyword === 'tooMany') throw error
     throw isPosition ? invalidCursor(error) : scimError('invalidFilter', error.publicText, { cause: error })

@@ -136,6 +136,23 @@ describe.each(variants)('a delete workflow that deactivates: $name', ({ params, 
   })
 })
 
+test('of a DELETE and a POST at the same time, the POST brings the user back or finds the userName taken', async () => {
+  stack = await openStack(scimGateway, {
+    params: builtInParams,
+    workflows: { 'delete-user': deactivate() },
+  })
+  for (let i = 0; i < 20; i++) {
+    const user = { schemas, userName: `race${i}`, active: true }
+    const id = String((await stack.send('POST', '/Users', user)).body['id'])
+    const removed = stack.send('DELETE', `/Users/${id}`)
+    for (let turn = 0; turn < i; turn++) await new Promise((resolve) => setImmediate(resolve))
+    const [deleted, posted] = await Promise.all([removed, stack.send('POST', '/Users', user)])
+    expect(deleted.status).toBe(204)
+    expect([201, 409]).toContain(posted.status)
+    expect((await stack.send('GET', `/Users/${id}`)).status).toBe(posted.status === 201 ? 200 : 404)
+  }
+})
+
 test('a deleted user is no member of a group', async () => {
   stack = await openStack(scimGateway, { workflows: { 'delete-user': deactivate() } })
   const { body } = await stack.send('POST', '/Users', { userName: 'ann', active: true })
@@ -201,6 +218,45 @@ test('more marked users than a filter can name are left out of lists by the gate
   }
   await marks.remove(String(body['id']))
   expect(await page()).toEqual([4, ['ann', 'ben', 'cid', 'dan']])
+}, 60_000)
+
+test('users who are deleted while a client reads by cursor neither end the list nor hide others', async () => {
+  stack = await openStack(scimGateway, { params: builtInParams, workflows: { 'delete-user': deactivate() } })
+  const marks = new StoredMarks(await stack.marks(), () => new Date())
+  const ids: string[] = []
+  for (let n = 0; n < 12; n++) {
+    const { body } = await stack.send('POST', '/Users', { userName: `user${n}`, active: true })
+    ids.push(String(body['id']))
+  }
+  const read = async (query: string, between: (page: number) => Promise<unknown>) => {
+    const seen: unknown[] = []
+    const totals: unknown[] = []
+    let cursor: unknown = ''
+    for (let page = 0; cursor !== undefined; page++) {
+      const { status, body } = await stack.send('GET', `/Users?count=3&cursor=${String(cursor)}${query}`)
+      expect(status, JSON.stringify(body)).toBe(200)
+      seen.push(...(body['Resources'] as JsonObject[]).map(({ id }) => id))
+      totals.push(body['totalResults'])
+      cursor = body['nextCursor']
+      if (cursor !== undefined) await between(page)
+    }
+    return { seen, totals }
+  }
+  // Already shown, and still to come.
+  const gone = [ids[0], ids[11]]
+  const plain = await read('', async (page) => {
+    if (page < gone.length) expect((await stack.send('DELETE', `/Users/${gone[page]}`)).status).toBe(204)
+  })
+  expect(plain.seen).toEqual(ids.slice(0, 11))
+  expect(plain.totals.at(-1)).toBe(10)
+  // More of them than a filter can name, and an order in which a change moves a user to the end.
+  for (let n = 0; n < 130; n++) await marks.set({ id: `other-${n}`, user: userOf(`other${n}`) })
+  const change = patchOp({ op: 'replace', path: 'displayName', value: 'changed' })
+  const sorted = await read('&sortBy=meta.lastModified', (page) =>
+    page === 0 ? stack.send('PATCH', `/Users/${ids[1]}`, change) : Promise.resolve(),
+  )
+  expect(new Set(sorted.seen)).toEqual(new Set(ids.slice(1, 11)))
+  expect(sorted.totals).toEqual(sorted.totals.map(() => 10))
 }, 60_000)
 
 test('lists that neither the target nor the gateway can serve are refused with the remedy', async () => {

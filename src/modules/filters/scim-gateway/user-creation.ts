@@ -10,6 +10,16 @@ import { storableChange } from './unstored-change.ts'
 import { loginOf, loginTaken, newUser, replacedUser } from './user-changes.ts'
 import { activeOf, externalIdOf, noteUserChange, passwordOf, type UserWriter, versionOf } from './user-writer.ts'
 
+/** How often a former user is looked up whom others delete meanwhile. */
+const maxAttempts = 3
+
+class FormerIsGone extends Error {
+  constructor(options: { readonly cause: GatewayError }) {
+    super('the former user was deleted meanwhile', options)
+    this.name = 'FormerIsGone'
+  }
+}
+
 /** POST of a user: a new one, or a former one who comes back. */
 export class UserCreation {
   readonly #parts: GatewayParts
@@ -27,7 +37,19 @@ export class UserCreation {
   /** Gives the user as the target then holds it. Throws uniqueness when the userName is taken. */
   create(call: ScimCall, resource: ScimResource): Promise<FoundUser> {
     // Asked inside the lock, so that of two requests for one login exactly one creates.
-    return this.#parts.lock.run(`login ${loginOf(resource).toLowerCase()}`, () => this.#create(call, resource))
+    return this.#parts.lock.run(`login ${loginOf(resource).toLowerCase()}`, () => this.#attempts(call, resource))
+  }
+
+  /** Who was to come back may have been deleted meanwhile: then it is looked up again. */
+  async #attempts(call: ScimCall, resource: ScimResource): Promise<FoundUser> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#create(call, resource)
+      } catch (error) {
+        if (!(error instanceof FormerIsGone)) throw error
+        if (attempt >= maxAttempts) throw error.cause
+      }
+    }
   }
 
   async #create(call: ScimCall, sent: ScimResource): Promise<FoundUser> {
@@ -109,12 +131,18 @@ export class UserCreation {
     return this.#writer.recreate(call, id, (before) => replacedUser(schema, before, { active: true, ...sent }))
   }
 
-  #bringBack(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {
+  async #bringBack(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {
     const { schema } = this.#parts.config.users
     const edit = (before: ScimResource): ScimResource => {
       if (before['active'] !== false) throw loginTaken(loginOf(sent))
       return replacedUser(schema, before, { ...sent, active: true })
     }
-    return this.#writer.changeWithin(call, id, 'put', edit, 'create')
+    try {
+      return await this.#writer.changeWithin(call, id, 'put', edit, 'create')
+    } catch (error) {
+      const isAbsent = error instanceof GatewayError && error.code === 'NOT_FOUND'
+      if (isAbsent && (await this.#parts.lookups.userById(id)) === undefined) throw new FormerIsGone({ cause: error })
+      throw error
+    }
   }
 }

@@ -167,8 +167,8 @@ export class UserEndpoint {
       const resource = shown && (await toResource(shown))
       return pageOf(resource !== undefined && evaluateFilter(filter, resource) ? [resource] : [], list)
     }
-    const search = async (query: Query) => {
-      const page = await lookups.searchUsers(query)
+    const search = async (query: Query, byPosition?: boolean) => {
+      const page = await lookups.searchUsers(query, byPosition)
       return { ...page, items: await lookups.withIndirectGroups(page.items) }
     }
     return pagedSearch({ search, toResource }, list, this.#nameOf)

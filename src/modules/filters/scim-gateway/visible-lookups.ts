@@ -4,7 +4,7 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import type { SearchPage } from '#sdk/target.ts'
-import type { DeletedMarks } from './deleted-marks.ts'
+import { type DeletedMarks, maxNamed } from './deleted-marks.ts'
 import { translateFilter } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
@@ -55,10 +55,16 @@ export class VisibleLookups implements Lookups {
     return this.#visible(await this.all.userByLogin(login))
   }
 
-  async searchUsers(query: Query): Promise<SearchPage<FoundUser>> {
-    const visible = await this.#visibleFilter()
-    if (visible === undefined) return this.all.searchUsers(query)
-    if (visible === 'many') return this.#searchHere(query)
+  /** `byPosition`: the `next` of the page is asked for, and has to hold while users are deleted. */
+  async searchUsers(query: Query, byPosition = false): Promise<SearchPage<FoundUser>> {
+    const marked = this.#showsActive ? await this.marks.filter(this.names.userId[0] ?? '') : undefined
+    if (marked === undefined) return this.all.searchUsers(query)
+    const page = byPosition && this.marks.filterVaries ? await this.#pageByPosition(query, marked) : undefined
+    if (page !== undefined) return page
+    if (marked === 'many') return this.#searchHere(query)
+    const filters: Filter[] = [{ kind: 'not', filter: marked }]
+    if (this.#notInactive !== undefined) filters.push(this.#notInactive)
+    const visible: Filter = { kind: 'or', filters }
     const filter: Filter = query.filter === undefined ? visible : { kind: 'and', filters: [query.filter, visible] }
     return this.all.searchUsers({ ...query, filter })
   }
@@ -139,6 +145,40 @@ export class VisibleLookups implements Lookups {
     return found === undefined || (await this.isDeleted(found)) ? undefined : found
   }
 
+  /**
+   * Positions of the target belong to a filter, which must not change with every user who is deleted: the target is asked
+   * without the marks, and a page may have fewer users than asked for. Undefined where the target gives no positions.
+   */
+  async #pageByPosition(query: Query, marked: Filter | 'many'): Promise<SearchPage<FoundUser> | undefined> {
+    if (query.offset > 0) return undefined
+    let page = await this.all.searchUsers(query)
+    if (query.after === undefined && page.next === undefined && page.items.length < page.total) return undefined
+    let deleted = await this.#deletedAmong(page.items)
+    while (deleted.size === page.items.length && page.next !== undefined) {
+      page = await this.all.searchUsers({ ...query, after: page.next })
+      deleted = await this.#deletedAmong(page.items)
+    }
+    const items = page.items.filter((user) => !deleted.has(user))
+    return { ...page, items, total: await this.#visibleTotal(query, page.total, marked) }
+  }
+
+  async #visibleTotal({ filter }: Query, total: number, marked: Filter | 'many'): Promise<number> {
+    if (marked === 'many') {
+      return (await this.#searchHere({ ...(filter === undefined ? {} : { filter }), offset: 0, limit: 1 })).total
+    }
+    const both: Filter = filter === undefined ? marked : { kind: 'and', filters: [filter, marked] }
+    const { items } = await this.all.searchUsers({ filter: both, offset: 0, limit: maxNamed })
+    return total - (await this.#deletedAmong(items)).size
+  }
+
+  async #deletedAmong(users: readonly FoundUser[]): Promise<ReadonlySet<FoundUser>> {
+    const marked = await this.marks.among(users)
+    const inactive = await Promise.all(
+      marked.map(async (user) => ((await this.isActive(user)) === false ? [user] : [])),
+    )
+    return new Set(inactive.flat())
+  }
+
   /** Reads everything that matches, where there are more deleted users than the target can be asked to leave out. */
   async #searchHere({ offset, limit, after, ...query }: Query): Promise<SearchPage<FoundUser>> {
     if (after !== undefined) throw new GatewayError('BAD_REQUEST', 'a position from before so many users were deleted')
@@ -157,21 +197,8 @@ export class VisibleLookups implements Lookups {
       if (items.length === 0 || found.length >= total) place = undefined
       else place = next === undefined ? { offset: found.length } : { offset: 0, after: next }
     }
-    const marked = await this.marks.among(found)
-    const inactive = await Promise.all(
-      marked.map(async (user) => ((await this.isActive(user)) === false ? [user] : [])),
-    )
-    const deleted = new Set(inactive.flat())
+    const deleted = await this.#deletedAmong(found)
     const visible = found.filter((user) => !deleted.has(user))
     return { items: visible.slice(offset, offset + limit), total: visible.length }
-  }
-
-  async #visibleFilter(): Promise<Filter | 'many' | undefined> {
-    if (!this.#showsActive) return undefined
-    const marked = await this.marks.filter(this.names.userId[0] ?? '')
-    if (marked === undefined || marked === 'many') return marked
-    const filters: Filter[] = [{ kind: 'not', filter: marked }]
-    if (this.#notInactive !== undefined) filters.push(this.#notInactive)
-    return { kind: 'or', filters }
   }
 }
