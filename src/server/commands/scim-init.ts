@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { readArguments } from '#server/commands/arguments.ts'
@@ -39,7 +39,10 @@ export const scimInit: RunCommand = async (args, io) => {
     return 2
   }
   const client = scimClientNames.find((known) => known === read.values.client)
-  if (client === undefined) return wrong(`--client must be one of ${scimClientNames.join(', ')}`)
+  if (client === undefined) {
+    const given = read.values.client === undefined ? '' : `, not "${read.values.client}"`
+    return wrong(`--client must be one of ${scimClientNames.join(', ')}${given}`)
+  }
   const url = readUrl(read.values.url)
   if (typeof url === 'string') return wrong(`--url: ${url}`)
 
@@ -53,7 +56,8 @@ export const scimInit: RunCommand = async (args, io) => {
     io.stderr(`gatehouse scim init: ${error instanceof Error ? error.message : String(error)}`)
     return 1
   }
-  print({ client, address: url.origin + scimPath(client), token, files, out }, io)
+  const port = url.port === '' ? '443' : url.port
+  print({ client, address: url.origin + scimPath(client), port, token, files, out }, io)
   return 0
 }
 
@@ -77,13 +81,17 @@ interface Files {
   readonly token: string
 }
 
-/** Writes both files or none. Throws an Error where one of them exists. */
+/** Writes both files or none. Throws an Error where one of them exists, or the folder is a file. */
 async function write(files: Files, yaml: string, token: string): Promise<void> {
   const found = [files.yaml, files.token].find((file) => existsSync(file))
   if (found !== undefined) {
     throw new Error(`${found} exists, and nothing was changed. Choose another --out, or move the file away first.`)
   }
-  await mkdir(dirname(files.yaml), { recursive: true })
+  const folder = dirname(files.yaml)
+  if (existsSync(folder) && !statSync(folder).isDirectory()) {
+    throw new Error(`--out: ${folder} is not a folder, and nothing was changed. Give a folder, or a name that is free.`)
+  }
+  await mkdir(folder, { recursive: true })
   await mkdir(dirname(files.token), { recursive: true, mode: 0o700 })
   await writeFile(files.token, `sha256:${hash('sha256', token, 'hex')}\n`, { flag: 'wx', mode: 0o600 })
   try {
@@ -97,12 +105,13 @@ async function write(files: Files, yaml: string, token: string): Promise<void> {
 interface Written {
   readonly client: ScimClientName
   readonly address: string
+  readonly port: string
   readonly token: string
   readonly files: Files
   readonly out: string
 }
 
-function print({ client, address, token, files, out }: Written, io: CommandIo): void {
+function print({ client, address, port, token, files, out }: Written, io: CommandIo): void {
   const { title, place } = scimClientSetups[client]
   const fields = fieldsOf(client, { address, token })
   const width = Math.max(...fields.map(([label]) => label.length))
@@ -118,8 +127,8 @@ function print({ client, address, token, files, out }: Written, io: CommandIo): 
     '',
     'Next:',
     `  gatehouse check --config ${out}`,
-    `  gatehouse serve --config ${out} --listen 0.0.0.0:443 --tls-cert CERTIFICATE.pem --tls-key KEY.pem`,
-    'or, behind a proxy that ends TLS and passes the Host header on:',
+    `  gatehouse serve --config ${out} --listen 0.0.0.0:${port} --tls-cert CERTIFICATE.pem --tls-key KEY.pem`,
+    'or, behind a proxy that ends TLS, passes the Host header on and sends X-Forwarded-Proto:',
     `  gatehouse serve --config ${out} --listen 0.0.0.0:8080 --trusted-proxy ADDRESS`,
   ]
   for (const line of lines) io.stdout(line)

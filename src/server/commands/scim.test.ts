@@ -73,7 +73,8 @@ test('without a database nothing is made, and it is said', async () => {
 })
 
 test.each([
-  [['tail'], /unknown action "tail"/],
+  [['tail'], /unknown action "tail"; use "log" or "init"/],
+  [['ini', '--client', 'okta'], /unknown action "ini"/],
   [['log', '--status', '20'], /--status/],
   [['log', '--since', 'yesterday'], /--since/],
   [['log', '--limit', '0'], /--limit/],
@@ -142,6 +143,7 @@ describe('scim init', () => {
     const { code, errors } = await init(out, client)
     expect(code).toBe(2)
     for (const name of scimClientNames) expect(errors.join()).toContain(name)
+    expect(errors.join()).toContain(`not "${client}"`)
     expect(readdirSync(out)).toEqual([])
   })
 
@@ -162,10 +164,19 @@ describe('scim init', () => {
     expect(readdirSync(out)).toEqual([])
   })
 
-  test('the port is part of the address, not of the host', async () => {
+  test('a file as --out is refused', async () => {
+    const file = join(temporaryFolder(), 'config')
+    writeFileSync(file, 'mine')
+    const { code, errors } = await init(file, 'okta')
+    expect([code, errors]).toEqual([1, [expect.stringContaining(`--out: ${file} is not a folder`)]])
+    expect(readFileSync(file, 'utf8')).toBe('mine')
+  })
+
+  test('the port is part of the address and of --listen, not of the host', async () => {
     const out = temporaryFolder()
     const { output } = await init(out, 'okta', 'https://IDM.example.test:8443/')
     expect(output.join('\n')).toContain('https://idm.example.test:8443/scim/okta')
+    expect(output.join('\n')).toContain('--listen 0.0.0.0:8443 --tls-cert')
     expect(readFileSync(join(out, 'okta.yaml'), 'utf8')).toContain('OKTA_HOST: idm.example.test\n')
   })
 

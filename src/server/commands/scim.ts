@@ -46,7 +46,14 @@ type Filters = Omit<JournalQuery, 'limit' | 'after'>
 
 /** `gatehouse scim log` and `gatehouse scim init`. */
 export const scimCommand: RunCommand = async (args, io) => {
-  if (args[0] === 'init') return scimInit(args, io)
+  const [action] = args
+  if (action === 'init') return scimInit(args, io)
+  // Before the options, which are those of `log` and would be called unknown instead.
+  if (action !== undefined && action !== 'log' && !action.startsWith('-')) {
+    io.stderr(`gatehouse scim: unknown action "${action}"; use "log" or "init"`)
+    io.stderr(usage)
+    return 2
+  }
   const read = readArguments(args, { usage, options, positionals: 1 }, io)
   if ('exit' in read) return read.exit
   const { values, positionals } = read

@@ -51,6 +51,24 @@ describe('what was wrong, where, and what to do', () => {
       { userName: 'ANN' },
       'userName: another user has "A…". Choose another one, or change that user.',
     ],
+    [
+      'POST',
+      '/Groups',
+      { displayName: 'RED' },
+      'displayName: another group has this name, in this or another letter case. Choose another one, or change that group.',
+    ],
+    [
+      'PATCH',
+      '/Users/ann',
+      patch({ op: 'replace', path: 'name.givenName', value: 'B' }, { op: 'chnge', path: 'name.givenName', value: 'C' }),
+      'Operations[1]: op must be "add", "replace" or "remove".',
+    ],
+    [
+      'PATCH',
+      '/Users/ann',
+      patch({ op: 'replace', path: 'nme.givenName', value: 'B' }),
+      'There is no attribute "nme.givenName". Correct the name, or list it in ignoreUnmapped.',
+    ],
     ['GET', '/Users/none', '', 'There is no user with id "none". It may have been deleted; search for it by userName.'],
     [
       'GET',

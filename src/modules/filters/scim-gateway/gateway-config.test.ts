@@ -52,6 +52,11 @@ test.each<[string, ParamValues, string]>([
     'error params.tremolo2scim.userNam.source: no SCIM user attribute "userNam" (did you mean "userName"?)',
   ],
   [
+    'a misspelled choice for unknown managers',
+    { ...tutorialParams, unknownManager: 'acept' },
+    'error params.unknownManager.0: "unknownManager": must be one of refuse, accept, not "acept"',
+  ],
+  [
     'a filter name that is no pair',
     { ...tutorialParams, userFilterScim2Ldap: 'emails.value' },
     'error params.userFilterScim2Ldap.0: "emails.value" is not of the form scim=internal',

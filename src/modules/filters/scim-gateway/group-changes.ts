@@ -182,7 +182,11 @@ async function requireFreeName(parts: GatewayParts, name: string, { id }: FoundG
   if (holder !== undefined && holder.id.toLowerCase() !== id.toLowerCase()) throw nameTaken()
 }
 
-export const nameTaken = () => scimError('uniqueness', 'There is already a group with this displayName.')
+export const nameTaken = () =>
+  scimError(
+    'uniqueness',
+    'displayName: another group has this name, in this or another letter case. Choose another one, or change that group.',
+  )
 
 /** The group that has or shows the name, in any letter case. */
 export async function groupNamed({ lookups }: GatewayParts, name: string): Promise<FoundGroup | undefined> {

@@ -193,10 +193,12 @@ async function requireNesting(
   const above = new Set((await lookups.containing([found.id])).get(found.id)?.map(({ id }) => id))
   const circle = added.find(({ id }) => id === found.id || above.has(id))
   if (circle === undefined) return
-  const how = circle.id === found.id ? '' : ', since that group contains this one already'
+  const [outer, inner] = [quoted(found.id), quoted(circle.id)]
   throw scimError(
     'invalidValue',
-    `The group ${quoted(circle.id)} cannot be a member of the group ${quoted(found.id)}: it would contain itself${how}.`,
+    circle.id === found.id
+      ? `members: the group ${outer} would contain itself. Leave the member out.`
+      : `members: the group ${outer} would contain itself: the group ${inner} contains it already, directly or through others. Leave the member out, or remove that membership first.`,
   )
 }
 

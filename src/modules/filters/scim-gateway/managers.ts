@@ -65,7 +65,7 @@ export class Managers {
     }
     const found = await this.#lookups.userById(id)
     if (found === undefined) {
-      const remedy = 'Create the user first, or leave the manager out.'
+      const remedy = 'Create the user first, leave the manager out, or set unknownManager to accept.'
       throw scimError('invalidValue', `manager.value: there is no user with id ${quoted(id)}. ${remedy}`)
     }
     writeAttribute(result, this.#ref, { value: found.id })

@@ -21,11 +21,6 @@ function bearerToken(value: string): string {
   throw new Error('must be visible ASCII characters')
 }
 
-function unknownManager(value: string): 'refuse' | 'accept' {
-  if (value === 'refuse' || value === 'accept') return value
-  throw new Error('must be refuse or accept')
-}
-
 export const parameterTable = {
   lookupFromLDAP: flag({ about: 'Whether look-ups go through the virtual directory instead of a target.' }),
   searchBase: parsed('name', (value) => Dn.parse(value), {
@@ -95,9 +90,10 @@ export const parameterTable = {
     about: 'The attribute that holds the members of a group in the virtual directory.',
     fallback: 'uniqueMember',
   }),
-  unknownManager: parsed('one of refuse, accept', unknownManager, {
+  unknownManager: choice(['refuse', 'accept'], {
     about:
-      'Whether a manager who is no user is refused or accepted; refuse where the built-in mapping stores managers.',
+      'Whether a manager who is not a user is refused or accepted; refuse where the built-in mapping stores managers.',
+    fallback: undefined,
   }),
   ignoreUnmapped: list({
     about:

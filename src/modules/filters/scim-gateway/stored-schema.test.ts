@@ -197,6 +197,25 @@ describe('names that no schema has', () => {
     })
     expect((await send('GET', address)).body).toMatchObject({ [enterprise]: { department: 'D' } })
   })
+
+  test('ignoreUnmapped holds for names that no schema has, in every form of a PATCH', async () => {
+    const { send } = await stack.gateway({ ...builtInParams, ignoreUnmapped: ['urn:example:other', 'badge'] })
+    const address = await created(send, {})
+    for (const operation of [
+      { op: 'replace', path: 'urn:example:other:a', value: 'b' },
+      { op: 'add', path: 'urn:example:other:list[type eq "x"].value', value: 'b' },
+      { op: 'remove', path: 'urn:example:other' },
+      { op: 'replace', path: 'badge.number', value: '1' },
+      { op: 'replace', value: { badge: '1', 'urn:example:other': { a: 'b' }, 'urn:example:other:a': 'b' } },
+    ]) {
+      expect([operation, (await send('PATCH', address, patchOp(operation))).status]).toEqual([operation, 200])
+    }
+    for (const path of ['urn:example:others', 'badges', 'my.badge']) {
+      const { status, body } = await send('PATCH', address, replace(path, 'x'))
+      expect([status, body['scimType']]).toEqual([400, 'invalidPath'])
+      expect(body['detail']).toContain('Correct the name, or list it in ignoreUnmapped.')
+    }
+  })
 })
 
 /** People of whom a target stores these attributes alone. */

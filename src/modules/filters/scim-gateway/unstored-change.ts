@@ -12,16 +12,18 @@ import type { StoredSchema } from './stored-schema.ts'
 
 export type ChangeKind = 'create' | 'patch' | 'put'
 
-/** Attributes that a client may send in vain, by the gateway's `ignoreUnmapped`. */
+/** Attributes that a client may send though nothing stores them, by the gateway's `ignoreUnmapped`. */
 export interface IgnoredAttributes {
   has(path: AttributePath): boolean
-  /** A name that no schema has, such as the URN of an unknown extension. */
+  /** A name that no schema has, such as the URN of an unknown extension, or a path below such a name. */
   hasName(name: string): boolean
 }
 
 /** Resolves the names by the schemas, of which each resource type has its own. */
 export function ignoredAttributes(names: readonly string[], schemas: readonly ResourceSchema[]): IgnoredAttributes {
-  const lower = new Set(names.map((name) => name.trim().toLowerCase()))
+  const lower = names.map((name) => name.trim().toLowerCase())
+  const covers = (listed: string, name: string): boolean =>
+    name.startsWith(listed) && (name.length === listed.length || ':.['.includes(name.charAt(listed.length)))
   const paths = schemas.flatMap((schema) => names.flatMap((name) => schema.resolve(name.trim()) ?? []))
   const keys = new Set(
     paths.map((path) => (path.kind === 'schema' ? `${path.schema.id}:` : internalName(path)).toLowerCase()),
@@ -32,7 +34,7 @@ export function ignoredAttributes(names: readonly string[], schemas: readonly Re
     if (extension !== undefined) candidates.push(`${extension}:`)
     return candidates.some((name) => keys.has(name.toLowerCase()))
   }
-  return { has: isListed, hasName: (name) => lower.has(name.toLowerCase()) }
+  return { has: isListed, hasName: (name) => lower.some((listed) => covers(listed, name.toLowerCase())) }
 }
 
 /**
@@ -84,7 +86,7 @@ export const refuseUnknown =
           ...attribute.subAttributes.map((sub) => `${attribute.name}.${sub.name}`),
         ])
     const what = isUrn ? 'schema or attribute' : 'attribute'
-    const text = `There is no ${what} ${quoted(name)}${suggestion(name, known)}.`
+    const text = `There is no ${what} ${quoted(name)}${suggestion(name, known)}. Correct the name, or list it in ignoreUnmapped.`
     throw scimError(kind === 'patch' ? 'invalidPath' : isUrn ? 'invalidSyntax' : 'invalidValue', text)
   }
 

@@ -29,7 +29,7 @@ export function parsePatch(
     throw new GatewayError('BODY_TOO_LARGE', text, { publicText: text })
   }
   const reader = new OperationReader(schema, options)
-  return list.flatMap((entry: JsonValue) => reader.read(entry))
+  return list.flatMap((entry: JsonValue, index) => reader.read(entry, `Operations[${index}]`))
 }
 
 type Op = PatchOperation['op']
@@ -43,24 +43,29 @@ class OperationReader {
     this.#options = options
   }
 
-  read(entry: JsonValue): PatchOperation[] {
-    if (!isJsonObject(entry)) throw scimError('invalidSyntax', 'An operation must be an object.')
-    const op = readOp(member(entry, 'op'))
+  /** `at` is the place of the operation in the message, for errors. */
+  read(entry: JsonValue, at: string): PatchOperation[] {
+    if (!isJsonObject(entry)) throw scimError('invalidSyntax', `${at} must be an object.`)
+    const op = readOp(member(entry, 'op'), at)
     const path = member(entry, 'path')
     const value = member(entry, 'value')
-    if (op !== 'remove' && value === undefined) throw scimError('invalidValue', `Operations: "${op}" needs a value.`)
+    if (op !== 'remove' && value === undefined) throw scimError('invalidValue', `${at}: "${op}" needs a value.`)
     if (path === undefined || (this.#options.strict !== true && (path === null || path === ''))) {
-      if (op === 'remove') throw scimError('noTarget', 'Operations: "remove" needs a path.')
+      if (op === 'remove') throw scimError('noTarget', `${at}: "remove" needs a path.`)
       return this.#keys(op, this.#objectIn(value))
     }
-    if (typeof path !== 'string') throw scimError('invalidPath', 'Operations: path must be a text.')
+    if (typeof path !== 'string') throw scimError('invalidPath', `${at}: path must be a text.`)
     const parsed = parsePath(path, this.#schema, this.#options)
-    if (parsed === undefined) this.#options.unknown?.(path)
-    if (parsed === undefined)
+    if (parsed === undefined) {
+      if (this.#options.unknown !== undefined && this.#options.strict !== true) {
+        this.#options.unknown(path)
+        return []
+      }
       throw scimError(
         'invalidPath',
         `path: the resource has no attribute ${quoted(path)}. Check the name, and the schema in /Schemas.`,
       )
+    }
     if (parsed.kind === 'schema') return this.#extension(op, parsed, value)
     refuseReadOnly(parsed)
     return this.#operation(op, parsed, value)
@@ -148,10 +153,10 @@ function member(object: JsonObject, name: string): JsonValue | undefined {
   return undefined
 }
 
-function readOp(op: JsonValue | undefined): Op {
+function readOp(op: JsonValue | undefined, at: string): Op {
   const word = typeof op === 'string' ? op.toLowerCase() : ''
   if (word === 'add' || word === 'replace' || word === 'remove') return word
-  throw scimError('invalidSyntax', 'Operations: op must be "add", "replace" or "remove".')
+  throw scimError('invalidSyntax', `${at}: op must be "add", "replace" or "remove".`)
 }
 
 const isReadOnly = (target: PatchTarget): boolean =>
