@@ -67,7 +67,7 @@ describe('what was wrong, where, and what to do', () => {
       'PATCH',
       '/Users/ann',
       patch({ op: 'replace', path: 'nme.givenName', value: 'B' }),
-      'There is no attribute "nme.givenName". Correct the name, or list it in ignoreUnmapped.',
+      'There is no attribute "nme.givenName" (did you mean "name.givenName"?). Correct the name, or list it in ignoreUnmapped.',
     ],
     ['GET', '/Users/none', '', 'There is no user with id "none". It may have been deleted; search for it by userName.'],
     [

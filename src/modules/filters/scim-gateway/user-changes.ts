@@ -105,6 +105,9 @@ export function replacedUser(schema: ResourceSchema, before: JsonObject, sent: J
     if (ref.attribute.returned !== 'never' || readAttribute(sent, ref) !== undefined) continue
     writeAttribute(after, ref, readAttribute(before, ref))
   }
+  // A provider that doesn't send `active` doesn't mean to turn an account on or off.
+  const { active } = before
+  if (sent['active'] === undefined && active !== undefined) after['active'] = active
   return after
 }
 

@@ -113,6 +113,14 @@ describe('another userName', () => {
   })
 })
 
+test('a PUT without active leaves an account on or off as it is', async () => {
+  for (const active of [true, false]) {
+    const { address, body } = await create({ active })
+    const answer = await stack.send('PUT', address, { userName: body['userName'] ?? '', title: 'Dr' })
+    expect([answer.status, answer.body['title'], answer.body['active']]).toEqual([200, 'Dr', active])
+  }
+})
+
 describe('who comes back', () => {
   test('by the same userName is reactivated with the new values and the old id', async () => {
     const userName = unique()
