@@ -24,7 +24,7 @@ spec:
             mapping: scim
             journal: "0"
             lookupTarget: people
-            workflowName: sync-person
+            workflowName: sync-behind
             deleteUserWorkflowName: delete-person
             groupWorkflow: change-membership
             groupCreateWorkflow: create-group
@@ -40,6 +40,20 @@ spec:
                 - {name: badge, type: integer}
                 - {name: doors, type: string, multiValued: true}
                 - {name: since, type: dateTime}
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: {name: sync-behind}
+spec:
+  description: Stores users, and sets the passwords of those who are sent with one.
+  inList: false
+  label: Store a user
+  orgId: internal
+  tasks: |-
+    - taskType: provision
+      sync: true
+      target: people
+      setPassword: true
 `
 
 export interface ScimBehind {
