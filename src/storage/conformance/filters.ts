@@ -170,6 +170,22 @@ export function filterConformance(open: () => Promise<(name: string) => UserDire
     expect(await find({ kind: 'substring', attribute: 'mail', any: ['_'] })).toEqual([])
   })
 
+  test('the end of a value that is longer than its key is found, and the end of the key is not', async () => {
+    const directory = (await open())('people')
+    await directory.create(user('long', { mail: [`${'x'.repeat(2000)}tail`] }))
+    await directory.create(user('short', { mail: ['axx', 'xtail'] }))
+    const endingWith = async (final: string) =>
+      (
+        await directory.searchUsers({
+          filter: { kind: 'substring', attribute: 'mail', any: [], final },
+          offset: 0,
+          limit: 9,
+        })
+      ).items.map(({ userID }) => userID)
+    expect(await endingWith('xx')).toEqual(['short'])
+    expect(await endingWith('xtail')).toEqual(['long', 'short'])
+  })
+
   test.each<[string, Filter]>([
     ['a NUL character', { kind: 'equal', attribute: 'mail', value: 'a\0b' }],
     ['a NUL character in a name', { kind: 'present', attribute: 'a\0b' }],

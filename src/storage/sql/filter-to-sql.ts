@@ -210,7 +210,7 @@ const indexedValues: ValueSource = { ...attributeValues, folded: attributeValues
 
 /**
  * Entries with one of several texts somewhere in the values of one attribute. The index has those values, all but the long
- * ones, so the rows themselves are not read. Undefined for any other test.
+ * ones, so the rows of short ones are not read. Undefined for any other test.
  */
 function textScan(parts: readonly Truth[], space: SearchSpace): IndexedKeys | undefined {
   const tests = parts.flatMap((part) =>
@@ -230,12 +230,13 @@ function textScan(parts: readonly Truth[], space: SearchSpace): IndexedKeys | un
   const longValues: ValueSource = {
     ...attributeValues,
     key: sql`l.value_key`,
-    folded: sql`l.long_key`,
+    folded: sql`coalesce(l.long_key, l.value_key)`,
     raw: sql`l.value`,
   }
-  const inLong = sql`exists (select 1 from attributes as l where l.entry = a.entry and l.name_key = a.name_key and l.long_key is not null and ${anyOf(longValues)})`
-  const isLongKey = sql`length(a.value_key) > ${sql.lit(keyLength / 2)}`
-  const condition = sql<SqlBool>`(${anyOf(indexedValues)} or (${isLongKey} and ${inLong}))`
+  const inRow = sql`exists (select 1 from attributes as l where l.entry = a.entry and l.name_key = a.name_key and ${anyOf(longValues)})`
+  // A key of this length may be the beginning of a value only, and what it ends with says nothing.
+  const mayBeCut = sql`length(a.value_key) > ${sql.lit(keyLength / 2)}`
+  const condition = sql<SqlBool>`((not (${mayBeCut}) and ${anyOf(indexedValues)}) or (${mayBeCut} and ${inRow}))`
   return { keys: attributeKeys(first.attribute, space, condition), exact: true, isRange: true }
 }
 
