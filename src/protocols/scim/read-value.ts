@@ -83,7 +83,9 @@ export function complexInText(
   if (options.strict === true || attribute.type !== 'complex') return undefined
   const object = jsonInText(text)
   if (object === undefined) return undefined
-  return Object.keys(object).some((name) => schema.subAttribute(attribute, name) !== undefined) ? object : undefined
+  // Such texts hold more than the attribute does, by habit.
+  const known = Object.entries(object).filter(([name]) => schema.subAttribute(attribute, name) !== undefined)
+  return known.length === 0 ? undefined : Object.fromEntries(known)
 }
 
 /** An element whose `value` holds the element itself as JSON; what stands beside it stays. */

@@ -1,7 +1,7 @@
 import type { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { suggestion } from '#kernel/suggest.ts'
+import { nearestName, suggestion } from '#kernel/suggest.ts'
 import { internalName } from '#protocols/scim/internal-name.ts'
 import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
@@ -66,15 +66,24 @@ export function storableChange(
 /** Names that clients are known to send beside what they mean: nothing is lost with them. */
 const habits = [/^http:\/\/schemas\.microsoft\.com\//i]
 
+const commonStart = /^urn:ietf:params:scim:schemas:(?:extension:)?/i
+
+/** Whether a URN is that of a known schema, spelled wrong, rather than that of a schema that no one here knows. */
+function isMisspelled(urn: string, { core, extensions }: ResourceSchema): boolean {
+  const ids = [core, ...extensions].map(({ id }) => id.replace(commonStart, ''))
+  return nearestName(urn.replace(commonStart, ''), ids) !== undefined
+}
+
 /**
- * Refuses names that no schema has, and says which one is near. Plain names are dropped at a creation, as what isn't mapped
- * is; a URN that is spelled wrong would take a whole extension with it.
+ * Refuses names that no schema has, and says which one is near. At a creation they are dropped, as what isn't mapped is; but
+ * a URN that is spelled wrong would take a whole extension with it.
  */
 export const refuseUnknown =
   (schema: ResourceSchema, kind: ChangeKind, ignored: IgnoredAttributes) =>
   (name: string): void => {
     const isUrn = /^(?:urn|https?):/i.test(name)
-    if (ignored.hasName(name) || habits.some((habit) => habit.test(name)) || (kind === 'create' && !isUrn)) return
+    const isDropped = kind === 'create' && (!isUrn || !isMisspelled(name, schema))
+    if (isDropped || ignored.hasName(name) || habits.some((habit) => habit.test(name))) return
     const refs = Array.from(schema.attributes())
     const known = isUrn
       ? [schema.core, ...schema.extensions].flatMap(({ id, attributes }) => [

@@ -89,7 +89,9 @@ class OperationReader {
             'invalidPath',
             `value: the resource has no attribute ${quoted(key)}. Check the name, and the schema in /Schemas.`,
           )
-        if (part !== null) this.#options.unknown?.(prefix + key)
+        // Some clients send an extension as if it were a resource of its own.
+        const isSchemas = prefix !== '' && key.toLowerCase() === 'schemas'
+        if (part !== null && !isSchemas) this.#options.unknown?.(prefix + key)
         return []
       }
       if (parsed.kind === 'schema') return this.#extension(op, parsed, part)
