@@ -35,8 +35,22 @@ export interface GatewayProcessOptions {
   readonly tls?: boolean
 }
 
-/** Starts `bin/gatehouse serve` and resolves when it is ready; rejects with its output when it ends before. */
+/**
+ * Starts `bin/gatehouse serve` and resolves when it is ready; rejects with its output when it ends before. A free port that
+ * another process takes first is replaced by another one.
+ */
 export async function startGatewayProcess(options: GatewayProcessOptions): Promise<GatewayProcess> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startOnce(options)
+    } catch (error) {
+      const isTaken = error instanceof Error && error.message.includes('EADDRINUSE')
+      if (!isTaken || options.port !== undefined || attempt >= 3) throw error
+    }
+  }
+}
+
+async function startOnce(options: GatewayProcessOptions): Promise<GatewayProcess> {
   const [port, metricsPort] = [options.port ?? (await freePort()), await freePort()]
   const url = `${options.tls === true ? 'https' : 'http'}://127.0.0.1:${port}`
   const metricsUrl = `http://127.0.0.1:${metricsPort}`
