@@ -94,8 +94,14 @@ export class Workload {
     }
   }
 
+  /** Each replica is an issuer of its own here, so a call that is made again comes from the same caller only there. */
+  #replicaOf(ticket: string): Replica {
+    const replica = this.#replicas[Number(ticket.replace(/\D+/g, '')) % this.#replicas.length]
+    return replica ?? this.#random.pick(this.#replicas)
+  }
+
   async #post({ ticket, user, kind }: Submission): Promise<{ run: string; status: number } | undefined> {
-    const { url, token } = this.#random.pick(this.#replicas)
+    const { url, token } = this.#replicaOf(ticket)
     const asynchronous = kind !== 'synchronous'
     const body = {
       name: kind === 'poison' || kind === 'synchronous' ? workflows.plain : workflows[kind],
