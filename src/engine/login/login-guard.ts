@@ -113,7 +113,7 @@ export function createGuard(parts: GuardParts, call: GuardCall): LoginGuard {
   }
 }
 
-/** Undefined after a change of the password: whoever has a stolen cookie from before counts as a stranger. */
+/** Undefined after a change of the password: a stolen cookie from before counts for nothing. */
 async function knownDevice(
   owner: UserRef,
   devices: readonly KnownDevice[],

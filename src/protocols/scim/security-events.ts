@@ -30,7 +30,7 @@ const prefix = 'urn:ietf:params:scim:event:prov'
 const activate = `${prefix}:activate`
 const deactivate = `${prefix}:deactivate`
 
-/** RFC 9967 4: the events that a service with this payload makes. With `full`, some patches are told as a notice. */
+/** RFC 9967 4: the events that a service with this payload makes. With `full`, some patches are sent as a notice. */
 export const eventUris = (payload: EventPayload): string[] => [
   ...['create', 'patch', 'put'].map((kind) => `${prefix}:${kind}:${payload}`),
   ...(payload === 'full' ? [`${prefix}:patch:notice`] : []),

@@ -14,7 +14,7 @@ import { resourceAddress } from './resource-address.ts'
 import type { Router } from './router.ts'
 import { notesOf } from './scim-call.ts'
 
-/** A larger resource or patch is told as a notice. */
+/** A larger resource or patch is sent as a notice. */
 const maxData = 64 * 1024
 
 interface Announcements {

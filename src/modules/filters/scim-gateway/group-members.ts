@@ -277,7 +277,7 @@ function withoutEffect(workflow = '', type: 'user' | 'group', id: string, remove
 /** How often groups that were renamed between being read and nested are read again. */
 const maxAttempts = 3
 
-/** Bound to the ids of both groups: one that was renamed meanwhile is read again, one that was deleted is told. */
+/** Bound to the ids of both groups: one that was renamed meanwhile is read again, one that was deleted is an error. */
 async function runMemberGroup(
   parts: GatewayParts,
   call: ScimCall,

@@ -91,7 +91,7 @@ export class GroupLookups {
   }
 }
 
-/** As a group is told where its members were not asked for. */
+/** A group as it is shown where its members were not asked for. */
 export function withoutMembers<G extends Group>({ memberGroups: _, memberDisplays: __, ...group }: G) {
   return { ...group, members: [] }
 }

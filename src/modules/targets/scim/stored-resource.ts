@@ -73,7 +73,7 @@ export function readGroup(raw: JsonObject, model: ServiceModel, service: ScimSer
   return { entry, raw, resource }
 }
 
-/** By its type, or where that is not told by its address; a member that says neither is a user. */
+/** By its type, otherwise by its address; a member with neither is a user. */
 export function isGroupMember(element: JsonObject): boolean {
   const type = textOf(element, 'type')
   if (type !== undefined && type !== '') return type.toLowerCase() === 'group'
