@@ -1,13 +1,16 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface ChaosAddresses {
   readonly targetUrl: string
   readonly smtpPort: number
+  /** Who issues the callers' tokens: one for all replicas, so that a call may be made again at any of them. */
+  readonly issuer: string
 }
 
 export const callPath = '/call-workflow'
 export const approvalPath = '/approvals'
+export const callerAudience = 'gatehouse'
 export const approvers = ['alice', 'bob'] as const
 
 /** What the harness calls: asynchronous ones, one with an approval, one nested with a mail, one that can never succeed. */
@@ -54,16 +57,48 @@ const mail = (indent: string): string =>
   `${indent}- {taskType: notifyUser, subject: done $ticket$, msg: done $ticket$, mailAttrib: mail}`
 
 /** Writes the configuration of all gateways and tells its folder. */
-export function writeChaosConfiguration(folder: string, { targetUrl, smtpPort }: ChaosAddresses): string {
+export function writeChaosConfiguration(folder: string, addresses: ChaosAddresses): string {
   mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'authentication.yaml'), readFileSync('examples/quickstart/authentication.yaml', 'utf8'))
   writeFileSync(join(folder, 'crm.mjs'), plugin)
-  const documents = [...systems(targetUrl, smtpPort), ...Object.entries(definitions()).map(workflow), application()]
+  const documents = [
+    authentication(addresses.issuer),
+    ...systems(addresses),
+    ...Object.entries(definitions()).map(workflow),
+    application(),
+  ]
   writeFileSync(join(folder, 'chaos.yaml'), documents.join('---\n'))
   return folder
 }
 
-const systems = (targetUrl: string, smtpPort: number): string[] => [
+const authentication = (issuer: string): string => `apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationMechanism
+metadata: {name: jwt}
+spec: {className: auth.OAuth2JWT, uri: /auth/jwt, init: {}, secretParams: []}
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationChain
+metadata: {name: api}
+spec:
+  level: 20
+  root: o=Tremolo
+  authMechs:
+    - name: jwt
+      required: required
+      params:
+        issuer: "${issuer}"
+        audience: ${callerAudience}
+        fromWellKnown: "true"
+        linkToDirectory: "false"
+        noMatchOU: api
+        uidAttr: sub
+        lookupFilter: ""
+        defaultObjectClass: inetOrgPerson
+        realm: gatehouse
+        scope: call
+      secretParams: []
+`
+
+const systems = ({ targetUrl, smtpPort }: ChaosAddresses): string[] => [
   `apiVersion: openunison.tremolo.io/v1
 kind: Target
 metadata: {name: crm}

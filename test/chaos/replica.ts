@@ -1,9 +1,7 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import { freePort } from '#testing/free-port.ts'
 
-const run = promisify(execFile)
 const lastWords = 4000
 
 export interface ReplicaOptions {
@@ -24,7 +22,6 @@ export class Replica {
   readonly url: string
   /** How its lives ended: `killed`, or the name of the point where it killed itself. */
   readonly deaths: string[] = []
-  token = ''
   readonly #options: ReplicaOptions
   readonly #port: number
   readonly #metricsPort: number
@@ -57,13 +54,6 @@ export class Replica {
 
   get alive(): boolean {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
-  }
-
-  /** A token for the one who calls workflows; the key is made with the first. */
-  async mintToken(): Promise<void> {
-    const issuer = ['--data', this.#options.dataFolder, '--issuer', `${this.url}/dev-issuer`]
-    const { stdout } = await run('bin/gatehouse', ['token', 'mint', ...issuer, '--subject', 'chaos'])
-    this.token = stdout.trim()
   }
 
   start(crash?: PlannedCrash): void {

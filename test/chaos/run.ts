@@ -10,8 +10,9 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { type EmbeddedDatabase, startPostgres } from '#testing/embedded-postgres.ts'
+import { FakeIssuer, rsaKey, signedToken } from '#testing/fake-issuer.ts'
 import { missingPart } from '#testing/missing-part.ts'
-import { approvers, callPath, workflows, writeChaosConfiguration } from './chaos-configuration.ts'
+import { approvers, callerAudience, callPath, workflows, writeChaosConfiguration } from './chaos-configuration.ts'
 import { Deciders } from './deciders.ts'
 import { HostileTarget } from './hostile-target.ts'
 import { Killer } from './killer.ts'
@@ -78,10 +79,12 @@ const scenarios: readonly Scenario[] = [
 /** Short, so that what a killed process held is taken over soon. */
 const leaseMillis = 2500
 const senders = short ? 8 : 24
+/** Longer than any trial. */
+const tokenSeconds = 3600
 const say = (line: string): void => console.log(line)
 
 /** Those who decide must be known before anybody asks them. */
-async function makeApprovers(replica: Replica): Promise<void> {
+async function makeApprovers(replica: Replica, token: string): Promise<void> {
   for (const login of approvers) {
     const attributes = [
       { name: 'uid', values: [login] },
@@ -89,7 +92,7 @@ async function makeApprovers(replica: Replica): Promise<void> {
     ]
     const response = await fetch(replica.url + callPath, {
       method: 'POST',
-      headers: { authorization: `Bearer ${replica.token}`, 'content-type': 'application/json' },
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify({
         name: workflows.approver,
         uidAttributeName: 'uid',
@@ -118,7 +121,17 @@ async function play(scenario: Scenario, database: EmbeddedDatabase | undefined):
   const dataFolder = join(folder, 'data')
   const target = await HostileTarget.start(new SeededRandom(random.between(0, 2 ** 31)))
   const mailbox = await Mailbox.start()
-  const config = writeChaosConfiguration(join(folder, 'config'), { targetUrl: target.url, smtpPort: mailbox.port })
+  const key = rsaKey('chaos')
+  const issuer = await FakeIssuer.start([key])
+  const token = await signedToken(key, {
+    iss: issuer.url,
+    aud: callerAudience,
+    sub: 'chaos',
+    iat: Math.floor(started / 1000),
+    exp: Math.floor(started / 1000) + tokenSeconds,
+  })
+  const addresses = { targetUrl: target.url, smtpPort: mailbox.port, issuer: issuer.url }
+  const config = writeChaosConfiguration(join(folder, 'config'), addresses)
   const options = { config, dataFolder, databaseUrl: database?.url, leaseMillis }
   const crew: Replica[] = []
   for (let i = 0; i < scenario.replicas; i++) crew.push(await Replica.create(options))
@@ -128,8 +141,7 @@ async function play(scenario: Scenario, database: EmbeddedDatabase | undefined):
     if (first === undefined) throw new Error('no replica')
     first.start()
     if (!(await first.ready(30_000))) throw new Error(`not ready: ${first.output}`)
-    for (const replica of crew) await replica.mintToken()
-    await makeApprovers(first)
+    await makeApprovers(first, token)
     const opened = openStorage({
       ...(database === undefined ? { dataFolder } : { url: database.url }),
       clock: systemClock,
@@ -137,7 +149,7 @@ async function play(scenario: Scenario, database: EmbeddedDatabase | undefined):
       auditKeys: await loadAuditKeys({ environment: process.env, dataFolder }, 'command'),
     })
     storage = opened
-    const workload = new Workload(crew, random)
+    const workload = new Workload(crew, random, token)
     const deciders = new Deciders({ storage: opened, replicas: crew, random, dataFolder })
     const killer = new Killer({
       replicas: crew,
@@ -207,6 +219,7 @@ async function play(scenario: Scenario, database: EmbeddedDatabase | undefined):
     await storage?.close()
     await target.stop()
     await mailbox.stop()
+    await issuer.close()
     if (values.keep) say(`kept: ${folder}`)
     else rmSync(folder, { recursive: true, force: true })
   }

@@ -52,11 +52,13 @@ export class Workload {
   readonly surprises: string[] = []
   readonly #replicas: readonly Replica[]
   readonly #random: SeededRandom
+  readonly #token: string
   #stopped = false
 
-  constructor(replicas: readonly Replica[], random: SeededRandom) {
+  constructor(replicas: readonly Replica[], random: SeededRandom, token: string) {
     this.#replicas = replicas
     this.#random = random
+    this.#token = token
   }
 
   stop(): void {
@@ -94,14 +96,8 @@ export class Workload {
     }
   }
 
-  /** Each replica is an issuer of its own here, so a call that is made again comes from the same caller only there. */
-  #replicaOf(ticket: string): Replica {
-    const replica = this.#replicas[Number(ticket.replace(/\D+/g, '')) % this.#replicas.length]
-    return replica ?? this.#random.pick(this.#replicas)
-  }
-
   async #post({ ticket, user, kind }: Submission): Promise<{ run: string; status: number } | undefined> {
-    const { url, token } = this.#replicaOf(ticket)
+    const { url } = this.#random.pick(this.#replicas)
     const asynchronous = kind !== 'synchronous'
     const body = {
       name: kind === 'poison' || kind === 'synchronous' ? workflows.plain : workflows[kind],
@@ -121,7 +117,7 @@ export class Workload {
       const response = await fetch(url + callPath, {
         method: 'POST',
         headers: {
-          authorization: `Bearer ${token}`,
+          authorization: `Bearer ${this.#token}`,
           'content-type': 'application/json',
           'idempotency-key': `chaos-${ticket}`,
         },
