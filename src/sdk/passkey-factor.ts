@@ -18,9 +18,9 @@ export function readPasskey({ secret }: Pick<SecondFactor, 'secret'>): PasskeyFa
 }
 
 /** As authenticators know their owner. The handle tells nothing, and is the same at every enrolment. */
-export const passkeyUser = ({ dn, uid }: FactorOwner) => ({
+export const passkeyUser = ({ identity, uid }: FactorOwner) => ({
   handle: createHash('sha256')
-    .update(JSON.stringify(['passkey user', dn.key]))
+    .update(JSON.stringify(['passkey user', identity]))
     .digest(),
   name: uid,
   displayName: uid,

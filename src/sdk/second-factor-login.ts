@@ -152,9 +152,9 @@ export class SecondFactorLogin implements AuthMechanism {
   ): Promise<AuthOutcome> {
     const { secondFactors, log } = this.#host
     const { request, owner } = turn
-    const counted = await guard.begin(`second factor of ${owner.dn.key}`, {
+    const counted = await guard.begin(`second factor of ${owner.identity}`, {
       credential: 'second factor',
-      find: async () => subject && { identity: subject.identity, login: owner.uid },
+      find: async () => ({ identity: owner.identity, login: owner.uid }),
     })
     if (!counted.allowed) {
       const seconds = counted.retryAfterSeconds

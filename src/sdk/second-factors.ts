@@ -4,8 +4,8 @@ import type { JsonObject, JsonValue } from '#kernel/json.ts'
 export const secondFactorKinds = ['totp', 'passkey'] as const
 export type SecondFactorKind = (typeof secondFactorKinds)[number]
 
-/** Whose a factor is: by the name of the entry, since people of different sources may have the same login. */
-export type FactorOwner = Pick<Subject, 'dn' | 'uid'>
+/** Whose a factor is: by identity, so that a user keeps it under a new login, and nobody gets it with an old one. */
+export type FactorOwner = Pick<Subject, 'identity' | 'dn' | 'uid'>
 
 export interface NewSecondFactor {
   /** Unique; the same id is added once. */

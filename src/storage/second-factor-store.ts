@@ -2,7 +2,7 @@ import type { AuditRow } from '#storage/audit-store.ts'
 
 export interface StoredFactor {
   readonly id: string
-  /** The key of the owner's name. */
+  /** The key of the owner's identity. */
   readonly owner: string
   readonly kind: string
   readonly name: string
@@ -13,7 +13,10 @@ export interface StoredFactor {
   readonly lastUsed: Date | undefined
 }
 
-export type NewStoredFactor = Omit<StoredFactor, 'created' | 'lastUsed'>
+export interface NewStoredFactor extends Omit<StoredFactor, 'created' | 'lastUsed'> {
+  /** The key of the name that the owner's entry has now. */
+  readonly ownerName: string
+}
 
 /** Second factors and recovery codes. What is written down about a change is written with it, or neither. */
 export interface SecondFactorStore {
@@ -29,13 +32,15 @@ export interface SecondFactorStore {
     codes: readonly string[],
     audit: readonly AuditRow[],
   ): Promise<'refused' | 'added' | 'added with codes'>
+  /** Gives what belongs to one key to another that has nothing, as rows from before identities to their owner. */
+  adopt(from: string, to: string): Promise<void>
   /** Moves the counter; false when it does not stand at `from`, as when another request was first. */
-  use(id: string, owner: string, from: number, to: number): Promise<boolean>
+  use(factor: Pick<NewStoredFactor, 'id' | 'owner' | 'ownerName'>, from: number, to: number): Promise<boolean>
   rename(id: string, owner: string, name: string): Promise<boolean>
   /** With the last factor the recovery codes go too. */
   remove(id: string, owner: string, audit: readonly AuditRow[]): Promise<boolean>
-  /** Of one owner, with the recovery codes; how many factors there were. */
-  removeAll(owner: string, audit: readonly AuditRow[]): Promise<number>
+  /** Of the one who last used a factor under this name, with the recovery codes; how many factors there were. */
+  removeAllOfName(ownerName: string, audit: readonly AuditRow[]): Promise<number>
   /** How many are left. */
   recoveryCodes(owner: string): Promise<number>
   /** Those from before are worth nothing. False, and nothing is written, for somebody without a factor. */

@@ -13,30 +13,42 @@ export function memorySecondFactors(): SecondFactors & { readonly audited: Audit
 }
 
 export function memorySecondFactorStore(audited: AuditRow[] = []): SecondFactorStore {
-  const rows: StoredFactor[] = []
+  const rows: (StoredFactor & { ownerName?: string | undefined })[] = []
   const codes = new Map<string, Set<string>>()
   const codesOf = (owner: string): Set<string> => codes.get(owner) ?? new Set()
   const find = (id: string, owner: string): number => rows.findIndex((row) => row.id === id && row.owner === owner)
-  const change = (at: number, more: Partial<StoredFactor>): boolean => {
+  const change = (at: number, more: Partial<(typeof rows)[number]>): boolean => {
     const row = rows[at]
     if (row === undefined) return false
     rows[at] = { ...row, ...more }
     return true
   }
-  const own = (owner: string): StoredFactor[] => rows.filter((row) => row.owner === owner)
+  const own = (owner: string) => rows.filter((row) => row.owner === owner)
+  const takeName = (owner: string, name: string): void => {
+    for (const row of rows) if (row.owner !== owner && row.ownerName === name) row.ownerName = undefined
+  }
   return {
     ofOwner: async (owner) => own(owner),
     add: async (factor, limit, hashes, audit) => {
       if (rows.some(({ id }) => id === factor.id) || own(factor.owner).length >= limit) return 'refused'
       rows.push({ ...factor, created: new Date(), lastUsed: undefined })
+      takeName(factor.owner, factor.ownerName)
       audited.push(...audit)
       if (codesOf(factor.owner).size > 0) return 'added'
       codes.set(factor.owner, new Set(hashes))
       return 'added with codes'
     },
-    use: async (id, owner, from, to) => {
+    adopt: async (from, to) => {
+      if (own(to).length > 0) return
+      for (const [at, row] of rows.entries()) if (row.owner === from) change(at, { owner: to, ownerName: from })
+      codes.set(to, codesOf(from))
+      codes.delete(from)
+    },
+    use: async ({ id, owner, ownerName }, from, to) => {
       const at = find(id, owner)
-      return rows[at]?.counter === from && change(at, { counter: to, lastUsed: new Date() })
+      if (rows[at]?.counter !== from) return false
+      takeName(owner, ownerName)
+      return change(at, { counter: to, lastUsed: new Date(), ownerName })
     },
     rename: async (id, owner, name) => change(find(id, owner), { name }),
     remove: async (id, owner, audit) => {
@@ -47,10 +59,12 @@ export function memorySecondFactorStore(audited: AuditRow[] = []): SecondFactorS
       audited.push(...audit)
       return true
     },
-    removeAll: async (owner, audit) => {
-      const gone = own(owner)
-      for (const row of gone) rows.splice(rows.indexOf(row), 1)
-      codes.delete(owner)
+    removeAllOfName: async (ownerName, audit) => {
+      const gone = rows.filter((row) => row.owner === ownerName || row.ownerName === ownerName)
+      for (const row of gone) {
+        rows.splice(rows.indexOf(row), 1)
+        codes.delete(row.owner)
+      }
       audited.push(...audit)
       return gone.length
     },

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { ownerKey, SecondFactors } from '#engine/second-factors/second-factors.ts'
+import { nameKey, SecondFactors } from '#engine/second-factors/second-factors.ts'
+import { entryIdentity, issuerIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
+import { secretHash } from '#kernel/ids.ts'
 import { maxFactors, type NewSecondFactor } from '#sdk/second-factors.ts'
 import { fakeSecretBox } from '#testing/fake-login-services.ts'
 import { memorySecondFactorStore, memorySecondFactors } from '#testing/memory-second-factors.ts'
@@ -17,23 +19,48 @@ const totp = (id: string): NewSecondFactor => ({
 })
 
 describe('second factors', () => {
-  test('are of the entry, not of the login: somebody of the same login elsewhere has none of them', async () => {
+  test('are of the identity, not of the login or the name of the entry', async () => {
     const factors = memorySecondFactors()
     await factors.add(ann, totp('a'), change)
-    expect(await factors.of(subject('UID=Ann, ou=People,o=tremolo'))).toHaveLength(1)
-    const other = { ...subject('sub=ann,ou=oauth2,o=Tremolo'), uid: 'ann' }
-    expect(await factors.of(other)).toEqual([])
-    expect(await factors.remove(other, 'a', change)).toBe(false)
+    const renamed = { ...subject('uid=anna,ou=people,o=Tremolo'), identity: ann.identity }
+    expect(await factors.of(renamed)).toHaveLength(1)
+    for (const other of [
+      { ...ann, identity: entryIdentity('people', '2') },
+      { ...ann, identity: issuerIdentity('https://idp.example.test', 'ann') },
+    ]) {
+      expect(await factors.of(other)).toEqual([])
+      expect(await factors.remove(other, 'a', change)).toBe(false)
+    }
+    expect(await factors.use(renamed, { id: 'a', counter: 0 }, 1)).toBe(true)
+  })
+
+  test('and recovery codes that were stored by name become those of the identity', async () => {
+    const store = memorySecondFactorStore()
+    const secrets = fakeSecretBox('second factor')
+    const before = new SecondFactors({ store, secrets, clock: systemClock })
+    // As versions before this one stored it: the name's key was the owner.
+    const data = await secrets.seal({ secret: 'S3CR3T' }, 'a')
+    const former = nameKey(ann)
+    const codes = ['aaaa-aaaa-aaaa-aaaa', 'bbbb-bbbb-bbbb-bbbb']
+    const hashes = codes.map((code) => secretHash(JSON.stringify(['recovery code', former, code.replaceAll('-', '')])))
+    const row = { id: 'a', owner: former, ownerName: '', kind: 'totp', name: 'Phone', counter: 0, data }
+    await store.add(row, 5, hashes, [])
+    expect(await before.recoveryCodes(ann)).toBe(2)
+    expect(await before.useRecoveryCode(ann, codes[0] ?? '', change)).toBe(true)
+    expect(await before.useRecoveryCode(ann, codes[0] ?? '', change)).toBe(false)
+    const renamed = { ...subject('uid=anna,ou=people,o=Tremolo'), identity: ann.identity }
+    expect((await before.of(renamed)).map(({ id }) => id)).toEqual(['a'])
+    expect(await before.of({ ...ann, identity: entryIdentity('people', '2') })).toEqual([])
   })
 
   test('are stored sealed, and bound to their id', async () => {
     const store = memorySecondFactorStore()
     const factors = new SecondFactors({ store, secrets: fakeSecretBox('second factor'), clock: systemClock })
     await factors.add(ann, totp('a'), change)
-    const rows = await store.ofOwner(ownerKey(ann))
+    const rows = await store.ofOwner(secretHash(ann.identity))
     expect(rows).toHaveLength(1)
     expect(JSON.stringify(rows)).not.toContain('S3CR3T')
-    expect(ownerKey(ann)).not.toContain('ann')
+    expect(rows[0]?.owner).not.toContain('ann')
     expect((await factors.of(ann))[0]?.secret).toEqual({ secret: 'S3CR3T' })
   })
 

@@ -30,7 +30,7 @@ export class SecondFactors implements SecondFactorAccess {
   }
 
   async of(owner: FactorOwner): Promise<readonly SecondFactor[]> {
-    const stored = await this.#parts.store.ofOwner(ownerKey(owner))
+    const stored = await this.#parts.store.ofOwner(await this.#keyOf(owner))
     const opened = await Promise.all(stored.map((factor) => this.#open(factor)))
     return opened.flatMap((factor) => factor ?? [])
   }
@@ -41,40 +41,46 @@ export class SecondFactors implements SecondFactorAccess {
     { requestId, onlyAsFirst = false }: FactorChange & { readonly onlyAsFirst?: boolean },
   ): Promise<FactorAdded> {
     const { store, secrets } = this.#parts
-    const key = ownerKey(owner)
+    const key = await this.#keyOf(owner)
     const { id, kind, name, counter, secret } = factor
     const codes = newRecoveryCodes()
     const hashes = codes.flatMap((code) => recoveryCodeHash(key, code) ?? [])
     const data = await secrets.seal(secret, id)
     const audit = [this.#row(owner, 'add', `${kind} "${name}"`, requestId)]
     const limit = onlyAsFirst ? 1 : maxFactors
-    const outcome = await store.add({ id, owner: key, kind, name, counter, data }, limit, hashes, audit)
+    const outcome = await store.add(
+      { id, owner: key, ownerName: nameKey(owner), kind, name, counter, data },
+      limit,
+      hashes,
+      audit,
+    )
     if (outcome === 'refused') return { added: false }
     return { added: true, recoveryCodes: outcome === 'added with codes' ? codes : undefined }
   }
 
-  use(owner: FactorOwner, { id, counter }: Pick<SecondFactor, 'id' | 'counter'>, next: number): Promise<boolean> {
-    return this.#parts.store.use(id, ownerKey(owner), counter, next)
+  async use(owner: FactorOwner, { id, counter }: Pick<SecondFactor, 'id' | 'counter'>, next: number): Promise<boolean> {
+    const key = await this.#keyOf(owner)
+    return this.#parts.store.use({ id, owner: key, ownerName: nameKey(owner) }, counter, next)
   }
 
-  rename(owner: FactorOwner, id: string, name: string): Promise<boolean> {
-    return this.#parts.store.rename(id, ownerKey(owner), name)
+  async rename(owner: FactorOwner, id: string, name: string): Promise<boolean> {
+    return this.#parts.store.rename(id, await this.#keyOf(owner), name)
   }
 
   async remove(owner: FactorOwner, id: string, { requestId }: FactorChange): Promise<boolean> {
     const { store } = this.#parts
-    const key = ownerKey(owner)
+    const key = await this.#keyOf(owner)
     const known = (await store.ofOwner(key)).find((factor) => factor.id === id)
     if (known === undefined) return false
     return store.remove(id, key, [this.#row(owner, 'delete', `${known.kind} "${known.name}"`, requestId)])
   }
 
-  recoveryCodes(owner: FactorOwner): Promise<number> {
-    return this.#parts.store.recoveryCodes(ownerKey(owner))
+  async recoveryCodes(owner: FactorOwner): Promise<number> {
+    return this.#parts.store.recoveryCodes(await this.#keyOf(owner))
   }
 
   async renewRecoveryCodes(owner: FactorOwner, { requestId }: FactorChange): Promise<readonly string[] | undefined> {
-    const key = ownerKey(owner)
+    const key = await this.#keyOf(owner)
     const codes = newRecoveryCodes()
     const hashes = codes.flatMap((code) => recoveryCodeHash(key, code) ?? [])
     const audit = [this.#row(owner, 'replace', 'recovery codes', requestId)]
@@ -82,10 +88,21 @@ export class SecondFactors implements SecondFactorAccess {
   }
 
   async useRecoveryCode(owner: FactorOwner, code: string, { requestId }: FactorChange): Promise<boolean> {
-    const key = ownerKey(owner)
-    const hash = recoveryCodeHash(key, code)
-    if (hash === undefined) return false
-    return this.#parts.store.useRecoveryCode(key, hash, [this.#row(owner, 'delete', 'a recovery code', requestId)])
+    const key = await this.#keyOf(owner)
+    // The second is that of a code from before identities.
+    const hashes = [key, nameKey(owner)].flatMap((part) => recoveryCodeHash(part, code) ?? [])
+    const audit = [this.#row(owner, 'delete', 'a recovery code', requestId)]
+    for (const hash of hashes) if (await this.#parts.store.useRecoveryCode(key, hash, audit)) return true
+    return false
+  }
+
+  /** The key of the owner's rows, after those that are stored under the name only were given to the identity. */
+  async #keyOf(owner: FactorOwner): Promise<string> {
+    const { store } = this.#parts
+    const [key, former] = [secretHash(owner.identity), nameKey(owner)]
+    const isFormer = (await store.ofOwner(key)).length === 0 && (await store.ofOwner(former)).length > 0
+    if (isFormer) await store.adopt(former, key)
+    return key
   }
 
   async #open({ owner: _owner, data, kind, ...factor }: StoredFactor): Promise<SecondFactor | undefined> {
@@ -112,4 +129,4 @@ export class SecondFactors implements SecondFactorAccess {
 }
 
 /** Of bounded length, however long the name is. */
-export const ownerKey = ({ dn }: Pick<FactorOwner, 'dn'>): string => secretHash(dn.key)
+export const nameKey = ({ dn }: Pick<FactorOwner, 'dn'>): string => secretHash(dn.key)

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os'
-import { ownerKey } from '#engine/second-factors/second-factors.ts'
+import { nameKey } from '#engine/second-factors/second-factors.ts'
 import { Dn } from '#identity/dn.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
@@ -18,7 +18,7 @@ export async function resetFactors(
 ): Promise<void> {
   const dn = Dn.parse(written)
   const subject = dn.rdns[0]?.[0]?.value ?? written
-  const removed = await secondFactors.removeAll(ownerKey({ dn }), [
+  const removed = await secondFactors.removeAllOfName(nameKey({ dn }), [
     {
       id: newId(),
       time: systemClock(),

@@ -5,12 +5,15 @@ import type { NewStoredFactor } from '#storage/second-factor-store.ts'
 const factor = (id: string, more: Partial<NewStoredFactor> = {}): NewStoredFactor => ({
   id,
   owner: 'ann',
+  ownerName: 'name of ann',
   kind: 'totp',
   name: 'Phone',
   data: 'g1.sealed',
   counter: 7,
   ...more,
 })
+
+const used = (id: string, owner: string, ownerName = `name of ${owner}`) => ({ id, owner, ownerName })
 
 /** What every SecondFactorStore owes; `open` gives an empty database. */
 export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>): void {
@@ -23,7 +26,8 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
     const before = Date.now() - 60_000
     for (const id of ['b', 'a']) expect(await secondFactors.add(factor(id), 5, [], [])).toBe('added with codes')
     const [first] = await stores.two.secondFactors.ofOwner('ann')
-    expect(first).toMatchObject({ ...factor('b'), lastUsed: undefined })
+    const { ownerName: _ownerName, ...shown } = factor('b')
+    expect(first).toMatchObject({ ...shown, lastUsed: undefined })
     expect(first?.created.getTime()).toBeGreaterThan(before)
     expect(await ids(stores)).toEqual(['b', 'a'])
     expect(await ids(stores, 'bob')).toEqual([])
@@ -48,13 +52,16 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
   test('a counter moves on from where it stands, once', async () => {
     const { one, two } = await open()
     await one.secondFactors.add(factor('a'), 5, [], [])
-    expect(await one.secondFactors.use('a', 'bob', 7, 9)).toBe(false)
-    const used = await Promise.all([one.secondFactors.use('a', 'ann', 7, 9), two.secondFactors.use('a', 'ann', 7, 8)])
-    expect(used.filter(Boolean)).toHaveLength(1)
+    expect(await one.secondFactors.use(used('a', 'bob'), 7, 9)).toBe(false)
+    const tried = await Promise.all([
+      one.secondFactors.use(used('a', 'ann'), 7, 9),
+      two.secondFactors.use(used('a', 'ann'), 7, 8),
+    ])
+    expect(tried.filter(Boolean)).toHaveLength(1)
     const [known] = await two.secondFactors.ofOwner('ann')
     expect(known?.lastUsed).toBeInstanceOf(Date)
-    expect(await one.secondFactors.use('a', 'ann', 7, 10)).toBe(false)
-    expect(await one.secondFactors.use('a', 'ann', known?.counter ?? 0, 10)).toBe(true)
+    expect(await one.secondFactors.use(used('a', 'ann'), 7, 10)).toBe(false)
+    expect(await one.secondFactors.use(used('a', 'ann'), known?.counter ?? 0, 10)).toBe(true)
   })
 
   test('a factor is renamed and removed by its owner, and the audit tells', async () => {
@@ -91,15 +98,45 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
     expect(await one.secondFactors.recoveryCodes('ann')).toBe(1)
   })
 
-  test('all of an owner go at once', async () => {
+  test('all that were last used under a name go at once, and nobody else’s', async () => {
     const stores = await open()
     const { secondFactors } = stores.one
+    const bob = { owner: 'bob', ownerName: 'name of bob' }
     await secondFactors.add(factor('a'), 5, ['h1'], [])
     await secondFactors.add(factor('b'), 5, [], [])
-    await secondFactors.add(factor('c', { owner: 'bob' }), 5, [], [])
-    expect(await secondFactors.removeAll('ann', [])).toBe(2)
-    expect(await secondFactors.removeAll('ann', [])).toBe(0)
+    await secondFactors.add(factor('c', bob), 5, [], [])
+    expect(await secondFactors.removeAllOfName('name of ann', [])).toBe(2)
+    expect(await secondFactors.removeAllOfName('name of ann', [])).toBe(0)
     expect([await ids(stores), await secondFactors.recoveryCodes('ann')]).toEqual([[], 0])
     expect(await ids(stores, 'bob')).toEqual(['c'])
+    expect(await secondFactors.removeAllOfName('\0', [])).toBe(0)
+  })
+
+  test('a name is that of whoever used it last', async () => {
+    const stores = await open()
+    const { secondFactors } = stores.one
+    await secondFactors.add(factor('a'), 5, [], [])
+    expect(await secondFactors.use(used('a', 'ann', 'new name'), 7, 8)).toBe(true)
+    expect(await secondFactors.removeAllOfName('name of ann', [])).toBe(0)
+    await secondFactors.add(factor('b', { owner: 'bob', ownerName: 'new name' }), 5, [], [])
+    expect(await secondFactors.removeAllOfName('new name', [])).toBe(1)
+    expect([await ids(stores), await ids(stores, 'bob')]).toEqual([['a'], []])
+  })
+
+  test('what is stored under a name is given to an identity once, with the recovery codes', async () => {
+    const stores = await open()
+    const { one, two } = stores
+    await one.secondFactors.add(factor('a', { owner: 'former' }), 5, ['h1', 'h2'], [])
+    await one.secondFactors.add(factor('b', { owner: 'former' }), 5, [], [])
+    expect(await ids(stores)).toEqual([])
+    await Promise.all([one.secondFactors.adopt('former', 'ann'), two.secondFactors.adopt('former', 'ann')])
+    expect([await ids(stores), await ids(stores, 'former')]).toEqual([['a', 'b'], []])
+    expect([await one.secondFactors.recoveryCodes('ann'), await one.secondFactors.recoveryCodes('former')]).toEqual([
+      2, 0,
+    ])
+    await one.secondFactors.add(factor('c', { owner: 'other' }), 5, ['h3'], [])
+    await two.secondFactors.adopt('other', 'ann')
+    expect([await ids(stores), await ids(stores, 'other')]).toEqual([['a', 'b'], ['c']])
+    expect(await one.secondFactors.removeAllOfName('former', [])).toBe(2)
   })
 }

@@ -3,6 +3,7 @@ export interface SecondFactorSchema {
   second_factors: {
     id: string
     owner: string
+    owner_name: string | null
     place: number
     kind: string
     name: string

@@ -24,6 +24,8 @@ interface FactorKey {
   readonly owner: string
 }
 
+type NamedFactor = FactorKey & Pick<NewStoredFactor, 'ownerName'>
+
 interface CodeRow {
   readonly owner: string
   readonly hash: string
@@ -42,18 +44,33 @@ const statements = perDialect((dialect) => {
     add: fixed<NewStoredFactor & { limit: number }, { id: string }>(dialect, (db, at) => ({
       compile: () =>
         sql<{ id: string }>`
-          insert into second_factors (id, owner, place, kind, name, data, counter, created)
-          select ${asText(at('id'))}, ${asText(at('owner'))}, coalesce(max(place) + 1, 0), ${asText(at('kind'))},
+          insert into second_factors (id, owner, owner_name, place, kind, name, data, counter, created)
+          select ${asText(at('id'))}, ${asText(at('owner'))}, ${asText(at('ownerName'))}, coalesce(max(place) + 1, 0), ${asText(at('kind'))},
             ${asText(at('name'))}, ${asText(at('data'))}, cast(${at('counter')} as bigint), ${now}
           from second_factors where owner = ${at('owner')}
           having count(*) < cast(${at('limit')} as integer)
           on conflict do nothing
           returning id`.compile(db),
     })),
-    use: fixed<FactorKey & { from: number; to: number }, unknown>(dialect, (db, at) =>
+    adoptFactors: fixed<{ from: string; to: string }, unknown>(dialect, (db, at) =>
       db
         .updateTable('second_factors')
-        .set({ counter: at('to'), last_used: now })
+        .set({ owner: at('to'), owner_name: at('from') })
+        .where('owner', '=', at('from'))
+        .where(({ not, exists, selectFrom }) =>
+          not(exists(selectFrom('second_factors as own').select('own.id').where('own.owner', '=', at('to')))),
+        ),
+    ),
+    adoptCodes: fixed<{ from: string; to: string }, unknown>(dialect, (db, at) =>
+      db
+        .updateTable('recovery_codes')
+        .set({ owner: at('to') })
+        .where('owner', '=', at('from')),
+    ),
+    use: fixed<NamedFactor & { from: number; to: number }, unknown>(dialect, (db, at) =>
+      db
+        .updateTable('second_factors')
+        .set({ counter: at('to'), last_used: now, owner_name: at('ownerName') })
         .where('id', '=', at('id'))
         .where('owner', '=', at('owner'))
         .where('counter', '=', at('from')),
@@ -67,6 +84,21 @@ const statements = perDialect((dialect) => {
     ),
     remove: fixed<FactorKey, unknown>(dialect, (db, at) =>
       db.deleteFrom('second_factors').where('id', '=', at('id')).where('owner', '=', at('owner')),
+    ),
+    /** A name belongs to whoever used it last. */
+    takeName: fixed<Pick<NewStoredFactor, 'owner' | 'ownerName'>, unknown>(dialect, (db, at) =>
+      db
+        .updateTable('second_factors')
+        .set({ owner_name: null })
+        .where('owner_name', '=', at('ownerName'))
+        .where('owner', '<>', at('owner')),
+    ),
+    ownersOfName: fixed<{ ownerName: string }, { owner: string }>(dialect, (db, at) =>
+      db
+        .selectFrom('second_factors')
+        .select('owner')
+        .distinct()
+        .where((where) => where.or([where('owner', '=', at('ownerName')), where('owner_name', '=', at('ownerName'))])),
     ),
     removeAll: fixed<{ owner: string }, unknown>(dialect, (db, at) =>
       db.deleteFrom('second_factors').where('owner', '=', at('owner')),
@@ -114,10 +146,11 @@ export class SqlSecondFactorStore implements SecondFactorStore {
     audit: readonly AuditRow[],
   ): Promise<'refused' | 'added' | 'added with codes'> {
     const { owner } = factor
-    for (const text of [factor.name, owner]) assertStorable('name', text)
+    for (const text of [factor.name, owner, factor.ownerName]) assertStorable('name', text)
     return await this.#client.transaction(async (tx) => {
       const added = await tx.query(this.#statements.add({ ...factor, limit }))
       if (added.length === 0) return 'refused'
+      await tx.run(this.#statements.takeName(factor))
       await appendAudit(tx, audit)
       if ((await this.#countCodes(tx, owner)) > 0) return 'added'
       await this.#addCodes(tx, owner, codes)
@@ -125,10 +158,20 @@ export class SqlSecondFactorStore implements SecondFactorStore {
     })
   }
 
-  async use(id: string, owner: string, from: number, to: number): Promise<boolean> {
-    if (!isStorable(id) || !isStorable(owner)) return false
-    const query = this.#statements.use({ id, owner, from, to })
-    return (await this.#client.transaction((tx) => tx.run(query))) > 0
+  async adopt(from: string, to: string): Promise<void> {
+    await this.#client.transaction(async (tx) => {
+      const adopted = await tx.run(this.#statements.adoptFactors({ from, to }))
+      if (adopted > 0) await tx.run(this.#statements.adoptCodes({ from, to }))
+    })
+  }
+
+  async use(factor: NamedFactor, from: number, to: number): Promise<boolean> {
+    if (!isStorable(factor.id) || !isStorable(factor.owner)) return false
+    return await this.#client.transaction(async (tx) => {
+      if ((await tx.run(this.#statements.use({ ...factor, from, to }))) === 0) return false
+      await tx.run(this.#statements.takeName(factor))
+      return true
+    })
   }
 
   async rename(id: string, owner: string, name: string): Promise<boolean> {
@@ -149,11 +192,14 @@ export class SqlSecondFactorStore implements SecondFactorStore {
     })
   }
 
-  async removeAll(owner: string, audit: readonly AuditRow[]): Promise<number> {
-    if (!isStorable(owner)) return 0
+  async removeAllOfName(ownerName: string, audit: readonly AuditRow[]): Promise<number> {
+    if (!isStorable(ownerName)) return 0
     return await this.#client.transaction(async (tx) => {
-      const removed = await tx.run(this.#statements.removeAll({ owner }))
-      await tx.run(this.#statements.removeCodes({ owner }))
+      let removed = 0
+      for (const { owner } of await tx.query(this.#statements.ownersOfName({ ownerName }))) {
+        removed += await tx.run(this.#statements.removeAll({ owner }))
+        await tx.run(this.#statements.removeCodes({ owner }))
+      }
       if (removed > 0) await appendAudit(tx, audit)
       return removed
     })
