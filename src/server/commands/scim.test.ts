@@ -60,6 +60,14 @@ test('the latest calls are told, oldest first, as far as they are asked for', as
   expect([many.length, many[0], many.at(-1)]).toEqual([650, '/many/50', '/many/699'])
 })
 
+test('a search without a result says so, beside the lines that a program reads', async () => {
+  const data = await dataFolder()
+  const { code, output, errors } = await run('log', '--data', data, '--gateway', 'peopel')
+  expect([code, output]).toEqual([0, []])
+  expect(errors).toEqual(['No recorded call to "peopel" matches. --gateway takes the name of an Application.'])
+  expect((await run('log', '--data', data, '--status', '418')).errors).toEqual(['No recorded call matches.'])
+})
+
 test('for people, a line starts with time and status', async () => {
   const { code, output } = await run('log', '--data', await dataFolder(), '--gateway', 'crm')
   expect(code).toBe(0)
@@ -79,7 +87,7 @@ test.each([
   [['log', '--since', 'yesterday'], /--since/],
   [['log', '--limit', '0'], /--limit/],
   [['log', '--limit', '100001'], /--limit/],
-  [[], /1 more argument needed/],
+  [[], /no action; use "log" or "init"/],
 ])('%j is wrong usage', async (args, problem) => {
   const { code, errors } = await run(...args)
   expect(code).toBe(2)

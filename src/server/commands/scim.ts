@@ -49,8 +49,9 @@ export const scimCommand: RunCommand = async (args, io) => {
   const [action] = args
   if (action === 'init') return scimInit(args, io)
   // Before the options, which are those of `log` and would be called unknown instead.
-  if (action !== undefined && action !== 'log' && !action.startsWith('-')) {
-    io.stderr(`gatehouse scim: unknown action "${action}"; use "log" or "init"`)
+  if (action === undefined || (action !== 'log' && !action.startsWith('-'))) {
+    const problem = action === undefined ? 'no action' : `unknown action "${action}"`
+    io.stderr(`gatehouse scim: ${problem}; use "log" or "init"`)
     io.stderr(usage)
     return 2
   }
@@ -70,17 +71,26 @@ export const scimCommand: RunCommand = async (args, io) => {
   const width = terminalWidth()
   const show = values.json === true ? journalJson : (row: StoredJournalRow) => journalLines(row, width)
   try {
+    let printed = 0
     await withDatabase(values, ({ journal }) =>
       tell(journal, filters, limit, values.follow === true, (row) => {
         for (const line of show(row)) io.stdout(line)
+        printed++
       }),
     )
+    if (printed === 0) io.stderr(nothingFound(values.gateway))
     return 0
   } catch (error) {
     io.stderr(`gatehouse scim: ${error instanceof Error ? error.message : String(error)}`)
     return 1
   }
 }
+
+/** On stderr, so that whoever reads the JSON lines gets none. */
+const nothingFound = (gateways: readonly string[] = []): string =>
+  gateways.length === 0
+    ? 'No recorded call matches.'
+    : `No recorded call to ${gateways.map((name) => `"${name}"`).join(', ')} matches. --gateway takes the name of an Application.`
 
 interface FilterValues {
   readonly gateway?: string[] | undefined
