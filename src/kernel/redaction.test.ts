@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isSecretName, redact } from '#kernel/redaction.ts'
+import { isSecretName, redact, withoutTokens } from '#kernel/redaction.ts'
 
 describe('redact', () => {
   test('replaces secrets by their names, however deep they stand', () => {
@@ -21,12 +21,36 @@ describe('redact', () => {
     expect(redact({ tokens: ['a', { b: 'c' }] })).toEqual({ tokens: '[redacted]' })
   })
 
-  test('ends, also where a value holds itself, and leaves errors and dates as they are', () => {
+  test('ends, also where a value holds itself, and leaves dates as they are', () => {
     const loop: Record<string, unknown> = {}
     loop['loop'] = loop
     expect(JSON.stringify(redact({ loop }))).toContain('[too deep]')
-    const [err, at] = [new Error('x'), new Date(0)]
-    expect(redact({ err, at })).toEqual({ err, at })
+    const at = new Date(0)
+    expect(redact({ at })).toEqual({ at })
+    const error: Error = new Error('x')
+    for (const cause of [error, { error }, [error]]) {
+      error.cause = cause
+      expect(JSON.stringify(redact({ error })).length).toBeLessThan(1000)
+    }
+  })
+
+  const jwt = `eyJ${'a'.repeat(30)}.eyJ${'b'.repeat(200)}.${'c'.repeat(300)}`
+
+  test.each([
+    ['whole', `the token ${jwt} is bad`, 'the token [token] is bad'],
+    ['quoted', `"${jwt}"`, '"[token]"'],
+    ['cut off in its header', `Bearer ${jwt.slice(0, 20)}`, 'Bearer [token]'],
+    ['cut off in its claims', `${jwt.slice(0, 200)}...`, '[token]'],
+    ['not at all', 'a key eyJ and monkeyJumps', 'a key eyJ and monkeyJumps'],
+  ])('a token that a text holds %s', (_, text, shown) => {
+    expect(withoutTokens(text)).toBe(shown)
+  })
+
+  test('replaces tokens in texts, messages and causes', () => {
+    const error = new Error(`bad ${jwt}`, { cause: new Error(jwt, { cause: { said: jwt, list: [jwt] } }) })
+    const shown = JSON.stringify(redact({ text: jwt, deep: { list: [jwt] }, err: error, error }))
+    expect(shown).not.toMatch(/eyJ|aaaaa|bbbbb|ccccc/)
+    expect(shown).toContain('bad [token]')
   })
 
   test.each(['status', 'path', 'requestId', 'subject', 'workflow'])('%s is no secret', (name) => {
