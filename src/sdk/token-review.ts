@@ -39,12 +39,14 @@ export interface VerifiedAccountToken {
 export type AccountTokenVerdict =
   | { readonly kind: 'verified'; readonly token: VerifiedAccountToken }
   /** `foreign`: signed by a key that is not the cluster's. `reason` is for the log. */
-  | { readonly kind: 'refused'; readonly foreign: boolean; readonly reason: string }
+  | { readonly kind: 'refused'; readonly foreign: boolean; readonly reason: string; readonly expired?: boolean }
 
 /** Optional: the target is a cluster whose tokens can be verified without asking it about each. */
 export interface AccountTokenVerifier extends TokenReviewer {
   /** The audience is left to the caller. Throws TARGET_UNREACHABLE when the cluster's keys cannot be had. */
   verifyAccountToken(token: string): Promise<AccountTokenVerdict>
+  /** Whether the cluster's keys are known, so that most tokens are verified without asking it. */
+  hasKeys?(): boolean
 }
 
 export const verifiesAccountTokens = (target: Target): target is AccountTokenVerifier =>

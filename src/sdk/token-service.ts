@@ -11,6 +11,16 @@ export interface TokenCall {
    * any other, and is audited.
    */
   subjectToken(audience: string): Promise<string>
+  /** Called when the signature of that token is verified, whether or not anything is issued then. */
+  identified?(workload: CallingWorkload): void
+}
+
+export interface CallingWorkload {
+  readonly cluster: string
+  /** `system:serviceaccount:<namespace>:<name>` */
+  readonly username: string
+  readonly podName?: string | undefined
+  readonly podUid: string | undefined
 }
 
 export interface IssuedToken {
@@ -27,7 +37,7 @@ export interface IssuedToken {
 export interface TokenService {
   /**
    * Decides, signs and writes the decision down; nothing is issued that could not be audited. Throws a GatewayError whose
-   * keyword is the OAuth error code: `invalid_grant` for a credential that is not accepted, ACCESS_DENIED with
+   * keyword is that of `oauth-errors.ts`: `invalid_grant` for a credential that is not accepted, ACCESS_DENIED with
    * `access_denied` where no rule allows the workload, TOO_MANY_REQUESTS and TARGET_UNREACHABLE with a time to come again.
    */
   exchange(call: TokenCall): Promise<IssuedToken>

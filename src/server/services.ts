@@ -9,6 +9,7 @@ import { LoginAudit } from '#engine/login/login-audit.ts'
 import { type LoginMeter, noLoginMeter } from '#engine/login/login-meter.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
 import { Sessions } from '#engine/session/sessions.ts'
+import type { ApiServerMeter } from '#engine/sts/api-server-breaker.ts'
 import { createIssuingState } from '#engine/sts/token-issuing.ts'
 import { crashHook } from '#engine/workflow/crash-point.ts'
 import { processName } from '#engine/workflow/process-name.ts'
@@ -35,6 +36,7 @@ export interface ServiceParts {
   readonly eventMeter?: EventMeter
   /** Present where this process issues tokens for workloads. */
   readonly countExchange?: RuntimeServices['countExchange']
+  readonly apiServers?: ApiServerMeter
   /** Present where this process executes stored runs and jobs. */
   readonly workflowMetrics?: WorkflowMetrics
   readonly loginMeter?: LoginMeter
@@ -70,7 +72,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
       clock,
       log,
     }),
-    issuing: createIssuingState(clock),
+    issuing: createIssuingState(clock, { log, ...(parts.apiServers === undefined ? {} : { meter: parts.apiServers }) }),
     ...(parts.countExchange === undefined ? {} : { countExchange: parts.countExchange }),
     sessions: new Sessions(
       storage.sessions,

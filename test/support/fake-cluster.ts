@@ -143,6 +143,7 @@ export class FakeCluster {
     }
     const target: AccountTokenVerifier = {
       verifyAccountToken: (token) => verifyServiceAccountToken(token, keys, clock),
+      hasKeys: () => keys.fresh(),
       reviewToken: async (token, audiences) => {
         this.reviews.push({ token, audiences })
         await this.pause

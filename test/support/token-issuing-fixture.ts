@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import type { BreakerParts } from '#engine/sts/api-server-breaker.ts'
 import { createIssuingState, TokenIssuing } from '#engine/sts/token-issuing.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { Issues } from '#kernel/issues.ts'
@@ -46,6 +47,7 @@ export interface IssuingFixtureOptions {
   readonly rules?: readonly string[]
   readonly claims?: readonly MappingRule[]
   readonly clusters?: readonly string[]
+  readonly breaker?: Omit<BreakerParts, 'clock'>
 }
 
 /** A moment that does not move by itself; the present by default, for clients that read the real clock. */
@@ -96,7 +98,7 @@ export async function issuingFixture(options: IssuingFixtureOptions = {}, clock 
       },
     },
     keys,
-    state: createIssuingState(clock.now),
+    state: createIssuingState(clock.now, options.breaker),
     endpoints: new Map([[endpoint.name, { endpoint, rules, claims }]]),
     target: (name) => {
       const target = targets.get(name)

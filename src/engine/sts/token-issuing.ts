@@ -1,3 +1,4 @@
+import { ApiServerBreakers, type BreakerParts } from '#engine/sts/api-server-breaker.ts'
 import { DecisionAudit } from '#engine/sts/decision-audit.ts'
 import { SharedAudit } from '#engine/sts/shared-audit.ts'
 import { type TokenContent, tokenContent, workloadSource } from '#engine/sts/token-content.ts'
@@ -25,13 +26,15 @@ import type { AuditStore } from '#storage/audit-store.ts'
 export interface IssuingState {
   readonly lastAnswers: Map<string, number>
   readonly rates: RateLimit
+  readonly breakers: ApiServerBreakers
 }
 
 const rememberedWorkloads = 200_000
 
-export const createIssuingState = (clock: Clock): IssuingState => ({
+export const createIssuingState = (clock: Clock, parts: Omit<BreakerParts, 'clock'> = {}): IssuingState => ({
   lastAnswers: new Map(),
   rates: new RateLimit(rememberedWorkloads, clock),
+  breakers: new ApiServerBreakers({ clock, ...parts }),
 })
 
 /** How the exchanges of an endpoint end, for the metrics. */
@@ -69,7 +72,7 @@ export class TokenIssuing implements TokenService {
 
   constructor(parts: IssuingParts) {
     this.#parts = parts
-    this.#validation = new WorkloadValidation({ ...parts, lastAnswers: parts.state.lastAnswers })
+    this.#validation = new WorkloadValidation({ ...parts, ...parts.state })
     this.#commits = new SharedAudit(parts.audit)
     this.#rooms = new Map(Array.from(parts.endpoints.keys(), (name) => [name, new WaitingRoom(parts)]))
     this.#audit = new DecisionAudit({ ...parts, audit: this.#commits })
@@ -112,6 +115,7 @@ export class TokenIssuing implements TokenService {
     try {
       const issued = await this.#issue(call, found, (claimant) => {
         who = claimant
+        call.identified?.(claimant)
       })
       this.#parts.count?.(call.endpoint, 'issued', '')
       return issued
@@ -166,7 +170,7 @@ export class TokenIssuing implements TokenService {
     if (retryAfter === undefined) return
     throw new GatewayError('TOO_MANY_REQUESTS', `${username} asks for more tokens than the endpoint's rate`, {
       retryAfter,
-      keyword: 'temporarily_unavailable',
+      keyword: 'slow_down',
       publicText: 'This workload asks for too many tokens.',
     })
   }

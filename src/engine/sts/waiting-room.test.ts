@@ -35,7 +35,7 @@ test('whoever finds no seat is asked to come back, and is not served', async () 
   const first = work()
   const [served, seated] = [room.through(first.serve), room.through(async () => 'second')]
   const refused = room.through(() => Promise.reject(new Error('was served')))
-  await expect(refused).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS', keyword: 'temporarily_unavailable' })
+  await expect(refused).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS', keyword: 'slow_down' })
   await expect(refused).rejects.toSatisfy(({ retryAfter }) => retryAfter >= 1 && retryAfter <= 5)
   first.resolve('first')
   await expect(Promise.all([served, seated])).resolves.toEqual(['first', 'second'])

@@ -68,7 +68,7 @@ function full(detail: string): GatewayError {
   const retryAfter = soonestSeconds + Math.floor(Math.random() * (latestSeconds - soonestSeconds))
   return new GatewayError('TOO_MANY_REQUESTS', `too many workloads ask at once: ${detail}`, {
     retryAfter,
-    keyword: 'temporarily_unavailable',
+    keyword: 'slow_down',
     publicText: 'Too many workloads ask at once.',
   })
 }

@@ -1,10 +1,11 @@
+import { type ApiServerBreakers, isUnreachable } from '#engine/sts/api-server-breaker.ts'
 import { ReviewCache } from '#engine/sts/review-cache.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
-import type { Logger } from '#kernel/logger.ts'
+import { withoutTokens } from '#kernel/redaction.ts'
 import { oauthRefusal } from '#protocols/sts/oauth-errors.ts'
 import { longestSubjectToken } from '#protocols/sts/token-exchange.ts'
 import { serviceAccountOf, workloadAttributes } from '#sdk/service-account.ts'
@@ -19,11 +20,11 @@ import {
 
 export interface ValidationParts {
   readonly clock: Clock
-  readonly log: Logger
   /** The Kubernetes target of that name. */
   target(name: string): Target
   /** When each cluster last said anything about a token, by name, in milliseconds. Outlives a configuration. */
   readonly lastAnswers: Map<string, number>
+  readonly breakers: ApiServerBreakers
 }
 
 type Policy = Pick<
@@ -49,7 +50,7 @@ class Foreign extends Error {
 }
 
 /** What is known of a token before the API server is asked. */
-export type Claimant = Pick<Workload, 'cluster' | 'username' | 'podUid'>
+export type Claimant = Pick<Workload, 'cluster' | 'username' | 'podUid'> & { readonly podName?: string | undefined }
 
 /** Keys that are at hand are found in less; the keys of a cluster that is away may take seconds not to come. */
 const patienceMillis = 250
@@ -85,8 +86,9 @@ export class WorkloadValidation {
     const { cluster, token: claims } = await this.#verify(token, hash, policy.clusters)
     const audiences = askedAudiences(claims, policy)
     const podUid = claims.extras.get('pod-uid')
-    admit({ cluster, username: claims.username, podUid })
-    if (!policy.acceptTokensWithoutPod && (podUid === undefined || !claims.extras.has('pod-name'))) {
+    const podName = claims.extras.get('pod-name')
+    admit({ cluster, username: claims.username, podName, podUid })
+    if (!policy.acceptTokensWithoutPod && (podUid === undefined || podName === undefined)) {
       throw refusal('the subject token is not bound to a pod')
     }
     const review = await this.#review(token, hash, cluster, audiences, claims, policy)
@@ -107,8 +109,8 @@ export class WorkloadValidation {
     const verdict = await this.#verdicts.ask(key, question, (answer) =>
       'cluster' in answer ? answer.token.expires : undefined,
     )
-    if (!('cluster' in verdict)) throw refusal(verdict.reason)
-    if (verdict.token.expires <= this.#parts.clock()) throw refusal('the subject token is expired')
+    if (!('cluster' in verdict)) throw verdict.expired === true ? expired() : refusal(verdict.reason)
+    if (verdict.token.expires <= this.#parts.clock()) throw expired()
     return verdict
   }
 
@@ -147,7 +149,9 @@ export class WorkloadValidation {
   async #verdictOf(token: string, cluster: string): Promise<Verified | RefusedToken> {
     const target = this.#parts.target(cluster)
     if (!verifiesAccountTokens(target)) throw new GatewayError('INTERNAL', `target "${cluster}" verifies no tokens`)
-    const verdict = await target.verifyAccountToken(token)
+    const verify = () => target.verifyAccountToken(token)
+    const breaker = target.hasKeys?.() === false ? this.#parts.breakers.of(cluster) : undefined
+    const verdict = await (breaker?.through(() => breaker.call(verify)) ?? verify())
     return verdict.kind === 'verified' ? { cluster, token: verdict.token } : verdict
   }
 
@@ -165,7 +169,12 @@ export class WorkloadValidation {
     claims: VerifiedAccountToken,
     { offlineSeconds }: Policy,
   ): Promise<TokenReview | 'away'> {
-    const { lastAnswers, clock, log } = this.#parts
+    const { lastAnswers, clock } = this.#parts
+    const breaker = this.#parts.breakers.of(cluster)
+    const reviews = this.#reviewsOf(cluster)
+    const key = JSON.stringify([hash, cluster, audiences])
+    const known = reviews.known(key)
+    if (known !== undefined) return known
     const question = async (): Promise<TokenReview> => {
       const target = this.#parts.target(cluster)
       if (!verifiesAccountTokens(target)) throw new GatewayError('INTERNAL', `target "${cluster}" reviews no tokens`)
@@ -174,14 +183,17 @@ export class WorkloadValidation {
       return review
     }
     try {
-      return await this.#reviewsOf(cluster).ask(JSON.stringify([hash, cluster, audiences]), question, (review) =>
-        review.authenticated && review.error === undefined ? claims.expires : undefined,
+      return await breaker.through((isProbe) =>
+        reviews.ask(
+          key,
+          () => breaker.call(question, { unlessOpen: !isProbe }),
+          (review) => (review.authenticated && review.error === undefined ? claims.expires : undefined),
+        ),
       )
     } catch (error) {
       const silent = clock().getTime() - (lastAnswers.get(cluster) ?? Number.NEGATIVE_INFINITY)
       const mayBeAway = offlineSeconds > 0 && silent <= offlineSeconds * 1000
       if (!isUnreachable(error) || !mayBeAway) throw error
-      log.warn('an API server is away; its tokens are accepted by their signature', { cluster, err: error })
       return 'away'
     }
   }
@@ -270,7 +282,8 @@ function offlineAttributes({ username, uid, extras }: VerifiedAccountToken): Att
   return attributes
 }
 
-const refusal = (detail: string, description = 'The subject token is not accepted.'): GatewayError =>
-  oauthRefusal('invalid_grant', description, detail)
+const expired = (): GatewayError => refusal('the subject token is expired', 'The subject token is expired.')
 
-const isUnreachable = (error: unknown): boolean => error instanceof GatewayError && error.code === 'TARGET_UNREACHABLE'
+/** The detail may quote what the API server says, and so the token; it is for the log and the audit. */
+const refusal = (detail: string, description = 'The subject token is not accepted.'): GatewayError =>
+  oauthRefusal('invalid_grant', description, withoutTokens(detail))

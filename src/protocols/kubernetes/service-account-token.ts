@@ -22,7 +22,7 @@ export interface ServiceAccountToken {
 export type ServiceAccountVerdict =
   | { readonly kind: 'verified'; readonly token: ServiceAccountToken }
   /** `foreign`: signed by a key that is not the cluster's, so it may be another cluster's. `reason` is for the log. */
-  | { readonly kind: 'refused'; readonly foreign: boolean; readonly reason: string }
+  | { readonly kind: 'refused'; readonly foreign: boolean; readonly reason: string; readonly expired?: boolean }
 
 /** Seconds by which this machine's clock and the cluster's may differ. */
 const clockTolerance = 30
@@ -52,6 +52,7 @@ export async function verifyServiceAccountToken(
     })
     return readClaims(payload, keys.issuer, clock())
   } catch (error) {
+    if (error instanceof errors.JWTExpired) return expired
     if (error instanceof errors.JOSEError) {
       const foreign = error instanceof errors.JWSSignatureVerificationFailed
       return { kind: 'refused', foreign, reason: `${error.code}: ${error.message}` }
@@ -66,7 +67,7 @@ function readClaims(claims: JWTPayload, issuer: string | undefined, now: Date): 
   if (issuer === undefined || iss !== issuer) return refused('the token is from another issuer')
   if (!(exp > 0 && exp <= endOfTime)) return refused('"exp" is out of range')
   // The tolerance is for clocks that differ; what is issued from an expired token would have no life left.
-  if (exp * 1000 <= now.getTime()) return refused('the token is expired')
+  if (exp * 1000 <= now.getTime()) return expired
   const [, namespace, account] = accountName.exec(sub) ?? []
   if (namespace === undefined || account === undefined) return refused('the token is not of a service account')
   const bound = claims['kubernetes.io']
@@ -102,6 +103,13 @@ function readClaims(claims: JWTPayload, issuer: string | undefined, now: Date): 
 const memberOf = (object: Readonly<Record<string, JsonValue>>, name: string): Readonly<Record<string, JsonValue>> => {
   const member = object[name]
   return isJsonObject(member) ? member : {}
+}
+
+const expired: ServiceAccountVerdict = {
+  kind: 'refused',
+  foreign: false,
+  reason: 'the token is expired',
+  expired: true,
 }
 
 const refused = (reason: string): ServiceAccountVerdict => ({ kind: 'refused', foreign: false, reason })

@@ -9,6 +9,8 @@ import { type ServiceAccountVerdict, verifyServiceAccountToken } from '#protocol
 export interface ServiceAccountVerifier {
   /** Throws TARGET_UNREACHABLE when the cluster's keys were never had, or not for too long. */
   verify(token: string): Promise<ServiceAccountVerdict>
+  /** Whether the cluster's keys are known and recent enough to be used. */
+  hasKeys(): boolean
   close(): void
 }
 
@@ -32,6 +34,7 @@ export async function createServiceAccountVerifier(
   )
   return {
     verify: (token) => verifyServiceAccountToken(token, keys, parts.clock),
+    hasKeys: () => keys.fresh(),
     close: () => server.close(),
   }
 }

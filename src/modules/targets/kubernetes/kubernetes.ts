@@ -31,6 +31,7 @@ export default defineTarget<KubernetesConfig>({
     return {
       objects,
       verifyAccountToken: (token) => verifier.verify(token),
+      hasKeys: () => verifier.hasKeys(),
       reviewToken: (token, audiences) => client.review(token, audiences),
       findUser: noUsers,
       createUser: noUsers,
