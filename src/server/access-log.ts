@@ -10,6 +10,9 @@ export interface AccessEntry {
   readonly ms: number
   readonly application: string
   readonly subject: string | undefined
+  /** Of a token exchange, once the signature of its subject token is verified. */
+  readonly endpoint?: string | undefined
+  readonly workload?: Readonly<Record<string, string | undefined>> | undefined
   readonly remote: string
 }
 

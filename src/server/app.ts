@@ -6,12 +6,13 @@ import type { Runtime } from '#engine/runtime.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
+import { withoutTokens } from '#kernel/redaction.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { AccessLog } from '#server/access-log.ts'
 import { type ConnectionLimits, httpLimits } from '#server/http-limits.ts'
 import { HttpRequest } from '#server/http-request.ts'
-import { createListener, type ListenerTls, type TlsFiles } from '#server/http-server.ts'
+import { createListener, type ListenerTls } from '#server/http-server.ts'
 import type { Metrics } from '#server/metrics.ts'
 import { noSchemas } from '#server/no-schemas.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
@@ -26,7 +27,7 @@ export interface AppParts {
   readonly accessLog: AccessLog
   readonly proxies: TrustedProxies
   readonly limits: ConnectionLimits
-  readonly tls: TlsFiles | ListenerTls | undefined
+  readonly tls: ListenerTls | undefined
   /** Set for a listener that has one path only, which stands in the configuration under a host of its own. */
   readonly only?: { readonly host: string; readonly path: string }
   /** Resolves when requests can be served; rejects with the reason when not. */
@@ -176,11 +177,12 @@ function record(parts: AppParts, request: HttpRequest, { response, error, passag
     requestId: request.id,
     method: request.method,
     host: request.host,
-    path: request.path,
+    path: withoutTokens(request.path),
     status: response.status,
     ms: Math.round(ms * 1000) / 1000,
     application,
-    subject: passage.subject?.uid,
+    subject: passage.caller?.subject ?? passage.subject?.uid,
+    ...(passage.caller === undefined ? {} : { endpoint: passage.caller.endpoint, workload: passage.caller.workload }),
     remote: request.remoteAddress,
   }
   if (error === undefined) parts.accessLog(fields)

@@ -131,8 +131,8 @@ describe('the token service', () => {
     }
     expect(codes).toEqual([
       [403, 'access_denied'],
-      [400, 'invalid_grant'],
-      [400, 'invalid_grant'],
+      [400, 'invalid_request'],
+      [400, 'invalid_request'],
     ])
     const gone = await cluster.token()
     cluster.forget(gone)

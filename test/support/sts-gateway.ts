@@ -24,6 +24,7 @@ export interface TokenAnswer {
   readonly status: number
   /** Of the answer, or the token where it was asked for bare. */
   readonly body: string
+  /** The code; `invalid_grant` for a subject token that is not accepted. */
   readonly error: string | undefined
 }
 
@@ -157,8 +158,8 @@ function overTls(url: string, headers: Record<string, string>, form: string): Pr
 }
 
 function answered(status: number, body: string): TokenAnswer {
-  const refusal = body.startsWith('{') ? (JSON.parse(body) as { error?: string }) : {}
-  return { status, body, error: refusal.error }
+  const refusal = body.startsWith('{') ? (JSON.parse(body) as { error?: string; subject_token_error?: string }) : {}
+  return { status, body, error: refusal.subject_token_error ?? refusal.error }
 }
 
 async function auditOf(dataFolder: string, endpoint: string): Promise<readonly AuditedDecision[]> {

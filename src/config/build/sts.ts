@@ -103,6 +103,10 @@ function endpointUrls(
             context,
           ),
           url(issuerHosts, `${issuer.path}/certs`, documents('keys'), [...at, 'issuer'], context),
+          // The `token_endpoint` of the discovery document.
+          ...(hosts.includes(issuer.host) && issuer.path === path
+            ? []
+            : [url(issuerHosts, `${issuer.path}/token`, token, [...at, 'issuer'], context)]),
         ]
       : []),
   ]

@@ -2,6 +2,7 @@ import type { Application, MatchedUrl } from '#engine/pipeline/routes.ts'
 import type { LiveSession } from '#engine/session/live-session.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { ErrorFormat } from '#sdk/error-format.ts'
+import type { LoggedCaller } from '#sdk/exchange.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
 
 /** One request on its way through the steps. Steps add to it; none writes to the socket. */
@@ -11,6 +12,8 @@ export interface Passage {
   url?: MatchedUrl
   session?: LiveSession
   subject?: Subject
+  /** Who the filter found the caller to be, where the URL lets everyone in. */
+  caller?: LoggedCaller
   /** Added to whatever answer is given in the end. */
   readonly headers: Record<string, string | string[]>
   errors: ErrorFormat

@@ -31,6 +31,9 @@ export const runFilterChain =
       mount: url.mount,
       pathInfo: request.path.slice(url.mount.length),
       subject,
+      identify: (caller) => {
+        passage.caller = caller
+      },
       ...(session === undefined ? {} : { session: session.handle }),
       ...(application?.cookies === undefined
         ? {}

@@ -1,3 +1,5 @@
+import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
+
 export interface DiscoveryContent {
   /** Without a slash at the end. */
   readonly issuer: string
@@ -14,8 +16,9 @@ export const keysPath = '/certs'
 
 /**
  * The OpenID Connect discovery document of an issuer of workload tokens. Consumers read `issuer`, `jwks_uri` and the
- * algorithms. The other fields are those that existing consumers were set up with; nobody logs in here, so nothing
- * answers at the addresses of the interactive flows, and a client that tries them is told so by the issuer's host.
+ * algorithms. Token exchange is answered at `token_endpoint` where the gateway serves the issuer's host. The other fields
+ * are those that existing consumers were set up with; no one logs in here, so nothing answers at the addresses of the
+ * interactive flows.
  */
 export function discoveryDocument({ issuer, algorithms, claims }: DiscoveryContent): Readonly<Record<string, unknown>> {
   return {
@@ -28,6 +31,7 @@ export function discoveryDocument({ issuer, algorithms, claims }: DiscoveryConte
     response_types_supported: ['code', 'token', 'id_token', 'code token', 'code id_token', 'token id_token', 'none'],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: [...new Set(algorithms)],
+    grant_types_supported: [tokenExchangeGrant],
     scopes_supported: ['openid', 'email', 'profile'],
     token_endpoint_auth_methods_supported: ['client_secret_post'],
     claims_supported: [...new Set([...everyTokenHas, ...claims])],

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { GatewayError } from '#kernel/errors.ts'
-import { oauthErrors } from '#protocols/sts/oauth-errors.ts'
+import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
+import { oauthErrors, oauthRefusal } from '#protocols/sts/oauth-errors.ts'
 import {
   jwtTokenType,
   readTokenExchange,
@@ -10,6 +10,7 @@ import {
 } from '#protocols/sts/token-exchange.ts'
 
 const form = 'application/x-www-form-urlencoded'
+const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token'
 const audience = 'https://cloud.example.com'
 const valid: readonly [string, string][] = [
   ['grant_type', tokenExchangeGrant],
@@ -22,7 +23,7 @@ const bodyOf = (pairs: readonly (readonly [string, string])[]): Buffer =>
 
 function codeOf(contentType: string | undefined, body: Buffer): string {
   try {
-    return `token ${readTokenExchange(contentType, body, audience)}`
+    return `token ${readTokenExchange(contentType, body, audience).subjectToken}`
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     expect(error.status).toBe(400)
@@ -47,6 +48,7 @@ describe('a token-exchange request', () => {
       'token a.b.c',
     ],
     ['a requested type', changed('requested_token_type', jwtTokenType), 'token a.b.c'],
+    ['a requested access token', changed('requested_token_type', accessTokenType), 'token a.b.c'],
     ['an empty scope', changed('scope', ''), 'token a.b.c'],
     ['another audience', changed('audience', 'https://other.example.com'), 'invalid_target'],
     ['one right and one wrong audience', [...valid, ['audience', audience], ['audience', 'x']], 'invalid_target'],
@@ -62,8 +64,14 @@ describe('a token-exchange request', () => {
     ['a repeated token', [...valid, ['subject_token', 'd.e.f']], 'invalid_request'],
     ['a repeated grant', [...valid, ['grant_type', tokenExchangeGrant]], 'invalid_request'],
     ['an actor', [...valid, ['actor_token', 'x']], 'invalid_request'],
-    ['an unknown parameter', [...valid, ['client_secret', 'x']], 'invalid_request'],
-    ['__proto__', [...valid, ['__proto__', 'x']], 'invalid_request'],
+    ['client credentials', [...valid, ['client_id', 'x'], ['client_secret', 'y']], 'token a.b.c'],
+    ['unknown parameters, repeated', [...valid, ['x', 'y'], ['x', 'z'], ['__proto__', 'x']], 'token a.b.c'],
+    [
+      'parameters without a value',
+      [...valid, ...['audience', 'resource', 'actor_token', 'requested_token_type'].map((name) => [name, ''] as const)],
+      'token a.b.c',
+    ],
+    ['a value and none of the same parameter', [['subject_token', ''], ...valid], 'token a.b.c'],
     ['too many', [...valid, ...Array.from({ length: 40 }, () => ['audience', audience] as const)], 'invalid_request'],
   ] as [string, [string, string][], string][])('with %s', (_, pairs, expected) => {
     expect(codeOf(form, bodyOf(pairs))).toBe(expected)
@@ -86,11 +94,43 @@ describe('a token-exchange request', () => {
 
 describe('a token-exchange answer', () => {
   it('is that of RFC 8693 2.2.1', () => {
-    expect(JSON.parse(tokenExchangeAnswer({ token: 'a.b.c', expiresInSeconds: 900 }))).toEqual({
+    expect(JSON.parse(tokenExchangeAnswer({ token: 'a.b.c', expiresInSeconds: 900 }, jwtTokenType))).toEqual({
       access_token: 'a.b.c',
       issued_token_type: jwtTokenType,
       token_type: 'N_A',
       expires_in: 900,
     })
+  })
+
+  it('is a bearer token where the client wants an access token', () => {
+    const answer = tokenExchangeAnswer({ token: 'a.b.c', expiresInSeconds: 900 }, accessTokenType)
+    expect(JSON.parse(answer)).toMatchObject({ issued_token_type: accessTokenType, token_type: 'Bearer' })
+  })
+})
+
+describe('an error of the token endpoint', () => {
+  const bodyOf = (error: GatewayError): Record<string, string> => JSON.parse(oauthErrors(error).body)
+
+  it('says invalid_request for a subject token that is not accepted, and keeps what sidecars look for', () => {
+    expect(bodyOf(oauthRefusal('invalid_grant', 'The subject token is expired.'))).toEqual({
+      error: 'invalid_request',
+      error_description: 'The subject token is expired.',
+      subject_token_error: 'invalid_grant',
+    })
+  })
+
+  it('has a code that is registered for token endpoints; a failing server has those of RFC 6749', () => {
+    const registered = new Set([
+      ...['invalid_request', 'invalid_client', 'invalid_scope', 'unsupported_grant_type'],
+      ...['invalid_target', 'access_denied', 'slow_down'],
+    ])
+    const serverCodes = new Set(['server_error', 'temporarily_unavailable'])
+    for (const code of Object.keys(errorCodes) as ErrorCode[]) {
+      const error = new GatewayError(code, 'x')
+      const known = error.status < 500 ? registered : serverCodes
+      expect([code, known.has(bodyOf(error)['error'] ?? '')]).toEqual([code, true])
+    }
+    expect(bodyOf(new GatewayError('TOO_MANY_REQUESTS', 'x'))['error']).toBe('slow_down')
+    expect(bodyOf(new GatewayError('TARGET_UNREACHABLE', 'x'))['error']).toBe('temporarily_unavailable')
   })
 })

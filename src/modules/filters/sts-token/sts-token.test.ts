@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { asGatewayError } from '#kernel/errors.ts'
 import stsToken from '#modules/filters/sts-token/sts-token.ts'
 import { jwtTokenType, tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
+import type { LoggedCaller } from '#sdk/exchange.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
@@ -14,6 +15,7 @@ async function start() {
   const fixture = await issuingFixture()
   const prepared = stsToken.prepare(fakeParams({ endpoint: 'cloud' }), noIssues(), fakeParseContext())
   const filter = await prepared.create({ ...fakeModuleHost(), tokens: fixture.issuing })
+  const identified: LoggedCaller[] = []
   /** As the pipeline does it: errors become answers in the filter's own format. */
   const send = async (pathInfo: string, request: FakeRequest): Promise<GatewayResponse> => {
     const exchange = {
@@ -23,7 +25,8 @@ async function start() {
       subject: subject('uid=Anonymous,o=Tremolo'),
     }
     try {
-      const all = { ...exchange, request: fakeRequest(request) }
+      const identify = (caller: LoggedCaller) => void identified.push(caller)
+      const all = { ...exchange, request: fakeRequest(request), identify }
       return await filter.handle(all, async () => ({ status: 404, headers: {} }))
     } catch (thrown) {
       const error = asGatewayError(thrown)
@@ -46,7 +49,7 @@ async function start() {
       ...more,
     }).toString(),
   })
-  return { fixture, send, token, form }
+  return { fixture, send, token, form, identified }
 }
 
 const json = ({ body }: GatewayResponse): Record<string, unknown> => JSON.parse(String(body)) as Record<string, unknown>
@@ -105,14 +108,37 @@ describe('filters.StsToken', () => {
 
   it.each([
     ['another audience', { audience: 'https://other.example.com' }, 400, 'invalid_target'],
-    ['an unknown parameter', { client_id: 'x' }, 400, 'invalid_request'],
-    ['a token that is none', { subject_token: 'x' }, 400, 'invalid_grant'],
+    ['another grant', { grant_type: 'client_credentials' }, 400, 'unsupported_grant_type'],
+    ['a token that is none', { subject_token: 'x' }, 400, 'invalid_request'],
   ])('refuses %s with an OAuth error, and audits it', async (_, more, status, code) => {
     const { send, form, fixture, token } = await start()
     const answer = await send('', form(more))
     expect([answer.status, json(answer)['error'], answer.headers['cache-control']]).toEqual([status, code, 'no-store'])
     expect(String(answer.body)).not.toContain(token)
     expect(fixture.audit.map(({ action }) => action)).toEqual(['refuse'])
+  })
+
+  it('ignores client credentials and parameters that it does not know', async () => {
+    const { send, form } = await start()
+    const answer = await send('', form({ client_id: 'x', client_secret: 'y', nonce: 'z' }))
+    expect([answer.status, json(answer)['issued_token_type']]).toEqual([200, jwtTokenType])
+  })
+
+  it('names the workload in the access log, also where it gets nothing, and no one where the signature is not verified', async () => {
+    const { send, form, fixture, identified } = await start()
+    const pod = { name: 'cart-7', uid: 'pod-7' }
+    await send('', form({ subject_token: await fixture.cluster().token({ pod }) }))
+    await send('', form({ subject_token: await fixture.cluster().token({ pod, account: 'other' }) }))
+    await send('', form({ subject_token: 'abc.def.ghi' }))
+    const workload = { cluster: 'k8s', namespace: 'shop', serviceAccount: 'cart', pod: 'cart-7', podUid: 'pod-7' }
+    expect(identified).toEqual([
+      { subject: 'system:serviceaccount:shop:cart', endpoint: 'cloud', workload },
+      {
+        subject: 'system:serviceaccount:shop:other',
+        endpoint: 'cloud',
+        workload: { ...workload, serviceAccount: 'other' },
+      },
+    ])
   })
 
   it('tells a sidecar by 403 that trying again does not help', async () => {

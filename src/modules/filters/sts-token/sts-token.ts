@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { bearerChallenge, readBearer } from '#protocols/jwt/bearer.ts'
 import { oauthErrors } from '#protocols/sts/oauth-errors.ts'
-import { longestForm, readTokenExchange, tokenExchangeAnswer } from '#protocols/sts/token-exchange.ts'
+import { jwtTokenType, longestForm, readTokenExchange, tokenExchangeAnswer } from '#protocols/sts/token-exchange.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
@@ -30,9 +30,10 @@ export default defineFilter({
   create: ({ endpoint }, host) => {
     const service = tokenService(host)
     return {
-      handle: ({ request, pathInfo }: Exchange) => {
-        if (pathInfo === '') return exchange(request, endpoint, service)
-        if (pathInfo === '/user') return legacy(request, endpoint, service)
+      handle: (asked: Exchange) => {
+        const { pathInfo } = asked
+        if (pathInfo === '') return exchange(asked, endpoint, service)
+        if (pathInfo === '/user') return legacy(asked, endpoint, service)
         throw new GatewayError('NOT_FOUND', `a token endpoint has nothing at "${pathInfo}"`)
       },
     }
@@ -44,21 +45,32 @@ function tokenService({ tokens }: ModuleHost): TokenService {
   return tokens
 }
 
-const callOf = (request: GatewayRequest, endpoint: string, subjectToken: TokenCall['subjectToken']): TokenCall => ({
+const accountName = /^system:serviceaccount:([^:]+):([^:]+)$/
+
+const callOf = (asked: Exchange, endpoint: string, subjectToken: TokenCall['subjectToken']): TokenCall => ({
   endpoint,
-  requestId: request.id,
-  remoteAddress: request.remoteAddress,
+  requestId: asked.request.id,
+  remoteAddress: asked.request.remoteAddress,
   subjectToken,
+  identified: ({ cluster, username, podName: pod, podUid }) => {
+    const [, namespace, serviceAccount] = accountName.exec(username) ?? []
+    asked.identify?.({ subject: username, endpoint, workload: { cluster, namespace, serviceAccount, pod, podUid } })
+  },
 })
 
 /** The form is received before the call waits for its turn, so that a client which does not send it holds up nobody. */
-async function exchange(request: GatewayRequest, endpoint: string, service: TokenService): Promise<GatewayResponse> {
+async function exchange(asked: Exchange, endpoint: string, service: TokenService): Promise<GatewayResponse> {
+  const { request } = asked
+  let type = jwtTokenType
   const form = request.method === 'POST' ? request.body(longestForm) : undefined
   await form?.catch(() => {})
   const issued = await service.exchange(
-    callOf(request, endpoint, async (audience) => {
+    callOf(asked, endpoint, async (audience) => {
       requireMethod(request, 'POST')
-      return readTokenExchange(header(request, 'content-type'), (await form) ?? Buffer.alloc(0), audience)
+      const body = (await form) ?? Buffer.alloc(0)
+      const { subjectToken, requestedType } = readTokenExchange(header(request, 'content-type'), body, audience)
+      type = requestedType
+      return subjectToken
     }),
   )
   const raw = wantsRawToken(header(request, 'accept') ?? '')
@@ -68,14 +80,15 @@ async function exchange(request: GatewayRequest, endpoint: string, service: Toke
       ...uncached(issued),
       'content-type': raw ? 'application/jwt' : 'application/json',
     },
-    body: raw ? issued.token : tokenExchangeAnswer(issued),
+    body: raw ? issued.token : tokenExchangeAnswer(issued, type),
   }
 }
 
 /** The predecessor's answer, without the certificate that nobody could verify the token with. */
-async function legacy(request: GatewayRequest, endpoint: string, service: TokenService): Promise<GatewayResponse> {
+async function legacy(asked: Exchange, endpoint: string, service: TokenService): Promise<GatewayResponse> {
+  const { request } = asked
   const issued = await service.exchange(
-    callOf(request, endpoint, async () => {
+    callOf(asked, endpoint, async () => {
       requireMethod(request, 'GET')
       const bearer = readBearer(request.headers)
       if (bearer.kind === 'token') return bearer.token
