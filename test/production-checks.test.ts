@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -11,6 +12,7 @@ import { checkCommand } from '#server/commands/check.ts'
 import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'
 import { formatChecked, productionChecks, runProductionChecks } from '#server/production/production-checks.ts'
 import { filesOf } from '#testing/check-text.ts'
+import { freshCertificate } from '#testing/test-certificates.ts'
 
 const example = 'examples/production'
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-production-'))
@@ -68,11 +70,24 @@ const code =
   '    - name: totp\n      required: required\n      params:\n        issuer: Example\n        enrol: "true"\n'
 const passing = code.replace('enrol: "true"', 'passWithoutFactor: "true"')
 const administrators = 'portal.yaml:53:13: spec.urls[1].filterChain[0].params.administrators'
-const key = join(folder, 'tls.key')
-writeFileSync(key, '-----BEGIN PRIVATE KEY-----')
-chmodSync(key, 0o644)
-const privateKey = join(folder, 'private.key')
-writeFileSync(privateKey, '-----BEGIN PRIVATE KEY-----', { mode: 0o600 })
+const day = 86_400_000
+
+/** A pair that was made so many days ago, and is valid for 90. */
+function tlsFiles(name: string, { daysAgo = 0, mode = 0o600 } = {}): { certFile: string; keyFile: string } {
+  const files = { certFile: join(folder, `${name}.crt`), keyFile: join(folder, `${name}.key`) }
+  const { certificate, privateKey } = freshCertificate(new Date(Date.now() - daysAgo * day))
+  writeFileSync(files.certFile, certificate)
+  writeFileSync(files.keyFile, privateKey)
+  chmodSync(files.keyFile, mode)
+  return files
+}
+
+const tls = tlsFiles('tls')
+const open = tlsFiles('open', { mode: 0o644 })
+const expired = tlsFiles('expired', { daysAgo: 100 })
+const expiring = tlsFiles('expiring', { daysAgo: 80 })
+const expiryOf = ({ certFile }: { certFile: string }): string =>
+  new Date(new X509Certificate(readFileSync(certFile)).validTo).toISOString()
 const dataFolder = join(folder, 'data')
 const { GATEHOUSE_URL } = ready.environment
 
@@ -162,10 +177,25 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
       changes: [['GATEHOUSE_URL: https://portal.example.com\n', '']],
       settings: {
         environment: { GATEHOUSE_SECRET_KEY: 'given' },
-        tls: { keyFile: privateKey },
+        tls,
         listen: 'portal.example.com:443',
       },
       found: [],
+    },
+  ],
+  certificate: [
+    { settings: { tls }, found: [] },
+    {
+      settings: { tls: expired },
+      found: [`FAIL certificate: --tls-cert: the certificate expired on ${expiryOf(expired)}.`],
+    },
+    {
+      settings: { tls: expiring },
+      found: [`warn certificate: --tls-cert: the certificate expires on ${expiryOf(expiring)}, in 9 days.`],
+    },
+    {
+      settings: { tls: { ...tls, keyFile: expired.keyFile } },
+      found: ['FAIL certificate: --tls-cert: it cannot be used: the private key is not that of the certificate.'],
     },
   ],
   keys: [
@@ -187,8 +217,8 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
       found: ['FAIL keys: --data: /nowhere/gatehouse does not exist.'],
     },
     {
-      settings: { tls: { keyFile: key } },
-      found: [`FAIL keys: ${key}: other users can read this private key (mode 0644).`],
+      settings: { tls: open },
+      found: [`FAIL keys: ${open.keyFile}: other users can read this private key (mode 0644).`],
     },
   ],
   database: [
@@ -443,6 +473,13 @@ describe('gatehouse check --production', () => {
       expect(await findings(changed)).toEqual(found)
     })
   }
+
+  test('shows when a certificate expires where that is in order', async () => {
+    const args = ['--config', example, '--tls-cert', tls.certFile, '--tls-key', tls.keyFile]
+    const output: string[] = []
+    await checkCommand(['--production', ...args], { stdout: (line) => void output.push(line), stderr: () => {} })
+    expect(output).toContain(`ok   certificate: Renew certificates in time: --tls-cert expires on ${expiryOf(tls)}`)
+  })
 
   test('a data folder that other users can enter, and files in it, are named', async () => {
     const database = join(dataFolder, 'gatehouse.db')

@@ -16,6 +16,8 @@ export interface StsWebhookConfig {
 /** The certificate is the operator's, and so is the MutatingWebhookConfiguration. */
 export interface GivenWebhookTls extends CertificateWithKey {
   readonly kind: 'given'
+  /** Where it is read again while the gateway runs; undefined where a change of it is a change of the configuration. */
+  readonly files?: { readonly certFile: string; readonly keyFile: string } | undefined
 }
 
 /** The certificate is made and renewed here, and its authorities are told to the API server. */

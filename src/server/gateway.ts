@@ -1,3 +1,4 @@
+import type https from 'node:https'
 import type { FastifyInstance } from 'fastify'
 import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
@@ -25,6 +26,7 @@ import { ConfigurationRefused } from '#server/configuration-refused.ts'
 import type { ConfigurationSource, LoadOutcome } from '#server/configuration-source.ts'
 import { DurableWork } from '#server/durable-work.ts'
 import { type ConnectionLimits, limitListeners } from '#server/http-limits.ts'
+import { CertificateReload, readPair } from '#server/listener-certificate.ts'
 import { closeListener, listenAt } from '#server/listening.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { createOperationsApp } from '#server/operations-app.ts'
@@ -74,7 +76,7 @@ export interface Gateway {
   readonly metricsAddress: string | undefined
   /** Where API servers asked the injector when it started; undefined where it has no listener. */
   readonly webhookAddress: string | undefined
-  /** Reads the configuration anew now, whether it changed or not. */
+  /** Reads the configuration and the certificates of listeners again now, whether they changed or not. */
   reload(): Promise<void>
   /** Takes no new requests, ends those under way, closes everything. */
   close(): Promise<void>
@@ -143,6 +145,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     eventMeter: metrics.events,
     workflowMetrics: metrics.workflows,
     countExchange: metrics.exchanged,
+    apiServers: metrics.apiServers,
     loginMeter: metrics.logins,
     peopleMetrics: metrics.people,
     leaseMillis: limits.leaseMillis,
@@ -191,9 +194,25 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     options.metrics === undefined ? undefined : await listen(operations, options.metrics, 'http', scope)
   const ignored = reportIgnoredHeaders({ count: () => metrics.forwardedHeadersIgnored(), log, clock })
   const proxies = new TrustedProxies(options.trustedProxies, ignored)
-  const { accessLog, tls } = options
+  const { accessLog, tls: files } = options
+  const pair = files === undefined ? undefined : await readPair(files)
+  const tls = pair === undefined ? undefined : { cert: pair.certificate, key: pair.privateKey }
   const app = createApp({ running, metrics, log, accessLog, proxies, limits: connections.public, tls, ready })
-  const address = await listen(app, options.listen, options.tls === undefined ? 'http' : 'https', scope)
+  const address = await listen(app, options.listen, tls === undefined ? 'http' : 'https', scope)
+  const certificate =
+    files === undefined || pair === undefined
+      ? undefined
+      : scope.own(
+          new CertificateReload({
+            listener: 'public',
+            files,
+            served: pair,
+            server: app.server as unknown as https.Server,
+            clock,
+            log,
+            meter: metrics.certificates,
+          }),
+        )
 
   const webhook = scope.own(
     new WebhookListener({
@@ -233,7 +252,10 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   }
   void source.settled(first, 'applied')
   const unread = (err: unknown): void => log.error('configuration could not be read', { err })
-  const reload = (): Promise<void> => source.load().then(apply).catch(unread)
+  const reload = async (): Promise<void> => {
+    await Promise.all([certificate?.look(), source.load().then(apply).catch(unread)])
+    webhook.wake()
+  }
   scope.own(source.watch({ hash: first.hash, onChange: apply, onError: unread }))
   const sweeper = setInterval(() => {
     const now = clock()

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
@@ -15,12 +14,10 @@ export interface ListenerTls {
   readonly clientAuthorities?: string | undefined
 }
 
-export type TlsFiles = { readonly certFile: string; readonly keyFile: string }
-
 /** The server of any listener: with limits for connections, headers and times, each of which ends with a closed socket. */
 export function createListener(
   parts: ConnectionsParts,
-  tls: TlsFiles | ListenerTls | undefined,
+  tls: ListenerTls | undefined,
   handler: http.RequestListener,
 ): http.Server {
   const { headerSeconds, requestSeconds, idleSeconds } = parts.limits
@@ -99,8 +96,6 @@ const answerTo = (code: ErrorCode): { readonly status: number; readonly body: st
   return { status, body: JSON.stringify({ errors: [text], code }) }
 }
 
-function certificateOf(tls: TlsFiles | ListenerTls): https.ServerOptions {
-  if ('certFile' in tls) return { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) }
-  const { cert, key, clientAuthorities: ca } = tls
+function certificateOf({ cert, key, clientAuthorities: ca }: ListenerTls): https.ServerOptions {
   return ca === undefined ? { cert, key } : { cert, key, ca, requestCert: true, rejectUnauthorized: true }
 }

@@ -63,6 +63,33 @@ export function createMetrics() {
     labelNames: ['endpoint', 'outcome', 'reason'],
     registers,
   })
+  const awayServers = new Gauge({
+    name: 'gatehouse_sts_api_server_away',
+    help: '1 while the API server of a cluster answers no token reviews and no workload waits for it, by cluster.',
+    labelNames: ['cluster'],
+    registers,
+  })
+  const certificateExpires = new Gauge({
+    name: 'gatehouse_tls_certificate_expires_seconds',
+    help: 'When the certificate that a listener serves expires, as Unix time, by listener: public or webhook.',
+    labelNames: ['listener'],
+    registers,
+  })
+  const certificateCurrent = new Gauge({
+    name: 'gatehouse_tls_certificate_current',
+    help: '1 while a listener serves the newest certificate, 0 while a newer one cannot be used, by listener.',
+    labelNames: ['listener'],
+    registers,
+  })
+  const certificates = {
+    serves(listener: string, expires: Date | undefined): void {
+      if (expires !== undefined) certificateExpires.set({ listener }, expires.getTime() / 1000)
+      else for (const gauge of [certificateExpires, certificateCurrent]) gauge.remove({ listener })
+    },
+    current(listener: string, isCurrent: boolean): void {
+      certificateCurrent.set({ listener }, isCurrent ? 1 : 0)
+    },
+  }
   const webhookEnds = new Gauge({
     name: 'gatehouse_sts_webhook_certificate_ends_seconds',
     help: 'When the certificate that the injector serves ends, as Unix time; 0 where it has no listener.',
@@ -137,13 +164,19 @@ export function createMetrics() {
       }
       counter.inc()
     },
+    apiServers: {
+      away: (cluster: string, isAway: boolean) => awayServers.set({ cluster }, isAway ? 1 : 0),
+    },
     connections: {
       opened: (listener: string) => openConnections.inc({ listener }),
       closed: (listener: string) => openConnections.dec({ listener }),
       refused: (listener: string, reason: string) => refusedConnections.inc({ listener, reason }),
     },
+    certificates,
     webhook: {
+      current: (isCurrent: boolean) => certificates.current('webhook', isCurrent),
       serves(ends: Date | undefined): void {
+        certificates.serves('webhook', ends)
         webhookEnds.set(ends === undefined ? 0 : ends.getTime() / 1000)
       },
       told(ok: boolean): void {

@@ -1,8 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { get, type RequestOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
@@ -14,15 +11,10 @@ import type { RunningConfiguration } from '#server/reload.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
 import { testServerCertificate, testServerKey, unrelatedCertificate } from '#testing/test-certificates.ts'
 
-let folder: string
 let app: ReturnType<typeof createApp>
 let port: number
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gatehouse-tls-'))
-  const tls = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') }
-  writeFileSync(tls.certFile, testServerCertificate)
-  writeFileSync(tls.keyFile, testServerKey)
   app = createApp({
     running: {} as RunningConfiguration,
     metrics: createMetrics(),
@@ -30,7 +22,7 @@ beforeAll(async () => {
     accessLog: noAccessLog,
     proxies: new TrustedProxies([]),
     limits: defaultConnectionLimits,
-    tls,
+    tls: { cert: testServerCertificate, key: testServerKey },
     ready: async () => {},
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
@@ -38,7 +30,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await app.close()
-  rmSync(folder, { recursive: true })
 })
 
 const status = (options: RequestOptions): Promise<number | undefined> =>

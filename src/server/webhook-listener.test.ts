@@ -1,6 +1,9 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import https, { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
 import Fastify from 'fastify'
 import { afterEach, expect, test, vi } from 'vitest'
@@ -28,8 +31,8 @@ const madeTls = {
 } as const
 
 /** One certificate for clients and servers of 127.0.0.1, and its authority. */
-function given(): { tls: StsWebhookConfig['tls']; authority: string; cert: string; key: string } {
-  const made = renewWebhookTls(undefined, ['127.0.0.1'], new Date())
+function given(at = new Date()): { tls: StsWebhookConfig['tls']; authority: string; cert: string; key: string } {
+  const made = renewWebhookTls(undefined, ['127.0.0.1'], at)
   const { certificate, privateKey } = made.server
   const tls = { kind: 'given', certificate, privateKey } as const
   return { tls, authority: authoritiesOf(made), cert: certificate, key: privateKey }
@@ -50,6 +53,7 @@ async function fixture(config: Partial<StsWebhookConfig>, started = true) {
     told: [] as boolean[],
     bundle: '',
     ends: undefined as Date | undefined,
+    current: undefined as boolean | undefined,
     config: { at: '', listen: { host: '127.0.0.1', port }, clientAuthorities: undefined, tls: madeTls, ...config } as
       | StsWebhookConfig
       | undefined,
@@ -76,7 +80,11 @@ async function fixture(config: Partial<StsWebhookConfig>, started = true) {
     box: new SecretBox(async () => [secret], keyOwners),
     clock,
     log: silentLogger,
-    meter: { serves: (ends) => (state.ends = ends), told: (ok) => state.told.push(ok) },
+    meter: {
+      serves: (ends) => (state.ends = ends),
+      current: (isCurrent) => (state.current = isCurrent),
+      told: (ok) => state.told.push(ok),
+    },
     everyMillis: 20,
     againMillis: 20,
   })
@@ -142,11 +150,45 @@ test('a given certificate that is replaced is served from the next connection on
   const [one, two] = [given(), given()]
   const { state, port, listener } = await fixture({ tls: one.tls })
   await expect(call(port, { ca: one.authority })).resolves.toBeDefined()
+  state.now = Date.now()
   if (state.config !== undefined) state.config = { ...state.config, tls: two.tls }
   listener.wake()
   await vi.waitFor(() => expect(call(port, { ca: two.authority })).resolves.toBeDefined(), soon)
   await expect(call(port, { ca: one.authority })).rejects.toThrow('certificate')
   expect(state.told).toEqual([])
+})
+
+test('a given certificate that clients would refuse is not served: the old one stays', async () => {
+  const [one, expired, two] = [given(), given(new Date(Date.now() - 100 * day)), given()]
+  const { state, port, listener } = await fixture({ tls: one.tls })
+  state.now = Date.now()
+  const use = (tls: StsWebhookConfig['tls']): void => {
+    if (state.config !== undefined) state.config = { ...state.config, tls }
+    listener.wake()
+  }
+  use(expired.tls)
+  await vi.waitFor(() => expect(state.current).toBe(false), soon)
+  await expect(call(port, { ca: one.authority })).resolves.toBeDefined()
+  use(two.tls)
+  await vi.waitFor(() => expect(state.current).toBe(true), soon)
+  await expect(call(port, { ca: two.authority })).resolves.toBeDefined()
+})
+
+test('files of a given certificate are read again without a change of the configuration', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-webhook-'))
+  closers.push(() => rmSync(folder, { recursive: true, force: true }))
+  const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') }
+  const [one, two] = [given(), given()]
+  const write = ({ cert, key }: { cert: string; key: string }): void => {
+    writeFileSync(files.certFile, cert)
+    writeFileSync(files.keyFile, key)
+  }
+  write(one)
+  const { state, port } = await fixture({ tls: { ...one.tls, files } as StsWebhookConfig['tls'] })
+  state.now = Date.now()
+  await expect(call(port, { ca: one.authority })).resolves.toBeDefined()
+  write(two)
+  await vi.waitFor(() => expect(call(port, { ca: two.authority })).resolves.toBeDefined(), soon)
 })
 
 test('callers without a certificate of the client authorities are not heard', async () => {

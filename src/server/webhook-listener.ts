@@ -11,13 +11,16 @@ import {
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/configuration.ts'
-import type { CertificateWithKey, MadeWebhookTls, StsWebhookConfig } from '#sdk/sts-webhook.ts'
+import type { CertificateWithKey, GivenWebhookTls, MadeWebhookTls, StsWebhookConfig } from '#sdk/sts-webhook.ts'
 import type { ListenerTls } from '#server/http-server.ts'
+import { checkPair, readPair, replaceCertificate, timeProblem } from '#server/listener-certificate.ts'
 import { closeListener, listenAt } from '#server/listening.ts'
 
 export interface WebhookMeter {
   /** When the certificate that is served ends; undefined when none is. */
   serves(ends: Date | undefined): void
+  /** Whether that is the newest certificate. */
+  current(isCurrent: boolean): void
   /** Whether the API server could be told what it is to know. */
   told(ok: boolean): void
 }
@@ -31,6 +34,8 @@ export interface WebhookListenerParts extends Omit<WebhookKeeperOptions, 'server
   readonly log: Logger
   readonly meter: WebhookMeter
   readonly everyMillis?: number
+  /** Where the certificate is in files that the operator replaces. */
+  readonly filesMillis?: number
   /** After something went wrong. */
   readonly againMillis?: number
 }
@@ -99,10 +104,11 @@ export class WebhookListener implements Closable {
 
   /** After how many milliseconds to look again. */
   async #look(): Promise<number> {
-    const { log, everyMillis = 60_000, againMillis = 15_000 } = this.#parts
+    const { log, everyMillis = 60_000, filesMillis = 10_000, againMillis = 15_000 } = this.#parts
     try {
       await this.#pass()
-      return everyMillis
+      const tls = this.#parts.configuration().stsWebhook?.tls
+      return tls?.kind === 'given' && tls.files !== undefined ? Math.min(everyMillis, filesMillis) : everyMillis
     } catch (err) {
       log.error('the webhook of the injector is not as it should be', { err })
       return againMillis
@@ -114,12 +120,26 @@ export class WebhookListener implements Closable {
     const { stsWebhook: config } = configuration
     if (config === undefined) return this.#shut()
     const { tls } = config
-    if (tls.kind === 'given') return this.#serve(config, tls)
+    if (tls.kind === 'given') return this.#serveGiven(config, tls)
     const kept = await this.#keep(tls)
     // Whatever the API server knows, an old certificate is better than none.
     await this.#serve(config, this.#open?.served ?? kept.server)
+    const { meter } = this.#parts
+    meter.current(this.#open?.served.certificate === kept.server.certificate)
     await this.#tell(configuration, tls, kept)
     await this.#serve(config, kept.server)
+    meter.current(true)
+  }
+
+  async #serveGiven(config: StsWebhookConfig, tls: GivenWebhookTls): Promise<void> {
+    const { meter } = this.#parts
+    try {
+      await this.#serve(config, tls.files === undefined ? tls : await readPair(tls.files))
+      meter.current(true)
+    } catch (error) {
+      meter.current(false)
+      throw error
+    }
   }
 
   #keep(tls: MadeWebhookTls): ReturnType<typeof keepWebhookTls> {
@@ -164,13 +184,10 @@ export class WebhookListener implements Closable {
       this.#open = { app, config, address, served: certificate }
       this.#parts.log.info('the webhook of the injector listens', { address })
     } else if (open.served.certificate !== certificate.certificate) {
-      const { server } = open.app as unknown as { server: https.Server }
-      server.setSecureContext({
-        cert: certificate.certificate,
-        key: certificate.privateKey,
-        minVersion: 'TLSv1.2',
-        ...(clientAuthorities === undefined ? {} : { ca: clientAuthorities }),
-      })
+      checkPair(certificate)
+      const problem = timeProblem(certificate, this.#parts.clock())
+      if (problem !== undefined) throw new Error(`the old certificate is kept: ${problem}`)
+      replaceCertificate((open.app as unknown as { server: https.Server }).server, certificate, clientAuthorities)
       open.served = certificate
       this.#parts.log.info('the webhook of the injector has a new certificate')
     }

@@ -1,3 +1,11 @@
+import { authoritiesOf, renewWebhookTls } from '#protocols/admission/webhook-tls.ts'
+
+/** A new certificate for 127.0.0.1 with its key and its authority, valid from an hour before `at` for 90 days. */
+export function freshCertificate(at = new Date()) {
+  const made = renewWebhookTls(undefined, ['127.0.0.1'], at)
+  return { ...made.server, authority: authoritiesOf(made) }
+}
+
 /** A key pair and certificates for servers of tests on 127.0.0.1. They are trusted by nobody else. */
 export const testServerKey = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgBRZlurGmRTDltBkg

@@ -41,7 +41,12 @@ function readGiven(spec: StsWebhookSpec, context: BuildContext): GivenWebhookTls
   }
   const pair = spec.secretName === undefined ? readPairOfFiles(spec, context) : readSecret(spec, context)
   const place = spec.secretName === undefined ? 'certFile' : 'secretName'
-  return pair && attempt(place, context, () => ({ kind: 'given', ...checkedPair(pair) }))
+  const { certFile, keyFile } = spec
+  const files =
+    spec.secretName !== undefined || certFile === undefined || keyFile === undefined
+      ? undefined
+      : { certFile: resolve(context.folder, certFile), keyFile: resolve(context.folder, keyFile) }
+  return pair && attempt(place, context, () => ({ kind: 'given', ...checkedPair(pair), files }))
 }
 
 function readSecret(spec: StsWebhookSpec, { state, issues }: BuildContext): CertificateWithKey | undefined {

@@ -136,7 +136,7 @@ function readSettings(
   return {
     listen,
     metrics: metrics === 'off' ? undefined : metrics,
-    tls: keyFile === undefined ? undefined : { keyFile },
+    tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
     trustedProxies,
     data,
     temporary: temporaryFolders,

@@ -6,13 +6,14 @@ import { isJsonObject } from '#kernel/json.ts'
 import type { Catalog } from '#sdk/catalog.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { Params } from '#sdk/params.ts'
+import type { TlsFiles } from '#server/listener-certificate.ts'
 
 /** How the gateway will be started, as far as a check needs it; the names are those of the options of `serve`. */
 export interface ServeSettings {
   readonly listen: string
   /** Undefined: no operators' listener. */
   readonly metrics: string | undefined
-  readonly tls: { readonly keyFile: string } | undefined
+  readonly tls: TlsFiles | undefined
   readonly trustedProxies: readonly string[]
   readonly data: string
   /** Folders whose content a restart may remove. */
@@ -43,6 +44,8 @@ export interface ProductionCheck {
   readonly remedy: string
   /** Nothing where everything is in order. */
   find(setup: ProductionSetup): readonly Finding[]
+  /** What is worth to know where everything is in order; printed behind its title. */
+  note?(setup: ProductionSetup): string | undefined
 }
 
 /** A module in the configuration: its class by our own name, its parameters, and where they are. */

@@ -10,6 +10,8 @@ import {
 } from '#server/production/configuration-checks.ts'
 import type { Finding, ProductionCheck, ProductionSetup } from '#server/production/production-check.ts'
 import {
+  certificateNote,
+  findBadCertificates,
   findPlainDatabase,
   findPlainListener,
   findPublicMetrics,
@@ -25,6 +27,13 @@ export const productionChecks: readonly ProductionCheck[] = [
     remedy:
       'Give --tls-cert and --tls-key, or put a proxy with TLS in front and name its addresses by --trusted-proxy.',
     find: findPlainListener,
+  },
+  {
+    id: 'certificate',
+    title: 'Renew certificates in time',
+    remedy: 'Replace certificate and key together; a running gateway takes them up within seconds.',
+    find: findBadCertificates,
+    note: certificateNote,
   },
   {
     id: 'public-url',
@@ -114,9 +123,10 @@ export interface CheckedLine {
 }
 
 export function runProductionChecks(setup: ProductionSetup): CheckedLine[] {
-  return productionChecks.flatMap(({ id: check, title, remedy, find }): CheckedLine[] => {
+  return productionChecks.flatMap(({ id: check, title, remedy, find, note }): CheckedLine[] => {
     const found = find(setup)
-    if (found.length === 0) return [{ level: 'ok', check, title }]
+    const message = found.length === 0 ? note?.(setup) : undefined
+    if (found.length === 0) return [{ level: 'ok', check, title, ...(message === undefined ? {} : { message }) }]
     return found.map((finding: Finding) => ({ ...finding, check, title, remedy }))
   })
 }
@@ -125,4 +135,4 @@ const words = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' } as const
 
 /** `FAIL cookies: portal.yaml:14:5: spec.cookieConfig.secure: what is wrong. What to do.` */
 export const formatChecked = ({ level, check, title, at, message, remedy }: CheckedLine): string =>
-  `${words[level]} ${check}: ${at === undefined ? title : `${at}: ${message}. ${remedy}`}`
+  `${words[level]} ${check}: ${at === undefined ? [title, message].filter(Boolean).join(': ') : `${at}: ${message}. ${remedy}`}`

@@ -4,6 +4,8 @@ import { dirname, join, resolve, sep } from 'node:path'
 import { parseHostPort } from '#kernel/host-port.ts'
 import { isLoopbackHost } from '#kernel/loopback.ts'
 import type { Configuration } from '#sdk/configuration.ts'
+import type { CertificateWithKey, GivenWebhookTls } from '#sdk/sts-webhook.ts'
+import { checkPair, timeProblem } from '#server/listener-certificate.ts'
 import type { Finding, ProductionSetup, ServeSettings } from '#server/production/production-check.ts'
 import { readAddress } from '#storage/sql/databases.ts'
 
@@ -19,6 +21,48 @@ export function findPlainListener({ settings }: ProductionSetup): Finding[] {
       : []),
     ...everyone.map((range) => fail('--trusted-proxy', `${range} lets every client choose its own address and scheme`)),
   ]
+}
+
+const soonDays = 14
+const dayMillis = 86_400_000
+
+/** The certificates that the gateway would start with. Those that it makes itself it also renews. */
+function givenCertificates({
+  configuration,
+  settings,
+}: ProductionSetup): { at: string; pair: () => CertificateWithKey }[] {
+  const { tls } = settings
+  const webhook = configuration.stsWebhook
+  const read = (file: string): string => readFileSync(file, 'utf8')
+  return [
+    ...(tls === undefined
+      ? []
+      : [{ at: '--tls-cert', pair: () => ({ certificate: read(tls.certFile), privateKey: read(tls.keyFile) }) }]),
+    ...(webhook?.tls.kind === 'given'
+      ? [{ at: `${webhook.at}: sts.injector.webhook`, pair: (): CertificateWithKey => webhook.tls as GivenWebhookTls }]
+      : []),
+  ]
+}
+
+export function findBadCertificates(setup: ProductionSetup): Finding[] {
+  const now = new Date()
+  return givenCertificates(setup).flatMap(({ at, pair }): Finding[] => {
+    try {
+      const given = pair()
+      const expires = checkPair(given)
+      const problem = timeProblem(given, now)
+      if (problem !== undefined) return [fail(at, problem)]
+      const days = Math.floor((expires.getTime() - now.getTime()) / dayMillis)
+      return days >= soonDays ? [] : [warn(at, `the certificate expires on ${expires.toISOString()}, in ${days} days`)]
+    } catch (error) {
+      return [fail(at, `it cannot be used: ${error instanceof Error ? error.message : String(error)}`)]
+    }
+  })
+}
+
+export function certificateNote(setup: ProductionSetup): string | undefined {
+  const lines = givenCertificates(setup).map(({ at, pair }) => `${at} expires on ${checkPair(pair()).toISOString()}`)
+  return lines.length === 0 ? undefined : lines.join(', ')
 }
 
 /** `serve` takes the address of its listener where neither the environment nor a values document gives one. */

@@ -1,0 +1,154 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { open } from 'node:fs/promises'
+import type https from 'node:https'
+import { createSecureContext } from 'node:tls'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Closable } from '#kernel/scope.ts'
+import type { CertificateWithKey } from '#sdk/sts-webhook.ts'
+
+export interface TlsFiles {
+  readonly certFile: string
+  readonly keyFile: string
+}
+
+export interface CertificateMeter {
+  /** When the certificate that a listener serves expires; undefined when it serves none. */
+  serves(listener: string, expires: Date | undefined): void
+  /** Whether that is the newest one: false while a newer one cannot be used. */
+  current(listener: string, isCurrent: boolean): void
+}
+
+const mostBytes = 1024 * 1024
+/** A pair that is replaced while it is read is read again. */
+const attempts = 3
+
+/** Certificate chain and private key as they are now, both from before or both from after a replacement where that can be told. */
+export async function readPair({ certFile, keyFile }: TlsFiles): Promise<CertificateWithKey> {
+  for (let attempt = 1; ; attempt++) {
+    const certificate = await readBounded(certFile)
+    const privateKey = await readBounded(keyFile)
+    if (attempt >= attempts || (await readBounded(certFile)) === certificate) return { certificate, privateKey }
+  }
+}
+
+async function readBounded(file: string): Promise<string> {
+  const handle = await open(file)
+  try {
+    const { size } = await handle.stat()
+    if (size > mostBytes) throw new Error(`${file} is larger than ${mostBytes} bytes`)
+    return await handle.readFile('utf8')
+  } finally {
+    await handle.close()
+  }
+}
+
+/** The end of a certificate's time. Throws an Error with the reason for a pair that cannot be served. */
+export function checkPair({ certificate, privateKey }: CertificateWithKey): Date {
+  const parsed = new X509Certificate(certificate)
+  if (!parsed.checkPrivateKey(createPrivateKey(privateKey))) {
+    throw new Error('the private key is not that of the certificate')
+  }
+  // The rest of the chain too.
+  createSecureContext({ cert: certificate, key: privateKey })
+  return new Date(parsed.validTo)
+}
+
+/** Why clients refuse the certificate now; undefined where its time does not speak against it. */
+export function timeProblem({ certificate }: Pick<CertificateWithKey, 'certificate'>, now: Date): string | undefined {
+  const { validFrom, validTo } = new X509Certificate(certificate)
+  if (Date.parse(validTo) <= now.getTime()) return `the certificate expired on ${new Date(validTo).toISOString()}`
+  if (Date.parse(validFrom) > now.getTime()) {
+    return `the certificate is not valid before ${new Date(validFrom).toISOString()}`
+  }
+  return undefined
+}
+
+/** New connections get the pair; those that are open stay as they are. Throws where it cannot be used. */
+export function replaceCertificate(
+  server: https.Server,
+  { certificate, privateKey }: CertificateWithKey,
+  clientAuthorities: string | undefined,
+): void {
+  server.setSecureContext({
+    cert: certificate,
+    key: privateKey,
+    minVersion: 'TLSv1.2',
+    ...(clientAuthorities === undefined ? {} : { ca: clientAuthorities }),
+  })
+}
+
+export interface CertificateReloadParts {
+  /** As in the metrics. */
+  readonly listener: string
+  readonly files: TlsFiles
+  /** What the server started with. */
+  readonly served: CertificateWithKey
+  readonly server: https.Server
+  readonly clock: Clock
+  readonly log: Logger
+  readonly meter: CertificateMeter
+  readonly everyMillis?: number
+}
+
+/**
+ * Serves a new certificate soon after its files have changed. It compares their content, since Kubernetes swaps a link far
+ * above them, which no watch of the files sees. A pair that cannot be served is reported, and the old one stays.
+ */
+export class CertificateReload implements Closable {
+  readonly #parts: CertificateReloadParts
+  readonly #timer: NodeJS.Timeout
+  #served: CertificateWithKey
+  #problem: string | undefined
+  #looking: Promise<void> | undefined
+
+  constructor(parts: CertificateReloadParts) {
+    this.#parts = parts
+    this.#served = parts.served
+    const { listener, meter, log, clock } = parts
+    meter.serves(listener, checkPair(parts.served))
+    meter.current(listener, true)
+    const problem = timeProblem(parts.served, clock())
+    if (problem !== undefined) log.error('clients refuse the certificate of a listener', { listener, problem })
+    this.#timer = setInterval(() => void this.look(), parts.everyMillis ?? 10_000)
+    this.#timer.unref()
+  }
+
+  /** Looks now. Never rejects. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined
+    })
+    return this.#looking
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#looking
+  }
+
+  async #look(): Promise<void> {
+    const { listener, files, server, clock, log, meter } = this.#parts
+    try {
+      const pair = await readPair(files)
+      const { certificate, privateKey } = this.#served
+      if (pair.certificate !== certificate || pair.privateKey !== privateKey) {
+        const expires = checkPair(pair)
+        const problem = timeProblem(pair, clock())
+        if (problem !== undefined) throw new Error(problem)
+        replaceCertificate(server, pair, undefined)
+        this.#served = pair
+        meter.serves(listener, expires)
+        log.info('a listener serves a new certificate', { listener, expires: expires.toISOString() })
+      }
+      this.#problem = undefined
+      meter.current(listener, true)
+    } catch (error) {
+      meter.current(listener, false)
+      const problem = error instanceof Error ? error.message : String(error)
+      if (problem === this.#problem) return
+      this.#problem = problem
+      log.error('a new certificate cannot be used; the listener keeps the old one', { listener, ...files, error })
+    }
+  }
+}

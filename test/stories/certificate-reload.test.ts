@@ -1,0 +1,152 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { SigningCluster } from '#testing/signing-cluster.ts'
+import { freshCertificate, testServerCertificate } from '#testing/test-certificates.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-certificates-'))
+const soon = { timeout: 60_000, interval: 100 }
+let cluster: SigningCluster
+let gateway: GatewayProcess
+
+beforeAll(async () => {
+  cluster = await SigningCluster.start()
+  const params = { url: cluster.api.url, token: 'reviewer' }
+  const spec = { className: 'targets.Kubernetes', params }
+  const target = { apiVersion: 'openunison.tremolo.io/v1', kind: 'Target', metadata: { name: 'k8s' }, spec }
+  writeFileSync(join(folder, 'cluster.yaml'), JSON.stringify(target))
+  const endpoint = {
+    name: 'aws',
+    audience: 'https://aws.example.com',
+    path: '/sts/aws',
+    azRules: [{ scope: 'filter', constraint: '(namespace=shop)' }],
+    issuer: { host: 'issuer.example.com' },
+    rateLimit: { burst: 1000, perMinute: 60_000 },
+  }
+  writeFileSync(join(folder, 'values.yaml'), JSON.stringify({ sts: { endpoints: [endpoint] } }))
+  gateway = await startGatewayProcess({ config: folder, tls: true })
+})
+
+afterAll(async () => {
+  await gateway?.stop()
+  await cluster?.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+type Pair = Pick<ReturnType<typeof freshCertificate>, 'certificate' | 'privateKey'>
+
+/** One file after the other, so that for a moment they do not belong together. */
+function replace({ certificate, privateKey }: Pair): void {
+  writeFileSync(join(gateway.dataFolder, 'listener.pem'), certificate)
+  writeFileSync(join(gateway.dataFolder, 'listener-key.pem'), privateKey)
+}
+
+interface Answer {
+  readonly status: number | undefined
+  /** The serial number of the certificate that was served. */
+  readonly serial: string
+}
+
+function exchange(subjectToken: string, ca: readonly string[], agent: Agent | false): Promise<Answer> {
+  const form = new URLSearchParams({
+    grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+    subject_token: subjectToken,
+    subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+  }).toString()
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  const options = { method: 'POST', headers, ca: [...ca], agent, signal: AbortSignal.timeout(30_000) }
+  return new Promise((resolve, reject) => {
+    const sent = request(`${gateway.url}/sts/aws/token`, options, (response) => {
+      const serial = (response.socket as TLSSocket).getPeerCertificate().serialNumber
+      response
+        .resume()
+        .once('end', () => resolve({ status: response.statusCode, serial }))
+        .once('error', reject)
+    })
+    sent.once('error', reject).end(form)
+  })
+}
+
+/** Exchanges without a pause, over kept and over new connections, until it is stopped. */
+function startLoad(subjectToken: string, ca: readonly string[]) {
+  const agents = [0, 1].map(() => new Agent({ keepAlive: true, maxSockets: 1 }))
+  const answers = { kept: [] as Answer[], new: [] as Answer[] }
+  const failures: string[] = []
+  let stopped = false
+  const work = async (agent: Agent | false): Promise<void> => {
+    while (!stopped) {
+      try {
+        const answer = await exchange(subjectToken, ca, agent)
+        answers[agent === false ? 'new' : 'kept'].push(answer)
+        if (answer.status !== 200) failures.push(`status ${answer.status}`)
+      } catch (error) {
+        failures.push(String(error))
+      }
+    }
+  }
+  const workers = [...agents, false as const, false as const].map(work)
+  const stop = async (): Promise<void> => {
+    stopped = true
+    await Promise.all(workers)
+    for (const agent of agents) agent.destroy()
+  }
+  return { answers, failures, stop }
+}
+
+async function metric(name: string): Promise<number> {
+  const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+  return Number(new RegExp(`^${name}\\{listener="public"\\} (\\S+)$`, 'm').exec(text)?.[1])
+}
+
+describe('a certificate that is replaced under load', () => {
+  it('is served to new connections, and no call fails', async () => {
+    const subjectToken = await cluster.token()
+    const [second, third] = [freshCertificate(), freshCertificate()]
+    const load = startLoad(subjectToken, [testServerCertificate, second.authority, third.authority])
+    const serials = (): readonly string[] => [...new Set(load.answers.new.map(({ serial }) => serial))]
+    await vi.waitFor(() => expect(serials()).toHaveLength(1), soon)
+    // Each of the two kept connections is open by then.
+    await vi.waitFor(() => expect(load.answers.kept.length).toBeGreaterThan(20), soon)
+    replace(second)
+    await vi.waitFor(() => expect(serials()).toHaveLength(2), soon)
+    replace(third)
+    gateway.process.kill('SIGHUP')
+    await vi.waitFor(() => expect(serials()).toHaveLength(3), soon)
+    const before = load.answers.kept.length
+    await vi.waitFor(() => expect(load.answers.kept.length).toBeGreaterThan(before + 4), soon)
+    await load.stop()
+    expect(load.failures).toEqual([])
+    // Kept connections go on as they were.
+    expect(new Set(load.answers.kept.map(({ serial }) => serial)).size).toBe(1)
+    const { status } = await exchange(subjectToken, [third.authority], false)
+    expect(status).toBe(200)
+    await expect(exchange(subjectToken, [testServerCertificate], false)).rejects.toThrow('certificate')
+  }, 200_000)
+
+  it('is not served where its key is another’s: log and metrics say so, and the old one stays', async () => {
+    const good = freshCertificate()
+    replace(good)
+    gateway.process.kill('SIGHUP')
+    const subjectToken = await cluster.token()
+    const answered = (ca: string) => exchange(subjectToken, [ca], false).then(({ status }) => status)
+    await vi.waitFor(() => expect(answered(good.authority)).resolves.toBe(200), soon)
+    const expires = await metric('gatehouse_tls_certificate_expires_seconds')
+    expect(expires * 1000 - Date.now()).toBeGreaterThan(89 * 86_400_000)
+    await vi.waitFor(async () => expect(await metric('gatehouse_tls_certificate_current')).toBe(1), soon)
+
+    replace({ ...freshCertificate(), privateKey: good.privateKey })
+    gateway.process.kill('SIGHUP')
+    await vi.waitFor(async () => expect(await metric('gatehouse_tls_certificate_current')).toBe(0), soon)
+    expect(await answered(good.authority)).toBe(200)
+    expect(await metric('gatehouse_tls_certificate_expires_seconds')).toBe(expires)
+    await vi.waitFor(() => expect(gateway.output()).toContain('a new certificate cannot be used'), soon)
+    expect(gateway.output()).toContain('the private key is not that of the certificate')
+    expect(gateway.output()).not.toContain(
+      readFileSync(join(gateway.dataFolder, 'listener-key.pem'), 'utf8').slice(30, 90),
+    )
+  }, 200_000)
+})
