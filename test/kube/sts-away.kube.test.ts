@@ -1,5 +1,6 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
+import { inParallel } from '#kernel/in-parallel.ts'
 import { type KubeApiServer, startKubeApiServer } from '#testing/kube-api-server.ts'
 import { kubeBinaries } from '#testing/kube-binaries.ts'
 import { KubeClient } from '#testing/kube-client.ts'
@@ -124,4 +125,45 @@ describe.skipIf(inject('kube') === undefined)('while the API server is away', { 
     await server.restart()
     await vi.waitFor(async () => expect(await statuses(fresh)).toEqual([200, 200]), { timeout: 30_000, interval: 250 })
   })
+
+  test('while it hangs, “offline-ok” serves 300 pods as soon as that is known, and “required” answers 503 at once', async () => {
+    const names = Array.from({ length: 301 }, (_, i) => `many-${i}`)
+    const [[unseen] = [''], ...tokens] = await inParallel(names, 16, async (name) => {
+      const boundPod = await server.client.pod(workload.account, name)
+      const next = (): Promise<string> => server.client.token(workload.account, { audiences: [incoming], boundPod })
+      return [await next(), await next()] as const
+    })
+    const serve = async (which: 0 | 1): Promise<number> => {
+      const started = performance.now()
+      const answers = await Promise.all(tokens.map((pair) => gateway.exchange('offline', pair[which])))
+      expect(answers.filter(({ status }) => status !== 200)).toEqual([])
+      return (performance.now() - started) / 1000
+    }
+    const healthy = await serve(0)
+    server.pause()
+    try {
+      // Ten seconds is how long a sidecar waits; a machine that is slow anyway takes longer by three seconds at most.
+      expect(await serve(1)).toBeLessThan(Math.max(10, healthy + 6))
+      const asked = performance.now()
+      const { status, retryAfter } = await gateway.exchange('required', unseen)
+      expect([status, retryAfter]).toEqual([503, '2'])
+      expect(performance.now() - asked).toBeLessThan(2_500)
+      expect(await away()).toBe('1')
+    } finally {
+      server.resume()
+    }
+    await vi.waitFor(async () => expect((await gateway.exchange('required', unseen)).status).toBe(200), {
+      timeout: 30_000,
+      interval: 250,
+    })
+    expect(await away()).toBe('0')
+    const count = (text: string): number => gateway.process().output().split(text).length - 1
+    await vi.waitFor(() => expect(count('answers token reviews again')).toBeGreaterThan(0), { timeout: 10_000 })
+    expect(count('no workload waits for the API server')).toBe(1)
+  })
+
+  const away = async (): Promise<string | undefined> => {
+    const text = await (await fetch(`${gateway.process().metricsUrl}/metrics`)).text()
+    return /^gatehouse_sts_api_server_away\{cluster="k8s"\} (\d)$/m.exec(text)?.[1]
+  }
 })

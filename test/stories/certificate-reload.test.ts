@@ -1,9 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { Agent, request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { exchangeOverTls, replaceCertificate, startExchanges } from '#testing/exchanges-over-tls.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 import { SigningCluster } from '#testing/signing-cluster.ts'
 import { freshCertificate, testServerCertificate } from '#testing/test-certificates.ts'
@@ -37,65 +36,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-type Pair = Pick<ReturnType<typeof freshCertificate>, 'certificate' | 'privateKey'>
-
-/** One file after the other, so that for a moment they do not belong together. */
-function replace({ certificate, privateKey }: Pair): void {
-  writeFileSync(join(gateway.dataFolder, 'listener.pem'), certificate)
-  writeFileSync(join(gateway.dataFolder, 'listener-key.pem'), privateKey)
-}
-
-interface Answer {
-  readonly status: number | undefined
-  /** The serial number of the certificate that was served. */
-  readonly serial: string
-}
-
-function exchange(subjectToken: string, ca: readonly string[], agent: Agent | false): Promise<Answer> {
-  const form = new URLSearchParams({
-    grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
-    subject_token: subjectToken,
-    subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
-  }).toString()
-  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
-  const options = { method: 'POST', headers, ca: [...ca], agent, signal: AbortSignal.timeout(30_000) }
-  return new Promise((resolve, reject) => {
-    const sent = request(`${gateway.url}/sts/aws/token`, options, (response) => {
-      const serial = (response.socket as TLSSocket).getPeerCertificate().serialNumber
-      response
-        .resume()
-        .once('end', () => resolve({ status: response.statusCode, serial }))
-        .once('error', reject)
-    })
-    sent.once('error', reject).end(form)
-  })
-}
-
-/** Exchanges without a pause, over kept and over new connections, until it is stopped. */
-function startLoad(subjectToken: string, ca: readonly string[]) {
-  const agents = [0, 1].map(() => new Agent({ keepAlive: true, maxSockets: 1 }))
-  const answers = { kept: [] as Answer[], new: [] as Answer[] }
-  const failures: string[] = []
-  let stopped = false
-  const work = async (agent: Agent | false): Promise<void> => {
-    while (!stopped) {
-      try {
-        const answer = await exchange(subjectToken, ca, agent)
-        answers[agent === false ? 'new' : 'kept'].push(answer)
-        if (answer.status !== 200) failures.push(`status ${answer.status}`)
-      } catch (error) {
-        failures.push(String(error))
-      }
-    }
-  }
-  const workers = [...agents, false as const, false as const].map(work)
-  const stop = async (): Promise<void> => {
-    stopped = true
-    await Promise.all(workers)
-    for (const agent of agents) agent.destroy()
-  }
-  return { answers, failures, stop }
-}
+const url = (): string => `${gateway.url}/sts/aws/token`
 
 async function metric(name: string): Promise<number> {
   const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
@@ -106,14 +47,14 @@ describe('a certificate that is replaced under load', () => {
   it('is served to new connections, and no call fails', async () => {
     const subjectToken = await cluster.token()
     const [second, third] = [freshCertificate(), freshCertificate()]
-    const load = startLoad(subjectToken, [testServerCertificate, second.authority, third.authority])
+    const load = startExchanges(url(), subjectToken, [testServerCertificate, second.authority, third.authority])
     const serials = (): readonly string[] => [...new Set(load.answers.new.map(({ serial }) => serial))]
     await vi.waitFor(() => expect(serials()).toHaveLength(1), soon)
     // Each of the two kept connections is open by then.
     await vi.waitFor(() => expect(load.answers.kept.length).toBeGreaterThan(20), soon)
-    replace(second)
+    replaceCertificate(gateway.dataFolder, second)
     await vi.waitFor(() => expect(serials()).toHaveLength(2), soon)
-    replace(third)
+    replaceCertificate(gateway.dataFolder, third)
     gateway.process.kill('SIGHUP')
     await vi.waitFor(() => expect(serials()).toHaveLength(3), soon)
     const before = load.answers.kept.length
@@ -122,23 +63,23 @@ describe('a certificate that is replaced under load', () => {
     expect(load.failures).toEqual([])
     // Kept connections go on as they were.
     expect(new Set(load.answers.kept.map(({ serial }) => serial)).size).toBe(1)
-    const { status } = await exchange(subjectToken, [third.authority], false)
+    const { status } = await exchangeOverTls(url(), subjectToken, [third.authority], false)
     expect(status).toBe(200)
-    await expect(exchange(subjectToken, [testServerCertificate], false)).rejects.toThrow('certificate')
+    await expect(exchangeOverTls(url(), subjectToken, [testServerCertificate], false)).rejects.toThrow('certificate')
   }, 200_000)
 
   it('is not served where its key is another’s: log and metrics say so, and the old one stays', async () => {
     const good = freshCertificate()
-    replace(good)
+    replaceCertificate(gateway.dataFolder, good)
     gateway.process.kill('SIGHUP')
     const subjectToken = await cluster.token()
-    const answered = (ca: string) => exchange(subjectToken, [ca], false).then(({ status }) => status)
+    const answered = (ca: string) => exchangeOverTls(url(), subjectToken, [ca], false).then(({ status }) => status)
     await vi.waitFor(() => expect(answered(good.authority)).resolves.toBe(200), soon)
     const expires = await metric('gatehouse_tls_certificate_expires_seconds')
     expect(expires * 1000 - Date.now()).toBeGreaterThan(89 * 86_400_000)
     await vi.waitFor(async () => expect(await metric('gatehouse_tls_certificate_current')).toBe(1), soon)
 
-    replace({ ...freshCertificate(), privateKey: good.privateKey })
+    replaceCertificate(gateway.dataFolder, { ...freshCertificate(), privateKey: good.privateKey })
     gateway.process.kill('SIGHUP')
     await vi.waitFor(async () => expect(await metric('gatehouse_tls_certificate_current')).toBe(0), soon)
     expect(await answered(good.authority)).toBe(200)

@@ -16,6 +16,9 @@ export interface KubeApiServer extends KubeConnection {
   readonly issuer: string
   /** Ends the API server at once, as a crash does. What it stored stays. */
   kill(): Promise<void>
+  /** Hangs: it takes connections and answers nothing, until `resume`. */
+  pause(): void
+  resume(): void
   /** Starts it again, ended or not, with the same data at the same address. */
   restart(): Promise<void>
   /** With its data. */
@@ -79,6 +82,8 @@ export async function startKubeApiServer(binaries: KubeBinaries, args: readonly 
     issuer,
     client,
     kill: () => api.end('SIGKILL'),
+    pause: () => api.signal('SIGSTOP'),
+    resume: () => api.signal('SIGCONT'),
     restart: async () => {
       await api.end('SIGTERM')
       await start()
@@ -189,6 +194,10 @@ class ServerProcess {
 
   get complaint(): string {
     return `${this.#program} does not run: ${this.#output.trim()}`
+  }
+
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#child?.kill(signal)
   }
 
   abandon(): void {

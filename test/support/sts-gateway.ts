@@ -26,6 +26,7 @@ export interface TokenAnswer {
   readonly body: string
   /** The code; `invalid_grant` for a subject token that is not accepted. */
   readonly error: string | undefined
+  readonly retryAfter: string | undefined
 }
 
 export interface StsGateway {
@@ -141,7 +142,7 @@ function exchange(url: string, subjectToken: string): Promise<TokenAnswer> {
   const headers = { accept: 'application/jwt', 'content-type': 'application/x-www-form-urlencoded' }
   if (url.startsWith('https:')) return overTls(url, headers, form)
   return fetch(url, { method: 'POST', headers, body: form, signal: AbortSignal.timeout(20_000) }).then(async (answer) =>
-    answered(answer.status, await answer.text()),
+    answered(answer.status, await answer.text(), answer.headers.get('retry-after') ?? undefined),
   )
 }
 
@@ -151,15 +152,17 @@ function overTls(url: string, headers: Record<string, string>, form: string): Pr
     const sent = request(url, options, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject)
-      response.on('end', () => resolve(answered(response.statusCode ?? 0, Buffer.concat(chunks).toString())))
+      response.on('end', () =>
+        resolve(answered(response.statusCode ?? 0, Buffer.concat(chunks).toString(), response.headers['retry-after'])),
+      )
     })
     sent.on('error', reject).end(form)
   })
 }
 
-function answered(status: number, body: string): TokenAnswer {
+function answered(status: number, body: string, retryAfter: string | undefined): TokenAnswer {
   const refusal = body.startsWith('{') ? (JSON.parse(body) as { error?: string; subject_token_error?: string }) : {}
-  return { status, body, error: refusal.subject_token_error ?? refusal.error }
+  return { status, body, error: refusal.subject_token_error ?? refusal.error, retryAfter }
 }
 
 async function auditOf(dataFolder: string, endpoint: string): Promise<readonly AuditedDecision[]> {
