@@ -158,7 +158,9 @@ describe.skipIf(inject('kube') === undefined)('while the API server is away', { 
     })
     expect(await away()).toBe('0')
     const count = (text: string): number => gateway.process().output().split(text).length - 1
-    await vi.waitFor(() => expect(count('answers token reviews again')).toBeGreaterThan(0), { timeout: 10_000 })
+    await vi.waitFor(() => expect(count('API server of a cluster answers again')).toBeGreaterThan(0), {
+      timeout: 10_000,
+    })
     expect(count('no workload waits for the API server')).toBe(1)
   })
 

@@ -55,7 +55,7 @@ describe('the breaker of an API server', () => {
     expect(asked).toHaveLength(3)
     expect(metered).toEqual([false, true])
     expect(lines).toEqual([
-      'the API server does not answer token reviews',
+      'the API server of a cluster cannot be asked',
       'no workload waits for the API server until it answers again',
     ])
   })
@@ -77,7 +77,7 @@ describe('the breaker of an API server', () => {
       await expect(breaker.through(() => breaker.call(refused))).rejects.toThrow('connection refused')
     }
     expect(metered).toEqual([false])
-    expect(lines).toEqual(['the API server does not answer token reviews'])
+    expect(lines).toEqual(['the API server of a cluster cannot be asked'])
   })
 
   it('lets one call at a time go in the background, and closes with its answer', async () => {
@@ -94,7 +94,7 @@ describe('the breaker of an API server', () => {
     asked[1]?.answer('yes')
     expect(await next).toBe('yes')
     expect(metered).toEqual([false, true, false])
-    expect(lines.at(-1)).toBe('the API server answers token reviews again')
+    expect(lines.at(-1)).toBe('the API server of a cluster answers again')
   })
 
   it('closes when a call that was given up is answered after all', async () => {

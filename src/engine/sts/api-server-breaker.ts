@@ -58,7 +58,8 @@ export class ApiServerBreaker {
   /** A failure was logged, and no answer since. */
   #isSilent = false
   #isOpen = false
-  #opening = Promise.withResolvers<'opened'>()
+  /** Called when it opens. */
+  readonly #waiting = new Set<() => void>()
   #probe: Promise<void> | undefined
 
   constructor(cluster: string, { clock, log = silentLogger, meter, stallMillis = 3_000 }: BreakerParts) {
@@ -108,14 +109,9 @@ export class ApiServerBreaker {
 
   /** Waits for an attempt for as long as the API server shows signs of life. The attempt itself is left to end. */
   async #wait<T>(attempt: Promise<T>): Promise<T> {
-    const settled = attempt.then(
-      () => 'settled' as const,
-      () => 'settled' as const,
-    )
     for (;;) {
       const before = this.#answers
-      const opened = this.#isOpen ? [] : [this.#opening.promise]
-      const outcome = await firstOf([settled, ...opened], this.#stallMillis)
+      const outcome = await this.#firstOf(attempt)
       if (outcome === 'settled') return attempt
       // After a pause of this process, what came meanwhile is read before anyone is blamed.
       if (outcome === 'late') await setImmediate()
@@ -125,13 +121,28 @@ export class ApiServerBreaker {
     }
   }
 
+  /** What comes first: the end of the attempt, the breaker's opening, or the end of patience. Never rejects. */
+  async #firstOf(attempt: Promise<unknown>): Promise<'settled' | 'opened' | 'late'> {
+    const { promise, resolve } = Promise.withResolvers<'settled' | 'opened' | 'late'>()
+    const settled = (): void => resolve('settled')
+    const opened = (): void => resolve('opened')
+    attempt.then(settled, settled)
+    if (!this.#isOpen) this.#waiting.add(opened)
+    const timer = setTimeout(resolve, this.#stallMillis, 'late')
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+      this.#waiting.delete(opened)
+    }
+  }
+
   #answered(): void {
     this.#answers++
-    if (this.#isSilent) this.#log.info('the API server answers token reviews again', { cluster: this.#cluster })
+    if (this.#isSilent) this.#log.info('the API server of a cluster answers again', { cluster: this.#cluster })
     this.#isSilent = false
     if (!this.#isOpen) return
     this.#isOpen = false
-    this.#opening = Promise.withResolvers()
     this.#meter?.away(this.#cluster, false)
   }
 
@@ -139,13 +150,13 @@ export class ApiServerBreaker {
     this.#failedAt = this.#clock().getTime()
     this.#failure = error
     const cluster = this.#cluster
-    if (!this.#isSilent) this.#log.warn('the API server does not answer token reviews', { cluster, err: error })
+    if (!this.#isSilent) this.#log.warn('the API server of a cluster cannot be asked', { cluster, err: error })
     this.#isSilent = true
     if (!isStalled || this.#isOpen) return
     this.#isOpen = true
     this.#log.warn('no workload waits for the API server until it answers again', { cluster })
     this.#meter?.away(cluster, true)
-    this.#opening.resolve('opened')
+    for (const opened of this.#waiting) opened()
   }
 
   #refusal(): GatewayError {
@@ -158,14 +169,3 @@ export class ApiServerBreaker {
 
 export const isUnreachable = (error: unknown): boolean =>
   error instanceof GatewayError && error.code === 'TARGET_UNREACHABLE'
-
-/** What comes first; `late` when nothing has come after `millis`. */
-async function firstOf<T>(promises: readonly Promise<T>[], millis: number): Promise<T | 'late'> {
-  const { promise: late, resolve } = Promise.withResolvers<'late'>()
-  const timer = setTimeout(resolve, millis, 'late')
-  try {
-    return await Promise.race([...promises, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}

@@ -50,6 +50,7 @@ describe('a token', () => {
 
   test.each<[string, Record<string, unknown>, string]>([
     ['expired', { ...good, exp: now - 31 }, 'The token is expired'],
+    ['expired and for another audience', { ...good, exp: now - 31, aud: 'gatehouse2' }, 'The token is expired'],
     ['without exp', { ...good, exp: undefined }, 'The token is not valid'],
     ['without iat', { ...good, iat: undefined }, 'The token is not valid'],
     ['without audience', { ...good, aud: undefined }, 'The token is for another audience'],

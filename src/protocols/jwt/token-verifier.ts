@@ -75,7 +75,9 @@ export function createTokenVerifier(rules: TokenRules, keys: KeySet, clock: Cloc
         if (used === undefined) throw new TokenRejected('the token was verified without a key', invalid)
         return { claims: payload, key: used, expires: checkTimes(payload, rules, clock()) }
       } catch (error) {
-        throw error instanceof errors.JOSEError ? rejection(error, clock()) : error
+        throw error instanceof errors.JOSEError
+          ? rejection(error, clock().getTime() / 1000 - (rules.clockTolerance ?? clockTolerance))
+          : error
       }
     },
   }
@@ -98,13 +100,11 @@ const descriptions: ReadonlyMap<string, string> = new Map([
   ['nbf', tooEarly],
 ])
 
-/** An expired token is reported as expired, whatever else is wrong with it: its owner has to get a new one first. */
-function rejection(error: errors.JOSEError, now: Date): TokenRejected {
+/** A token that expired before `earliest` is reported as expired, also where its audience is wrong, which jose looks at first. */
+function rejection(error: errors.JOSEError, earliest: number): TokenRejected {
   if (error instanceof errors.JWTExpired) return new TokenRejected(error.message, expired, error)
   const claim = error instanceof errors.JWTClaimValidationFailed ? error.claim : ''
-  const exp = error instanceof errors.JWTClaimValidationFailed ? error.payload.exp : undefined
-  if (typeof exp === 'number' && (exp + clockTolerance) * 1000 <= now.getTime()) {
-    return new TokenRejected(`the token is expired; ${error.code}: ${error.message}`, expired, error)
-  }
+  const exp = error instanceof errors.JWTClaimValidationFailed && claim === 'aud' ? error.payload.exp : undefined
+  if (typeof exp === 'number' && exp <= earliest) return new TokenRejected('the token is expired', expired, error)
   return new TokenRejected(`${error.code}: ${error.message}`, descriptions.get(claim) ?? invalid, error)
 }
