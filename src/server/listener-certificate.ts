@@ -23,7 +23,7 @@ const mostBytes = 1024 * 1024
 /** A pair that is replaced while it is read is read again. */
 const attempts = 3
 
-/** Certificate chain and private key as they are now, both from before or both from after a replacement where that can be told. */
+/** Certificate chain and private key as they are now; read again where the certificate changes meanwhile, so that they fit. */
 export async function readPair({ certFile, keyFile }: TlsFiles): Promise<CertificateWithKey> {
   for (let attempt = 1; ; attempt++) {
     const certificate = await readBounded(certFile)
@@ -54,7 +54,7 @@ export function checkPair({ certificate, privateKey }: CertificateWithKey): Date
   return new Date(parsed.validTo)
 }
 
-/** Why clients refuse the certificate now; undefined where its time does not speak against it. */
+/** Why clients refuse the certificate at this time; undefined where it is valid. */
 export function timeProblem({ certificate }: Pick<CertificateWithKey, 'certificate'>, now: Date): string | undefined {
   const { validFrom, validTo } = new X509Certificate(certificate)
   if (Date.parse(validTo) <= now.getTime()) return `the certificate expired on ${new Date(validTo).toISOString()}`

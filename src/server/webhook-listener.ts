@@ -183,6 +183,9 @@ export class WebhookListener implements Closable {
       await this.#shut()
       this.#open = { app, config, address, served: certificate }
       this.#parts.log.info('the webhook of the injector listens', { address })
+      const problem = timeProblem(certificate, this.#parts.clock())
+      if (problem !== undefined)
+        this.#parts.log.error('the API server refuses the certificate of the webhook', { problem })
     } else if (open.served.certificate !== certificate.certificate) {
       checkPair(certificate)
       const problem = timeProblem(certificate, this.#parts.clock())

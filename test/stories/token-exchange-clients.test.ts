@@ -110,7 +110,7 @@ describe('openid-client', () => {
     expect(answer).toMatchObject({ token_type: 'bearer', issued_token_type: requested_token_type })
   })
 
-  it('is told by registered errors why it gets nothing', async () => {
+  it('gets registered errors with the reason', async () => {
     const config = new Configuration(
       { issuer, token_endpoint: `${gateway.url}/sts/hosted/token` },
       'any-client-id',

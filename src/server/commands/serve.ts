@@ -35,7 +35,7 @@ const usage = `Usage: gatehouse serve --config SOURCE [OPTIONS]
   --secrets DIR         files for secretParams, <secretName>/<key> (secrets/ of the configuration)
   --listen HOST:PORT    the public listener (127.0.0.1:8080)
   --metrics HOST:PORT   metrics and health for operators, or off (127.0.0.1:8081)
-  --tls-cert F          certificate chain, PEM; with --tls-key
+  --tls-cert F          certificate chain, PEM; with --tls-key; both are read again when they change
   --tls-key F           its private key, PEM
   --trusted-proxy CIDR  whose X-Forwarded-* headers are believed; may repeat
   --log-level LEVEL     ${logLevels.join(', ')} (info)

@@ -44,7 +44,7 @@ export interface ProductionCheck {
   readonly remedy: string
   /** Nothing where everything is in order. */
   find(setup: ProductionSetup): readonly Finding[]
-  /** What is worth to know where everything is in order; printed behind its title. */
+  /** Printed behind the title where nothing was found. */
   note?(setup: ProductionSetup): string | undefined
 }
 
