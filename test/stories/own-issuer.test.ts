@@ -329,6 +329,14 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(await (await poll()).json()).toMatchObject({ error: 'invalid_grant' })
   })
 
+  test('endpoints have no other spelling, by which a token would pass by the audit', async () => {
+    const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: 'x', client_id: 'kubernetes' })
+    for (const path of ['TOKEN', 'token/', 'token%3f', 'token%23', 'DEVICE/AUTH', 'device/auth/']) {
+      const { status } = await fetch(`${issuer}/${path}`, { method: 'POST', body, redirect: 'manual' })
+      expect([path, status]).toEqual([path, 404])
+    }
+  })
+
   test('an application that has no device grant cannot start one, nor collect a token by one', async () => {
     const refused = { error: 'unauthorized_client' }
     // What an attacker would do to phish a user: a public client needs no secret.

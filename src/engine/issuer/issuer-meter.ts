@@ -18,8 +18,15 @@ const endpoints = new Map([
   ['/device', 'device'],
   ['/session/end', 'logout'],
   ['/session/end/confirm', 'logout'],
+  ['/session/end/success', 'logout'],
   ['/.well-known/openid-configuration', 'discovery'],
+  ['/.well-known/oauth-authorization-server', 'discovery'],
 ])
+/** Where people go on after a login. */
+const steps = /^\/(?:auth|device|interaction)\/[\w-]{1,64}$/
+
+/** Whether the issuer serves the path, which is compared as it is written. */
+export const isEndpoint = (path: string): boolean => endpoints.has(path) || steps.test(path)
 
 export const endpointOf = (path: string): string => endpoints.get(path) ?? 'other'
 

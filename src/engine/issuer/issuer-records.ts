@@ -79,7 +79,10 @@ export class IssuerRecords {
     const { issuer, store, clock, alreadyUsed } = this.#parts
     const keyOf = (id: string): IssuerKey => ({ issuer, model, id: secretHash(id) })
     return {
-      upsert: async (id, payload, expiresIn) => void (await this.#write(keyOf(id), payload, expiresIn)),
+      upsert: async (id, payload, expiresIn) => {
+        if (model === 'DeviceCode') await this.#writeDeviceCode(keyOf(id), payload, expiresIn)
+        else await this.#write(keyOf(id), payload, expiresIn)
+      },
       find: async (id) => (await this.#read(keyOf(id)))?.payload,
       findByUid: async () => undefined,
       findByUserCode: async (code) => {
@@ -93,6 +96,15 @@ export class IssuerRecords {
       revokeByGrantId: async (grantId) =>
         void (await store.deleteOfGrant({ issuer, model, grantId: secretHash(grantId) })),
     }
+  }
+
+  /** One user decides about a device: of those who confirm or refuse it at once, the others fail. */
+  async #writeDeviceCode(key: IssuerKey, payload: AdapterPayload, expiresIn?: number): Promise<void> {
+    const present = await this.#read(key)
+    const isTaken =
+      isDecided(present?.payload) ||
+      (present?.payload['inFlight'] === true && payload['inFlight'] === true && !isDecided(payload))
+    if (isTaken || !(await this.#write(key, payload, expiresIn, present?.version ?? 0))) throw this.#parts.alreadyUsed()
   }
 
   /** There is one exactly where there is one of ours, and it ends with that; the provider's own cookie does not exist. */
@@ -161,6 +173,9 @@ export class IssuerRecords {
     return { payload: { ...payload, ...consumed }, version: record.version }
   }
 }
+
+const isDecided = (code: AdapterPayload | undefined): boolean =>
+  code?.accountId !== undefined || code?.['error'] !== undefined
 
 const sessionKey = (issuer: string, uid: string): IssuerKey => ({ issuer, model: 'Session', id: secretHash(uid) })
 

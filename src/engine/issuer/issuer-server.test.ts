@@ -42,7 +42,11 @@ const hasUid = { kind: 'present', attribute: 'uid' } as const
 const ada = subject('uid=ada,o=Tremolo', { uid: ['ada'], mail: ['ada@corp.test'], memberOf: ['one'] })
 
 async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: boolean } = {}) {
-  const now: { subject: Subject; allowed: boolean; failure?: Error } = { subject: ada, allowed: more.allowed ?? true }
+  const now: { subject: Subject; subjects: Map<string, Subject>; allowed: boolean; failure?: Error } = {
+    subject: ada,
+    subjects: new Map(),
+    allowed: more.allowed ?? true,
+  }
   const clock = new SetClock()
   clock.now = Date.now()
   const keys = {
@@ -85,7 +89,7 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
     sessions: { end: async (_login, id) => live.delete(id) },
     present: async (id) => {
       if (now.failure !== undefined) throw now.failure
-      return live.has(id) ? now.subject : undefined
+      return live.has(id) ? (now.subjects.get(id) ?? now.subject) : undefined
     },
     audit: { append: async (rows) => void audited.push(...rows) },
     clock: clock.read,
@@ -321,13 +325,29 @@ describe('an issuer', () => {
     expect((await server.handle(exchange(`${asked}&prompt=none`, 10))).headers['location']).toContain('login_required')
   })
 
-  test.each(['//evil.test/auth', '/nothing', '/session/end/nothing'])('has nothing at %s', async (path) => {
-    const { server, exchange } = await setUp()
-    const answer = await server
-      .handle({ ...exchange('/x'), pathInfo: path })
-      .catch((error: { status: number }) => error)
-    expect(answer.status).toBe(404)
-  })
+  test.each(['/TOKEN', '/Token', '/token/', '/token?', '/token#'])(
+    'no token leaves by %s, past the audit',
+    async (path) => {
+      const { mint, server, exchange, audited } = await setUp()
+      const { refreshToken = '' } = (await mint()) ?? {}
+      const { clientId, clientSecret = '' } = trust
+      const form = { grant_type: 'refresh_token', refresh_token: refreshToken, client_id: clientId }
+      const call = exchange('/token', undefined, { ...form, client_secret: clientSecret })
+      const answer = await server.handle({ ...call, pathInfo: path }).catch((error: { status: number }) => error)
+      expect([answer.status, audited.length]).toEqual([404, 1])
+    },
+  )
+
+  test.each(['//evil.test/auth', '/nothing', '/session/end/nothing', '/AUTH', '/DEVICE/AUTH', '/Certs'])(
+    'has nothing at %s',
+    async (path) => {
+      const { server, exchange } = await setUp()
+      const answer = await server
+        .handle({ ...exchange('/x'), pathInfo: path })
+        .catch((error: { status: number }) => error)
+      expect(answer.status).toBe(404)
+    },
+  )
 
   test('devices are announced and served only where an application may have them', async () => {
     const announced = async (deviceGrant: boolean) => {
@@ -343,6 +363,60 @@ describe('an issuer', () => {
     }
     expect(await announced(false)).toEqual([undefined, false, 404, 404])
     expect(await announced(true)).toEqual([`${origin}${mount}/device/auth`, true, 303, 401])
+  })
+
+  test('codes of devices cannot be guessed, however often somebody logs in', async () => {
+    const { server, exchange, clock } = await setUp({ deviceGrant: true })
+    const guess = (session: string, path = '/device') => {
+      const call = exchange('/device', 20, { xsrf: 'x', user_code: 'XXXX-XXXX' })
+      return server
+        .handle({ ...call, session: { ...sessionOf(20, clock), id: session }, pathInfo: path })
+        .catch((error: { status: number }) => error)
+    }
+    for (let i = 0; i < 10; i++) await guess(`session-${i}`)
+    expect([(await guess('another')).status, (await guess('another', '/device/')).status]).toEqual([429, 404])
+  })
+
+  test('a device that two users confirm at once is logged in as one, and only that one is told so', async () => {
+    const { server, exchange, clock, live, store, now } = await setUp({ deviceGrant: true })
+    const { clientId, clientSecret = '' } = trust
+    const client = { client_id: clientId, client_secret: clientSecret }
+    const begun = json(await server.handle(exchange('/device/auth', undefined, { ...client, scope: 'openid' })))
+    const users = ['ada', 'bob'].map((uid) => {
+      const of = subject(`uid=${uid},o=Tremolo`, { uid: [uid] })
+      live.add(uid)
+      now.subjects.set(uid, of)
+      const visit = (form?: Record<string, string>) =>
+        server.handle({ ...exchange('/device', 20, form), subject: of, session: { ...sessionOf(20, clock), id: uid } })
+      return { uid, visit }
+    })
+    const forms = await Promise.all(users.map(async ({ visit }) => String((await visit()).body)))
+    // Both have read the code before one of them writes it.
+    const both = Promise.withResolvers<void>()
+    const find = store.findByUserCode.bind(store)
+    let reads = 0
+    store.findByUserCode = async (key, at) => {
+      const found = await find(key, at)
+      if (++reads === 2) both.resolve()
+      await both.promise
+      return found
+    }
+    const answers = await Promise.all(
+      users.map(async ({ uid, visit }, i) => {
+        const xsrf = /name="xsrf" value="([^"]+)"/.exec(forms[i] ?? '')?.[1] ?? ''
+        const page = String((await visit({ xsrf, user_code: begun['user_code'] ?? '', confirm: 'yes' })).body)
+        return page.includes('The device is logged in') ? [uid] : []
+      }),
+    )
+    const poll = { ...client, grant_type: 'urn:ietf:params:oauth:grant-type:device_code' }
+    const polls = await Promise.all(
+      Array.from({ length: 4 }, () =>
+        server.handle(exchange('/token', undefined, { ...poll, device_code: begun['device_code'] ?? '' })),
+      ),
+    )
+    const tokens = polls.flatMap((answer) => json(answer)['id_token'] ?? [])
+    expect(tokens).toHaveLength(1)
+    expect(answers.flat()).toEqual([decodeJwt(tokens[0] ?? '').sub])
   })
 
   test('a stranger cannot fill the database by beginning', async () => {

@@ -2,7 +2,7 @@ import { accountOf, type IssuerAccount } from '#engine/issuer/issuer-account.ts'
 import { IssuerAudit, type IssuerAuditParts } from '#engine/issuer/issuer-audit.ts'
 import { passToProvider } from '#engine/issuer/issuer-bridge.ts'
 import { duringCall, type IssuerCall, type Person, presentCall } from '#engine/issuer/issuer-call.ts'
-import { endpointOf, grantOf, type IssuerMeter, tokenOutcome } from '#engine/issuer/issuer-meter.ts'
+import { endpointOf, grantOf, type IssuerMeter, isEndpoint, tokenOutcome } from '#engine/issuer/issuer-meter.ts'
 import { IssuerProviders, type ProviderSource } from '#engine/issuer/issuer-providers.ts'
 import { isStep } from '#engine/issuer/issuer-steps.ts'
 import { hasDeviceGrant } from '#engine/issuer/provider-settings.ts'
@@ -35,7 +35,7 @@ type Asker = Pick<GatewayRequest, 'id' | 'headers' | 'host' | 'remoteAddress'>
 /** Where a token's state is asked for outside of a request to the issuer. */
 const nobody: Asker = { id: '', headers: {}, host: '', remoteAddress: '' }
 const formBytes = 64 * 1024
-/** Codes of devices that somebody types. */
+/** Codes of devices that one user types, however often they log in. */
 const typedCodes = { burst: 10, perMinute: 10 }
 /** Flows that somebody who is not logged in begins, per address: each is a row in storage. */
 const beginnings = { burst: 120, perMinute: 120 }
@@ -73,7 +73,8 @@ export class IssuerServer {
 
   async #answer(exchange: Exchange): Promise<GatewayResponse> {
     const { pathInfo: path, request } = exchange
-    if (path.startsWith('//')) throw new GatewayError('NOT_FOUND', 'a path with two slashes')
+    // The provider also takes other letter cases and a slash at the end, which would pass by the checks below and the audit.
+    if (!isEndpoint(path)) throw new GatewayError('NOT_FOUND', 'the issuer has no endpoint at this path')
     if (path === '/certs' && request.method === 'GET') return this.#keys()
     if (/^\/device(?:\/|$)/.test(path) && !hasDeviceGrant(this.#parts.config)) {
       throw new GatewayError('NOT_FOUND', 'no application of the issuer has enableDeviceGrant')
@@ -94,7 +95,7 @@ export class IssuerServer {
     }
     if (person === undefined && path === '/session/end') return this.#signedOut(request)
     if (person === undefined) this.#limit('begin', networkOf(request.remoteAddress), beginnings)
-    else if (path === '/device' && request.method === 'POST') this.#limit('code', person.sessionId, typedCodes)
+    else if (path === '/device' && request.method === 'POST') this.#limit('code', exchange.subject.identity, typedCodes)
     return await this.#pass(exchange, person)
   }
 
