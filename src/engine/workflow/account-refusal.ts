@@ -3,6 +3,8 @@ import { newMails } from '#engine/mail/mail-outbox.ts'
 import { newAccountIn } from '#engine/workflow/saved-run.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import type { AnotherSubject } from '#sdk/runs.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
 import type { NewMail } from '#storage/mail-store.ts'
 import type { ClaimedRun, RunEffects } from '#storage/run-store.ts'
 
@@ -12,30 +14,45 @@ export const isAccountExists = (error: unknown): error is GatewayError =>
 
 /** What is committed with the end of such a run: the mail to the person who registered, those to approvers, and the audit. */
 export function refusalEffects(
-  { id, name, subject, requestor, caller, requestId, data }: ClaimedRun,
+  run: ClaimedRun,
   { code, publicText }: GatewayError,
   informed: readonly NewMail[],
   time: Date,
 ): Required<Pick<RunEffects, 'mails' | 'audit'>> {
-  const refusal = newAccountIn(data).newAccount?.refusal
+  const refusal = newAccountIn(run.data).newAccount?.refusal
+  const what = { action: 'delete', attribute: 'registration', value: code, reason: publicText } as const
   return {
-    mails: [...(refusal === undefined ? [] : newMails(id, 0, [refusal], 'account-exists')), ...informed],
-    audit: [
-      {
-        id: newId(),
-        time,
-        requestor,
-        ...(caller === undefined ? {} : { caller }),
-        subject,
-        workflow: { id, name },
-        target: ownTarget,
-        kind: 'entry',
-        action: 'delete',
-        attribute: 'registration',
-        value: code,
-        reason: publicText,
-        ...(requestId === undefined ? {} : { requestId }),
-      },
-    ],
+    mails: [...(refusal === undefined ? [] : newMails(run.id, 0, [refusal], 'account-exists')), ...informed],
+    audit: [rowOf(run, what, time)],
   }
 }
+
+const longest = 200
+
+/** What is committed with the incident of a bound run that a task gave another user. */
+export function anotherSubjectEffects(
+  run: ClaimedRun,
+  { value, publicText }: AnotherSubject,
+  time: Date,
+): Required<Pick<RunEffects, 'audit'>> {
+  const shown = value.slice(0, longest).toWellFormed()
+  const what = { action: 'refuse', attribute: 'subject', value: shown, reason: publicText } as const
+  return { audit: [rowOf(run, what, time)] }
+}
+
+const rowOf = (
+  { id, name, subject, requestor, caller, requestId }: ClaimedRun,
+  what: Pick<AuditRow, 'action' | 'attribute' | 'value' | 'reason'>,
+  time: Date,
+): AuditRow => ({
+  id: newId(),
+  time,
+  requestor,
+  ...(caller === undefined ? {} : { caller }),
+  subject,
+  workflow: { id, name },
+  target: ownTarget,
+  kind: 'entry',
+  ...what,
+  ...(requestId === undefined ? {} : { requestId }),
+})

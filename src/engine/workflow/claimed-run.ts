@@ -1,4 +1,4 @@
-import { isAccountExists, refusalEffects } from '#engine/workflow/account-refusal.ts'
+import { anotherSubjectEffects, isAccountExists, refusalEffects } from '#engine/workflow/account-refusal.ts'
 import { ClaimLost } from '#engine/workflow/claim-lost.ts'
 import { type Intent, untold } from '#engine/workflow/intents.ts'
 import { type RetryLimits, retryDelay } from '#engine/workflow/retry-policy.ts'
@@ -16,6 +16,7 @@ import { isWithinCall, readLostCall, remainingForm } from '#engine/workflow/with
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import type { Workflows } from '#engine/workflow/workflows.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { AnotherSubject } from '#sdk/runs.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type {
   ClaimedRun,
@@ -107,8 +108,12 @@ export class ClaimedRunExecution {
     return true
   }
 
-  /** Where the run met an account that is not its own, notifies requester and approvers and writes an audit entry. */
+  /**
+   * Where the run met an account that is not its own, notifies requester and approvers and writes an audit entry; where a
+   * task gave it another user, writes an audit entry.
+   */
   async #refusal(error: unknown): Promise<RunEffects> {
+    if (error instanceof AnotherSubject) return anotherSubjectEffects(this.#run, error, this.#parts.services.clock())
     if (!isAccountExists(error)) return {}
     const informed = await this.#parts.use((workflows) => workflows.mailsToDeciders(this.#run.id, error.publicText))
     return refusalEffects(this.#run, error, informed, this.#parts.services.clock())

@@ -461,7 +461,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(rows).toMatchObject([{ target: 'gatehouse', attribute: 'workflow', value: 'retry', reason: 'mended' }])
     })
 
-    test('because a script changed the login of a bound run is an incident that says so, and writes no user', async () => {
+    test('because a script changed the login of a bound run is an incident that says so, is audited, and writes no user', async () => {
       const script = (code: string) => ({
         taskType: 'customTask',
         className: 'tasks.JavaScriptTask',
@@ -484,6 +484,11 @@ onEachDatabase('durable runs', (freshUrl) => {
       const again = await process.settled(id, 'incident')
       expect(again.incident?.code).toBe('ACCESS_DENIED')
       expect(store.calls).toEqual([])
+      const { rows } = await process.storage.audit.list({ workflowId: id, limit: 10 })
+      const refusal = { action: 'refuse', kind: 'entry', attribute: 'subject', value: 'boss', target: 'gatehouse' }
+      expect(rows.filter(({ action }) => action === 'refuse')).toEqual(
+        Array(2).fill(expect.objectContaining({ ...refusal, subject: 'jjackson', reason: expect.any(String) })),
+      )
       await process.runs.skip({ id, fence: again.fence, by: 'admin' })
       await process.settled(id, 'completed')
       expect(store.stored('boss')).toEqual({ attributes: {}, groups: [] })
