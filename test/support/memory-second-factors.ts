@@ -25,7 +25,10 @@ export function memorySecondFactorStore(audited: AuditRow[] = []): SecondFactorS
   }
   const own = (owner: string) => rows.filter((row) => row.owner === owner)
   const takeName = (owner: string, name: string): void => {
-    for (const row of rows) if (row.owner !== owner && row.ownerName === name) row.ownerName = undefined
+    for (const row of rows) {
+      if (row.owner === owner) row.ownerName = name
+      else if (row.ownerName === name) row.ownerName = undefined
+    }
   }
   return {
     ofOwner: async (owner) => own(owner),

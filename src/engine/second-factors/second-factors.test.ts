@@ -53,6 +53,27 @@ describe('second factors', () => {
     expect(await before.of({ ...ann, identity: entryIdentity('people', '2') })).toEqual([])
   })
 
+  test('that were stored by name cannot be taken away by a caller without an entry who has the same name', async () => {
+    const store = memorySecondFactorStore()
+    const secrets = fakeSecretBox('second factor')
+    const factors = new SecondFactors({ store, secrets, clock: systemClock })
+    const data = await secrets.seal({ secret: 'S3CR3T' }, 'a')
+    const row = { id: 'a', owner: nameKey(ann), ownerName: '', kind: 'totp', name: 'Phone', counter: 0, data }
+    await store.add(row, 5, [], [])
+    const claimed = { ...subject('uid=ANN,ou=people,o=Tremolo'), dn: ann.dn.claimed() }
+    const [one, two] = ['one', 'two'].map((name) => ({
+      ...claimed,
+      identity: issuerIdentity(`https://${name}.test`, 'ANN'),
+    }))
+    // The row does not say whose of them it is: each must show it, as before.
+    for (const caller of [one, two, one]) expect(await factors.of(caller ?? claimed)).toHaveLength(1)
+    const added = await factors.add(one ?? claimed, totp('b'), { ...change, onlyAsFirst: true })
+    expect(added.added).toBe(false)
+    expect(await factors.of(ann)).toHaveLength(1)
+    expect(await factors.of(one ?? claimed)).toEqual([])
+    expect(await factors.of(ann)).toHaveLength(1)
+  })
+
   test('are stored sealed, and bound to their id', async () => {
     const store = memorySecondFactorStore()
     const factors = new SecondFactors({ store, secrets: fakeSecretBox('second factor'), clock: systemClock })

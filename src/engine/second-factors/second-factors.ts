@@ -1,5 +1,6 @@
 import { newRecoveryCodes, recoveryCodeHash } from '#engine/second-factors/recovery-codes.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import { entryOf } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId, secretHash } from '#kernel/ids.ts'
 import {
@@ -96,12 +97,17 @@ export class SecondFactors implements SecondFactorAccess {
     return false
   }
 
-  /** The key of the owner's rows, after those that are stored under the name only were given to the identity. */
+  /**
+   * The key of the owner's rows, after those that are stored under the name only were given to the identity. A caller
+   * without a directory entry doesn't get them, but must use them: the name doesn't say which issuer's user they belong to.
+   */
   async #keyOf(owner: FactorOwner): Promise<string> {
     const { store } = this.#parts
     const [key, former] = [secretHash(owner.identity), nameKey(owner)]
     const isFormer = (await store.ofOwner(key)).length === 0 && (await store.ofOwner(former)).length > 0
-    if (isFormer) await store.adopt(former, key)
+    if (!isFormer) return key
+    if (entryOf(owner.identity) === undefined) return former
+    await store.adopt(former, key)
     return key
   }
 

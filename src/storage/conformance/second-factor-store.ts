@@ -123,6 +123,17 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
     expect([await ids(stores), await ids(stores, 'bob')]).toEqual([['a'], []])
   })
 
+  test('a user who used one factor under a new name has none left under the former one', async () => {
+    const stores = await open()
+    const { secondFactors } = stores.one
+    for (const id of ['a', 'b']) await secondFactors.add(factor(id), 5, [], [])
+    expect(await secondFactors.use(used('a', 'ann', 'new name'), 7, 8)).toBe(true)
+    expect(await secondFactors.removeAllOfName('name of ann', [])).toBe(0)
+    await secondFactors.add(factor('c', { owner: 'ann', ownerName: 'third name' }), 5, [], [])
+    expect(await secondFactors.removeAllOfName('new name', [])).toBe(0)
+    expect(await secondFactors.removeAllOfName('third name', [])).toBe(3)
+  })
+
   test('what is stored under a name is given to an identity once, with the recovery codes', async () => {
     const stores = await open()
     const { one, two } = stores

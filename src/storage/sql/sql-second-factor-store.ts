@@ -67,10 +67,10 @@ const statements = perDialect((dialect) => {
         .set({ owner: at('to') })
         .where('owner', '=', at('from')),
     ),
-    use: fixed<NamedFactor & { from: number; to: number }, unknown>(dialect, (db, at) =>
+    use: fixed<FactorKey & { from: number; to: number }, unknown>(dialect, (db, at) =>
       db
         .updateTable('second_factors')
-        .set({ counter: at('to'), last_used: now, owner_name: at('ownerName') })
+        .set({ counter: at('to'), last_used: now })
         .where('id', '=', at('id'))
         .where('owner', '=', at('owner'))
         .where('counter', '=', at('from')),
@@ -92,6 +92,12 @@ const statements = perDialect((dialect) => {
         .set({ owner_name: null })
         .where('owner_name', '=', at('ownerName'))
         .where('owner', '<>', at('owner')),
+    ),
+    giveName: fixed<Pick<NewStoredFactor, 'owner' | 'ownerName'>, unknown>(dialect, (db, at) =>
+      db
+        .updateTable('second_factors')
+        .set({ owner_name: at('ownerName') })
+        .where('owner', '=', at('owner')),
     ),
     ownersOfName: fixed<{ ownerName: string }, { owner: string }>(dialect, (db, at) =>
       db
@@ -150,7 +156,7 @@ export class SqlSecondFactorStore implements SecondFactorStore {
     return await this.#client.transaction(async (tx) => {
       const added = await tx.query(this.#statements.add({ ...factor, limit }))
       if (added.length === 0) return 'refused'
-      await tx.run(this.#statements.takeName(factor))
+      await this.#name(tx, factor)
       await appendAudit(tx, audit)
       if ((await this.#countCodes(tx, owner)) > 0) return 'added'
       await this.#addCodes(tx, owner, codes)
@@ -169,7 +175,7 @@ export class SqlSecondFactorStore implements SecondFactorStore {
     if (!isStorable(factor.id) || !isStorable(factor.owner)) return false
     return await this.#client.transaction(async (tx) => {
       if ((await tx.run(this.#statements.use({ ...factor, from, to }))) === 0) return false
-      await tx.run(this.#statements.takeName(factor))
+      await this.#name(tx, factor)
       return true
     })
   }
@@ -228,6 +234,12 @@ export class SqlSecondFactorStore implements SecondFactorStore {
       await appendAudit(tx, audit)
       return true
     })
+  }
+
+  /** All factors of a user are found by the name of the last login with one. */
+  async #name(tx: SqlTransaction, factor: Pick<NewStoredFactor, 'owner' | 'ownerName'>): Promise<void> {
+    await tx.run(this.#statements.takeName(factor))
+    await tx.run(this.#statements.giveName(factor))
   }
 
   async #countCodes(reader: Pick<SqlClient, 'query'>, owner: string): Promise<number> {
