@@ -77,6 +77,10 @@ test('somebody is added, listed, given another password and removed, each in the
     const [ada, bob] = await Promise.all(['ada', 'bob\u001b[2J'].map((login) => people.findByLogin(login)))
     const both = [ada, bob].map((user) => entryIdentity('people', user?.id ?? ''))
     await Promise.all(both.map((owner, i) => storage.sessions.create({ ...session(`${i}`), owner })))
+    for (const [i, owner] of both.entries()) {
+      const link = { id: `link ${i}`, form: 'portal', owner, data: {}, tokenHash: `token ${i}`, validMillis: 600_000 }
+      await storage.passwordChanges.addLink(link, 3, [], [])
+    }
     return both
   })
   expect(await run('another horse', 'passwd', 'ADA')).toMatchObject({ code: 0 })
@@ -84,6 +88,23 @@ test('somebody is added, listed, given another password and removed, each in the
     Promise.all(owners.map(async (owner) => (await sessions.ofOwner(owner, new Date())).length)),
   )
   expect(left).toEqual([0, 1])
+  // A link from before would let its holder replace the password again; a device from before is known no longer.
+  const afterwards = await look(({ passwordChanges }) =>
+    Promise.all(
+      owners.map(async (owner, i) => ({
+        link: (await passwordChanges.findLink('portal', `token ${i}`))?.id,
+        isChanged: (await passwordChanges.changedAt([owner])) !== undefined,
+      })),
+    ),
+  )
+  expect(afterwards).toEqual([
+    { link: undefined, isChanged: true },
+    { link: 'link 1', isChanged: false },
+  ])
+  const ended = await look(({ audit }) => audit.list({ subject: 'Ada', limit: 50 }))
+  expect(ended.rows.filter(({ kind }) => kind === 'session')).toMatchObject([
+    { action: 'delete', value: '0', workflow: { name: 'gatehouse user passwd' } },
+  ])
   expect(await look((storage) => storage.userDirectory({ name: 'people' }).findByLogin('ada'))).toMatchObject({
     userID: 'ada',
     groups: ['admins'],
@@ -92,7 +113,9 @@ test('somebody is added, listed, given another password and removed, each in the
   expect(await run('', 'remove', 'ada')).toMatchObject({ code: 1, errors: expect.stringContaining('nobody') })
   const { rows } = await look(({ audit }) => audit.list({ subject: 'ada', limit: 50 }))
   expect(JSON.stringify(rows)).not.toMatch(/horse|argon2/)
-  expect(rows.map(({ action, attribute }) => `${action} ${attribute}`)).toEqual([
+  expect(
+    rows.filter(({ kind }) => kind !== 'session').map(({ action, attribute }) => `${action} ${attribute}`),
+  ).toEqual([
     'delete userID',
     'replace userPassword',
     'add userPassword',

@@ -4,6 +4,7 @@ import { formatIssue } from '#config/located-issue.ts'
 import { insertIdentity } from '#engine/directory/virtual-directory.ts'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import { endedRows } from '#engine/session/session-end-audit.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { UserChange } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -22,7 +23,10 @@ import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/o
 import { type PasswordInput, readPassword } from '#server/commands/read-password.ts'
 import { resetFactors } from '#server/commands/reset-factors.ts'
 import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
 import type { Storage } from '#storage/open.ts'
+import type { ChangeClaim } from '#storage/password-change-store.ts'
+import type { EndedSession } from '#storage/session-store.ts'
 
 const usage = `Usage: gatehouse user add LOGIN --config DIR [OPTIONS]
        gatehouse user passwd|remove LOGIN --config DIR [OPTIONS]
@@ -64,6 +68,8 @@ const options = {
 
 const embedded = 'directory.Database'
 const pageSize = 200
+/** How long a password may take to be written before the outcome counts as unknown. */
+const leaseMillis = 120_000
 
 class WrongUsage extends Error {}
 
@@ -71,8 +77,8 @@ const read = (args: string[], io: CommandIo) =>
   readArguments(args, { usage, options, positionals: args[0] === 'list' || args[0] === 'invitations' ? 1 : 2 }, io)
 type Values = Extract<ReturnType<typeof read>, { values: unknown }>['values']
 
-/** What an action does to the people of an insert; the changes are for the audit. */
-type Action = (people: PeopleInsert, io: CommandIo) => Promise<readonly UserChange[]>
+/** What an action does to the people of an insert; the changes are for the audit. `begun` comes before a password is replaced. */
+type Action = (people: PeopleInsert, io: CommandIo, begun: () => Promise<void>) => Promise<readonly UserChange[]>
 
 /** `gatehouse user add|passwd|remove|list`, with passwords from the given input. */
 export const userCommandReading =
@@ -96,9 +102,16 @@ export const userCommandReading =
       const work = async (storage: Storage): Promise<void> => {
         const people = await openPeople(config, configuration, storage, values.data)
         try {
+          const requestor = values.by ?? `${userInfo().username} (command line)`
+          const by = { requestor, workflow: { id: newId(), name: `gatehouse user ${word}` } }
+          const cause = { login, target: config.name, by }
           // A user whose password changed, or who is removed, must log in again.
           const ended = word === 'passwd' || word === 'remove' ? await identityOf(login, people, config) : undefined
-          await audited(await action(people, io), { word, login, values, target: config.name }, storage)
+          if (word === 'passwd' && ended !== undefined) {
+            return await replacePassword((begun) => action(people, io, begun), ended, cause, storage)
+          }
+          const rows = rowsOf(await action(people, io, async () => {}), cause, storage)
+          if (rows.length > 0) await storage.audit.append(rows)
           if (ended !== undefined) await storage.sessions.deleteOfOwner(ended)
         } finally {
           await people.close?.()
@@ -149,7 +162,11 @@ function readAction(word: string, login: string, values: Values, input: Password
       }
     }
     case 'passwd':
-      return async (people, io) => people.setPassword(login, await password(io))
+      return async (people, io, begun) => {
+        const written = await password(io)
+        await begun()
+        return people.setPassword(login, written)
+      }
     case 'remove':
       return async (people) => {
         const changes = await people.removePerson(login)
@@ -231,15 +248,47 @@ async function openPeople(
   return made
 }
 
-async function audited(
-  changes: readonly UserChange[],
-  { word, login, values, target }: { word: string; login: string; values: Values; target: string },
-  { audit }: Storage,
+interface Cause {
+  readonly login: string
+  /** The insert. */
+  readonly target: string
+  readonly by: Pick<AuditRow, 'requestor' | 'workflow'>
+}
+
+function rowsOf(changes: readonly UserChange[], { login, target, by }: Cause, { audit }: Storage): readonly AuditRow[] {
+  return new AuditTrail(by, audit).rowsOf({ time: systemClock(), subject: login, target }, changes)
+}
+
+/**
+ * Ends the user's sessions and voids reset links and known devices with the commit that reports the change. If this process
+ * dies after the write, the gateway ends the sessions.
+ */
+async function replacePassword(
+  write: (begun: () => Promise<void>) => Promise<readonly UserChange[]>,
+  owner: Identity,
+  cause: Cause,
+  storage: Storage,
 ): Promise<void> {
-  const requestor = values.by ?? `${userInfo().username} (command line)`
-  const trail = new AuditTrail({ requestor, workflow: { id: newId(), name: `gatehouse user ${word}` } }, audit)
-  const rows = trail.rowsOf({ time: systemClock(), subject: login, target }, changes)
-  if (rows.length > 0) await audit.append(rows)
+  const store = storage.passwordChanges
+  let claim: ChangeClaim | undefined
+  let changes: readonly UserChange[]
+  try {
+    changes = await write(async () => {
+      claim = await store.begin({ id: newId(), form: '', owner, data: { login: cause.login } }, leaseMillis)
+    })
+  } catch (error) {
+    // Otherwise it isn't known whether the password was written.
+    if (claim !== undefined && error instanceof GatewayError && error.isRefusal)
+      await store.release(claim, { audit: [] })
+    throw error
+  }
+  if (claim === undefined) throw new GatewayError('INTERNAL', 'a password was replaced without a note')
+  const ending = {
+    owners: [owner],
+    logins: [],
+    audit: (ended: readonly EndedSession[]) => endedRows(ended, cause.by),
+  }
+  await store.finish(claim, { ending, audit: rowsOf(changes, cause, storage) })
 }
 
 /** What the store says is for the log; to whoever asked, its public words say more. */
