@@ -224,6 +224,26 @@ describe('passwords that users set themselves', () => {
     expect(await canSignIn('twin1', password)).toBe(true)
   })
 
+  test('reset: the link leads to the configured address whatever host is named, and `user passwd` voids it', async () => {
+    await addPerson(config, dataFolder, 'ilse', password, [
+      '--attribute',
+      'uid=ilse',
+      '--attribute',
+      'mail=ilse@corp.test',
+    ])
+    const evil = { 'x-forwarded-host': 'evil.test', forwarded: 'host=evil.test', origin: 'https://evil.test' }
+    const body = JSON.stringify({ user: 'ilse' })
+    await fetch(`${gateway.url}/password`, { method: 'POST', headers: { ...json, ...evil }, body })
+    const secret = await secretOf('ilse')
+    const text = mailsTo('ilse', 'Set a new password').at(-1)?.parts[0]?.body ?? ''
+    expect([text.includes(`${gateway.url}/password/set#`), text.includes('evil')]).toEqual([true, false])
+    const command = execute('bin/gatehouse', ['user', 'passwd', 'ilse', '--config', config, '--data', dataFolder])
+    command.child.stdin?.end('third horse battery\n')
+    await command
+    expect((await set(secret, another)).status).toBe(404)
+    expect(await canSignIn('ilse', 'third horse battery')).toBe(true)
+  })
+
   test('reset: bad input is refused in the format of the API', async () => {
     expect((await post('/password', {})).status).toBe(400)
     expect((await post('/password/set', { token: 'x' })).status).toBe(400)

@@ -33,8 +33,9 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
     onTestFinished(() => storage.close())
     await storage.ready()
     let failure: GatewayError | undefined
+    let entry: typeof ada = ada
     const insert: DirectoryInsert = {
-      search: async ({ filter }) => ({ entries: matches(filter, ada.attributes) ? [ada] : [] }),
+      search: async ({ filter }) => ({ entries: matches(filter, entry.attributes) ? [entry] : [] }),
       isMember: async () => false,
       members: async () => [],
       bind: async (_dn, password) => password === 'current',
@@ -103,6 +104,9 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
       fail: (error: GatewayError | undefined) => {
         failure = error
       },
+      setAttributes: (attributes: Record<string, string[]>) => {
+        entry = { ...ada, attributes: Attributes.from({ objectClass: ['person'], uid: ['ada'], ...attributes }) }
+      },
       hasSession: async () => (await storage.sessions.find('session', new Date())) !== undefined,
       reasons: async () => (await storage.audit.list({ subject: 'ada', limit: 20 })).rows.map(({ reason }) => reason),
     }
@@ -141,6 +145,19 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
     expect(await settleAbandoned(storage.passwordChanges)).toBe(1)
     expect(await hasSession()).toBe(false)
     expect(await settleAbandoned(storage.passwordChanges)).toBe(0)
+  })
+
+  test('a link that was sent to a mail address sets nothing once the user has another, or is deactivated', async () => {
+    const { link, reset, setAttributes, hasSession, reasons } = await open()
+    const secret = await link()
+    setAttributes({ mail: ['ada@new.test'] })
+    expect(await reset(secret)).toBe('no link')
+    expect(await reasons()).toContainEqual(expect.stringContaining('another mail address'))
+    setAttributes({ mail: ['ada@corp.test'], active: ['false'] })
+    expect(await reset(secret)).toBe('no link')
+    expect(await hasSession()).toBe(true)
+    setAttributes({ mail: ['ADA@corp.test'] })
+    expect(await reset(secret)).toBe('changed')
   })
 
   test('an account of the same login that is another user’s is not touched', async () => {

@@ -87,7 +87,7 @@ export class PasswordChanges implements PasswordAccess {
       id: newId(),
       form,
       owner: person.identity,
-      data: personToJson(person),
+      data: { ...personToJson(person), mail: mailHash(person.mail) },
       tokenHash: secretHash(secret),
       validMillis,
     }
@@ -113,6 +113,13 @@ export class PasswordChanges implements PasswordAccess {
     const entry = await this.#entryOf(person)
     if (entry === undefined) {
       await this.#audit.refuse(person.login, 'the user is gone or deactivated', request)
+      return 'no link'
+    }
+    const sentTo = link?.data['mail']
+    const isTheirs = entry.attributes.values(writer.mailAttribute).some((mail) => mailHash(mail) === sentTo)
+    // A link from before this version says no address.
+    if (sentTo !== undefined && !isTheirs) {
+      await this.#audit.refuse(person.login, 'the user has another mail address now', request)
       return 'no link'
     }
     await writer.check(password, valuesOf(entry))
@@ -286,6 +293,9 @@ interface Write {
 }
 
 const valuesOf = (entry: DirectoryEntry): string[] => [...shownAttributes(entry)].flatMap(([, values]) => [...values])
+
+/** A hash, since the address itself is not needed. */
+const mailHash = (mail: string): string => secretHash(mail.trim().toLowerCase())
 
 const personToJson = ({ dn, identity, login }: Person): JsonObject => ({ dn: dn.toString(), identity, login })
 
