@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'ldapts'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { ApprovalDetails, ApprovalList } from '#contract/main-requests.ts'
@@ -305,18 +306,21 @@ async function startStory(accounts: Accounts) {
     'mail=boss@example.com',
     ...args,
   ])
-  const gateway = await startGatewayProcess({ config, dataFolder, args, environment: registrationKeys })
-  onTestFinished(async () => void (await gateway.stop()))
-  const tokens = { boss: await gateway.token('--subject', 'boss'), idp: await gateway.token('--subject', 'idp') }
-  const send = async (method: string, path: string, body?: unknown, as?: keyof typeof tokens) =>
-    await fetch(`${gateway.url}${path}`, {
-      method,
-      headers: {
-        'content-type': path.startsWith('/scim') ? 'application/scim+json' : 'application/json',
-        ...(as === undefined ? {} : { authorization: `Bearer ${tokens[as]}` }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
+  const start = async (data: string) => {
+    const gateway = await startGatewayProcess({ config, dataFolder: data, args, environment: registrationKeys })
+    onTestFinished(async () => void (await gateway.stop()))
+    const tokens = { boss: await gateway.token('--subject', 'boss'), idp: await gateway.token('--subject', 'idp') }
+    return async (method: string, path: string, body?: unknown, as?: keyof typeof tokens) =>
+      await fetch(`${gateway.url}${path}`, {
+        method,
+        headers: {
+          'content-type': path.startsWith('/scim') ? 'application/scim+json' : 'application/json',
+          ...(as === undefined ? {} : { authorization: `Bearer ${tokens[as]}` }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+  }
+  const send = await start(dataFolder)
   const register = async (uid: string, mail: string): Promise<string> => {
     const passwords = { password: attackersPassword, password2: attackersPassword }
     const answer = await send('POST', '/register/submit', { attributes: { uid, mail }, ...passwords })
@@ -345,7 +349,8 @@ async function startStory(accounts: Accounts) {
     await until(async () => (await runOf(id))['ended'] !== null, 60_000)
     return await runOf(id)
   }
-  return { config, dataFolder, url, mails, send, register, approvalOf, hire, ended }
+  const startAnother = () => start(temporaryFolder())
+  return { config, dataFolder, url, mails, send, startAnother, register, approvalOf, hire, ended }
 }
 
 async function hijack(accounts: Accounts): Promise<void> {
@@ -385,6 +390,49 @@ async function hijack(accounts: Accounts): Promise<void> {
   expect(await story.ended(other)).toMatchObject({ state: 'completed' })
 }
 
+/** The boss approves a registration at the moment at which SCIM, here or at another gateway, creates the same login. */
+async function race(accounts: Accounts, gateways: 1 | 2 = 1): Promise<void> {
+  const story = await startStory(accounts)
+  const other = gateways === 1 ? undefined : await story.startAnother()
+  const submit = (uid: string, mail: string) => {
+    const passwords = { password: attackersPassword, password2: attackersPassword }
+    return story.send('POST', '/register/submit', { attributes: { uid, mail }, ...passwords })
+  }
+  const statuses = async (answers: readonly Promise<Response>[]) =>
+    (await Promise.all(answers)).map(({ status }) => status).filter((status) => status === 200)
+  const many = Array.from({ length: 12 }, (_, i) => i)
+  const spelling = (login: string, i: number) => (i % 2 === 0 ? login : login.toUpperCase())
+  expect(await statuses(many.map((i) => submit(spelling('crowd', i), `crowd${i}@evil.example`)))).toEqual([200])
+  expect(await statuses(many.map((i) => submit(`crowd${i}`, spelling('one@evil.example', i))))).toEqual([200])
+
+  for (const [round, millis] of [0, 5, 10, 20, 40, 80, 0, 20].entries()) {
+    const login = `race${round}`
+    const run = await story.register(login, `${login}@evil.example`)
+    const approval = await story.approvalOf(run)
+    const vote = { approved: true, reason: 'welcome' }
+    const schemas = ['urn:ietf:params:scim:schemas:core:2.0:User']
+    const user = { schemas, userName: login, emails: [{ value: `${login}@example.com` }] }
+    const [decided, hired] = await Promise.all([
+      story.send('PUT', `/main/approvals/${approval}`, vote, 'boss'),
+      // So that it comes at another point of the run in every round.
+      delay(millis).then(() => (other ?? story.send)('POST', '/scim/Users', user, 'idp')),
+    ])
+    const { state, incident } = await story.ended(run)
+    const filter = encodeURIComponent(`userName eq "${login}"`)
+    const list = await (await story.send('GET', `/scim/Users?filter=${filter}`, undefined, 'idp')).text()
+    const mails = [...list.matchAll(/"([^"@]+@[^"]+)"/g)].map(([, mail]) => mail)
+    if (hired.status === 201) {
+      expect([state, String(incident), mails]).toEqual([
+        'failed',
+        expect.stringContaining('ACCOUNT_EXISTS'),
+        [`${login}@example.com`],
+      ])
+    } else {
+      expect([hired.status, decided.status, state, mails]).toEqual([409, 200, 'completed', [`${login}@evil.example`]])
+    }
+  }
+}
+
 const mailsTo = (mails: MailServer, recipient: string) => mails.mails.filter(({ to }) => to.includes(recipient))
 
 describe('a registration of an account that appears before the approval', () => {
@@ -397,4 +445,16 @@ describe('a registration of an account that appears before the approval', () => 
   test.skipIf(inject('slapd') === '')('in OpenLDAP', { timeout: 240_000 }, async () => hijack(await inOpenLdap()))
 
   test('in the tables of an application', { timeout: 240_000 }, async () => hijack(await inSqlTables()))
+})
+
+describe('a registration that is approved while SCIM creates the same login: one of both creates the account', () => {
+  test('in the embedded database', { timeout: 240_000 }, () => race(inOwnDatabase()))
+
+  test.skipIf(postgresUrl() === '')('in PostgreSQL, through two gateways', { timeout: 240_000 }, async () => {
+    await race(inOwnDatabase(await freshSchema()), 2)
+  })
+
+  test.skipIf(inject('slapd') === '')('in OpenLDAP', { timeout: 240_000 }, async () => race(await inOpenLdap()))
+
+  test('in the tables of an application', { timeout: 240_000 }, async () => race(await inSqlTables()))
 })
