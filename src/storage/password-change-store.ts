@@ -57,8 +57,8 @@ export interface PasswordChangeStore {
    */
   finish(claim: ChangeClaim, outcome: ChangeOutcome): Promise<number>
   /**
-   * The password was not written, or it isn't known whether it was: the link can be used again. Nothing is committed when
-   * the claim is void.
+   * The password was not written, or it isn't known whether it was: the link can be used again. Where sessions end, other
+   * links of the user are void. Nothing is committed when the claim is void.
    */
   release(claim: ChangeClaim, outcome: ChangeOutcome): Promise<void>
   /**

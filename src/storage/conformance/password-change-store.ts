@@ -204,6 +204,24 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(await store.changedAt([ada])).toBeInstanceOf(Date)
   })
 
+  test('a change with an unknown outcome voids the user’s links but its own; a refused one voids none', async () => {
+    const [{ passwordChanges: store }] = await open()
+    const [own, others] = [link(), link({ owner: grace })]
+    await store.addLink(own, 3, [], [])
+    await store.addLink(others, 3, [], [])
+    const begin = () => store.begin({ id: newId(), form: 'portal', owner: ada, data: {} }, 60_000)
+    const found = async () =>
+      (await Promise.all([own, others].map((one) => store.findLink('portal', one.tokenHash)))).map((one) => one?.id)
+    await store.release(await begin(), { audit: [] })
+    expect(await found()).toEqual([own.id, others.id])
+    const claim = await store.claimLink('portal', own.tokenHash, 60_000)
+    if (claim === undefined) throw new Error('no claim')
+    await store.release(claim, ending())
+    expect(await found()).toEqual([own.id, others.id])
+    await store.release(await begin(), ending())
+    expect(await found()).toEqual([undefined, others.id])
+  })
+
   test('what expired is removed an hour later', async () => {
     const [{ passwordChanges: store }] = await open()
     await store.addLink(link({ validMillis: -3_700_000 }), 3, [], [])

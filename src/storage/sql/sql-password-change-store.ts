@@ -65,11 +65,13 @@ const statements = perDialect((dialect) => {
         .where('created', '>', sql<number>`${now} - ${sql.lit(hourMillis)}`),
     ),
     /** One that is being used stays to be settled, but can't be used again: its time is over. */
-    replace: fixed<{ owner: string }, unknown>(dialect, (db, at) => ({
+    replace: fixed<{ owner: string; except: string }, unknown>(dialect, (db, at) => ({
       compile: () =>
         sql`update password_changes
           set state = case when state = 'open' then 'replaced' else state end, expires = case when expires < ${now} then expires else ${now} end
-          where owner = ${at('owner')} and token_hash is not null and state in ('open', 'writing')`.compile(db),
+          where owner = ${at('owner')} and id <> ${at('except')} and token_hash is not null and state in ('open', 'writing')`.compile(
+          db,
+        ),
     })),
     insert: fixed<NewRow, unknown>(dialect, (db, at) =>
       db.insertInto('password_changes').values({
@@ -176,7 +178,7 @@ export class SqlPasswordChangeStore implements PasswordChangeStore {
       // Those of one user follow one another, so that the count holds.
       await tx.query(turn({ owner }))
       if ((await tx.query(recent({ owner }))).length >= perHour) return 'too many'
-      await tx.run(replace({ owner }))
+      await tx.run(replace({ owner, except: '' }))
       const now = await readNow(tx)
       const times = { lease: 0, created: now, expires: now + validMillis }
       await tx.run(insert({ ...newRow(link), token_hash: tokenHash, state: 'open', ...times }))
@@ -220,7 +222,7 @@ export class SqlPasswordChangeStore implements PasswordChangeStore {
     const { use, replace } = this.#statements
     return await this.#client.transaction(async (tx) => {
       await tx.run(use({ id: claim.id, lease: claim.lease }))
-      await tx.run(replace({ owner: claim.owner }))
+      await tx.run(replace({ owner: claim.owner, except: '' }))
       return await commitOutcome(tx, outcome)
     })
   }
@@ -228,7 +230,9 @@ export class SqlPasswordChangeStore implements PasswordChangeStore {
   async release(claim: ChangeClaim, outcome: ChangeOutcome): Promise<void> {
     await this.#client.transaction(async (tx) => {
       const released = await tx.run(this.#statements.reopen({ id: claim.id, lease: claim.lease }))
-      if (released > 0) await commitOutcome(tx, outcome)
+      if (released === 0) return
+      if (outcome.ending !== undefined) await voidLinks(tx, outcome.ending.owners, claim.id)
+      await commitOutcome(tx, outcome)
     })
   }
 
@@ -266,10 +270,10 @@ export async function endAfterPassword(tx: SqlTransaction, ending: SessionEnding
   return await endSessions(tx, ending)
 }
 
-/** The password was written otherwise: reset links of the user no longer work. */
-export async function voidLinks(tx: SqlTransaction, owners: readonly Identity[]): Promise<void> {
+/** The password was written otherwise: reset links of the user no longer work, but for the one with this id. */
+export async function voidLinks(tx: SqlTransaction, owners: readonly Identity[], except = ''): Promise<void> {
   const { replace } = statements(tx.dialect)
-  for (const owner of [...new Set(owners)].sort()) await tx.run(replace({ owner }))
+  for (const owner of [...new Set(owners)].sort()) await tx.run(replace({ owner, except }))
 }
 
 /** The audit's head, which others may wait for, comes last. */
