@@ -1,7 +1,13 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Client } from 'ldapts'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { passwordModifyOid } from '#protocols/ldap/password-modify.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { addEntry } from '#testing/ldap-target.ts'
 import { type MailServer, mailServer } from '#testing/mail-server.ts'
@@ -14,7 +20,7 @@ const password = 'correct horse battery'
 const another = 'another horse battery'
 
 /** Users sign in by an insert on an LDAP server; a target on the same server writes. */
-const configuration = (slapd: Slapd, mailPort: number): string => `
+const configuration = (slapd: Slapd, url: string, mailPort: number): string => `
 apiVersion: openunison.tremolo.io/v1
 kind: DirectoryInsert
 metadata: { name: staff }
@@ -22,7 +28,7 @@ spec:
   className: directory.Ldap
   suffix: ou=staff,o=Tremolo
   params:
-    - { name: url, value: "${slapd.url}" }
+    - { name: url, value: "${url}" }
     - { name: adminDN, value: "${slapd.adminDn}" }
     - { name: adminPasswd, value: "${slapd.adminPassword}" }
     - { name: searchBase, value: "${slapd.baseDn}" }
@@ -33,7 +39,7 @@ metadata: { name: staff }
 spec:
   className: targets.Ldap
   params:
-    - { name: url, value: "${slapd.url}" }
+    - { name: url, value: "${url}" }
     - { name: adminDN, value: "${slapd.adminDn}" }
     - { name: adminPasswd, value: "${slapd.adminPassword}" }
     - { name: searchBase, value: "${slapd.peopleDn}" }
@@ -113,19 +119,47 @@ spec:
 ${staffPages}
 `
 
+/** Passes everything on, but for what a test withholds once: a password on its way to the server, or what is answered to it. */
+async function passwordProxy(slapd: Slapd) {
+  const { port } = new URL(slapd.url)
+  const state = { withhold: undefined as 'request' | 'answer' | undefined, hasSeen: false }
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), '127.0.0.1')
+    for (const socket of [client, upstream]) socket.on('error', () => client.destroy() && upstream.destroy())
+    let isSilent = false
+    client.on('data', (data) => {
+      if (state.withhold !== undefined && data.includes(passwordModifyOid)) {
+        isSilent = true
+        if (state.withhold === 'answer') upstream.write(data)
+        state.hasSeen = true
+        state.withhold = undefined
+      } else if (!isSilent) upstream.write(data)
+    })
+    upstream.on('data', (data) => void (isSilent || client.write(data)))
+    client.on('close', () => upstream.destroy())
+    upstream.on('close', () => client.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port: own } = server.address() as AddressInfo
+  return { state, url: `ldap://127.0.0.1:${own}`, close: () => server.close() }
+}
+
 describe.skipIf(inject('slapd') === '')('passwords that users set themselves, on OpenLDAP', () => {
   let slapd: Slapd
   let gateway: GatewayProcess
   let mails: MailServer
+  let proxy: Awaited<ReturnType<typeof passwordProxy>>
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-passwords-ldap-'))
+  const config = join(folder, 'config')
 
   beforeAll(async () => {
     slapd = await startSlapd()
     mails = await mailServer()
-    const config = join(folder, 'config')
+    proxy = await passwordProxy(slapd)
     mkdirSync(config)
-    writeFileSync(join(config, 'passwords.yaml'), configuration(slapd, mails.port))
-    for (const login of ['rosa', 'vera', 'nora']) await add(login, slapd.peopleDn)
+    writeFileSync(join(config, 'passwords.yaml'), configuration(slapd, proxy.url, mails.port))
+    for (const login of ['rosa', 'vera', 'nora', 'mira', 'nils']) await add(login, slapd.peopleDn)
     // In another branch than the target's, where no account has this login.
     await addEntry(slapd, `ou=contractors,${slapd.baseDn}`, {
       objectClass: ['organizationalUnit'],
@@ -137,6 +171,7 @@ describe.skipIf(inject('slapd') === '')('passwords that users set themselves, on
   afterAll(async () => {
     await gateway?.stop()
     await mails?.close()
+    proxy?.close()
     await slapd?.stop()
     rmSync(folder, { recursive: true, force: true })
   })
@@ -176,17 +211,22 @@ describe.skipIf(inject('slapd') === '')('passwords that users set themselves, on
     expect([await statusOf(elsewhere), await canSignIn('carl', password)]).toEqual([200, true])
   })
 
+  const post = (path: string, body: unknown) =>
+    fetch(`${gateway.url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  const linkOf = async (login: string): Promise<string | undefined> => {
+    expect((await post('/password', { user: login })).status).toBe(202)
+    const ofUser = () => mails.mails.find(({ to }) => to.includes(`${login}@corp.test`))
+    await until(async () => ofUser() !== undefined, 30_000)
+    return /#([\w-]{43})\s/.exec(ofUser()?.parts[0]?.body ?? '')?.[1]
+  }
+
   test('reset: by a mail link, once', async () => {
     const nora = await signedIn('nora')
-    const post = (path: string, body: unknown) =>
-      fetch(`${gateway.url}${path}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      })
-    expect((await post('/password', { user: 'nora' })).status).toBe(202)
-    await until(async () => mails.mails.length > 0, 30_000)
-    const token = /#([\w-]{43})\s/.exec(mails.mails[0]?.parts[0]?.body ?? '')?.[1]
+    const token = await linkOf('nora')
     expect((await post('/password/set', { token, newPassword: another })).status).toBe(204)
     expect(await statusOf(nora)).toBe(401)
     expect([await canSignIn('nora', password), await canSignIn('nora', another)]).toEqual([false, true])
@@ -207,5 +247,59 @@ describe.skipIf(inject('slapd') === '')('passwords that users set themselves, on
     expect([answer.status, answer.ok ? '' : await answer.text()]).toEqual([200, ''])
     expect([await statusOf(vera), await statusOf(carl)]).toEqual([401, 200])
     expect(await canSignIn('vera', another)).toBe(true)
+  })
+
+  /** Kills the gateway while the server has, or lacks, the password, and the gateway does not know. */
+  async function killDuring(withheld: 'request' | 'answer', write: () => Promise<unknown>): Promise<void> {
+    Object.assign(proxy.state, { withhold: withheld, hasSeen: false })
+    const lost = write().then(
+      () => 'answered',
+      () => 'lost',
+    )
+    await until(async () => proxy.state.hasSeen, 30_000)
+    if (withheld === 'answer') await until(() => binds('nils', another), 30_000)
+    gateway.process.kill('SIGKILL')
+    expect(await lost).toBe('lost')
+    await once(gateway.process, 'exit').catch(() => {})
+    const port = Number(new URL(gateway.url).port)
+    gateway = await startGatewayProcess({ config, dataFolder: join(folder, 'data'), port })
+  }
+  async function binds(login: string, secret: string): Promise<boolean> {
+    const client = new Client({ url: slapd.url })
+    try {
+      return await client.bind(`uid=${login},${slapd.peopleDn}`, secret).then(
+        () => true,
+        () => false,
+      )
+    } finally {
+      await client.unbind()
+    }
+  }
+  const audited = async (login: string): Promise<string> => {
+    const args = ['audit', 'tail', '--subject', login, '--data', join(folder, 'data')]
+    return (await promisify(execFile)('bin/gatehouse', args)).stdout
+  }
+
+  test('killed before the password is written: the old one stays, and the link can be used', async () => {
+    const mira = await signedIn('mira')
+    const token = await linkOf('mira')
+    await killDuring('request', () => post('/password/set', { token, newPassword: another }))
+    expect([await binds('mira', password), await binds('mira', another)]).toEqual([true, false])
+    // No one knows that it was not written, so the session ended.
+    expect(await statusOf(mira)).toBe(401)
+    expect(await audited('mira')).toContain('outcome unknown')
+    expect((await post('/password/set', { token, newPassword: another })).status).toBe(204)
+    expect(await canSignIn('mira', another)).toBe(true)
+  })
+
+  test('killed after the password is written: other sessions and links end at the next start', async () => {
+    const [here, elsewhere] = [await signedIn('nils'), await signedIn('nils')]
+    const token = await linkOf('nils')
+    await killDuring('answer', () => change(here, password))
+    expect([await statusOf(here), await statusOf(elsewhere)]).toEqual([200, 401])
+    expect([await canSignIn('nils', password), await canSignIn('nils', another)]).toEqual([false, true])
+    const audit = await audited('nils')
+    expect([audit.includes('outcome unknown'), audit.includes('password changed')]).toEqual([true, true])
+    expect((await post('/password/set', { token, newPassword: 'third horse battery' })).status).toBe(404)
   })
 })
