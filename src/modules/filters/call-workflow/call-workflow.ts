@@ -37,6 +37,10 @@ const parameters = {
     about: '`"false"` lets a call name another `requestor` than the authenticated caller.',
     fallback: true,
   }),
+  declaredParamsOnly: flag({
+    about:
+      '`"true"` refuses `requestParams` that the workflow neither uses as `$name$` nor lists in its `parameters`. Keys of the engine are always refused.',
+  }),
 }
 
 /** How long a call waits for the answer to the same call that came just before it. */
@@ -139,7 +143,7 @@ class CallWorkflow implements Filter {
     takes: ReadonlySet<string>,
     { request, subject }: Pick<Exchange, 'request' | 'subject'>,
   ): Promise<Omit<WorkflowCall, 'name'>> {
-    const parts = readCall(body, takes, this.#config.uidAttributeName)
+    const parts = readCall(body, { ...this.#config, declared: takes })
     try {
       const claims = await readClaims(body, parts.user, subject, this.#config, this.#host)
       return { ...parts, ...claims }
