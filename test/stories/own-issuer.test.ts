@@ -446,7 +446,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     const renewal = await tokenUser(browser, '/workflow-token/token/user', 'POST')
     expect([renewal.status, renewal.body]).toMatchObject([
       403,
-      { errors: ['There is a new token when you log out and in again.'] },
+      { errors: ['To get a new token, log out and log in again.'] },
     ])
     if (!waits) return
     await delay(Math.max(0, iat * 1000 + 61_000 - Date.now()))
