@@ -32,8 +32,6 @@ describe('the parameters of a field', () => {
       displayName: 'A',
       readOnly: false,
       required: true,
-      minChars: 0,
-      maxChars: 0,
       unique: false,
       type: 'text',
       values: [],

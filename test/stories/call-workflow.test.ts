@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expectDescribed } from '#testing/api-contract.ts'
 import { type StoryGateway, startCallWorkflow } from '#testing/call-workflow-story.ts'
 import { until } from '#testing/gateway-process.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
@@ -48,6 +49,9 @@ function story(databaseUrl?: () => Promise<string>): void {
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const text = await response.text()
+    const type = response.headers.get('content-type')
+    const described = path.replace(/^\/(?:story|call-workflow-as-myself)(?=\/|$)/, '/call-workflow')
+    expectDescribed({ method, path: described, status: response.status, type, text })
     return {
       status: response.status,
       type: response.headers.get('content-type'),
