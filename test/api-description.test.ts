@@ -76,6 +76,12 @@ describe('the registration API', () => {
   })
 })
 
+test('no path has a version segment', () => {
+  const paths = apis.flatMap(([, api]) => api.description.operations.map(({ path }) => path))
+  expect(paths.filter((path) => /\/v\d/.test(path))).toEqual([])
+  expect(paths.length).toBeGreaterThan(40)
+})
+
 test('OpenAPI is 3.1', () => {
   for (const [, api] of apis) {
     expect(api.openApi(place)).toMatchObject({ openapi: '3.1.0', servers: [{ url: 'https://x/portal' }] })

@@ -62,7 +62,9 @@ function isOfType(value: unknown, type: string): boolean {
   const item = /^array of (.+)$/.exec(type)?.[1]
   if (item !== undefined) return Array.isArray(value) && value.every((one) => isOfType(one, item))
   if (type in specification)
-    return fields(type as Shape).every(({ field, type: of }) => isAbsent(value, field) || isOfType(at(value, field), of))
+    return fields(type as Shape).every(
+      ({ field, type: of }) => isAbsent(value, field) || isOfType(at(value, field), of),
+    )
   return type === 'integer' ? Number.isInteger(value) : value !== null && typeof value === type
 }
 

@@ -203,6 +203,13 @@ describe('refused', () => {
     })
   })
 
+  test('a refusal names realm and scope', async () => {
+    const outcome = await begin(await mechanism({ realm: 'here', scope: 'scim' }), 'x')
+    expect(outcome).toMatchObject({
+      headers: { 'www-authenticate': expect.stringMatching(/^Bearer realm="here", scope="scim", error=/) },
+    })
+  })
+
   test('a refusal is not remembered', async () => {
     const on = await mechanism()
     const same = token()
