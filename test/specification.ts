@@ -571,6 +571,10 @@ export const statements: readonly Statement[] = [
     'Token service: the issued token has the audience of the endpoint',
   ),
   ...of('5', tokenRules, 'Token service: azRules over namespace, saname and cluster decide'),
+  ...of('5', tokens('a bound token for another audience is refused, and the answer names the wanted one'), [
+    'Token service: the bound token is for the service',
+    'Another audience is refused with the name of the wanted one.',
+  ]),
   ...of('5', endpoint, 'Token service: the published keys validate the issued token'),
   ...of('5', register('starts the workflow with the fields of the form'), [
     'The registration API declares no security scheme',

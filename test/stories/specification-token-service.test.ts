@@ -128,6 +128,14 @@ describe('the token service, as the specification describes it', () => {
     expect(await statuses('elsewhere')).toEqual([403, 403, 403])
   })
 
+  test('a bound token for another audience is refused, and the answer names the wanted one', async () => {
+    const answer = await exchange('cloud', await cluster.token({ audiences: ['vault'] }))
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({
+      error_description: 'The subject token is for another audience; wanted: gatehouse-sts.',
+    })
+  })
+
   test('the discovery document has the fields of the specification', async () => {
     const { discovery } = await documentsOf('cloud')
     const issuer = 'https://cloud-issuer.example.com'
