@@ -74,12 +74,14 @@ function classify(document: ConfigDocument, issues: Issues): Kind | 'values' | u
   }
   const [group, version] = splitVersion(apiVersion)
   const kind = kinds.find((candidate) => candidate.kind === name)
-  if (kind === undefined || !(groups as readonly string[]).includes(group)) {
+  // The specification writes versions without a group.
+  const isKnownGroup = !apiVersion.includes('/') || (groups as readonly string[]).includes(group)
+  if (kind === undefined || !isKnownGroup) {
     reportUnknown(name, apiVersion, group, kind, issues)
     return undefined
   }
   if (!kind.versions.includes(version)) {
-    const known = kind.versions.map((known) => `${group}/${known}`)
+    const known = kind.versions.map((known) => (group === '' ? known : `${group}/${known}`))
     issues.error(['apiVersion'], `${name} has no version "${apiVersion}"; it has ${known.join(' and ')}`)
     return undefined
   }

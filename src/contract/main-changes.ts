@@ -1,3 +1,6 @@
+import type * as schema from './schemas/main-changes.ts'
+import type { Wire } from './wire.ts'
+
 /**
  * What approving would do, in its order, as far as it can be told without doing it. What stands behind a step of the kind
  * `unforeseen` may come differently, and what stands behind an `approval` happens only if that is given as well. It holds no
@@ -50,3 +53,7 @@ export interface ForeseenAttribute {
   readonly before: readonly string[]
   readonly after: readonly string[]
 }
+
+type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : never) : never
+/** The compiler says here where the schema on the wire differs. */
+export const schemaHolds: Same<ForeseenChanges, Wire<typeof schema.foreseenChanges>> = true

@@ -1,4 +1,5 @@
-import type { FormAttributeView } from './form-attribute.ts'
+import type * as schema from './schemas/main.ts'
+import type { Wire } from './wire.ts'
 
 /**
  * Paths of the Main API below its mount, which may end in `/main` or stand above it. Times are milliseconds since 1970
@@ -34,110 +35,37 @@ export const mainPaths = {
   scimJournal: 'admin/scim-journal',
   /** GET `admin/statistics`. */
   statistics: 'admin/statistics',
+  /** GET: the description of the API, as Swagger 2.0. */
+  swagger: 'swagger.json',
+  /** The same as OpenAPI 3.1. */
+  openapi: 'openapi.json',
 } as const
 
 /** By which callers go who did not log in, in lower case; nobody else has it. */
 export const nobodysLogin = 'anonymous'
 
 /** The body of every failure. */
-export interface MainErrors {
-  /** For people. */
-  readonly errors: readonly string[]
-  readonly code?: string
-  readonly requestId?: string
-}
+export type MainErrors = Wire<typeof schema.mainErrors>
 
 /** GET config. */
-export interface MainConfig {
-  readonly displayNameAttribute: string
-  readonly uidAttributeName: string
-  readonly frontPage: { readonly title: string; readonly text: string }
-  /** For the one who asks. */
-  readonly canEditUser: boolean
-  readonly showPortalOrgs: boolean
-  readonly logoutURL: string
-  readonly enableApprovals: boolean
-  /** The fields of the profile that the one who asks may see, by name. */
-  readonly attributes: Readonly<Record<string, FormAttributeView>>
-  readonly roleAttribute?: string
-  readonly warnMinutesLeft: number
-  readonly requireReasons: boolean
-  readonly reasonIsList: boolean
-  readonly reasons: readonly string[]
-  readonly startPage: string
-  readonly hidePages: readonly string[]
-  readonly themePrimaryMain: string
-  readonly themePrimaryDark: string
-  readonly themePrimaryLight: string
-  readonly themeSecondaryMain: string
-  readonly themeSecondaryDark: string
-  readonly themeSecondaryLight: string
-  readonly headerTitle: string
-  readonly errorColor: string
-  readonly groupsAreJson: boolean
-  readonly groupsFields: readonly string[]
-  /** The order of `attributes`. */
-  readonly attributeNameList: readonly string[]
-  /** Requests for people who do not exist make them. */
-  readonly createsUnknownUsers: boolean
-  /** The one who asks sees incidents and the SCIM journal. */
-  readonly administrator: boolean
-  /** Whether the one who asks finds people by `search`. */
-  readonly canSearchPeople: boolean
-}
+export type MainConfig = Wire<typeof schema.mainConfig>
 
-export interface AttributeValues {
-  readonly name: string
-  readonly values: readonly string[]
-  readonly dataType: 'string'
-}
+export type AttributeValues = Wire<typeof schema.attributeValues>
 
 /** GET user, and the answer to PUT user. */
-export interface UserData {
-  readonly uid?: string
-  readonly dn: string
-  readonly attributes: readonly AttributeValues[]
-  readonly groups: readonly string[]
-}
+export type UserData = Wire<typeof schema.userData>
 
 /** PUT user: values by attribute. What is not there stays as it is; an empty text clears. */
 export type ProfileChange = Readonly<Record<string, { readonly name?: string; readonly value: string }>>
 
 /** GET orgs: the branches that the one who asks may see. Where several are at the top, the root has no id. */
-export interface Organization {
-  readonly id: string
-  readonly name: string
-  readonly description: string
-  readonly showInPortal: boolean
-  readonly showInRequest: boolean
-  readonly showInReports: boolean
-  readonly subOrgs: readonly Organization[]
-}
+export type Organization = Wire<typeof schema.organization>
 
 /** GET workflows/org/{orgId}: a list of these. */
-export interface WorkflowListItem {
-  /** Another one each time. A request with it is made once, however often it is sent. */
-  readonly uuid: string
-  readonly name: string
-  readonly label: string
-  readonly description: string
-  /** Stands for the parameters of this row: opaque, the caller's own, and valid for a short time. */
-  readonly encryptedParams?: string
-  readonly filterAnnotations: Readonly<Record<string, string>>
-  /** Where whoever asks for it chooses when the access ends. */
-  readonly accessEnds?: {
-    readonly required: boolean
-    /** From the request on; absent where there is no limit. */
-    readonly longestSeconds?: number
-  }
-}
+export type WorkflowListItem = Wire<typeof schema.workflowListItem>
 
 /** GET workflows/candelegate. */
-export interface DelegationRights {
-  readonly canDelegate: boolean
-  readonly canPreApprove: boolean
-  readonly uuid?: string
-}
+export type DelegationRights = Wire<typeof schema.delegationRights>
 
 /** PUT workflows: a list of these, answered by SubmitResults. */
 export interface WorkflowRequest {
@@ -159,61 +87,25 @@ export interface WorkflowRequest {
 }
 
 /** By uuid: `success`, or what went wrong, for people. */
-export type SubmitResults = Readonly<Record<string, string>>
+export type SubmitResults = Wire<typeof schema.submitResults>
 
 /** PUT workflows?outcomes=true, by uuid: the same, and what became of the decision that came with it. */
-export interface SubmitOutcome {
-  readonly result: string
-  /**
-   * Only of a line with a decision that was submitted. `taken`: about everybody's first approval that there was; `left`:
-   * at least one was not the requester's to decide, or is still to come, and waits for others; `none`: there was nothing
-   * to decide.
-   */
-  readonly decision?: 'taken' | 'left' | 'none'
-}
+export type SubmitOutcome = Wire<typeof schema.submitOutcome>
 
-export type SubmitOutcomes = Readonly<Record<string, SubmitOutcome>>
+export type SubmitOutcomes = Wire<typeof schema.submitOutcomes>
 
 /** GET urls and urls/org/{orgId}: a list of these. */
-export interface PortalLink {
-  readonly name: string
-  readonly label: string
-  readonly org: string
-  readonly url: string
-  /** A PNG in base64; empty where there is none. */
-  readonly icon: string
-}
+export type PortalLink = Wire<typeof schema.portalLink>
 
 /** GET search?q=&kind=workflow|url|person (may repeat; all that are allowed when absent). */
-export interface SearchResults {
-  readonly workflows: readonly {
-    readonly name: string
-    readonly label: string
-    readonly description: string
-    /** Empty for one of every org. */
-    readonly org: string
-  }[]
-  readonly urls: readonly PortalLink[]
-  readonly people: readonly { readonly uid: string; readonly displayName: string }[]
-  /** There are more than are shown. */
-  readonly more: boolean
-}
+export type SearchResults = Wire<typeof schema.searchResults>
 
-export type MarkedKind = 'url' | 'workflow'
+export type MarkedKind = Wire<typeof schema.markedKind>
 
-export interface MarkedItem {
-  readonly kind: MarkedKind
-  readonly name: string
-  readonly label: string
-  readonly at: string
-}
+export type MarkedItem = Wire<typeof schema.markedItem>
 
 /** GET favourites. Only what the caller may still see. */
-export interface MarkedItems {
-  readonly favourites: readonly MarkedItem[]
-  /** Latest first. */
-  readonly recent: readonly MarkedItem[]
-}
+export type MarkedItems = Wire<typeof schema.markedItems>
 
 /** POST recent: the caller has used this; answered with 204. */
 export interface RecentUse {
@@ -222,13 +114,4 @@ export interface RecentUse {
 }
 
 /** GET access. */
-export interface TimedAccess {
-  readonly access: readonly {
-    readonly id: string
-    readonly target: string
-    readonly kind: 'user' | 'group'
-    readonly name: string
-    readonly granted: string
-    readonly expires: string
-  }[]
-}
+export type TimedAccess = Wire<typeof schema.timedAccess>

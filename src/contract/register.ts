@@ -1,4 +1,5 @@
-import type { FormAttributeView, ListItem } from './form-attribute.ts'
+import type * as schema from './schemas/register.ts'
+import type { Wire } from './wire.ts'
 
 /** Paths of the registration API below its mount, which may end in `/register` or stand above it. */
 export const registerPaths = {
@@ -20,71 +21,19 @@ export const registerPaths = {
 export const registerApiVersion = '1.0.0'
 
 /** GET config. */
-export interface RegisterConfig {
-  readonly frontPage: { readonly title: string; readonly text: string }
-  readonly homeURL: string
-  readonly logoutURL: string
-  readonly attributes: readonly FormAttributeView[]
-  /** The names of `attributes`, in their order. */
-  readonly attributeNameList: readonly string[]
-  readonly requireReason: boolean
-  readonly preSetPassword: boolean
-  /** True for each kind of human check that shows a box or runs a provider's script. */
-  readonly requireReCaptcha: boolean
-  /** The provider's public key, where there is one. */
-  readonly rcSiteKey?: string
-  readonly requireTermsAndConditions: boolean
-  readonly termsAndConditionsText?: string
-  readonly reasonIsList: boolean
-  readonly reasons: readonly string[]
-  readonly submitButtonText: string
-  readonly submittedText: string
-  readonly enableThirdColumn: boolean
-  readonly themePrimaryMain: string
-  readonly themePrimaryDark: string
-  readonly themePrimaryLight: string
-  readonly themeSecondaryMain: string
-  readonly themeSecondaryDark: string
-  readonly themeSecondaryLight: string
-  readonly headerTitle: string
-  readonly errorColor: string
-  readonly humanCheck: HumanCheckView
-  /** Absent where no password is asked for. */
-  readonly passwordRules?: PasswordRulesView
-  /** The registration starts once the mail address, which stands in this attribute, was confirmed. */
-  readonly verifyEmailAttribute?: string
-  /** Nobody registers without an invitation. */
-  readonly requireInvitation: boolean
-  /** How many characters a search for list values needs. */
-  readonly minSearchChars: number
-}
+export type RegisterConfig = Wire<typeof schema.registerConfig>
 
-export type HumanCheckKind = 'none' | 'recaptcha-v2' | 'recaptcha-v3' | 'turnstile' | 'proof-of-work'
+export type HumanCheckKind = Wire<typeof schema.humanCheckKind>
 
-export interface HumanCheckView {
-  readonly kind: HumanCheckKind
-  readonly siteKey?: string
-  /** What the provider's script is to name the action. */
-  readonly action?: string
-  /** A field to be posted empty, hidden from people by the page; what fills it in is no person. */
-  readonly honeypot?: string
-}
+export type HumanCheckView = Wire<typeof schema.humanCheckView>
 
-export interface PasswordRulesView {
-  readonly minChars: number
-  readonly maxChars: number
-}
+export type PasswordRulesView = Wire<typeof schema.passwordRulesView>
 
 /** GET challenge: find a `nonce` such that SHA-256 of `<challenge>.<nonce>` starts with `difficulty` zero bits. */
-export interface RegisterChallenge {
-  readonly challenge: string
-  readonly difficulty: number
-  /** ISO 8601. */
-  readonly expires: string
-}
+export type RegisterChallenge = Wire<typeof schema.registerChallenge>
 
 /** GET values?name=&search=. */
-export type RegisterValues = readonly ListItem[]
+export type RegisterValues = Wire<typeof schema.registerValues>
 
 /** POST submit. */
 export interface RegisterRequest {
@@ -101,49 +50,19 @@ export interface RegisterRequest {
 }
 
 /** 200 of submit. */
-export interface SubmittedResponse {
-  /** The form should be reset so that new requests can be added: the caller is logged in. */
-  readonly addNewUsers: boolean
-  /** Of the started workflow, or of the registration that waits for its mail to be confirmed. */
-  readonly workflowId: string
-  /** A mail was sent and has to be confirmed before anything starts. Absent where addresses are not verified. */
-  readonly verificationSent?: boolean
-}
+export type SubmittedResponse = Wire<typeof schema.submittedResponse>
 
-export interface ErrorResponse {
-  readonly errors: readonly string[]
-}
+export type ErrorResponse = Wire<typeof schema.errorResponse>
 
 /** GET invitation?token=. */
-export interface InvitationOffer {
-  readonly email: string
-  /** Attributes that the invitation sets; they cannot be changed. */
-  readonly attributes: Readonly<Record<string, string>>
-  /** ISO 8601. */
-  readonly expires: string
-}
+export type InvitationOffer = Wire<typeof schema.invitationOffer>
 
-export type InvitationState = 'open' | 'accepted' | 'revoked' | 'expired'
+export type InvitationState = Wire<typeof schema.invitationState>
 
-export interface InvitationView {
-  readonly id: string
-  readonly email: string
-  readonly attributes: Readonly<Record<string, string>>
-  readonly invitedBy: string
-  readonly state: InvitationState
-  /** ISO 8601. */
-  readonly created: string
-  readonly expires: string
-  /** How often the mail was sent. */
-  readonly sent: number
-}
+export type InvitationView = Wire<typeof schema.invitationView>
 
 /** GET invitations. */
-export interface InvitationList {
-  readonly invitations: readonly InvitationView[]
-  /** The `after` of the following page; absent on the last one. */
-  readonly next?: string
-}
+export type InvitationList = Wire<typeof schema.invitationList>
 
 /** POST invitations; answered with an InvitationView. `<invitations>/<id>/resend` by POST, `<invitations>/<id>` by DELETE. */
 export interface InvitationRequest {

@@ -1,3 +1,5 @@
+import type * as schema from './schemas/token.ts'
+import type { Wire } from './wire.ts'
 /**
  * Paths of the Token API below its mount, which may end in `/token` or stand above it. Both answer JSON; failures are
  * `{"errors": [...]}`.
@@ -7,25 +9,14 @@ export const tokenPaths = {
   config: 'config',
   /** GET reads what there is and changes nothing; POST makes new tokens, where that is allowed. */
   user: 'user',
+  /** GET: the description of the API, as Swagger 2.0. */
+  swagger: 'swagger.json',
+  /** The same as OpenAPI 3.1. */
+  openapi: 'openapi.json',
 } as const
 
 /** GET config. */
-export interface TokenConfig {
-  readonly frontPage: { readonly title: string; readonly text: string }
-  readonly homeURL: string
-  readonly logoutURL: string
-  /** The member of `token` that is to be shown as a QR code as well. */
-  readonly qrCodeAttribute?: string
-  readonly warnMinutesLeft: number
-  readonly themePrimaryMain: string
-  readonly themePrimaryDark: string
-  readonly themePrimaryLight: string
-  readonly themeSecondaryMain: string
-  readonly themeSecondaryDark: string
-  readonly themeSecondaryLight: string
-  readonly errorColor: string
-  readonly headerTitle: string
-}
+export type TokenConfig = Wire<typeof schema.tokenConfig>
 
 /** What the token page shows of an own issuer, by name; every one can be copied. Other loaders have names of their own. */
 export const kubectlTokenKeys = {
@@ -42,33 +33,10 @@ export const kubectlTokenKeys = {
 } as const
 
 /** How it stands with the tokens of a session. */
-export interface TokenState {
-  readonly idToken: 'valid' | 'expired'
-  /** `unused`: it is shown, and may be taken. `used`: somebody took it. `ended`: it is worth nothing. `none`: there is none. */
-  readonly refreshToken: 'unused' | 'used' | 'ended' | 'none'
-  /** When the refresh token ends at the latest, ISO 8601. */
-  readonly refreshExpires?: string
-  /** Whether POST makes new ones; otherwise there are new ones after logging out and in. */
-  readonly renewable: boolean
-}
+export type TokenState = Wire<typeof schema.tokenState>
 
 /** GET and POST user. */
-export interface TokenUser {
-  /** `Unknown` where the person has no such attribute. */
-  readonly displayName: string
-  /** What is to be shown, by label. */
-  readonly token: Readonly<Record<string, string>>
-  /** When the id_token ends, ISO 8601; absent where there is none. */
-  readonly expires?: string
-  /** What the id_token says. */
-  readonly claims?: Readonly<Record<string, unknown>>
-  readonly state?: TokenState
-}
+export type TokenUser = Wire<typeof schema.tokenUser>
 
 /** The body of every failure. */
-export interface TokenErrors {
-  /** For people. */
-  readonly errors: readonly string[]
-  readonly code?: string
-  readonly requestId?: string
-}
+export type TokenErrors = Wire<typeof schema.tokenErrors>

@@ -1,4 +1,4 @@
-import { suggestion } from '#kernel/suggest.ts'
+import { nearestName } from '#kernel/suggest.ts'
 
 export interface Named {
   readonly className: string
@@ -8,6 +8,7 @@ export interface Named {
 
 export interface Registry<D extends Named> {
   readonly slot: string
+  /** By a whole name, or by the last segment of one, such as `ScimGateway`, where only one definition has it. */
   find(name: string): D | undefined
   /** The definitions' own names, sorted, without aliases. */
   names(): string[]
@@ -25,11 +26,37 @@ export function createRegistry<D extends Named>(slot: string, definitions: reado
       byName.set(name, definition)
     }
   }
+  const bySegment = lastSegments(byName)
   return {
     slot,
-    find: (name) => byName.get(name),
+    find: (name) => byName.get(name) ?? bySegment.get(name),
     names: () => definitions.map((d) => d.className).sort(),
     all: () => definitions,
-    unknown: (name) => `no ${slot} named "${name}"${suggestion(name, byName.keys())}`,
+    unknown: (name) => {
+      const nearest = nearestName(name, byName.keys()) ?? nearestBySegment(name, bySegment)
+      return `no ${slot} named "${name}"${nearest === undefined ? '' : ` (did you mean "${nearest}"?)`}`
+    },
   }
+}
+
+const lastSegment = (name: string): string => name.slice(name.lastIndexOf('.') + 1)
+
+/** The last segments that mean one definition. */
+function lastSegments<D extends Named>(byName: ReadonlyMap<string, D>): ReadonlyMap<string, D> {
+  const bySegment = new Map<string, D>()
+  const ambiguous = new Set<string>()
+  for (const [name, definition] of byName) {
+    const segment = lastSegment(name)
+    const other = bySegment.get(segment)
+    if (other !== undefined && other !== definition) ambiguous.add(segment)
+    bySegment.set(segment, definition)
+  }
+  for (const segment of ambiguous) bySegment.delete(segment)
+  return bySegment
+}
+
+/** For names of another package, or without one: `com.example.JsonPathMapper` is near to `mappers.JsonPathMapping`. */
+function nearestBySegment(name: string, bySegment: ReadonlyMap<string, Named>): string | undefined {
+  const segment = nearestName(lastSegment(name), bySegment.keys())
+  return segment === undefined ? undefined : bySegment.get(segment)?.className
 }

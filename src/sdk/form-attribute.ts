@@ -221,7 +221,7 @@ function readItems(name: string, written: readonly string[], params: Params, iss
   })
 }
 
-/** The field as clients get it. `items` are those of its source, where it has one. */
+/** The field as clients get it, with the limits that it has. `items` are those of its source, where it has one. */
 export function viewFormAttribute(
   attribute: FormAttribute,
   items: readonly ListItem[] = attribute.items,
@@ -234,8 +234,8 @@ export function viewFormAttribute(
     readOnly,
     required,
     ...(pattern === undefined ? {} : { regEx: pattern.source, regExFailedMsg: patternMessage }),
-    minChars,
-    maxChars,
+    ...(minChars === 0 ? {} : { minChars }),
+    ...(maxChars === 0 ? {} : { maxChars }),
     unique,
     type,
     values: items,

@@ -32,8 +32,6 @@ describe('the parameters of a field', () => {
       displayName: 'A',
       readOnly: false,
       required: true,
-      minChars: 0,
-      maxChars: 0,
       unique: false,
       type: 'text',
       values: [],
@@ -85,6 +83,13 @@ describe('the parameters of a field', () => {
     expect(field({ type: written }).type).toBe(type)
   })
 
+  test('a field is a text, a text-area, a text-list or a list, and nothing else', () => {
+    for (const type of ['text', 'text-area', 'text-list']) expect(field({ type }).type).toBe(type)
+    expect(field({ type: 'list', values: ['n=v'] }).type).toBe('list')
+    const { issues } = read({ 'a.displayName': 'A', 'a.type': 'number' }, ['a'])
+    expect(issues).toEqual([expect.stringContaining('must be one of text, text-area, text-list, list')])
+  })
+
   test('maxChars has another spelling', () => {
     expect(field({ mxnChars: '7' }).maxChars).toBe(7)
     expect(field({ mxnChars: '7', maxChars: '5' }).maxChars).toBe(5)
@@ -125,6 +130,17 @@ describe('the parameters of a field', () => {
 })
 
 describe('a value', () => {
+  test('has as many characters as minChars and maxChars say, where they say something', () => {
+    const bounded = field({ minChars: '2', maxChars: '3' })
+    expect(['a', 'ab', 'abc', 'abcd'].map((value) => checkValue(bounded, value))).toEqual([
+      ['A must have at least 2 characters'],
+      [],
+      [],
+      ['A must have at most 3 characters'],
+    ])
+    expect(checkValue(field(), 'x'.repeat(5_000))).toEqual([])
+  })
+
   test.each([
     ['absent and required', {}, '', ['A is required']],
     ['spaces and required', {}, '  ', ['A is required']],

@@ -4,7 +4,7 @@ import type { Exchange } from '#sdk/exchange.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
-import { runDocument, stepDocument } from '#sdk/run-document.ts'
+import { approvalDocument, runDocument, stepDocument } from '#sdk/run-document.ts'
 import { readListQuery, readStepQuery } from '#sdk/run-query.ts'
 import type { RunFilter, RunIntervention, RunView } from '#sdk/runs.ts'
 
@@ -17,7 +17,7 @@ const reason = z
 const fence = z.int().min(0)
 
 /** Whoever takes a task out of a run, or ends it, says why. */
-const interventions = {
+export const interventions = {
   retry: z.strictObject({ fence, reason: reason.optional() }),
   skip: z.strictObject({ fence, reason: reason.min(1) }),
   cancel: z.strictObject({ fence, reason: reason.min(1) }),
@@ -77,7 +77,7 @@ export class RunAdministration {
       this.#host.runs.steps(run.id, after),
       this.#host.approvals.ofRun(run.id),
     ])
-    return { ...runDocument(run), timeline: timeline.map(stepDocument), approvals }
+    return { ...runDocument(run), timeline: timeline.map(stepDocument), approvals: approvals.map(approvalDocument) }
   }
 
   /** The run as it is afterwards. */

@@ -1,4 +1,6 @@
 import type { AdminRun, AdminStep } from '#contract/main-admin.ts'
+import type { DecisionView, RequestApproval } from '#contract/main-requests.ts'
+import type { ApprovalRecord } from '#sdk/approvals.ts'
 import type { RunStepView, RunView } from '#sdk/runs.ts'
 
 /** Has the members of the wire, no more and no fewer; times become text when it is written as JSON. */
@@ -41,3 +43,22 @@ export const stepDocument = (step: RunStepView) =>
     outcome: step.outcome,
     error: step.error,
   }) satisfies Document<AdminStep>
+
+export const approvalDocument = ({ decision, ...approval }: ApprovalRecord) =>
+  ({
+    id: approval.id,
+    label: approval.label,
+    status: approval.status,
+    opened: approval.opened,
+    escalation: approval.escalation,
+    approvers: approval.approvers,
+    decision:
+      decision === undefined
+        ? undefined
+        : ({
+            at: decision.at,
+            by: decision.by,
+            onBehalfOf: decision.onBehalfOf,
+            comment: decision.comment,
+          } satisfies Document<DecisionView>),
+  }) satisfies Document<RequestApproval>

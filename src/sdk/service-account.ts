@@ -3,8 +3,8 @@ import type { TokenReview } from '#sdk/token-review.ts'
 
 export type ServiceAccount =
   | { readonly kind: 'service account'; readonly attributes: Attributes }
-  /** `reason` is for the log. */
-  | { readonly kind: 'refused'; readonly reason: string }
+  /** `reason` is for the log. `otherAudience`: the cluster confirms the token, but not for an audience that was asked for. */
+  | { readonly kind: 'refused'; readonly reason: string; readonly otherAudience?: true }
 
 const accountName = /^system:serviceaccount:([^:]+):([^:]+)$/
 const accountGroup = 'system:serviceaccounts'
@@ -20,7 +20,7 @@ export function serviceAccountOf(review: TokenReview, audiences: readonly string
   if (review.error !== undefined) return refused(`the token was not accepted: ${review.error}`)
   if (!review.authenticated) return refused('the token was not accepted')
   if (audiences.length > 0 && !review.audiences.some((audience) => audiences.includes(audience))) {
-    return refused('the token is not confirmed for any of the audiences')
+    return { ...refused('the token is not confirmed for any of the audiences'), otherAudience: true }
   }
   const [, namespace, account] = accountName.exec(review.username) ?? []
   if (namespace === undefined || account === undefined) return refused('the token is not of a service account')
@@ -37,7 +37,7 @@ export function serviceAccountOf(review: TokenReview, audiences: readonly string
   return { kind: 'service account', attributes }
 }
 
-const refused = (reason: string): ServiceAccount => ({ kind: 'refused', reason })
+const refused = (reason: string) => ({ kind: 'refused', reason }) as const
 
 /** The attributes of a service account together with those that rules of token endpoints are written with. */
 export function workloadAttributes(cluster: string, namespace: string, account: string, more: Attributes): Attributes {

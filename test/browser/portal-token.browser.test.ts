@@ -157,3 +157,25 @@ describe.skipIf(!hasChromium())('the token page', () => {
     expect(complaints).toEqual([])
   })
 })
+
+describe.skipIf(!hasChromium())('the token page without renewTokens', () => {
+  const { visit } = usePortal({
+    changes: {
+      'token.yaml': (text) =>
+        text
+          .replace('accessTokenTimeToLive: "120000"', 'accessTokenTimeToLive: "5000"')
+          .replace(/ +renewTokens: "true"\n/, ''),
+    },
+  })
+
+  test('offers no new token, and says how to get one', async () => {
+    const { page, complaints } = await visit('/portal/token', 'ada')
+    await page.getByRole('timer').waitFor()
+    expect(await page.getByRole('button', { name: 'Get a new token' }).count()).toBe(0)
+    const said = page.getByText('To get a new token, sign out and sign in again.')
+    await said.waitFor()
+    expect(await said.getByRole('link', { name: 'Sign out' }).count()).toBe(1)
+    expect(await page.getByRole('button', { name: 'Get a new token' }).count()).toBe(0)
+    expect(complaints).toEqual([])
+  })
+})

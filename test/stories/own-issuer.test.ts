@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import type { TokenConfig, TokenUser } from '#contract/token.ts'
 import { addPerson } from '#testing/add-person.ts'
+import { expectDescribed } from '#testing/api-contract.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 import { PlainBrowser, type Visit } from '#testing/plain-browser.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
@@ -101,7 +102,11 @@ function story(databaseUrl?: () => Promise<string>): void {
       headers,
       ...(method === 'POST' ? { body: '{}' } : {}),
     })
-    return { status: response.status, headers: response.headers, body: (await response.json()) as TokenUser }
+    const text = await response.text()
+    const type = response.headers.get('content-type')
+    const mount = path.replace(/\/token\/.*/, '')
+    expectDescribed({ method, path, status: response.status, type, text }, [mount])
+    return { status: response.status, headers: response.headers, body: JSON.parse(text) as TokenUser }
   }
 
   async function logIn(path: string, login = 'ada'): Promise<PlainBrowser> {
@@ -454,7 +459,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     const renewal = await tokenUser(browser, '/workflow-token/token/user', 'POST')
     expect([renewal.status, renewal.body]).toMatchObject([
       403,
-      { errors: ['There is a new token when you log out and in again.'] },
+      { errors: ['To get a new token, log out and log in again.'] },
     ])
     if (!waits) return
     await delay(Math.max(0, iat * 1000 + 61_000 - Date.now()))

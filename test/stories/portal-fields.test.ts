@@ -38,8 +38,8 @@ const tables: Readonly<Record<string, string>> = {
 | readOnly | boolean |
 | required | boolean |
 | regEx? | string |
-| minChars | integer |
-| maxChars | integer |
+| minChars? | integer |
+| maxChars? | integer |
 | unique | boolean |
 | type | string |
 | values | array of ListItem |

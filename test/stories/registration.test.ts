@@ -54,11 +54,17 @@ type Shape = keyof typeof specification
 const fields = (shape: Shape): { field: string; type: string }[] =>
   Array.from(specification[shape].matchAll(/^\| (\S+) \| (.+) \|$/gm), ([, field = '', type = '']) => ({ field, type }))
 
+/** Fields that an attribute has only where they are configured. */
+const isAbsent = (value: unknown, field: string): boolean =>
+  ['regEx', 'minChars', 'maxChars'].includes(field) && at(value, field) === undefined
+
 function isOfType(value: unknown, type: string): boolean {
   const item = /^array of (.+)$/.exec(type)?.[1]
   if (item !== undefined) return Array.isArray(value) && value.every((one) => isOfType(one, item))
   if (type in specification)
-    return fields(type as Shape).every(({ field, type: of }) => field === 'regEx' || isOfType(at(value, field), of))
+    return fields(type as Shape).every(
+      ({ field, type: of }) => isAbsent(value, field) || isOfType(at(value, field), of),
+    )
   return type === 'integer' ? Number.isInteger(value) : value !== null && typeof value === type
 }
 

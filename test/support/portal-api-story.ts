@@ -1,4 +1,5 @@
 import { afterAll, beforeAll } from 'vitest'
+import { expectDescribed } from '#testing/api-contract.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 
 export interface PortalApiRequest {
@@ -34,8 +35,8 @@ export function usePortalApi(databaseUrl?: () => Promise<string>): PortalApi {
   }
   const address = (path: string): string => `${gateway.url}/portal/main${path}`
   return {
-    send: async (path, { as = 'ada', method = 'GET', body, headers = {} } = {}) =>
-      fetch(address(path), {
+    send: async (path, { as = 'ada', method = 'GET', body, headers = {} } = {}) => {
+      const response = await fetch(address(path), {
         method,
         headers: {
           authorization: `Bearer ${await token(as)}`,
@@ -43,7 +44,12 @@ export function usePortalApi(databaseUrl?: () => Promise<string>): PortalApi {
           ...headers,
         },
         ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-      }),
+      })
+      const text = await response.clone().text()
+      const type = response.headers.get('content-type')
+      expectDescribed({ method, path: `/portal/main${path}`, status: response.status, type, text })
+      return response
+    },
     sendAsNobody: (path) => fetch(address(path)),
   }
 }

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { expectDescribed } from '#testing/api-contract.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 import { type MailServer, mailServer } from '#testing/mail-server.ts'
@@ -122,6 +123,14 @@ export interface RegistrationGateway {
   post(path: string, body: unknown, token?: string): Promise<Response>
 }
 
+/** The answer, after it was compared with the document of the form's API. */
+async function described(method: string, path: string, response: Response): Promise<Response> {
+  const mount = `/${path.split('/')[1]}`
+  const type = response.headers.get('content-type')
+  expectDescribed({ method, path, status: response.status, type, text: await response.clone().text() }, [mount])
+  return response
+}
+
 export async function registrationStory(): Promise<RegistrationStory> {
   const mails = await mailServer()
   onTestFinished(() => mails.close())
@@ -138,13 +147,18 @@ export async function registrationStory(): Promise<RegistrationStory> {
         token === undefined ? {} : { authorization: `Bearer ${token}` }
       return {
         gateway,
-        get: (path, token) => fetch(`${gateway.url}${path}`, { headers: bearer(token), redirect: 'manual' }),
-        post: (path, body, token) =>
-          fetch(`${gateway.url}${path}`, {
-            method: 'POST',
-            headers: { 'content-type': 'application/json', ...bearer(token) },
-            body: typeof body === 'string' ? body : JSON.stringify(body),
-          }),
+        get: async (path, token) =>
+          described('GET', path, await fetch(`${gateway.url}${path}`, { headers: bearer(token), redirect: 'manual' })),
+        post: async (path, body, token) =>
+          described(
+            'POST',
+            path,
+            await fetch(`${gateway.url}${path}`, {
+              method: 'POST',
+              headers: { 'content-type': 'application/json', ...bearer(token) },
+              body: typeof body === 'string' ? body : JSON.stringify(body),
+            }),
+          ),
       }
     },
   }

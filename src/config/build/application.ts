@@ -14,11 +14,8 @@ export function buildApplication(spec: ApplicationFrame, context: BuildContext):
   const read = spec.urls.flatMap((url, i) => {
     const path = ['spec', 'urls', i]
     const read = context.part(urlSchema, url, path)
-    return read === undefined
-      ? []
-      : [{ url: buildIssuer(read, buildUrl(read, path, context), path, context), read, path }]
+    return read === undefined ? [] : [{ read, path }]
   })
-  const urls = read.map(({ url }) => url)
   const issuers = read.filter(({ read: { idp } }) => idp !== undefined)
   // The predecessor says of identity providers that they are no applications, and gives them sessions all the same.
   const isApp = spec.isApp !== false || issuers.length > 0
@@ -31,6 +28,9 @@ export function buildApplication(spec: ApplicationFrame, context: BuildContext):
       )
     }
   }
+  const urls = read.map(({ read: url, path }) =>
+    buildIssuer(url, buildUrl(url, path, context, cookies?.logoutUri), path, context),
+  )
   const azTimeoutMillis = spec.azTimeoutMillis ?? defaultAzTimeoutMillis
   const config = { ...context.placed, azTimeoutMillis, cookies, urls }
   const logout = cookies?.logoutUri
@@ -41,11 +41,13 @@ export function buildApplication(spec: ApplicationFrame, context: BuildContext):
   draft.applications.push({ config, document: context.document })
 }
 
-function buildUrl(spec: UrlSpec, path: Path, context: BuildContext): UrlConfig {
+/** Where the URL is that of the logout, the session step answers: it needs neither rules nor filters. */
+function buildUrl(spec: UrlSpec, path: Path, context: BuildContext, logoutUri: string | undefined): UrlConfig {
   const { issues } = context
+  const isLogout = spec.regex !== true && spec.uri === logoutUri
   const hosts = spec.hosts.map((host, i) => readHost(host, [...path, 'hosts', i], context))
   const rules = context.rules(spec.azRules, [...path, 'azRules'])
-  if ((spec.azRules ?? []).length === 0) {
+  if ((spec.azRules ?? []).length === 0 && !isLogout) {
     issues.warning([...path, 'azRules'], 'without a rule this URL denies everyone')
   }
   const results = spec.results ?? {}
@@ -65,7 +67,7 @@ function buildUrl(spec: UrlSpec, path: Path, context: BuildContext): UrlConfig {
     pattern: readUri(spec, path, context),
     chain: context.optional('chain', spec.authChain, [...path, 'authChain']),
     rules,
-    filters: buildFilters(spec, path, context),
+    filters: buildFilters(spec, path, context, isLogout),
     results: {
       auSuccess: result('auSuccess'),
       auFail: result('auFail'),
@@ -101,7 +103,7 @@ function readUri(spec: UrlSpec, path: Path, context: BuildContext): SafePattern 
   }
 }
 
-function buildFilters(spec: UrlSpec, path: Path, context: BuildContext): UrlConfig['filters'] {
+function buildFilters(spec: UrlSpec, path: Path, context: BuildContext, isLogout: boolean): UrlConfig['filters'] {
   const { state, issues, document } = context
   const written = spec.filterChain ?? []
   const filters = written.flatMap(({ className, params, secretParams }, i) => {
@@ -121,7 +123,7 @@ function buildFilters(spec: UrlSpec, path: Path, context: BuildContext): UrlConf
   if (spec.idp === undefined && filters.length === written.length && !filters.some(({ answers }) => answers === true)) {
     if ((spec.proxyTo ?? '') !== '') {
       issues.error([...path, 'proxyTo'], 'Gatehouse does not proxy: a filter of this URL must answer requests')
-    } else if (filters.every(({ answers }) => answers === false)) {
+    } else if (!isLogout && filters.every(({ answers }) => answers === false)) {
       issues.warning([...path, 'filterChain'], 'no filter of this URL answers requests')
     }
   }

@@ -29,6 +29,7 @@ export function buildSts(value: unknown, document: ConfigDocument, state: LoadSt
   if (frame === undefined) return
   const hosts = readHosts(frame, context)
   const claim = uniqueNames(context)
+  const claimKeyPair = sharedKeyPairs(context)
   claim('name', webhookKeys, ['sts', 'injector'])
   const urls: UrlConfig[] = []
   for (const [i, written] of frame.endpoints.entries()) {
@@ -44,7 +45,7 @@ export function buildSts(value: unknown, document: ConfigDocument, state: LoadSt
       )
     }
     const built = buildStsEndpoint(spec, frame, at, context)
-    claim('key pair', spec.issuer.keypair ?? spec.name, [...at, 'issuer', 'keypair'])
+    claimKeyPair(spec.issuer.keypair ?? spec.name, built.issuer.host, [...at, 'issuer', 'keypair'])
     claim('issuer', built.issuer.url, [...at, 'issuer', 'host'])
     for (const destination of built.config.issuer.destinations) {
       claim('place to publish', placeOf(destination), spec.publish === undefined ? at : [...at, 'publish'])
@@ -58,7 +59,7 @@ export function buildSts(value: unknown, document: ConfigDocument, state: LoadSt
   state.draft.applications.push({ config: { ...config, cookies: undefined, urls }, document })
 }
 
-/** Each endpoint has a name, a path, a key pair and an issuer of its own: a key that two share speaks for both. */
+/** Each endpoint has a name, a path and an issuer of its own. */
 function uniqueNames(context: BuildContext): (word: string, value: string, path: Path) => boolean {
   const taken = new Map<string, string>()
   return (word, value, path) => {
@@ -67,6 +68,25 @@ function uniqueNames(context: BuildContext): (word: string, value: string, path:
     if (earlier === undefined) taken.set(key, context.at(path))
     else context.issues.error(path, `another endpoint has the ${word} "${value}" (${earlier})`)
     return earlier === undefined
+  }
+}
+
+/** A key that two endpoints share speaks for both. Issuers of one host must not share one; those of different hosts may. */
+function sharedKeyPairs(context: BuildContext): (keypair: string, host: string, path: Path) => void {
+  const taken = new Map<string, { readonly host: string; readonly place: string }[]>()
+  return (keypair, host, path) => {
+    const others = taken.get(keypair) ?? []
+    const sameHost = others.find((other) => other.host === host)
+    const [other] = others
+    if (sameHost !== undefined) {
+      const reason = `another endpoint of the host ${host} has the key pair "${keypair}" (${sameHost.place})`
+      context.issues.error(path, `${reason}: name another one; only issuers of different hosts may share a key pair`)
+    } else if (other !== undefined) {
+      const reason = `the issuer of another host, ${other.host}, has the key pair "${keypair}" as well (${other.place})`
+      const effect = 'a given key of that name signs for both, so whoever gets it can make tokens of both'
+      context.issues.warning(path, `${reason}: ${effect}; give each its own unless they are one service`)
+    }
+    taken.set(keypair, [...others, { host, place: context.at(path) }])
   }
 }
 

@@ -234,7 +234,10 @@ function workloadOf(
 function askedAudiences(claims: VerifiedAccountToken, policy: Policy): readonly string[] {
   const own = claims.audiences.includes(policy.incomingAudience)
   if (policy.acceptApiServerAudience) return own ? [policy.incomingAudience] : []
-  if (!own) throw refusal('the subject token is for another audience', 'The subject token is for another audience.')
+  if (!own) {
+    const wanted = `The subject token is for another audience; wanted: ${policy.incomingAudience}.`
+    throw refusal('the subject token is for another audience', wanted)
+  }
   if (claims.audiences.includes(claims.issuer)) {
     throw refusal(
       'the subject token is good for the API server too',

@@ -51,6 +51,7 @@ export interface TokenVerifier {
 export function createTokenVerifier(rules: TokenRules, keys: KeySet, clock: Clock): TokenVerifier {
   if (rules.audiences.length === 0) throw new Error('at least one audience is needed')
   const requiredClaims = rules.allowNoIat ? ['exp'] : ['exp', 'iat']
+  const descriptions = new Map([...sameForAll, ['aud', otherAudience(rules.audiences)]])
   return {
     async verify(token) {
       if (token.length > longestToken) throw new TokenRejected('the token is too long', invalid)
@@ -76,7 +77,7 @@ export function createTokenVerifier(rules: TokenRules, keys: KeySet, clock: Cloc
         return { claims: payload, key: used, expires: checkTimes(payload, rules, clock()) }
       } catch (error) {
         throw error instanceof errors.JOSEError
-          ? rejection(error, clock().getTime() / 1000 - (rules.clockTolerance ?? clockTolerance))
+          ? rejection(error, clock().getTime() / 1000 - (rules.clockTolerance ?? clockTolerance), descriptions)
           : error
       }
     },
@@ -94,14 +95,21 @@ function checkTimes(claims: JWTPayload, rules: TokenRules, now: Date): Date {
 const invalid = 'The token is not valid'
 const tooEarly = 'The token is not valid yet'
 const expired = 'The token is expired'
-const descriptions: ReadonlyMap<string, string> = new Map([
-  ['aud', 'The token is for another audience'],
+const sameForAll: readonly (readonly [claim: string, description: string])[] = [
   ['iss', 'The token is from another issuer'],
   ['nbf', tooEarly],
-])
+]
+
+/** What a caller whose token is for others is told: which audience to ask its issuer for. */
+export const otherAudience = (wanted: readonly string[]): string =>
+  `The token is for another audience; wanted: ${wanted.join(' or ')}`
 
 /** A token that expired before `earliest` is reported as expired, also where its audience is wrong, which jose looks at first. */
-function rejection(error: errors.JOSEError, earliest: number): TokenRejected {
+function rejection(
+  error: errors.JOSEError,
+  earliest: number,
+  descriptions: ReadonlyMap<string, string>,
+): TokenRejected {
   if (error instanceof errors.JWTExpired) return new TokenRejected(error.message, expired, error)
   const claim = error instanceof errors.JWTClaimValidationFailed ? error.claim : ''
   const exp = error instanceof errors.JWTClaimValidationFailed && claim === 'aud' ? error.payload.exp : undefined

@@ -28,7 +28,8 @@ export function discoveryDocument({ issuer, algorithms, claims }: DiscoveryConte
     userinfo_endpoint: `${issuer}/userinfo`,
     revocation_endpoint: `${issuer}/revoke`,
     jwks_uri: `${issuer}${keysPath}`,
-    response_types_supported: ['code', 'token', 'id_token', 'code token', 'code id_token', 'token id_token', 'none'],
+    // All that this issuer gives is an ID token, so it lists none of the combinations of the interactive flows.
+    response_types_supported: ['id_token'],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: [...new Set(algorithms)],
     grant_types_supported: [tokenExchangeGrant],

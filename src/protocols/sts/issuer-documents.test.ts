@@ -61,6 +61,7 @@ describe('a discovery document', () => {
     ])
     expect(document).toMatchObject({
       issuer: 'https://issuer.example.com/aws',
+      response_types_supported: ['id_token'],
       subject_types_supported: ['public'],
       id_token_signing_alg_values_supported: ['RS256'],
       token_endpoint: 'https://issuer.example.com/aws/token',

@@ -43,6 +43,7 @@ async function call(method: string, path: string, body?: unknown, bearer = token
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   const text = await response.text()
+  if (text !== '') expect(response.headers.get('content-type')).toMatch(/^application\/scim\+json/)
   return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
@@ -112,6 +113,29 @@ describe("the predecessor's SCIM gateway tutorial", () => {
       body: { name: { givenName: 'Jennifer', familyName: 'Jackson' }, groups: [{ value: 'group2' }] },
     })
     expect((await call('GET', '/Users/mmosley')).body.groups).toHaveLength(3)
+  })
+
+  test('a PATCH of the user changes attributes, and no memberships', async () => {
+    const changed = await call('PATCH', '/Users/jjackson', {
+      schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
+      Operations: [{ op: 'replace', path: 'name.givenName', value: 'Jen' }],
+    })
+    expect(changed.status).toBe(200)
+    expect((await call('GET', '/Users/jjackson')).body).toMatchObject({
+      name: { givenName: 'Jen', familyName: 'Jackson' },
+      groups: [{ value: 'group2' }],
+    })
+  })
+
+  test('the user leaves the group by the same workflow, and keeps all attributes', async () => {
+    const removed = await call('PATCH', '/Groups/group2', {
+      schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
+      Operations: [{ op: 'remove', path: 'members', value: [{ value: 'jjackson', type: 'User' }] }],
+    })
+    expect(removed.status).toBe(204)
+    const { body } = await call('GET', '/Users/jjackson')
+    expect(body).toMatchObject({ userName: 'jjackson', name: { givenName: 'Jen', familyName: 'Jackson' } })
+    expect(body.groups ?? []).toEqual([])
   })
 
   test('five: the user is deleted; deleting again is 404', async () => {

@@ -17,7 +17,7 @@ export function ProfileField({ field, value, onChange, error }: ProfileFieldProp
     required: field.required && !field.readOnly,
     error,
     value,
-    ...(field.maxChars > 0 ? { maxLength: field.maxChars } : {}),
+    ...(field.maxChars ? { maxLength: field.maxChars } : {}),
   }
   const labelled = field.values.map(({ name, value: item }) => ({ value: item, label: name }))
   if (field.readOnly) {

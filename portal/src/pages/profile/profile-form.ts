@@ -22,8 +22,8 @@ export function fieldProblem(
 ): { readonly key: MessageKey; readonly values?: { readonly count: number } } | undefined {
   const length = [...value].length
   if (value.trim() === '') return field.required ? { key: 'field.required' } : undefined
-  if (field.minChars > 0 && length < field.minChars) return { key: 'field.tooShort', values: { count: field.minChars } }
-  if (field.maxChars > 0 && length > field.maxChars) return { key: 'field.tooLong', values: { count: field.maxChars } }
+  if (field.minChars && length < field.minChars) return { key: 'field.tooShort', values: { count: field.minChars } }
+  if (field.maxChars && length > field.maxChars) return { key: 'field.tooLong', values: { count: field.maxChars } }
   if (field.type === 'list' && !field.values.some((item) => item.value === value)) return { key: 'field.notListed' }
   return undefined
 }

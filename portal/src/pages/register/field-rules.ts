@@ -24,7 +24,7 @@ export function fieldProblem(
   isAddress: boolean,
   matches: Matches,
 ): Problem | undefined {
-  const { name, required, minChars, maxChars, values, type, regExFailedMsg } = field
+  const { name, required, minChars = 0, maxChars = 0, values, type, regExFailedMsg } = field
   if (value.trim() === '') {
     if (required || isAddress) return { key: 'register.required' }
     return value === '' ? undefined : { key: 'register.onlySpaces' }

@@ -71,7 +71,7 @@ beforeEach(() => {
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 const jwt = (claims: object): string => `${part({ alg: 'RS256' })}.${part(claims)}.c2ln`
-const token = (seconds = 3600): string => jwt({ exp: now / 1000 + seconds })
+const token = (seconds = 3600, more: object = {}): string => jwt({ exp: now / 1000 + seconds, ...more })
 
 async function mechanism(more: ParamValues = {}, entries: readonly InsertEntry[] = []): Promise<AuthMechanism> {
   const issues = noIssues()
@@ -166,8 +166,6 @@ describe('refused', () => {
   test.each<[string, Partial<TokenReview>]>([
     ['not authenticated', { authenticated: false }],
     ['an error beside authenticated', { error: 'webhook failed' }],
-    ['an audience that is not confirmed', { audiences: [] }],
-    ['another audience', { audiences: ['gatehouse2'] }],
     ['a person', { username: 'alice', groups: ['system:authenticated'] }],
     ['a name that only ends like an account', { username: 'abcdefghijklmnopqrstuvkube-system:admin' }],
     ['a name with a prefix', { username: `x${username}` }],
@@ -185,6 +183,30 @@ describe('refused', () => {
         'www-authenticate':
           'Bearer realm="kubernetes", scope="auth", error="invalid_token", error_description="The token was not accepted"',
       },
+    })
+  })
+
+  test.each<[string, Partial<TokenReview>, object]>([
+    ['an audience that is not confirmed', { audiences: [] }, {}],
+    ['an audience other than the confirmed one', { audiences: ['gatehouse2'] }, {}],
+    ['a token that the cluster refuses for its audience', { authenticated: false }, { aud: ['vault'] }],
+  ])('%s, with the audience that is wanted', async (_case, change, claims) => {
+    cluster.answer = { ...accepted, ...change }
+    const outcome = await begin(await mechanism(), token(3600, claims))
+    expect(outcome).toMatchObject({
+      kind: 'rejected',
+      headers: {
+        'www-authenticate': expect.stringContaining(
+          'error_description="The token is for another audience; wanted: gatehouse"',
+        ),
+      },
+    })
+  })
+
+  test('a refusal names realm and scope', async () => {
+    const outcome = await begin(await mechanism({ realm: 'here', scope: 'scim' }), 'x')
+    expect(outcome).toMatchObject({
+      headers: { 'www-authenticate': expect.stringMatching(/^Bearer realm="here", scope="scim", error=/) },
     })
   })
 

@@ -5,7 +5,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
-import { longestToken } from '#protocols/jwt/token-verifier.ts'
+import { longestToken, otherAudience } from '#protocols/jwt/token-verifier.ts'
 import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import {
@@ -93,7 +93,10 @@ function createMechanism(config: Config, host: ModuleHost): AuthMechanism {
     const target = host.targets.get(config.target)
     if (!reviewsTokens(target)) throw new GatewayError('INTERNAL', `target "${config.target}" cannot review tokens`)
     const account = serviceAccountOf(await target.reviewToken(token, audiences), audiences)
-    if (account.kind === 'refused') return refuse(account.reason)
+    if (account.kind === 'refused') {
+      const isOther = account.otherAudience === true || isForOthers(token, audiences)
+      return isOther ? refusals.badToken(account.reason, otherAudience(audiences)) : refuse(account.reason)
+    }
     const linked = await linkSubject(account.attributes, link, root, host)
     if (linked.kind === 'refused') return refuse(linked.reason)
     const username = account.attributes.first('username') ?? ''
@@ -137,6 +140,12 @@ function otherMockNames(root: string, link: SubjectLink, username: string): Dn[]
   return ['sub', 'username']
     .filter((type) => type !== link.uidAttr.toLowerCase())
     .map((type) => mockName(base, link, type, username))
+}
+
+/** Whether the token, which is not verified, says that it is for none of the audiences. It decides only what a refusal says. */
+function isForOthers(token: string, audiences: readonly string[]): boolean {
+  const named = [decodeJwt(token).aud ?? []].flat()
+  return audiences.length > 0 && named.length > 0 && !named.some((audience) => audiences.includes(audience))
 }
 
 /**

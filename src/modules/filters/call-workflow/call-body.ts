@@ -22,7 +22,7 @@ export const isLogin = (login: string): boolean =>
 
 const attribute = z.strictObject({ name: name(256), values: z.array(text(20_000)).max(1_000) })
 
-/** What a call consists of: spec 2.4. `uid`, `dn` and `directory` are accepted, since callers send them, and not used. */
+/** What a call consists of: spec 2.4. `dn` and `directory` are accepted, since callers send them, and not used. */
 export const callSchema = z.strictObject({
   requestor: z.string().max(256).refine(isLogin, 'must be a login').optional(),
   name: name(256),

@@ -123,7 +123,7 @@ async function readRequestor(
 
 /** The login as the directory spells it, since targets may take another spelling for another user. */
 async function readSubject(
-  { name: workflow, user: { attributes }, uidAttributeName }: CallBody,
+  body: CallBody,
   user: WorkflowCall['user'],
   caller: Subject,
   { subject: rules }: CallRights,
@@ -131,12 +131,14 @@ async function readSubject(
   refusals: Refusal[],
 ): Promise<{ readonly login: string; readonly identity?: Identity; readonly bound?: BoundSubject }> {
   const { userID } = user
+  const { name: workflow, uidAttributeName } = body
+  const { attributes } = body.user
   const found = await findLogin(userID, directory)
   const identity = found.kind === 'entry' ? { identity: found.entry.identity } : {}
   if (rules.includes('any')) return { login: userID, ...identity }
   const refuse = (name: string, detail: string): void => {
     const at = attributes.findIndex((attribute) => attribute.name.toLowerCase() === name.toLowerCase())
-    const pointer = jsonPointer(['user', 'attributes', at, 'values'])
+    const pointer = at < 0 ? '/user/uid' : jsonPointer(['user', 'attributes', at, 'values'])
     refusals.push({ pointer, detail, audit: { kind: 'entry', attribute: 'subject', value: userID } })
   }
   if (!(await isCovered(found, userID, caller, rules, directory))) {

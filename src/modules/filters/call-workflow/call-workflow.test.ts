@@ -7,6 +7,7 @@ import { Dn } from '#identity/dn.ts'
 import { entryIdentity, issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { isEngineKey } from '#sdk/engine-keys.ts'
 import { AnotherSubject } from '#sdk/runs.ts'
 import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -71,7 +72,7 @@ async function open(
   return { runs, send, post }
 }
 
-const user = { uid: 'other', attributes: [{ name: 'uid', values: ['jjackson'] }] }
+const user = { uid: 'jjackson', attributes: [{ name: 'uid', values: ['jjackson'] }] }
 const body = { name: 'join', uidAttributeName: 'uid', user }
 const problemsOf = async (refused: Promise<unknown>): Promise<string[]> => {
   const failure: unknown = await refused.catch((error) => error)
@@ -86,7 +87,7 @@ test('a call of all members runs the workflow for the subject that the named att
     name: 'join',
     uidAttributeName: 'UID',
     user: {
-      uid: 'ignored',
+      uid: 'JJackson',
       dn: 'uid=ignored,o=x',
       directory: 'x',
       attributes: [...user.attributes, { name: 'mail', values: ['a@b', 'c@d'] }],
@@ -403,14 +404,69 @@ test.each([
   'TREMOLO_USER_ID',
   'com.tremolosecurity.unison.provisioning.SetPassword',
   'constructor',
-  'other',
-  'Team',
   '',
-])('the request parameter "%s" is refused', async (name) => {
+  'a\nb',
+])('the request parameter %j is refused', async (name) => {
   const { post, runs } = await open()
   const requestParams = { [name]: 'true', team: 'blue' }
   expect(await problemsOf(post({ ...body, requestParams }))).toEqual(['UNPROCESSABLE', `/requestParams/${name}`])
   expect(runs.calls).toEqual([])
+})
+
+test('the name of a request parameter has at most 256 characters', async () => {
+  const { post } = await open()
+  expect((await post({ ...body, requestParams: { ['x'.repeat(256)]: 'y' } })).status).toBe(200)
+  await expect(post({ ...body, requestParams: { ['x'.repeat(257)]: 'y' } })).rejects.toMatchObject({ status: 422 })
+})
+
+test('undeclared request parameters reach the workflow, as the specification says', async () => {
+  const { post, runs } = await open()
+  expect((await post({ ...body, requestParams: { other: 'x', Team: 'y', team: 'blue' } })).status).toBe(200)
+  expect({ ...runs.calls[0]?.params }).toEqual({ other: 'x', Team: 'y', team: 'blue' })
+})
+
+test('with declaredParamsOnly the others are refused, and the answer says where to declare them', async () => {
+  const { post, runs } = await open({ ...everything, declaredParamsOnly: 'true' })
+  for (const name of ['other', 'Team']) {
+    const refused = post({ ...body, requestParams: { [name]: 'x', team: 'blue' } })
+    await expect(refused).rejects.toMatchObject({
+      status: 422,
+      problems: [{ pointer: `/requestParams/${name}`, detail: expect.stringContaining('Workflow.parameters') }],
+    })
+  }
+  expect(runs.calls).toEqual([])
+  expect((await post({ ...body, requestParams: { team: 'blue', 'a.b': 'c' } })).status).toBe(200)
+})
+
+test('user.uid names the subject when the attribute is missing', async () => {
+  const { post, runs } = await open()
+  const attributes = [{ name: 'mail', values: ['a@b'] }]
+  expect((await post({ ...body, user: { uid: 'jjackson', attributes } })).status).toBe(200)
+  expect(runs.calls[0]?.user.userID).toBe('jjackson')
+  expect(runs.calls[0]?.user.attributes.toObject()).toEqual({ mail: ['a@b'], uid: ['jjackson'] })
+  expect(await problemsOf(post({ ...body, user: { uid: ' jjackson', attributes } }))).toEqual([
+    'UNPROCESSABLE',
+    '/user/uid',
+  ])
+  expect(await problemsOf(post({ ...body, user: { uid: '', attributes } }))).toEqual([
+    'UNPROCESSABLE',
+    '/uidAttributeName',
+  ])
+})
+
+test('user.uid and the attribute must not name different users', async () => {
+  const { post, runs } = await open()
+  expect(await problemsOf(post({ ...body, user: { ...user, uid: 'victim' } }))).toEqual(['UNPROCESSABLE', '/user/uid'])
+  expect((await post({ ...body, user: { ...user, uid: 'JJACKSON' } })).status).toBe(200)
+  expect(runs.calls.map(({ user: { userID } }) => userID)).toEqual(['jjackson'])
+})
+
+test('user.uid is bound by the rights of the URL as the attribute is', async () => {
+  const { post, runs } = await open({ allowedWorkflow: 'join' })
+  const call = (uid: string) => ({ ...body, user: { uid, attributes: [] } })
+  expect(await problemsOf(post(call('victim')))).toEqual(['ACCESS_DENIED', '/user/uid'])
+  expect(runs.refused[0]?.refused).toEqual([{ kind: 'entry', attribute: 'subject', value: 'victim' }])
+  expect((await post(call('svc'))).status).toBe(200)
 })
 
 test('another execution type is refused', async () => {
@@ -466,8 +522,9 @@ test('D3: no body, whatever is in it, gets an engine key or another subject into
       await post(given).catch((error) => expect(error).toBeInstanceOf(GatewayError))
       for (const call of runs.calls) {
         expect(call.name).toBe('join')
-        expect(Object.keys(call.params).filter((name) => !['team', 'a.b'].includes(name))).toEqual([])
+        expect(Object.keys(call.params).filter((name) => isEngineKey(name))).toEqual([])
         expect(call.user.attributes.values(given.uidAttributeName)).toEqual([call.user.userID])
+        expect(call.user.userID.toLowerCase()).toBe(given.user.uid.toLowerCase())
       }
     }),
   )

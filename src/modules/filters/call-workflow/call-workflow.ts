@@ -3,6 +3,7 @@ import { isUser } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Path } from '#kernel/issues.ts'
+import type { ApiPlace } from '#sdk/api-description.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
@@ -13,6 +14,7 @@ import { readParameters } from '#sdk/parameters.ts'
 import { problemErrors } from '#sdk/problem-json.ts'
 import { AnotherSubject, type CallKey, type RefusedCall, type RunView } from '#sdk/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
+import { callWorkflowApi } from './api-description.ts'
 import { type CallBody, callSchema, maxBodyBytes } from './call-body.ts'
 import { readCallKey } from './call-key.ts'
 import { CallRefused, readClaims, subjectParameter } from './call-rights.ts'
@@ -36,6 +38,10 @@ const parameters = {
   requireRequestorMatch: flag({
     about: '`"false"` lets a call name another `requestor` than the authenticated caller.',
     fallback: true,
+  }),
+  declaredParamsOnly: flag({
+    about:
+      '`"true"` refuses `requestParams` that the workflow neither uses as `$name$` nor lists in its `parameters`. Keys of the engine are always refused.',
   }),
 }
 
@@ -97,6 +103,11 @@ class CallWorkflow implements Filter {
       allow(request.method, ['POST'])
       return await this.#start(exchange)
     }
+    const document = callWorkflowApi.document(pathInfo.slice(1), placeOf(exchange))
+    if (document !== undefined) {
+      allow(request.method, ['GET'])
+      return jsonAnswer(200, document)
+    }
     allow(request.method, ['GET', 'DELETE'])
     const run = await this.#own(exchange, pathInfo.slice(1))
     return request.method === 'GET' ? await this.#tell(exchange, run) : await this.#cancel(exchange, run)
@@ -139,7 +150,7 @@ class CallWorkflow implements Filter {
     takes: ReadonlySet<string>,
     { request, subject }: Pick<Exchange, 'request' | 'subject'>,
   ): Promise<Omit<WorkflowCall, 'name'>> {
-    const parts = readCall(body, takes, this.#config.uidAttributeName)
+    const parts = readCall(body, { ...this.#config, declared: takes })
     try {
       const claims = await readClaims(body, parts.user, subject, this.#config, this.#host)
       return { ...parts, ...claims }
@@ -202,6 +213,12 @@ class CallWorkflow implements Filter {
     const status = await this.#host.runs.cancel({ id, fence, by: subject.uid, onlyUntouched: true })
     return jsonAnswer(status === 'cancelled' ? 200 : 202, { workflowId: id, status })
   }
+}
+
+/** The last part of the mount is the path of the API, as `/call-workflow` is. */
+function placeOf({ mount, request }: Exchange): ApiPlace {
+  const slash = mount.lastIndexOf('/')
+  return { origin: request.origin, base: mount.slice(0, Math.max(slash, 0)), prefix: mount.slice(Math.max(slash, 0)) }
 }
 
 function readAfter(query: URLSearchParams): number | undefined {

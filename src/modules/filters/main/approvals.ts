@@ -24,8 +24,8 @@ const maxListed = 500
 
 const approvalId = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
 const reason = typed(maxReason).refine((text) => text.trim() !== '', 'must not be empty')
-const voteSchema = z.strictObject({ approved: yesOrNo, reason, version: z.int().min(0).optional() })
-const bulkSchema = z.strictObject({
+export const voteSchema = z.strictObject({ approved: yesOrNo, reason, version: z.int().min(0).optional() })
+export const bulkSchema = z.strictObject({
   approvals: z
     .array(approvalId)
     .min(1)

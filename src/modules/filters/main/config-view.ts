@@ -25,7 +25,11 @@ export const showConfig =
     const { given } = settings
     const shown = shownAttributes(settings, subject)
     const attributes: Record<string, FormAttributeView> = Object.create(null)
-    for (const attribute of shown) attributes[attribute.name] = viewFormAttribute(attribute)
+    for (const attribute of shown) {
+      // OpenUnison's clients find the limits here even where there are none.
+      const { minChars, maxChars } = attribute
+      attributes[attribute.name] = { ...viewFormAttribute(attribute), minChars, maxChars }
+    }
     const theme = Object.fromEntries(themeNames.map((name) => [name, given[name] ?? defaultTheme[name]])) as Record<
       keyof typeof defaultTheme,
       string

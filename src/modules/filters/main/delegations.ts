@@ -10,7 +10,7 @@ import { typed } from './request-body.ts'
 
 const maxBodyBytes = 16 * 1024
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
-const delegationSchema = z.strictObject({ deputy: typed(256).min(1), starts: time, ends: time })
+export const delegationSchema = z.strictObject({ deputy: typed(256).min(1), starts: time, ends: time })
 
 export const listDelegations =
   ({ host }: MainParts) =>

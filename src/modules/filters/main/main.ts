@@ -1,5 +1,6 @@
 import type { TimedAccess } from '#contract/main.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { ApiPlace } from '#sdk/api-description.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
@@ -8,6 +9,7 @@ import { answerJournal } from '#sdk/journal-answer.ts'
 import { isNobodysName } from '#sdk/login-name.ts'
 import { RunAdministration } from '#sdk/run-administration.ts'
 import { answer, mainErrors, notFound } from './answer.ts'
+import { mainApi } from './api-description.ts'
 import { decideApproval, decideApprovals, listApprovals, showApproval } from './approvals.ts'
 import { showConfig } from './config-view.ts'
 import { addDelegation, endDelegation, listDelegations } from './delegations.ts'
@@ -56,6 +58,8 @@ function createMain(settings: MainSettings, host: ModuleHost): Filter {
     async handle(exchange) {
       const path = mainPath(exchange)
       requireSomebody(exchange, path)
+      const document = mainApi.document(path.slice(1), placeOf(exchange))
+      if (document !== undefined && isRead(exchange)) return answer(document)
       if (path === '/reports' || path.startsWith('/reports/')) return await answerReports(parts, exchange, path)
       if (path.startsWith('/admin/')) return await answerAdmin(parts, administration, exchange, path)
       return await answerRoute(routes, exchange, path)
@@ -64,15 +68,24 @@ function createMain(settings: MainSettings, host: ModuleHost): Filter {
 }
 
 /** Pages that show links to everybody need these; all else is about one person, and nobody in particular is none. */
-const forEverybody = /^\/(?:config|orgs|urls(?:\/org\/[^/]+)?)$/
+const forEverybody = /^\/(?:config|orgs|urls(?:\/org\/[^/]+)?|swagger\.json|openapi\.json)$/
 
-function requireSomebody({ subject, request }: Exchange, path: string): void {
-  const reads = request.method === 'GET' || request.method === 'HEAD'
-  if ((subject.level > 0 && !isNobodysName(subject.uid)) || (reads && forEverybody.test(path))) return
+const isRead = ({ request: { method } }: Exchange): boolean => method === 'GET' || method === 'HEAD'
+
+function requireSomebody(exchange: Exchange, path: string): void {
+  const { subject } = exchange
+  if ((subject.level > 0 && !isNobodysName(subject.uid)) || (isRead(exchange) && forEverybody.test(path))) return
   throw new GatewayError('AUTH_REQUIRED', `"${path}" is not for callers who did not log in`)
 }
 
-const portalRoutes = (parts: MainParts): Route[] => [
+const placeOf = ({ mount, request }: Exchange): ApiPlace => ({
+  origin: request.origin,
+  base: mount.replace(/\/main$/, ''),
+  prefix: '/main',
+})
+
+/** Every route is described in `api-description.ts`. */
+export const portalRoutes = (parts: MainParts): Route[] => [
   { method: 'GET', path: 'config', handle: showConfig(parts) },
   { method: 'GET', path: 'user', handle: showProfile(parts) },
   { method: 'PUT', path: 'user', handle: changeProfile(parts) },
@@ -93,7 +106,7 @@ const portalRoutes = (parts: MainParts): Route[] => [
   { method: 'GET', path: 'access', handle: listAccess(parts) },
 ]
 
-const approvalRoutes = (parts: MainParts): Route[] => [
+export const approvalRoutes = (parts: MainParts): Route[] => [
   { method: 'GET', path: 'approvals', handle: listApprovals(parts) },
   { method: 'PUT', path: 'approvals', handle: decideApprovals(parts) },
   { method: 'GET', path: 'approvals/*', handle: showApproval(parts) },

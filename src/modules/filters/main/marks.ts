@@ -10,7 +10,7 @@ import { answer, emptyAnswer, notFound } from './answer.ts'
 import { type MainParts, userOf } from './main-parts.ts'
 import { typed } from './request-body.ts'
 
-const useSchema = z.strictObject({ kind: z.enum(['url', 'workflow']), name: typed(256).min(1) })
+export const useSchema = z.strictObject({ kind: z.enum(['url', 'workflow']), name: typed(256).min(1) })
 
 /** Labels of what the caller sees, by kind and name. */
 async function labelsOf(subject: Subject, { visibility }: MainParts): Promise<ReadonlyMap<string, string>> {

@@ -15,7 +15,7 @@ import { type MainParts, mayEdit, requireOwnLogin, shownAttributes } from './mai
 const maxBodyBytes = 512 * 1024
 
 const change = z.strictObject({ name: z.string().max(256).optional(), value: z.string().max(maxValueLength) })
-const changesSchema = z
+export const changesSchema = z
   .record(z.string(), change)
   .refine((given) => Object.keys(given).length <= maxFormAttributes, 'has too many members')
 

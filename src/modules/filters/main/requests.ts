@@ -24,7 +24,7 @@ const defaultLimit = 100
 const maxListed = 500
 const maxBodyBytes = 16 * 1024
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-const cancelSchema = z.strictObject({ reason: typed(maxReason).nullish() })
+export const cancelSchema = z.strictObject({ reason: typed(maxReason).nullish() })
 
 const going: ReadonlySet<RunPhase> = new Set(['ready', 'running', 'waiting', 'incident'])
 const states: readonly RequestState[] = ['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled']

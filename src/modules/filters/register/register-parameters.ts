@@ -112,7 +112,7 @@ const own = {
   }),
   notifier: text({ about: 'The Notifier that mails are sent by; the default one when absent.' }),
   minSearchChars: wholeNumber({
-    about: 'How many characters a search for values needs.',
+    about: 'How many characters a search for values needs, except in a `list`, which is shown whole.',
     fallback: 2,
     min: 1,
     max: 20,

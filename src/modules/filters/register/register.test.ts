@@ -526,6 +526,17 @@ describe('the configuration of the form', () => {
   })
 })
 
+test('the lengths of a field are in its description when they are configured', async () => {
+  const fieldOf = async (params: ParamValues) => (await (await open(params)).send('config')).body.attributes[0]
+  const plain = await fieldOf(basic)
+  expect([Object.hasOwn(plain, 'minChars'), Object.hasOwn(plain, 'maxChars')]).toEqual([false, false])
+  const name = plain.name
+  expect(await fieldOf({ ...basic, [`${name}.minChars`]: '2', [`${name}.maxChars`]: '9' })).toMatchObject({
+    minChars: 2,
+    maxChars: 9,
+  })
+})
+
 describe('values', () => {
   const people = {
     ...basic,
@@ -588,6 +599,16 @@ describe('values', () => {
       },
     ])
     expect((await send('values?name=team&name=manager')).status).toBe(400)
+  })
+
+  test('a dynamic list that is shown whole is searched with one character', async () => {
+    const { send } = await open({ ...withoutMail, 'manager.type': 'list' })
+    expect((await send('values?name=manager')).body.length).toBeGreaterThan(0)
+    expect((await send('values?name=manager&search=a')).body).toContainEqual({
+      name: 'alice',
+      value: 'alice@example.com',
+      num: 0,
+    })
   })
 
   test('what the source does not have is refused with its message', async () => {

@@ -1,6 +1,7 @@
 import { registerPaths } from '#contract/register.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { openPasswordRules, type PasswordRules } from '#protocols/passwords/password-rules.ts'
+import type { ApiPlace } from '#sdk/api-description.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter.ts'
 import { viewFormAttribute } from '#sdk/form-attribute.ts'
@@ -9,7 +10,7 @@ import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import type { RegistrationEvent } from '#sdk/registrations.ts'
 import type { ValueSource } from '#sdk/value-source.ts'
-import { openApi, swagger } from './api-description.ts'
+import { registerApi } from './api-description.ts'
 import { actionOf, configView } from './config-view.ts'
 import { type HumanCheck, noHumanCheck } from './human-check/human-check.ts'
 import { openProofOfWork, type ProofOfWork } from './human-check/proof-of-work.ts'
@@ -179,11 +180,8 @@ class RegisterFilter implements Filter {
     [registerPaths.values, async (exchange: Exchange) => await this.#values(exchange)],
     [registerPaths.challenge, async () => await this.#challenge()],
     [registerPaths.invitation, async (exchange: Exchange) => await this.#invitations.offer(exchange)],
-    [registerPaths.swagger, async (exchange: Exchange) => jsonAnswer(200, swagger(basePath(exchange)))],
-    [
-      registerPaths.openapi,
-      async (exchange: Exchange) => jsonAnswer(200, openApi(`${exchange.request.origin}${basePath(exchange)}`)),
-    ],
+    [registerPaths.swagger, async (exchange: Exchange) => jsonAnswer(200, registerApi.swagger(placeOf(exchange)))],
+    [registerPaths.openapi, async (exchange: Exchange) => jsonAnswer(200, registerApi.openApi(placeOf(exchange)))],
   ])
 
   async #config({ subject }: Exchange): Promise<GatewayResponse> {
@@ -235,8 +233,11 @@ function eventOf(outcome: SubmitOutcome): RegistrationEvent {
   return outcome.answer.verificationSent === true ? 'mailed' : 'started'
 }
 
-/** Where the paths of the description begin. */
-const basePath = ({ mount }: Exchange): string => mount.replace(/\/register$/, '')
+const placeOf = ({ mount, request }: Exchange): ApiPlace => ({
+  origin: request.origin,
+  base: mount.replace(/\/register$/, ''),
+  prefix: '/register',
+})
 
 function allow(method: string, methods: readonly string[]): void {
   if (methods.includes(method)) return

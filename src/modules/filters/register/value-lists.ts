@@ -52,13 +52,14 @@ export class ValueLists {
     return !isServerSet(attribute) && (attribute.items.length > 0 || this.#parts.sources.has(attribute.name))
   }
 
-  /** What has to be searched is not given away as a whole. */
+  /** Only a `list` is shown whole, so only there a search may be as short as one character. */
   async #list({ name, type, items }: FormAttribute, written: string, subject: Subject): Promise<readonly SourceItem[]> {
     const search = written.trim()
     const source = this.#parts.sources.get(name)
     if (source === undefined) return search === '' ? items : items.filter((item) => contains(item, search))
     if (search === '') return type === 'list' ? await source.list({ limit: maxItems, subject }) : []
-    if (Array.from(search).length < this.#parts.minSearchChars || search.length > maxSearchLength) return []
+    const least = type === 'list' ? 1 : this.#parts.minSearchChars
+    if (Array.from(search).length < least || search.length > maxSearchLength) return []
     if (!search.isWellFormed() || /\p{Cc}/u.test(search)) return []
     return await source.list({ search, limit: maxItems, subject })
   }

@@ -10,6 +10,8 @@ import type { LoadedTokens, TokenLoader } from './token-loader.ts'
 export interface KubectlSettings {
   /** Whose tokens; those that the login made last when absent. */
   readonly from: { readonly idp: string; readonly trust: string } | undefined
+  /** Whether new tokens are made within a session that has a refresh token. */
+  readonly renews: boolean
   readonly uidAttribute: string | undefined
   readonly usage: string | undefined
   readonly command: ShellTemplate | undefined
@@ -43,9 +45,9 @@ export function kubectlLoader(settings: KubectlSettings, host: ModuleHost): Toke
     renew: async (exchange) => {
       const { session, subject, request } = exchange
       const before = await kept(exchange, settings)
-      if (session === undefined || before?.refreshToken === undefined || host.issuers === undefined) {
-        throw new GatewayError('ACCESS_DENIED', 'these tokens are not made anew within a session', {
-          publicText: 'There is a new token when you log out and in again.',
+      if (!isRenewable(before, settings) || session === undefined || host.issuers === undefined) {
+        throw new GatewayError('ACCESS_DENIED', 'these tokens are not renewed within a session', {
+          publicText: 'To get a new token, log out and log in again.',
         })
       }
       const { idp, trust, origin } = before
@@ -89,7 +91,7 @@ async function show(
     [keys.ownCertificate]: ownCertificate,
   }
   if (tokens === undefined) return { token: present(around) }
-  const state = await stateOf(tokens, host)
+  const state = await stateOf(tokens, settings, host)
   const refreshToken = state.refreshToken === 'unused' ? tokens.refreshToken : undefined
   const user = (uidAttribute === undefined ? undefined : subject.attributes.first(uidAttribute)) ?? subject.uid
   const { idToken, issuer, clientId, expires, claims } = tokens
@@ -132,16 +134,23 @@ async function show(
   }
 }
 
-async function stateOf(tokens: SessionTokens, { issuers, clock }: ModuleHost): Promise<TokenState> {
+async function stateOf(
+  tokens: SessionTokens,
+  settings: KubectlSettings,
+  { issuers, clock }: ModuleHost,
+): Promise<TokenState> {
   const { idp, expires, refreshToken, refreshExpires } = tokens
   const refresh = refreshToken === undefined ? 'none' : ((await issuers?.refreshState(idp, refreshToken)) ?? 'ended')
   return {
     idToken: expires > clock() ? 'valid' : 'expired',
     refreshToken: refresh,
     ...(refreshExpires === undefined ? {} : { refreshExpires: refreshExpires.toISOString() }),
-    renewable: refreshToken !== undefined,
+    renewable: isRenewable(tokens, settings),
   }
 }
+
+const isRenewable = (tokens: SessionTokens | undefined, { renews }: KubectlSettings): tokens is SessionTokens =>
+  renews && tokens?.refreshToken !== undefined
 
 const certificate = async (name: string | undefined, { keys: source }: ModuleHost): Promise<string | undefined> =>
   name === undefined ? undefined : await source.certificate?.(name)

@@ -85,10 +85,22 @@ async function open(params: ParamValues, call: Call = {}) {
 }
 
 const kubectl = { tokenClassName: 'com.tremolosecurity.scalejs.KubectlTokenLoader' }
+const renewing = { ...kubectl, renewTokens: 'true' }
 
 describe('filters.TokenApi', () => {
-  test('D20: reading makes nothing; making is asked for by POST', async () => {
+  test('a new id_token requires logout and login, unless renewTokens says otherwise', async () => {
     const reading = await open(kubectl, { kept: tokens })
+    expect((await reading.user()).state).toMatchObject({ refreshToken: 'unused', renewable: false })
+    const making = await open(kubectl, { kept: tokens, method: 'POST' })
+    await expect(making.answer()).rejects.toMatchObject({
+      status: 403,
+      publicText: 'To get a new token, log out and log in again.',
+    })
+    expect(making.mints).toEqual([])
+  })
+
+  test('D20: reading makes nothing; making is asked for by POST', async () => {
+    const reading = await open(renewing, { kept: tokens })
     expect(await reading.user()).toEqual({
       displayName: 'Ada',
       token: { id_token: 'e.y.z', refresh_token: 'refresh-1' },
@@ -97,7 +109,7 @@ describe('filters.TokenApi', () => {
       state: { idToken: 'valid', refreshToken: 'unused', refreshExpires: '1970-01-01T00:01:30.000Z', renewable: true },
     })
     expect(reading.mints).toEqual([])
-    const making = await open(kubectl, { kept: tokens, method: 'POST' })
+    const making = await open(renewing, { kept: tokens, method: 'POST' })
     expect((await making.user()).token).toEqual({ id_token: 'new', refresh_token: 'refresh-2' })
     expect(making.mints).toMatchObject([{ issuer: 'people', trust: 'k8s', sessionId: 'session-1', how: 'token page' }])
     expect(JSON.stringify([...making.slots])).toContain('refresh-2')
@@ -126,8 +138,8 @@ describe('filters.TokenApi', () => {
     const { refreshToken: _, refreshExpires: __, ...only } = tokens
     const untied = await open(kubectl, { kept: only })
     expect((await untied.user()).state).toEqual({ idToken: 'valid', refreshToken: 'none', renewable: false })
-    const renewal = (await open(kubectl, { kept: only, method: 'POST' })).answer()
-    await expect(renewal).rejects.toMatchObject({ status: 403, publicText: expect.stringContaining('log out and in') })
+    const renewal = (await open(renewing, { kept: only, method: 'POST' })).answer()
+    await expect(renewal).rejects.toMatchObject({ status: 403, publicText: expect.stringContaining('log out and') })
     expect(await (await open(kubectl)).user()).toEqual({ displayName: 'Ada', token: {} })
   })
 

@@ -1,9 +1,11 @@
 import { type TokenUser, tokenPaths } from '#contract/token.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { ApiPlace } from '#sdk/api-description.ts'
 import type { ErrorFormat } from '#sdk/error-format.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter } from '#sdk/filter.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
+import { tokenApiDescription } from './api-description.ts'
 import type { LoadedTokens, TokenLoader } from './token-loader.ts'
 import { tokenParameters } from './token-parameters.ts'
 import { readTokenSettings, type TokenSettings } from './token-settings.ts'
@@ -36,11 +38,13 @@ async function answer(exchange: Exchange, settings: TokenSettings, loader: Token
   const path = pathOf(exchange)
   const reads = method === 'GET' || method === 'HEAD'
   if (path === tokenPaths.config && reads) return json(settings.config, method)
+  const document = reads ? tokenApiDescription.document(path, placeOf(exchange)) : undefined
+  if (document !== undefined) return json(document, method)
   if (path === tokenPaths.user && reads) return json(user(exchange, settings, await loader.load(exchange)), method)
   if (path === tokenPaths.user && method === 'POST' && loader.renew !== undefined) {
     return json(user(exchange, settings, await loader.renew(exchange)), method)
   }
-  if (path !== tokenPaths.config && path !== tokenPaths.user) {
+  if (!Object.values<string>(tokenPaths).includes(path)) {
     throw new GatewayError('NOT_FOUND', `a token page has nothing at "${exchange.pathInfo}"`)
   }
   const allow = path === tokenPaths.user && loader.renew !== undefined ? 'GET, HEAD, POST' : 'GET, HEAD'
@@ -52,6 +56,12 @@ function pathOf({ mount, pathInfo }: Exchange): string {
   const below = mount.endsWith('/token') ? pathInfo : pathInfo.replace(/^\/token(?=\/|$)/, '')
   return mount.endsWith('/token') || below !== pathInfo ? below.slice(1) : ''
 }
+
+const placeOf = ({ mount, request }: Exchange): ApiPlace => ({
+  origin: request.origin,
+  base: mount.replace(/\/token$/, ''),
+  prefix: '/token',
+})
 
 const user = ({ subject }: Exchange, { displayNameAttribute }: TokenSettings, loaded: LoadedTokens): TokenUser => ({
   displayName: subject.attributes.first(displayNameAttribute) ?? 'Unknown',

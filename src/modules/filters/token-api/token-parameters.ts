@@ -1,4 +1,4 @@
-import { list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { flag, list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
 import type { Parameter } from '#sdk/parameters.ts'
 
 const colour = (fallback: string): Parameter<string | undefined> => ({
@@ -36,6 +36,10 @@ export const tokenParameters = {
   }),
   trustName: text({
     about: '`KubectlTokenLoader`: the trust of `idpName`, by the name that the mechanism has for it.',
+  }),
+  renewTokens: flag({
+    about:
+      '`KubectlTokenLoader`: `"true"` lets POST make new tokens within the session, where it has a refresh token. Otherwise a new id_token requires logging out and in.',
   }),
   uidAttributeName: text({
     about: '`KubectlTokenLoader`, `TOTPToken`: the attribute that holds the login; the login itself when absent.',

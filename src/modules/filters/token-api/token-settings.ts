@@ -104,6 +104,7 @@ function kubectlSettings(given: Given, params: Params, issues: Issues, context: 
   }
   return {
     from: idp === undefined || trust === undefined ? undefined : { idp, trust },
+    renews: given.renewTokens,
     uidAttribute: given.uidAttributeName,
     usage: given.kubectlUsage,
     command: readCommand('kubectlTemplate', given.kubectlTemplate, 'posix', params, issues),

@@ -132,6 +132,14 @@ describe('mappers.GenerateGroups from the directory', () => {
       { value: 'u-2', $ref: 'https://h/Groups/u-2', display: 'Nameless' },
     ])
   })
+
+  it('with three parameters the id is the name of the group', async () => {
+    const expected = [{ value: 'Admins', $ref: 'https://h/Groups/Admins', display: 'Admins' }]
+    for (const end of [[], ['']]) {
+      const parameters = ['true', 'https://h', 'memberOf', ...end]
+      expect(await map(parameters, [], { entries }, ['cn=admins,o=x'])).toEqual(expected)
+    }
+  })
 })
 
 describe('its parameters', () => {
@@ -147,6 +155,8 @@ describe('its parameters', () => {
     [['maybe', 'x', 'y'], /must be "true" .* or "false"/],
     [['false', 'https://h'], /missing: target$/],
     [['true', 'https://h', '', 'id'], /missing: memberOfAttribute$/],
+    [['true', 'https://h'], /missing: memberOfAttribute, groupIdAttribute$/],
+    [['true', 'https://h', ''], /missing: memberOfAttribute$/],
     [['false', 'https://h', 't', 'x'], /; given: 4$/],
   ])('%j are reported', (parameters, message) => {
     const { instance, messages, references } = prepare(...parameters)

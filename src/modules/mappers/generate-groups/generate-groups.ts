@@ -9,6 +9,8 @@ import type { ParseContext } from '#sdk/parse-context.ts'
 import { hasGroups, hasLookups, type LookupTarget } from '#sdk/target.ts'
 
 const lookupsAtOnce = 8
+/** The attribute of a group's entry that is its id, where the expression names none. */
+const defaultGroupId = 'cn'
 const anything: Filter = { kind: 'and', filters: [] }
 
 interface Membership {
@@ -64,7 +66,9 @@ function fromTarget(
 }
 
 function fromDirectory(parameters: readonly string[], path: Path, issues: Issues): MapperInstance | undefined {
-  const given = readPositional(['true', 'baseUrl', 'memberOfAttribute', 'groupIdAttribute'], parameters, path, issues)
+  const isShort = parameters.length >= 3 && parameters.slice(3).every((parameter) => parameter.trim() === '')
+  const written = isShort ? [...parameters.slice(0, 3), defaultGroupId] : parameters
+  const given = readPositional(['true', 'baseUrl', 'memberOfAttribute', 'groupIdAttribute'], written, path, issues)
   if (given === undefined) return undefined
   const [, baseUrl, memberOf, groupId] = given
   return {

@@ -1,0 +1,53 @@
+import * as z from 'zod'
+
+/** 200 and 202 of a call. */
+export const startedRun = z.object({
+  workflowId: z.string(),
+  status: z.enum(['completed', 'accepted', 'waiting']),
+  changes: z.int().describe('Audit entries that the run wrote; where it is completed').optional(),
+})
+
+/** GET {workflowId}: what the caller who started the run may know. */
+export const runStatus = z.object({
+  workflowId: z.string(),
+  name: z.string().describe('The workflow'),
+  status: z.enum(['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled']),
+  subject: z.string(),
+  requestor: z.string(),
+  reason: z.string().optional(),
+  created: z.string(),
+  updated: z.string(),
+  ended: z.string().optional(),
+  deadline: z.string().optional(),
+  cancel: z.object({ by: z.string(), reason: z.string().optional() }).optional(),
+  failure: z.object({ task: z.string(), code: z.string(), text: z.string() }).optional(),
+  timeline: z.array(
+    z.object({
+      id: z.int(),
+      number: z.int(),
+      attempt: z.int(),
+      task: z.string(),
+      taskType: z.string(),
+      label: z.string().optional(),
+      started: z.string(),
+      ended: z.string(),
+      outcome: z.string(),
+    }),
+  ),
+})
+
+/** DELETE {workflowId}. */
+export const endedRun = z.object({ workflowId: z.string(), status: z.string() })
+
+/** RFC 9457. */
+export const problem = z.object({
+  type: z.string().describe('urn:gatehouse:error: and the error code'),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string().optional(),
+  instance: z.string().describe('The request as the log knows it'),
+  errors: z
+    .array(z.object({ pointer: z.string(), detail: z.string() }))
+    .describe('What is wrong with which part of the body')
+    .optional(),
+})

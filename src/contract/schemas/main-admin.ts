@@ -1,0 +1,147 @@
+import * as z from 'zod'
+import { requestApproval, requestState } from './main-requests.ts'
+
+/** A run that outlived its call. */
+export const adminRun = z.object({
+  id: z.string(),
+  name: z.string().describe('The workflow.'),
+  state: requestState,
+  subject: z.string(),
+  requestor: z.string(),
+  caller: z.string().optional(),
+  reason: z.string().optional(),
+  requestId: z.string().optional(),
+  attempt: z.int(),
+  fence: z.int().describe('An intervention names the one it was decided on.'),
+  worker: z.string().optional(),
+  due: z.string(),
+  deadline: z.string().optional(),
+  incident: z
+    .object({
+      task: z.string(),
+      code: z.string(),
+      message: z.string(),
+    })
+    .optional(),
+  cancel: z
+    .object({
+      by: z.string(),
+      reason: z.string().optional(),
+    })
+    .optional(),
+  touched: z.boolean().describe('A target was changed.'),
+  created: z.string(),
+  updated: z.string(),
+  ended: z.string().optional(),
+})
+
+/** GET admin/incidents and admin/runs?state=&name=&subject=&requestor=&limit=&after=. */
+export const adminRuns = z.object({
+  runs: z.array(adminRun).describe('Latest first.'),
+  next: z.string().optional(),
+})
+
+export const adminStep = z.object({
+  id: z.int(),
+  number: z.int(),
+  attempt: z.int(),
+  task: z.string(),
+  taskType: z.string(),
+  label: z.string().optional(),
+  started: z.string(),
+  ended: z.string(),
+  outcome: z.string(),
+  error: z.string().optional(),
+})
+
+/** GET admin/runs/{id}. */
+export const adminRunDetails = adminRun.extend({
+  timeline: z.array(adminStep),
+  approvals: z.array(requestApproval).describe('Oldest first'),
+})
+
+/** One call of a SCIM client, as its operator sees it. */
+export const scimCall = z.object({
+  id: z.int(),
+  gateway: z.string().describe('The Application of the gateway.'),
+  time: z.string(),
+  requestId: z.string(),
+  caller: z.string(),
+  method: z.string(),
+  path: z.string(),
+  status: z.int(),
+  scimType: z.string().optional(),
+  error: z.string().optional(),
+  millis: z.number(),
+  workflows: z.array(z.string()),
+  operations: z.unknown().optional(),
+})
+
+/** GET admin/scim-journal?gateway=&failed=&status=&since=&limit=&after=. */
+export const scimJournalPage = z.object({
+  entries: z.array(scimCall).describe('Latest first.'),
+  next: z.string().optional(),
+})
+
+export const requestCounts = z.record(requestState, z.int())
+
+export const approvalCounts = z.object({
+  opened: z.int(),
+  escalated: z.int().describe('Of those opened, how many went to others since, because nobody decided.'),
+  approved: z.int(),
+  denied: z.int(),
+  decisionMillis: z
+    .number()
+    .describe('How long those that were approved or denied had been open: the median.')
+    .optional(),
+})
+
+export const tokenCounts = z.object({
+  issued: z.int(),
+  refused: z.int(),
+})
+
+export const scimCallCounts = z.object({
+  answered: z.int().describe('With a status below 400.'),
+  refused: z.int().describe('From 400 to 499.'),
+  failed: z.int().describe('From 500 on.'),
+})
+
+export const statisticsPart = z.object({
+  from: z.string().describe('When it begins; it ends with the next one.'),
+  requests: requestCounts.describe('By the time they began, with the state that they are in now.'),
+  approvals: approvalCounts,
+  tokens: z
+    .object({
+      sts: tokenCounts,
+      issuers: tokenCounts,
+    })
+    .describe("By the token service, and by the gateway's own OpenID Connect issuers."),
+  scim: scimCallCounts,
+})
+
+/** GET admin/statistics?from=&to=&by=hour|day. */
+export const statistics = z.object({
+  from: z.string(),
+  to: z.string(),
+  by: z.enum(['hour', 'day']),
+  parts: z
+    .array(statisticsPart)
+    .describe('One for each hour or 24 hours since `from`, oldest first; the last one is cut off by `to`.'),
+  decisionMillis: z.number().describe('The median of the whole time; absent where nothing was decided.').optional(),
+  workflows: z
+    .array(
+      z.object({
+        name: z.string(),
+        requests: requestCounts,
+      }),
+    )
+    .describe('Those with most first, at most 10.'),
+  scimClients: z.array(
+    z.object({
+      gateway: z.string(),
+      client: z.string(),
+      calls: scimCallCounts,
+    }),
+  ),
+})

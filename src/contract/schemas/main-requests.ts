@@ -1,0 +1,162 @@
+import * as z from 'zod'
+import { attributeValues } from './main.ts'
+import { foreseenChanges } from './main-changes.ts'
+
+/** Approvals, requests and deputies of the Main API. */
+export const approvalSummary = z.object({
+  workflow: z.string().describe('The request.'),
+  approval: z.string(),
+  label: z.string(),
+  user: z.string().describe("The subject's login."),
+  displayName: z.string(),
+  requestor: z.string(),
+  caller: z.string().describe("Who submitted it in the requester's name; absent where the requester did.").optional(),
+  wfStart: z.int(),
+  approvalStart: z.int(),
+  wfName: z.string(),
+  wfLabel: z.string(),
+  wfDescription: z.string(),
+  reason: z.string(),
+  accessEnds: z.string().describe('When the access is to end, where the requester chose that.').optional(),
+})
+
+/** GET approvals?after=&limit=. */
+export const approvalList = z.object({
+  approvals: z.array(approvalSummary).describe('Oldest first.'),
+  next: z.string().describe('The `after` of the following page; absent on the last one.').optional(),
+})
+
+export const decisionView = z.object({
+  at: z.string(),
+  by: z.string().optional(),
+  onBehalfOf: z.string().optional(),
+  comment: z.string().optional(),
+})
+
+/** GET approvals/{id}?changes=. It holds no secrets. */
+export const approvalDetails = approvalSummary.extend({
+  userObj: z.object({
+    userID: z.string(),
+    isNew: z
+      .boolean()
+      .describe('A registration, or a user whom the directory does not have: the values are those of the request.'),
+    groups: z.array(z.string()),
+    requestReason: z.string(),
+    attribs: z.record(z.string(), attributeValues).describe('By label.'),
+  }),
+  registration: z
+    .literal(true)
+    .describe(
+      'A registration: it creates an account. The values are those submitted, even if another user has the login by now.',
+    )
+    .optional(),
+  existing: z
+    .object({
+      checked: z.boolean(),
+      login: z.boolean(),
+      attributes: z.array(z.string()),
+    })
+    .describe(
+      'Of an open registration: whether another user has the login, or the value of a unique attribute, now. Approving it is then refused with 409. `checked` is false where that could not be found out.',
+    )
+    .optional(),
+  requestAttributes: z.record(z.string(), z.string()).describe('By label.'),
+  status: z.enum(['open', 'approved', 'denied', 'cancelled']),
+  approvers: z.array(z.string()),
+  onBehalfOf: z.string().describe('For whom the one who asks would decide.').optional(),
+  mayDecide: z.boolean(),
+  version: z.int(),
+  decision: decisionView.optional(),
+  changes: foreseenChanges
+    .describe('What approving it now would do: with `changes=true`, to whoever may decide, where the portal shows it.')
+    .optional(),
+})
+
+/** By approval: how it went; `status` is what deciding it alone would have answered. */
+export const bulkResults = z.object({
+  results: z.record(
+    z.string(),
+    z.object({
+      status: z.int(),
+      text: z.string(),
+      code: z.string().optional(),
+    }),
+  ),
+})
+
+export const requestState = z.enum(['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled'])
+
+export const requestSummary = z.object({
+  id: z.string(),
+  name: z.string(),
+  label: z.string(),
+  state: requestState,
+  subject: z.string(),
+  requestor: z.string(),
+  caller: z.string().describe("Who submitted it in the requester's name; absent where the requester did.").optional(),
+  reason: z.string().optional(),
+  created: z.string(),
+  updated: z.string(),
+  ended: z.string().optional(),
+  deadline: z.string().optional(),
+  accessEnds: z.string().describe('When the access is to end, where the requester chose that.').optional(),
+  cancel: z
+    .object({
+      by: z.string(),
+      reason: z.string().optional(),
+    })
+    .describe('Who asked for its end, and why.')
+    .optional(),
+})
+
+/** GET requests?state=&about=mine|me&after=&limit=: what the caller asked for, or what was asked for the caller. */
+export const requestList = z.object({
+  requests: z.array(requestSummary).describe('Latest first.'),
+  next: z.string().optional(),
+})
+
+export const requestStep = z.object({
+  id: z.int(),
+  taskType: z.string(),
+  label: z.string().optional(),
+  attempt: z.int(),
+  started: z.string(),
+  ended: z.string(),
+  outcome: z.string(),
+})
+
+export const requestApproval = z.object({
+  id: z.string(),
+  label: z.string(),
+  status: z.enum(['open', 'approved', 'denied', 'cancelled']),
+  opened: z.string(),
+  escalation: z.int(),
+  approvers: z.array(z.string()),
+  decision: decisionView.optional(),
+})
+
+/** GET requests/{id}. */
+export const requestDetails = requestSummary.extend({
+  mayCancel: z.boolean().describe('By the one who asks, as it stands.'),
+  failure: z
+    .object({
+      code: z.string(),
+      text: z.string(),
+    })
+    .optional(),
+  timeline: z.array(requestStep),
+  approvals: z.array(requestApproval),
+})
+
+export const delegationPeriod = z.object({
+  id: z.string(),
+  deputy: z.string(),
+  starts: z.string(),
+  ends: z.string(),
+})
+
+/** GET delegations. */
+export const delegationList = z.object({
+  delegations: z.array(delegationPeriod),
+  represents: z.array(z.string()).describe('For whom the caller may decide now.'),
+})

@@ -1,0 +1,51 @@
+import * as z from 'zod'
+
+/** GET config. */
+export const tokenConfig = z.object({
+  frontPage: z.object({
+    title: z.string(),
+    text: z.string(),
+  }),
+  homeURL: z.string(),
+  logoutURL: z.string(),
+  qrCodeAttribute: z.string().describe('The member of `token` that is to be shown as a QR code as well.').optional(),
+  warnMinutesLeft: z.int(),
+  themePrimaryMain: z.string(),
+  themePrimaryDark: z.string(),
+  themePrimaryLight: z.string(),
+  themeSecondaryMain: z.string(),
+  themeSecondaryDark: z.string(),
+  themeSecondaryLight: z.string(),
+  errorColor: z.string(),
+  headerTitle: z.string(),
+})
+
+/** How it stands with the tokens of a session. */
+export const tokenState = z.object({
+  idToken: z.enum(['valid', 'expired']),
+  refreshToken: z
+    .enum(['unused', 'used', 'ended', 'none'])
+    .describe(
+      '`unused`: it is shown, and may be taken. `used`: somebody took it. `ended`: it is worth nothing. `none`: there is none.',
+    ),
+  refreshExpires: z.string().describe('When the refresh token ends at the latest, ISO 8601.').optional(),
+  renewable: z
+    .boolean()
+    .describe('Whether POST makes new ones; otherwise there are new ones after logging out and in.'),
+})
+
+/** GET and POST user. */
+export const tokenUser = z.object({
+  displayName: z.string().describe('`Unknown` where the person has no such attribute.'),
+  token: z.record(z.string(), z.string()).describe('What is to be shown, by label.'),
+  expires: z.string().describe('When the id_token ends, ISO 8601; absent where there is none.').optional(),
+  claims: z.record(z.string(), z.unknown()).describe('What the id_token says.').optional(),
+  state: tokenState.optional(),
+})
+
+/** The body of every failure. */
+export const tokenErrors = z.object({
+  errors: z.array(z.string()).describe('For people.'),
+  code: z.string().optional(),
+  requestId: z.string().optional(),
+})

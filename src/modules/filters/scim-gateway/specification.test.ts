@@ -1,0 +1,172 @@
+import { expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { base, openGateway, People, tutorialParams } from '#testing/scim-gateway-fixture.ts'
+import scimGateway from './scim-gateway.ts'
+
+/** The parameters of the specification, section 2.5, each by what it does. */
+
+const patchOp = (...Operations: JsonObject[]): JsonObject => ({
+  schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
+  Operations,
+})
+const ids = (body: JsonObject): unknown[] => (body['Resources'] as JsonObject[]).map(({ id }) => id)
+
+const entries = [
+  {
+    dn: Dn.parse('uid=ann,ou=people,o=test'),
+    attributes: Attributes.from({ objectClass: ['person'], uid: ['ann'], badge: ['b-1'], mail: ['ann@example.com'] }),
+  },
+  {
+    dn: Dn.parse('uid=out,ou=people,o=elsewhere'),
+    attributes: Attributes.from({ objectClass: ['person'], uid: ['out'], badge: ['b-2'] }),
+  },
+  {
+    dn: Dn.parse('cn=red,ou=groups,o=test'),
+    attributes: Attributes.from({
+      objectClass: ['groupOfNames'],
+      cn: ['red'],
+      entryUUID: ['g-1'],
+      description: ['The red team'],
+      member: ['uid=ann,ou=people,o=test'],
+    }),
+  },
+]
+
+const inDirectory = {
+  ...tutorialParams,
+  lookupFromLDAP: 'true',
+  searchBase: 'o=test',
+  uidAttributeName: 'uid',
+  lookupAttributeName: 'uid',
+  'tremolo2scim.userName.source': 'uid',
+}
+
+const openDirectory = (params: object = {}) => {
+  const { directory } = fakeModuleHost({ entries })
+  return openGateway(scimGateway, { params: { ...inDirectory, ...params }, host: { directory } })
+}
+
+test('lookupFromLDAP: users are looked up below searchBase of the directory, by lookupAttributeName', async () => {
+  const { send, people } = await openDirectory()
+  expect((await send('GET', '/Users/ann')).body).toMatchObject({ id: 'ann', userName: 'ann' })
+  expect((await send('GET', '/Users/out')).status).toBe(404)
+  expect(people.searches).toEqual([])
+})
+
+test('lookupTarget: without lookupFromLDAP users are looked up in the target', async () => {
+  const people = new People()
+  people.add('ann')
+  const { send } = await openGateway(scimGateway, { people })
+  expect((await send('GET', '/Users/ann')).body).toMatchObject({ id: 'ann' })
+  expect((await send('GET', '/Users/bob')).status).toBe(404)
+})
+
+test('idAttributeName: the id is another attribute than the login', async () => {
+  const { send } = await openDirectory({ idAttributeName: 'badge' })
+  expect((await send('GET', '/Users/b-1')).body).toMatchObject({ id: 'b-1', userName: 'ann' })
+  expect((await send('GET', '/Users/ann')).status).toBe(404)
+})
+
+test('groups are known by groupIdName, shown by groupDisplayName, with the members of groupMemberAttributeName', async () => {
+  const { send } = await openDirectory({
+    groupLookupAttributeName: 'cn',
+    groupIdName: 'entryUUID',
+    groupDisplayName: 'description',
+    groupMemberAttributeName: 'member',
+  })
+  expect((await send('GET', '/Groups/g-1')).body).toMatchObject({
+    // Users and groups of the directory may have the same id, so groups carry a prefix; both forms are found.
+    id: 'group:g-1',
+    displayName: 'The red team',
+    members: [{ value: 'ann', type: 'User', $ref: `${base}/Users/ann` }],
+    meta: { resourceType: 'Group', location: `${base}/Groups/group:g-1` },
+  })
+})
+
+test('groupLookupAttributeName: workflows get the group by this attribute', async () => {
+  const { send, workflows } = await openDirectory({
+    groupLookupAttributeName: 'cn',
+    groupMemberAttributeName: 'member',
+  })
+  workflows.override = async () => {}
+  await send('PATCH', '/Groups/red', patchOp({ op: 'add', path: 'members', value: [{ value: 'ann' }] }))
+  expect(workflows.calls).toMatchObject([{ params: { groupname: 'red', removegroup: 'false' } }])
+})
+
+test('userFilterScim2Ldap and groupFilterScim2Ldap name the attributes that filters are about', async () => {
+  const people = new People()
+  people.add('ann', { mail: ['ann@example.com'] })
+  people.addGroup('red')
+  const params = { ...tutorialParams, groupFilterScim2Ldap: 'externalId=badge' }
+  const { send } = await openGateway(scimGateway, { people, params })
+  const find = (path: string, filter: string) => send('GET', `${path}?filter=${encodeURIComponent(filter)}`)
+  expect(ids((await find('/Users', 'emails.value eq "ann@example.com"')).body)).toEqual(['ann'])
+  expect(JSON.stringify(people.searches)).toContain('"mail"')
+  await find('/Groups', 'externalId eq "x"')
+  expect(JSON.stringify(people.searches)).toContain('"badge"')
+})
+
+test('workflowName, deleteUserWorkflowName, groupWorkflow and groupDeleteWorkflow name what is run', async () => {
+  const people = new People()
+  people.add('bob')
+  people.addGroup('red', 'bob')
+  const { send, workflows } = await openGateway(scimGateway, { people })
+  const name = { givenName: 'Ann', familyName: 'Ames' }
+  const schemas = ['urn:ietf:params:scim:schemas:core:2.0:User']
+  expect((await send('POST', '/Users', { schemas, userName: 'ann', name })).status).toBe(201)
+  expect(
+    (await send('PATCH', '/Users/ann', patchOp({ op: 'replace', path: 'name.givenName', value: 'Anna' }))).status,
+  ).toBe(200)
+  const add = patchOp({ op: 'add', path: 'members', value: [{ value: 'ann', type: 'User' }] })
+  expect((await send('PATCH', '/Groups/red', add)).status).toBe(204)
+  expect((await send('DELETE', '/Users/ann')).status).toBe(204)
+  expect((await send('DELETE', '/Groups/red')).status).toBe(204)
+  expect(workflows.calls.map((call) => call.name)).toEqual([
+    'sync-user',
+    'sync-user',
+    'change-members',
+    'delete-user',
+    'delete-group',
+  ])
+  // A change of the user leaves memberships alone, and one of a group brings the key attribute alone.
+  expect(workflows.calls[1]).toMatchObject({ keepGroups: true })
+  expect(workflows.calls[2]).toMatchObject({ params: { groupname: 'red', removegroup: 'false' } })
+  expect(workflows.calls[2]?.user.attributes.toObject()).toEqual({ userName: ['ann'] })
+})
+
+test('scim2tremolo and tremolo2scim map by attribute, by mapper and by template', async () => {
+  const params = {
+    ...tutorialParams,
+    scim2tremolo: ['username', 'first', 'label'],
+    'scim2tremolo.username.source': 'userName',
+    'scim2tremolo.username.sourceType': 'user',
+    'scim2tremolo.first.source': 'part|name,givenName',
+    'scim2tremolo.first.sourceType': 'custom',
+    'scim2tremolo.label.source': '${userName}!',
+    'scim2tremolo.label.sourceType': 'composite',
+    tremolo2scim: ['userName', 'name'],
+    'tremolo2scim.userName.source': 'username',
+    'tremolo2scim.userName.sourceType': 'user',
+    'tremolo2scim.name.source': '{"givenName":"${first}"}',
+    'tremolo2scim.name.sourceType': 'composite',
+  }
+  const unused = ['mail', 'last', 'enabled', 'secretNote'].map((one) => `scim2tremolo.${one}.`)
+  const kept = Object.entries(params).filter(
+    ([name]) =>
+      ![...unused, 'tremolo2scim.emails', 'tremolo2scim.active', 'tremolo2scim.displayName'].some((start) =>
+        name.startsWith(start),
+      ),
+  )
+  const { send, workflows } = await openGateway(scimGateway, { params: Object.fromEntries(kept) })
+  const schemas = ['urn:ietf:params:scim:schemas:core:2.0:User']
+  const made = await send('POST', '/Users', { schemas, userName: 'ann', name: { givenName: 'Ann' } })
+  expect(workflows.calls[0]?.user.attributes.toObject()).toMatchObject({
+    username: ['ann'],
+    first: ['Ann'],
+    label: ['ann!'],
+  })
+  expect(made.body).toMatchObject({ userName: 'ann', name: { givenName: 'Ann' } })
+})

@@ -1,0 +1,230 @@
+import * as z from 'zod'
+import type { JsonObject, JsonValue } from '#kernel/json.ts'
+
+/** An answer of an operation. Without `schema` it has no body, or one that is not JSON. */
+export interface ApiAnswer {
+  readonly description: string
+  /** The name of a definition. */
+  readonly schema?: string
+  /** The body is a list of these. */
+  readonly many?: boolean
+  /** The media type; that of the API when absent. */
+  readonly type?: string
+}
+
+export interface ApiOperation {
+  /** Below the path of the API, such as `/approvals/{id}`; empty for that path itself. */
+  readonly path: string
+  readonly method: 'get' | 'post' | 'put' | 'delete'
+  readonly id: string
+  readonly summary: string
+  /** Query parameters by name, with what they mean. */
+  readonly query?: Readonly<Record<string, string>>
+  /** The name of a definition. */
+  readonly body?: string
+  /** By status. */
+  readonly answers: Readonly<Record<string, ApiAnswer>>
+}
+
+/** What an HTTP API takes and answers. Swagger and OpenAPI documents come from this, and nothing is described twice. */
+export interface ApiDescription {
+  readonly title: string
+  readonly version: string
+  /** Definitions of answers by name: what is written. */
+  readonly answers: Readonly<Record<string, z.ZodType>>
+  /** Definitions of request bodies by name: what is read. */
+  readonly bodies: Readonly<Record<string, z.ZodType>>
+  /** What every operation answers where it fails, unless it says otherwise. */
+  readonly failure: ApiAnswer
+  readonly operations: readonly ApiOperation[]
+}
+
+export interface ApiPlace {
+  /** `https://host` */
+  readonly origin: string
+  /** Where the paths of the document begin; empty for the host itself. */
+  readonly base: string
+  /** The path of the API below it, such as `/register`. */
+  readonly prefix: string
+}
+
+/** The file names of the documents, below the path of an API. */
+export const apiDocuments = { swagger: 'swagger.json', openapi: 'openapi.json' } as const
+
+const json = 'application/json'
+
+/** Writes the documents of one API. The schemas are translated once. */
+export class DescribedApi {
+  readonly description: ApiDescription
+  readonly #definitions = new Map<string, JsonObject>()
+
+  constructor(description: ApiDescription) {
+    this.description = description
+  }
+
+  /** The document of that file name; undefined for another name. */
+  document(file: string, place: ApiPlace): JsonObject | undefined {
+    if (file === apiDocuments.swagger) return this.swagger(place)
+    return file === apiDocuments.openapi ? this.openApi(place) : undefined
+  }
+
+  /** Swagger 2.0. */
+  swagger({ base, prefix }: Pick<ApiPlace, 'base' | 'prefix'>): JsonObject {
+    const { title, version } = this.description
+    const reference = (name: string, many = false): JsonObject => {
+      const one = { $ref: `#/definitions/${name}` }
+      return many ? { type: 'array', items: one } : one
+    }
+    return {
+      swagger: '2.0',
+      info: { title, version },
+      basePath: base === '' ? '/' : base,
+      schemes: ['https', 'http'],
+      consumes: [json],
+      produces: [json],
+      paths: this.#paths(prefix, ({ id, summary, path, query = {}, body, answers }) => ({
+        operationId: id,
+        summary,
+        ...producesOf(answers),
+        parameters: [
+          ...namesIn(path).map((name) => ({ name, in: 'path', required: true, type: 'string' })),
+          ...Object.entries(query).map(([name, description]) => ({
+            name,
+            description,
+            in: 'query',
+            required: false,
+            type: 'string',
+          })),
+          ...(body === undefined ? [] : [{ name: 'body', in: 'body', required: true, schema: reference(body) }]),
+        ],
+        responses: mapAnswers(answers, ({ description, schema, many }) => ({
+          description,
+          ...(schema === undefined ? {} : { schema: reference(schema, many) }),
+        })),
+      })),
+      definitions: this.#schemas('#/definitions/', 'draft-4', plainSchema),
+    }
+  }
+
+  /** OpenAPI 3.1. */
+  openApi({ origin, base, prefix }: ApiPlace): JsonObject {
+    const { title, version } = this.description
+    const content = (name: string, many = false, type = json): JsonObject => {
+      const one = { $ref: `#/components/schemas/${name}` }
+      return { [type]: { schema: many ? { type: 'array', items: one } : one } }
+    }
+    return {
+      openapi: '3.1.0',
+      info: { title, version },
+      servers: [{ url: `${origin}${base}` }],
+      paths: this.#paths(prefix, ({ id, summary, path, query = {}, body, answers }) => ({
+        operationId: id,
+        summary,
+        parameters: [
+          ...namesIn(path).map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
+          ...Object.entries(query).map(([name, description]) => ({
+            name,
+            description,
+            in: 'query',
+            required: false,
+            schema: { type: 'string' },
+          })),
+        ],
+        ...(body === undefined ? {} : { requestBody: { required: true, content: content(body) } }),
+        responses: mapAnswers(answers, ({ description, schema, many, type }) => ({
+          description,
+          ...(schema !== undefined
+            ? { content: content(schema, many, type) }
+            : type === undefined
+              ? {}
+              : { content: { [type]: {} } }),
+        })),
+      })),
+      components: { schemas: this.#schemas('#/components/schemas/', 'draft-2020-12', (schema) => schema) },
+    }
+  }
+
+  #paths(prefix: string, describe: (operation: ApiOperation) => JsonObject): JsonObject {
+    const { operations, failure } = this.description
+    const paths: Record<string, Record<string, JsonValue>> = {}
+    for (const operation of operations) {
+      const at = `${prefix}${operation.path}` || '/'
+      const methods = paths[at] ?? {}
+      methods[operation.method] = describe({ ...operation, answers: { ...operation.answers, default: failure } })
+      paths[at] = methods
+    }
+    return paths
+  }
+
+  #schemas(place: string, target: 'draft-4' | 'draft-2020-12', adapt: (schema: JsonObject) => JsonObject): JsonObject {
+    const known = this.#definitions.get(target)
+    if (known !== undefined) return known
+    const { answers, bodies } = this.description
+    const made = { ...toJson(answers, 'output', place, target), ...toJson(bodies, 'input', place, target) }
+    const adapted = Object.fromEntries(Object.entries(made).map(([name, schema]) => [name, adapt(schema)]))
+    this.#definitions.set(target, adapted)
+    return adapted
+  }
+}
+
+/** Schemas that are definitions themselves become references wherever others hold them. */
+function toJson(
+  definitions: Readonly<Record<string, z.ZodType>>,
+  io: 'input' | 'output',
+  place: string,
+  target: 'draft-4' | 'draft-2020-12',
+): Record<string, JsonObject> {
+  const registry = z.registry<{ id: string }>()
+  for (const [id, schema] of Object.entries(definitions)) registry.add(schema, { id })
+  const made = z.toJSONSchema(registry, { io, target, uri: (id) => `${place}${id}`, override: dropBounds })
+  return Object.fromEntries(
+    Object.entries(made.schemas).map(([name, { $schema: _, $id: __, id: ___, ...schema }]) => [
+      name,
+      schema as JsonObject,
+    ]),
+  )
+}
+
+/** That a number fits the machine is not part of the description, nor are names of properties by a schema. */
+function dropBounds({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  if (jsonSchema.type === 'integer') {
+    if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+    if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+  }
+  delete jsonSchema.propertyNames
+}
+
+/** Swagger 2.0 has no alternatives: null becomes `x-nullable`, and what else may differ is left open. */
+function plainSchema(schema: JsonObject): JsonObject {
+  const { anyOf, oneOf, ...rest } = schema
+  const alternatives = [anyOf, oneOf].flat().filter(isObject)
+  const plain: JsonObject = Object.fromEntries(
+    Object.entries(rest).map(([name, value]) => [name, plainValue(value)] as const),
+  )
+  if (alternatives.length === 0) return plain
+  const others = alternatives.filter(({ type }) => type !== 'null')
+  const [only] = others
+  if (others.length === 1 && only !== undefined) return { ...plainSchema(only), ...plain, 'x-nullable': true }
+  return others.every(({ type, $ref }) => type === 'object' || $ref !== undefined)
+    ? { ...plain, type: 'object' }
+    : plain
+}
+
+function plainValue(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(plainValue)
+  return isObject(value) ? plainSchema(value) : value
+}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const namesIn = (path: string): string[] => Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = '']) => name)
+
+const mapAnswers = (answers: ApiOperation['answers'], describe: (answer: ApiAnswer) => JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, describe(answer)]))
+
+/** The media types of an operation that has others than JSON. */
+function producesOf(answers: ApiOperation['answers']): { produces?: string[] } {
+  const types = new Set(Object.values(answers).map(({ type = json }) => type))
+  return types.size === 1 && types.has(json) ? {} : { produces: [...types] }
+}

@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest'
+import type { JsonObject } from '#kernel/json.ts'
+import { callWorkflowApi } from '#modules/filters/call-workflow/api-description.ts'
+import { mainApi } from '#modules/filters/main/api-description.ts'
+import { approvalRoutes, portalRoutes } from '#modules/filters/main/main.ts'
+import type { MainParts } from '#modules/filters/main/main-parts.ts'
+import { registerApi } from '#modules/filters/register/api-description.ts'
+import { tokenApiDescription } from '#modules/filters/token-api/api-description.ts'
+
+const place = { origin: 'https://x', base: '/portal', prefix: '/api' }
+const apis = Object.entries({
+  register: registerApi,
+  main: mainApi,
+  token: tokenApiDescription,
+  'call-workflow': callWorkflowApi,
+})
+const documents = apis.flatMap(([name, api]): [string, JsonObject][] => [
+  [`${name} as Swagger`, api.swagger(place)],
+  [`${name} as OpenAPI`, api.openApi(place)],
+])
+
+/** Every object of a document, with where it is. */
+function objectsIn(value: unknown, path = ''): { path: string; object: Record<string, unknown> }[] {
+  if (typeof value !== 'object' || value === null) return []
+  const object = value as Record<string, unknown>
+  return [{ path, object }, ...Object.entries(object).flatMap(([key, inner]) => objectsIn(inner, `${path}/${key}`))]
+}
+
+describe('the registration API', () => {
+  test('Swagger is 2.0, of version 1.0.0, over https and http', () => {
+    expect(registerApi.swagger({ base: '/portal', prefix: '/register' })).toMatchObject({
+      swagger: '2.0',
+      info: { version: '1.0.0' },
+      basePath: '/portal',
+      schemes: ['https', 'http'],
+    })
+    expect(registerApi.swagger({ base: '', prefix: '/register' })['basePath']).toBe('/')
+  })
+
+  test('the paths, parameters and definitions of the specification are in it', () => {
+    const swagger = registerApi.swagger({ base: '', prefix: '/register' })
+    expect(swagger).toMatchObject({
+      paths: {
+        '/register/config': { get: { responses: { '200': { schema: { $ref: '#/definitions/Config' } } } } },
+        '/register/values': {
+          get: {
+            parameters: [
+              { name: 'name', in: 'query', required: false, type: 'string' },
+              { name: 'search', in: 'query', required: false, type: 'string' },
+            ],
+            responses: {
+              '200': { schema: { type: 'array', items: { $ref: '#/definitions/AttributeValueListItem' } } },
+            },
+          },
+        },
+        '/register/submit': {
+          post: {
+            parameters: [{ in: 'body', schema: { $ref: '#/definitions/RegisterRequest' } }],
+            responses: {
+              '200': { schema: { $ref: '#/definitions/SubmittedResponse' } },
+              '500': { schema: { $ref: '#/definitions/ErrorResponse' } },
+            },
+          },
+        },
+      },
+      definitions: {
+        Config: { properties: { attributes: { type: 'array', items: { $ref: '#/definitions/Attribute' } } } },
+        Attribute: {
+          properties: { values: { items: { $ref: '#/definitions/AttributeValueListItem' } } },
+        },
+      },
+    })
+    const { Attribute } = swagger['definitions'] as { Attribute: { required: string[] } }
+    expect(Attribute.required).not.toContain('minChars')
+    expect(Attribute.required).not.toContain('maxChars')
+  })
+})
+
+test('no path has a version segment', () => {
+  const paths = apis.flatMap(([, api]) => api.description.operations.map(({ path }) => path))
+  expect(paths.filter((path) => /\/v\d/.test(path))).toEqual([])
+  expect(paths.length).toBeGreaterThan(40)
+})
+
+test('OpenAPI is 3.1', () => {
+  for (const [, api] of apis) {
+    expect(api.openApi(place)).toMatchObject({ openapi: '3.1.0', servers: [{ url: 'https://x/portal' }] })
+  }
+})
+
+test.each(documents)('%s: every reference leads somewhere', (_, document) => {
+  const objects = objectsIn(document)
+  const places = new Set(objects.map(({ path }) => `#${path}`))
+  const references = objects.flatMap(({ object }) => (typeof object['$ref'] === 'string' ? [object['$ref']] : []))
+  expect(references.length).toBeGreaterThan(5)
+  expect(references.filter((reference) => !places.has(reference))).toEqual([])
+  const ids = objects.flatMap(({ object }) =>
+    typeof object['operationId'] === 'string' ? [object['operationId']] : [],
+  )
+  expect(new Set(ids).size).toBe(ids.length)
+})
+
+test.each(apis)('%s: Swagger uses no word that 2.0 does not have', (_, api) => {
+  const unknown = ['$schema', '$id', 'const', 'anyOf', 'oneOf', 'propertyNames', '$defs', 'prefixItems', 'nullable']
+  const definitions = objectsIn(api.swagger(place)['definitions'])
+  expect(definitions.filter(({ object }) => unknown.some((word) => Object.hasOwn(object, word)))).toEqual([])
+  for (const { object } of definitions) expect(Array.isArray(object['type'])).toBe(false)
+})
+
+test('both formats describe the same operations', () => {
+  const operationsOf = (document: JsonObject): string[] =>
+    Object.entries(document['paths'] as Record<string, object>).map(
+      ([path, one]) => `${Object.keys(one).join()} ${path}`,
+    )
+  for (const [, api] of apis) expect(operationsOf(api.swagger(place))).toEqual(operationsOf(api.openApi(place)))
+})
+
+test('every route of the Main API is described', () => {
+  const nothing = {} as MainParts
+  const served = [...portalRoutes(nothing), ...approvalRoutes(nothing)]
+  const described = mainApi.description.operations.map(
+    ({ method, path }) => `${method.toUpperCase()} ${path.slice(1).replaceAll(/\{\w+\}/g, '*')}`,
+  )
+  expect(served.map(({ method, path }) => `${method} ${path}`).filter((one) => !described.includes(one))).toEqual([])
+})

@@ -1,0 +1,262 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type ApiPrefix, contractOf, describedApis } from '#testing/api-contract.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { PortalPerson } from '#testing/portal-story.ts'
+import { application, registrationUrl } from '#testing/story-documents.ts'
+
+const limits = { submitsPerMinute: '0', submitsPerValuePerHour: '0', readsPerMinute: '0' }
+
+/** Beside the portal's API: forms, calls, a run that fails once, and one that does not end. */
+const more = `
+apiVersion: openunison.tremolo.io/v1
+kind: Notifier
+metadata: { name: default }
+spec: { className: notifiers.None, params: [] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: stumble }
+spec:
+  tasks:
+    - taskType: customTask
+      className: tasks.JavaScriptTask
+      params:
+        javaScript: |-
+          function doTask(user) {
+            state[user.userID] = (state[user.userID] || 0) + 1
+            if (state[user.userID] === 1) throw new Error('not yet')
+            return true
+          }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: nothing }
+spec:
+  tasks: [{ taskType: customTask, className: tasks.PrintUserInfo, params: { message: nothing } }]
+---
+${application('calls', [
+  {
+    hosts: ['*'],
+    uri: '/call-workflow',
+    authChain: 'api',
+    azRules: [{ scope: 'dn', constraint: 'o=Tremolo' }],
+    filterChain: [
+      {
+        className: 'CallWorkflow',
+        params: { allowedWorkflow: ['stumble', 'nothing', 'vault-access'], subject: 'any' },
+      },
+    ],
+  },
+])}
+---
+${application('form', [
+  registrationUrl(
+    '/register',
+    {
+      ...limits,
+      workflowName: 'nothing',
+      'mail.required': 'false',
+      invitationURL: '#[GATEHOUSE_URL]/page',
+      inviterRule: ['filter;(uid=grace)'],
+    },
+    { authChain: 'api' },
+  ),
+])}
+---
+${application('proof', [
+  registrationUrl('/proof/register', { ...limits, workflowName: 'nothing', humanCheck: 'proof-of-work' }),
+])}
+`
+
+describe('the documents of the APIs', () => {
+  let gateway: GatewayProcess
+  let config = ''
+  const tokens = new Map<string, string>()
+  beforeAll(async () => {
+    config = mkdtempSync(join(tmpdir(), 'gatehouse-documents-'))
+    cpSync('examples/portal-api', config, { recursive: true })
+    writeFileSync(join(config, 'more.yaml'), more)
+    gateway = await startGatewayProcess({ config })
+    for (const login of ['ada', 'grace', 'linus']) tokens.set(login, await gateway.token('--subject', login))
+  }, 120_000)
+  afterAll(async () => {
+    await gateway?.stop()
+    rmSync(config, { recursive: true, force: true })
+  })
+
+  /** Sends, and compares the answer with the document. */
+  async function send(
+    prefix: ApiPrefix,
+    method: string,
+    path: string,
+    {
+      body,
+      as = 'ada',
+      mount = prefix === '/main' ? '/portal' : '',
+    }: { body?: unknown; as?: string; mount?: string } = {},
+  ) {
+    const whole = `${mount}${prefix}${path}`
+    const response = await fetch(`${gateway.url}${whole}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${tokens.get(as)}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    const type = response.headers.get('content-type')
+    expect(contractOf(prefix).faults({ method, path: whole, status: response.status, type, text }, mount)).toEqual([])
+    const isJson = text !== '' && type?.includes('json') === true
+    return { status: response.status, body: isJson ? JSON.parse(text) : undefined }
+  }
+  const main = (method: string, path: string, body?: unknown, as = 'ada') => send('/main', method, path, { body, as })
+  const call = (name: string, uid: string, more: object = {}) =>
+    send('/call-workflow', 'POST', '', {
+      body: { name, uidAttributeName: 'uid', user: { uid, attributes: [] }, ...more },
+    })
+  const asynchronous = { requestParams: { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' } }
+
+  test('each is served in both formats, with the address that it describes', async () => {
+    for (const [prefix, mount] of [
+      ['/main', '/portal'],
+      ['/register', ''],
+      ['/call-workflow', ''],
+    ] as const) {
+      for (const format of ['swagger', 'openapi'] as const) {
+        const response = await fetch(`${gateway.url}${mount}${prefix}/${format}.json`, {
+          headers: { authorization: `Bearer ${tokens.get('ada')}` },
+        })
+        expect([prefix, format, response.status]).toEqual([prefix, format, 200])
+        const place = { origin: gateway.url, base: mount, prefix }
+        const wanted = describedApis[prefix].document(`${format}.json`, place)
+        expect(await response.json()).toEqual(JSON.parse(JSON.stringify(wanted)))
+      }
+    }
+  })
+
+  test('every answer of the call-workflow API is as its documents say', async () => {
+    expect((await call('nothing', 'x')).status).toBe(200)
+    const started = await call('vault-access', 'x')
+    expect(started.status).toBe(202)
+    expect((await send('/call-workflow', 'GET', `/${started.body.workflowId}`)).status).toBe(200)
+    expect((await send('/call-workflow', 'DELETE', `/${started.body.workflowId}`)).body.status).toBe('cancelled')
+    expect((await call('nothing', ' x')).status).toBe(422)
+    expect((await call('elsewhere', 'x')).status).toBe(403)
+    expect((await call('nothing', 'x', { extra: 1 })).status).toBe(400)
+    expect((await send('/call-workflow', 'GET', '/x')).status).toBe(404)
+    // It needs a task that is under way.
+    expect(contractOf('/call-workflow').unseen()).toEqual(['endRun 202'])
+  })
+
+  test('every answer of the registration API is as its documents say', async () => {
+    const register = (method: string, path: string, body?: unknown, as?: string) =>
+      send('/register', method, path, { body, ...(as === undefined ? {} : { as }) })
+    expect((await register('GET', '/config')).status).toBe(200)
+    expect((await register('GET', '/values')).status).toBe(200)
+    expect((await register('GET', '/values?name=x')).status).toBe(400)
+    expect((await register('POST', '/submit', { attributes: { uid: 'newcomer' } })).status).toBe(200)
+    expect((await register('POST', '/submit', { attributes: {} })).status).toBe(500)
+    expect((await register('POST', '/submit', { attributes: 1 })).status).toBe(400)
+    expect((await send('/register', 'GET', '/challenge', { mount: '/proof' })).status).toBe(200)
+    expect((await register('GET', '/verify?token=x')).status).toBe(410)
+    const { status, body } = await register('POST', '/invitations', { email: 'x@example.com' }, 'grace')
+    expect(status).toBe(201)
+    expect((await register('GET', '/invitations', undefined, 'grace')).status).toBe(200)
+    expect((await register('GET', '/invitations')).status).toBe(403)
+    expect((await register('POST', `/invitations/${body.id}/resend`, undefined, 'grace')).status).toBe(200)
+    expect((await register('DELETE', `/invitations/${body.id}`, undefined, 'grace')).status).toBe(200)
+    expect((await register('GET', '/invitation?token=x')).status).toBe(404)
+    // These need a link of a mail; test/stories/registration.test.ts compares them.
+    expect(contractOf('/register').unseen()).toEqual(['showVerification 200', 'verify 200', 'getInvitation 200'])
+  })
+
+  test('every answer of the Main API is as its documents say', async () => {
+    for (const path of ['/config', '/user', '/orgs', '/urls', '/urls/org/root', '/workflows/org/root', '/access']) {
+      expect([path, (await main('GET', path)).status]).toEqual([path, 200])
+    }
+    await main('GET', '/workflows/candelegate?workflowName=vault-access&uuid=x')
+    expect((await main('PUT', '/user', { displayName: { value: 'Ada L.' } })).status).toBe(200)
+    expect((await main('PUT', '/user', { displayName: { value: '' } })).status).toBe(500)
+    const line = { uuid: 'one', name: 'vault-access', reason: 'on call' }
+    expect((await main('PUT', '/workflows', [line])).body).toEqual({ one: 'success' })
+    expect((await main('PUT', '/workflows?outcomes=true', [{ ...line, uuid: 'two' }])).status).toBe(200)
+    const requests = async () => (await main('GET', '/requests')).body.requests
+    await until(async () => (await requests()).length > 1, 20_000)
+    const [{ id }] = await requests()
+    expect((await main('GET', `/requests/${id}`)).status).toBe(200)
+    expect((await main('POST', `/requests/${id}/cancel`, { reason: 'no more' })).status).toBe(200)
+    expect((await main('GET', '/search?q=va')).status).toBe(200)
+    expect((await main('PUT', '/favourites/url/wiki')).status).toBe(204)
+    expect((await main('POST', '/recent', { kind: 'url', name: 'wiki' })).status).toBe(204)
+    expect((await main('GET', '/favourites')).body.favourites).toHaveLength(1)
+    expect((await main('DELETE', '/favourites/url/wiki')).status).toBe(204)
+    await main('PUT', '/workflows', [{ ...line, uuid: 'three' }])
+    const open = async () => (await main('GET', '/approvals', undefined, 'grace')).body.approvals
+    await until(async () => (await open()).length > 1, 20_000)
+    const [first, second] = (await open()).map(({ approval }: { approval: string }) => approval)
+    expect((await main('GET', `/approvals/${first}?changes=true`, undefined, 'grace')).status).toBe(200)
+    const vote = { approved: true, reason: 'yes' }
+    expect((await main('PUT', `/approvals/${first}`, vote, 'grace')).status).toBe(200)
+    expect((await main('PUT', `/approvals/${first}`, vote, 'grace')).status).toBe(409)
+    expect((await main('PUT', '/approvals', { ...vote, approvals: [second] }, 'grace')).status).toBe(200)
+    const period = { deputy: 'ada', starts: new Date().toISOString(), ends: new Date(Date.now() + 1e7).toISOString() }
+    const delegation = await main('POST', '/delegations', period, 'grace')
+    expect(delegation.status).toBe(201)
+    await main('GET', '/delegations', undefined, 'grace')
+    expect((await main('DELETE', `/delegations/${delegation.body.id}`, undefined, 'grace')).status).toBe(204)
+    const { reports } = (await main('GET', '/reports/org/root')).body
+    const plain = reports.find(({ parameters }: { parameters: string[] }) => parameters.length === 0)
+    const report = `/reports/${encodeURIComponent(plain.name)}`
+    expect((await main('GET', report)).status).toBe(200)
+    expect((await main('GET', `${report}?format=csv`)).status).toBe(200)
+    const { reportid } = (await main('GET', `${report}?excel=true`)).body
+    expect((await main('GET', `/reports/excel/${reportid}/report.xlsx`)).status).toBe(200)
+    const administrator = (method: string, path: string, body?: unknown) => main(method, path, body, 'linus')
+    for (const action of ['retry', 'skip', 'cancel']) {
+      const { workflowId } = (await call('stumble', action, asynchronous)).body
+      const run = async () => (await administrator('GET', `/admin/runs/${workflowId}`)).body
+      await until(async () => (await run()).state === 'incident', 20_000)
+      expect((await administrator('GET', '/admin/incidents')).body.runs).toHaveLength(1)
+      const intervention = { fence: (await run()).fence, reason: 'a reason' }
+      expect((await administrator('POST', `/admin/runs/${workflowId}/${action}`, intervention)).status).toBe(200)
+      expect((await administrator('POST', `/admin/runs/${workflowId}/${action}`, intervention)).status).toBeGreaterThan(
+        408,
+      )
+    }
+    const { runs } = (await administrator('GET', '/admin/runs?name=vault-access')).body
+    for (const { id: run } of runs) {
+      expect((await administrator('GET', `/admin/runs/${run}`)).body.approvals).toHaveLength(1)
+    }
+    expect((await administrator('GET', '/admin/scim-journal')).status).toBe(200)
+    expect((await administrator('GET', '/admin/statistics')).status).toBe(200)
+    expect((await main('GET', '/admin/runs')).status).toBe(403)
+    expect((await main('GET', '/nothing')).status).toBe(404)
+    expect(contractOf('/main').unseen()).toEqual([])
+  })
+})
+
+test('the Token API serves its documents, and answers as they say', async () => {
+  const gateway = await startGatewayProcess({ config: 'examples/quickstart' })
+  try {
+    const ada = await PortalPerson.logIn(gateway, 'ada')
+    for (const format of ['swagger', 'openapi'] as const) {
+      const { status, json } = await ada.get(`/token/${format}.json`)
+      const place = { origin: gateway.url, base: '', prefix: '/token' }
+      const wanted = describedApis['/token'].document(`${format}.json`, place)
+      expect([status, json]).toEqual([200, JSON.parse(JSON.stringify(wanted))])
+    }
+    // Each answer is compared where it is received.
+    expect((await ada.get('/token/config')).status).toBe(200)
+    expect((await ada.get('/token/user')).status).toBe(200)
+    expect((await ada.send('POST', '/token/user')).status).toBe(403)
+    expect((await ada.get('/token/nothing')).status).toBe(404)
+    // New tokens are made in test/stories/own-issuer.test.ts, which compares them.
+    expect(contractOf('/token').unseen()).toEqual(['renewTokens 200'])
+  } finally {
+    await gateway.stop()
+  }
+}, 120_000)

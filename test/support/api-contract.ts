@@ -1,0 +1,118 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { callWorkflowApi } from '#modules/filters/call-workflow/api-description.ts'
+import { mainApi } from '#modules/filters/main/api-description.ts'
+import { registerApi } from '#modules/filters/register/api-description.ts'
+import { tokenApiDescription } from '#modules/filters/token-api/api-description.ts'
+import type { ApiAnswer, ApiOperation, DescribedApi } from '#sdk/api-description.ts'
+
+/** The described APIs, by the part of a path that they begin with. */
+export const describedApis = {
+  '/register': registerApi,
+  '/main': mainApi,
+  '/token': tokenApiDescription,
+  '/call-workflow': callWorkflowApi,
+} as const
+export type ApiPrefix = keyof typeof describedApis
+
+export interface ReceivedAnswer {
+  readonly method: string
+  /** With its query, as it was sent. */
+  readonly path: string
+  readonly status: number
+  readonly type: string | null
+  readonly text: string
+}
+
+/** Compares answers with the documents that an API publishes: the answer must be one that is described, in both formats. */
+export class ApiContract {
+  /** `operation status`, as they were seen. */
+  readonly seen = new Set<string>()
+  readonly #prefix: ApiPrefix
+  readonly #api: DescribedApi
+  readonly #ajv = new Ajv2020({ strict: false, allErrors: true })
+  readonly #validators = new Map<string, ValidateFunction>()
+
+  constructor(prefix: ApiPrefix) {
+    this.#prefix = prefix
+    this.#api = describedApis[prefix]
+    const place = { origin: 'http://x', base: '', prefix }
+    this.#ajv.addSchema(this.#api.openApi(place), 'openapi')
+    this.#ajv.addSchema(this.#api.swagger(place), 'swagger')
+  }
+
+  /** What differs from the description; empty where nothing does. `mount` is what comes before the prefix. */
+  faults({ method, path, status, type, text }: ReceivedAnswer, mount = ''): string[] {
+    const below = path.slice(mount.length + this.#prefix.length).split('?', 1)[0] ?? ''
+    if (method === 'HEAD' || /^\/(?:swagger|openapi)\.json$/.test(below)) return []
+    const operation = this.#operation(method, below)
+    const { description } = this.#api
+    const answer = operation?.answers[String(status)] ?? (status >= 400 ? description.failure : undefined)
+    const at = `${method} ${path} ${status}`
+    if (answer === undefined) return [`${at}: is not described`]
+    if (operation !== undefined) this.seen.add(`${operation.id} ${status}`)
+    return this.#bodyFaults(answer, type, text).map((fault) => `${at}: ${fault}`)
+  }
+
+  /** Operations with a status of success that no test has got an answer with, each as `id status`. */
+  unseen(): string[] {
+    const successes = this.#api.description.operations.flatMap(({ id, answers }) =>
+      Object.keys(answers).flatMap((status) => (status.startsWith('2') ? [`${id} ${status}`] : [])),
+    )
+    return successes.filter((one) => !this.seen.has(one))
+  }
+
+  #operation(method: string, below: string): ApiOperation | undefined {
+    const { operations } = this.#api.description
+    const fits = ({ path }: ApiOperation): boolean =>
+      new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}/?$`).test(below)
+    return operations.find((one) => one.method === method.toLowerCase() && fits(one))
+  }
+
+  #bodyFaults({ schema, many = false, type = 'application/json' }: ApiAnswer, given: string | null, text: string) {
+    const received = given?.split(';', 1)[0]
+    if (schema === undefined) return type === 'application/json' && text !== '' ? ['a body is not described'] : []
+    // A report may be a file, which is described by its parameter.
+    if (received === 'text/csv' || received?.includes('spreadsheet') === true) return []
+    if (received !== type) return [`is ${received}, and ${type} is described`]
+    const body: unknown = JSON.parse(text)
+    return ['openapi', 'swagger'].flatMap((format) => {
+      const validate = this.#validator(format, schema, many)
+      if (validate(body)) return []
+      const problems = validate.errors?.map((one) => `${one.instancePath} ${one.message} ${JSON.stringify(one.params)}`)
+      return [`${format} ${schema}: ${problems?.slice(0, 5).join('; ')}`]
+    })
+  }
+
+  #validator(format: string, schema: string, many: boolean): ValidateFunction {
+    const $ref = `${format}#/${format === 'openapi' ? 'components/schemas' : 'definitions'}/${schema}`
+    const key = `${$ref} ${many}`
+    const known = this.#validators.get(key)
+    if (known !== undefined) return known
+    const made = this.#ajv.compile(many ? { type: 'array', items: { $ref } } : { $ref })
+    this.#validators.set(key, made)
+    return made
+  }
+}
+
+const contracts = new Map<ApiPrefix, ApiContract>()
+
+/** The contract that answers of this test file are compared with. */
+export function contractOf(prefix: ApiPrefix): ApiContract {
+  const known = contracts.get(prefix) ?? new ApiContract(prefix)
+  contracts.set(prefix, known)
+  return known
+}
+
+/** Throws where an answer of a described API is not as its documents say. Other paths are none of its business. */
+export function expectDescribed(answer: ReceivedAnswer, mounts: readonly string[] = ['', '/portal']): void {
+  for (const prefix of Object.keys(describedApis) as ApiPrefix[]) {
+    for (const mount of mounts) {
+      const whole = `${mount}${prefix}`
+      if (answer.path !== whole && !answer.path.startsWith(`${whole}/`) && !answer.path.startsWith(`${whole}?`))
+        continue
+      const faults = contractOf(prefix).faults(answer, mount)
+      if (faults.length > 0) throw new Error(`an answer is not as the API's documents say: ${faults.join('\n')}`)
+      return
+    }
+  }
+}
