@@ -46,12 +46,12 @@ export class DecisionAudit {
       rule: `${rule.scope} ${rule.constraint}`,
       sub: content.subject,
       expires: content.expires.toISOString(),
-      cluster: workload.cluster,
+      ...(workload.namespace === undefined ? { issuer: workload.cluster } : { cluster: workload.cluster }),
       pod: workload.attributes.first('pod-name'),
       podUid: workload.podUid,
       node: workload.attributes.first('node-name'),
       credential: workload.attributes.first('credential-id'),
-      review: workload.offline ? 'offline' : 'online',
+      review: workload.byIssuer === true ? 'keys' : workload.offline ? 'offline' : 'online',
       remote: call.remoteAddress,
     }
     await this.#parts.audit.append(this.#row(call, workload.username, 'issue', jti, reason))
