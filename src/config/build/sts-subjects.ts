@@ -1,16 +1,17 @@
 import { X509Certificate } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { BuildContext } from '#config/build-context.ts'
+import { parseIssuerUrl, parseTrustedUrl } from '#kernel/issuer-url.ts'
 import type { Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { type StsEndpointSpec, type StsFrame, type StsSubjectIssuerSpec, stsSubjectIssuerSchema } from '#model/sts.ts'
-import { parseIssuerUrl, parseTrustedUrl } from '#protocols/jwt/issuer-url.ts'
-import { clockTolerance } from '#protocols/jwt/token-verifier.ts'
 import type { SubjectIssuer } from '#sdk/token-endpoint.ts'
 
 const kubernetesClass = 'targets.Kubernetes'
 const clusterName = /^[A-Za-z0-9._-]{1,63}$/
+/** As for every other token. */
+const defaultToleranceSeconds = 30
 const defaultAlgorithms = ['RS256']
 /** Cluster roles and names of Kubernetes' own accounts start with it, and so do the names of service accounts. */
 const reservedName = 'system'
@@ -94,7 +95,7 @@ function readSubjectIssuer(spec: StsSubjectIssuerSpec, at: Path, context: BuildC
     algorithms: spec.algorithms ?? defaultAlgorithms,
     claims: readClaims(spec.claims ?? [], [...at, 'claims'], context),
     kubernetes,
-    clockToleranceSeconds: spec.clockToleranceSeconds ?? clockTolerance,
+    clockToleranceSeconds: spec.clockToleranceSeconds ?? defaultToleranceSeconds,
   }
 }
 

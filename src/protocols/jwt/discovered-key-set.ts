@@ -1,9 +1,9 @@
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { isLoopback, parseIssuerUrl, parseTrustedUrl } from '#kernel/issuer-url.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type FetchJson, type FetchLimits, fetchJson } from '#protocols/jwt/fetch-json.ts'
-import { isLoopback, parseIssuerUrl, parseTrustedUrl } from '#protocols/jwt/issuer-url.ts'
 import type { KeySet } from '#protocols/jwt/key-set.ts'
 import { chooseKey, isSameKey, readKeySet, type VerificationKey } from '#protocols/jwt/verification-key.ts'
 
