@@ -144,7 +144,8 @@ export class TokenIssuing implements TokenService {
       this.#admit(endpoint, claimant)
     })
     const rule = await this.#passedRule(found, workload)
-    const jti = newId()
+    // A request has one token at most, so one id names both.
+    const jti = call.requestId
     const content = await this.#content(found, workload, jti)
     const key = await this.#parts.keys.active(endpoint.name)
     const signed = await signedToken(content.claims, key)
