@@ -80,7 +80,9 @@ export class DecisionAudit {
     const reason = {
       error: error.keyword ?? error.code,
       why: error.message.slice(0, longestReason),
-      cluster: who?.cluster,
+      ...(who === undefined || who.username.startsWith('system:serviceaccount:')
+        ? { cluster: who?.cluster }
+        : { issuer: who.cluster }),
       podUid: who?.podUid,
       remote: call.remoteAddress,
       ...(more === 0 ? {} : { alsoRefused: more }),

@@ -124,6 +124,7 @@ describe('a subject of an issuer', () => {
     const error = await refusalOf(fixture, await signedToken(key, claims(fixture, more)))
     expect([error.status, error.keyword]).toEqual([403, 'access_denied'])
     expect(fixture.audit[0]).toMatchObject({ subject: 'github:repo:acme/app:ref:refs/heads/main' })
+    expect(JSON.parse(fixture.audit[0]?.reason ?? '{}')).toMatchObject({ issuer: 'github', error: 'access_denied' })
   })
 
   test('has lists, numbers and flags as texts', async () => {

@@ -96,7 +96,8 @@ export async function keptSince(client: SqlClient, part: AuditPart, most: number
   const own = auditChains.filter((chain) => partOf(chain) === part)
   const [first = 0, last = 0] = [own.at(0), own.at(-1)]
   const [behind] = await client.query(statements(client.dialect).behind({ first, last, oldest }))
-  return new Date(behind?.time ?? systemClock().getTime())
+  // Without such a record the numbers of the chains are wrong, and nothing is removed because of them.
+  return behind && new Date(behind.time)
 }
 
 /**
