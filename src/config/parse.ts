@@ -87,7 +87,7 @@ function classify(document: ConfigDocument, issues: Issues): Kind | 'values' | u
   return kind
 }
 
-/** A file of `gatehouse sts test` may be beside what it tests; it is no part of the configuration. */
+/** A file of `gatehouse sts test` may be beside what it tests; it is not part of the configuration. */
 const isPolicyTests = (top: JsonObject): boolean => Object.keys(top).join() === 'tests' && Array.isArray(top['tests'])
 
 function reportUnknown(name: string, apiVersion: string, group: string, kind: Kind | undefined, issues: Issues): void {

@@ -173,8 +173,8 @@ function readClaims(spec: StsEndpointSpec, subjects: Subjects, at: Path, { issue
     const path = [...at, 'additionalAttributes', i]
     const rule = typeof entry === 'string' ? shortForm(entry, path) : { ...entry, attribute: entry.name, path }
     const { attribute, sourceType, source } = rule
-    const stands = subjects.areAccounts && standingClaims.has(attribute)
-    if (sourceType === 'user' && source === attribute && stands) return []
+    const isStanding = subjects.areAccounts && standingClaims.has(attribute)
+    if (sourceType === 'user' && source === attribute && isStanding) return []
     if (reservedClaims.has(attribute) || attribute.startsWith('https://aws.amazon.com/') || isForbiddenKey(attribute)) {
       issues.error(path, `the claim "${attribute}" cannot be made from an attribute`)
       return []

@@ -8,7 +8,7 @@ import type { Rule } from '#sdk/rule.ts'
 
 export const defaultSubject = '${token_sub}'
 
-/** Two workloads that get one subject cannot be told apart by whoever trusts it. */
+/** Consumers cannot distinguish two workloads that get one subject. */
 export function checkSubject(
   spec: StsEndpointSpec,
   subjects: Subjects,
@@ -54,7 +54,7 @@ interface AttributeShape {
   readonly identifies: readonly string[]
 }
 
-/** The attributes of a kind of subjects; others may hold anything and identify nobody. */
+/** The attributes of a kind of subjects; others may hold anything and identify no one. */
 export interface SubjectShapes {
   readonly attributes: ReadonlyMap<string, AttributeShape>
   /** What distinguishes two subjects; `several` is left out where all subjects come from one place. */
@@ -95,14 +95,14 @@ export const issuerShapes: SubjectShapes = {
 export type SubjectVerdict =
   /** Two different workloads never have one subject. */
   | { readonly kind: 'unique' }
-  /** Where `left` ends and `right` begins cannot be told. */
+  /** It is not clear where `left` ends and `right` begins. */
   | { readonly kind: 'ambiguous'; readonly left: string; readonly right: string }
   /** Workloads that differ in these attributes alone have one subject. */
   | { readonly kind: 'shared'; readonly by: readonly string[] }
 
 /**
  * Whether two different workloads can have one subject. A template is unique where its values can be read back from the
- * subject, and say all that tells workloads apart: by themselves, or together with what every rule demands.
+ * subject, and identify the workload: on their own, or together with what every rule demands.
  */
 export function judgeSubject(
   text: string,
@@ -115,10 +115,10 @@ export function judgeSubject(
   const known = new Set(options.severalPlaces ? fixed : [several, ...fixed])
   const doubt = readBack(places, shapes, known)
   const identifies = (name: string): readonly string[] => attributes.get(name)?.identifies ?? []
-  const told = new Set([...known].flatMap((name) => [name, ...identifies(name)]))
-  const by = [several, ...identity].filter((name) => !told.has(name))
+  const identified = new Set([...known].flatMap((name) => [name, ...identifies(name)]))
+  const by = [several, ...identity].filter((name) => !identified.has(name))
   if (by.length === 0) return { kind: 'unique' }
-  const unread = doubt.find(({ name }) => identifies(name).some((part) => !told.has(part)))
+  const unread = doubt.find(({ name }) => identifies(name).some((part) => !identified.has(part)))
   if (unread === undefined) return { kind: 'shared', by }
   const at = Math.min(places.indexOf(unread), places.length - 2)
   return { kind: 'ambiguous', left: places[at]?.name ?? '', right: places[at + 1]?.name ?? '' }

@@ -175,7 +175,7 @@ function readClusters(spec: StsEndpointSpec, at: Path, context: BuildContext): r
   for (const [i, name] of (spec.clusters ?? []).entries()) {
     context.refer('target', name, [...path, i])
     if (targets.some((target) => target.name === name) && !found.includes(name)) {
-      issues.error([...path, i], `the target "${name}" is no cluster (class ${kubernetesClass})`)
+      issues.error([...path, i], `the target "${name}" isn't a cluster (class ${kubernetesClass})`)
     }
   }
   const clusters = spec.clusters ?? found

@@ -148,7 +148,7 @@ describe('a subject of an issuer', () => {
 
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** The classic confusion: the public key, which everybody has, as a shared secret. */
+/** The classic confusion: the public key, which anyone has, as a shared secret. */
 function macWithPublicKey(publicKey: TestKey, content: JWTPayload): string {
   const text = `${part({ alg: 'HS256', kid: publicKey.kid, typ: 'JWT' })}.${part(content)}`
   const pem = publicKey.publicKey.export({ type: 'spki', format: 'pem' })
@@ -188,9 +188,9 @@ describe('a token that is not accepted', () => {
     ['has an empty subject', (f) => signedToken(key, claims(f, { sub: '' })), /no usable sub/],
     ['has an endless subject', (f) => signedToken(key, claims(f, { sub: 'x'.repeat(2000) })), /no usable sub/],
     ['is too long', (f) => signedToken(key, claims(f, { x: 'y'.repeat(20_000) })), /not accepted/],
-    ['is no token', () => 'a.b.c', /not accepted/],
+    ['is not a token', () => 'a.b.c', /not accepted/],
     [
-      'is no JSON',
+      'is not JSON',
       (f) => `${part({ alg: 'RS256' })}.${Buffer.from('[]').toString('base64url')}.${part(claims(f))}`,
       /not accepted/,
     ],
@@ -311,7 +311,7 @@ describe('a cluster by its keys', () => {
     expect(error.publicText).toMatch(/does not allow/)
   })
 
-  test('its tokens are none of an issuer that is no cluster, and the other way round', async () => {
+  test('its tokens are refused where an issuer that is not a cluster is expected, and the reverse', async () => {
     const fixture = await builds()
     const fromCluster = await fixture.cluster().token()
     expect((await refusalOf(fixture, fromCluster)).publicText).toMatch(/another issuer/)

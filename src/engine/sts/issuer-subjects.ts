@@ -29,7 +29,7 @@ const longestSubject = 1024
 class Foreign extends Error {}
 
 /**
- * Whose token this is, by the keys of an OpenID Connect issuer. Nobody is asked whether the subject still exists, so a
+ * Whose token this is, by the keys of an OpenID Connect issuer. No one is asked whether the subject still exists, so a
  * token is good until it expires. It can be exchanged several times: its `jti` is not remembered.
  */
 export class IssuerSubjects {
@@ -167,7 +167,7 @@ function issuerOf(token: string): string | undefined {
   try {
     return decodeJwt(token).iss
   } catch {
-    throw refusal('the subject token is no JWT')
+    throw refusal('the subject token is not a JWT')
   }
 }
 

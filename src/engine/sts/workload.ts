@@ -7,7 +7,7 @@ import type { Subject } from '#identity/subject.ts'
 export interface Workload {
   /** The name of the cluster or of the issuer. */
   readonly cluster: string
-  /** Undefined, like `account`, where it is no service account. */
+  /** Undefined, like `account`, where it is not a service account. */
   readonly namespace: string | undefined
   readonly account: string | undefined
   /** `system:serviceaccount:<namespace>:<name>`, or `<issuer>:<sub>`. */
@@ -19,7 +19,7 @@ export interface Workload {
   readonly expires: Date
   /** The API server was away, and only the signature speaks for it. */
   readonly offline: boolean
-  /** The keys of an issuer prove it, and nobody else was asked. */
+  /** The keys of an issuer prove it, and no API server was asked. */
   readonly byIssuer?: true
 }
 

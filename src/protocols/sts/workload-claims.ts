@@ -11,7 +11,7 @@ export interface WorkloadClaims extends TokenTimes {
   readonly subject: string
   readonly audience: string
   readonly jti: string | undefined
-  /** Undefined where the subject is no service account. */
+  /** Undefined where the subject is not a service account. */
   readonly account: { readonly cluster: string; readonly namespace: string; readonly name: string } | undefined
   readonly additional: ReadonlyMap<string, JsonValue>
   /** By tag name. */

@@ -127,7 +127,7 @@ tests:
 
 describe('a file that cannot be run', () => {
   test.each<[string, string, RegExp[]]>([
-    ['is no YAML', 'tests: [', [/policy-tests\.yaml:1:\d+: /]],
+    ['is not YAML', 'tests: [', [/policy-tests\.yaml:1:\d+: /]],
     ['is empty', '', [/no tests/]],
     ['has no tests', 'tests: []', [/policy-tests\.yaml:1:1: tests: /]],
     [

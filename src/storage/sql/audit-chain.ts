@@ -13,7 +13,7 @@ import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 const chains = 16
 const tokenChains = 4
 
-/** As the migrations made them. Decisions about tokens have the last ones, so that they can be pruned by themselves. */
+/** As the migrations made them. Decisions about tokens have the last ones, so that they can be pruned separately. */
 export const auditChains: readonly number[] = Array.from({ length: chains + tokenChains }, (_, chain) => chain)
 
 export const isTokenChain = (chain: number): boolean => chain >= chains

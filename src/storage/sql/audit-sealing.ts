@@ -54,7 +54,7 @@ export async function authenticateAudit(client: SqlClient, seal: AuditSeal | und
 
 /**
  * How many existing records were sealed; undefined where there are seals. If only some chains have a seal, this isn't the
- * first start: the others are left for `verify` to report, unless they are chains of a later version that nobody has
+ * first start: the others are left for `verify` to report, unless they are chains of a later version that no one has
  * written to. That they were sealed now is an entry, and `verify` reports since when.
  */
 async function sealWhatIsNew(tx: SqlTransaction, seal: AuditSeal): Promise<number | undefined> {
