@@ -15,6 +15,17 @@ const by = { by: 'operator' }
 const records = (count: number, first = 0): AuditRow[] =>
   Array.from({ length: count }, (_, i) => auditRow(`row-${first + i}`, { subject: `user-${first + i}` }))
 
+const login = 'system:serviceaccount:shop:cart'
+
+/** As the token service writes it. */
+const issuance = (id: string): AuditRow => ({
+  ...auditRow(id, { kind: 'token', action: 'issue', attribute: 'jti', value: id, requestId: id, subject: login }),
+  requestor: login,
+  workflow: { id, name: 'sts' },
+  reason: '{"pod":"cart-0","ttl":900}',
+  recurring: 15,
+})
+
 /** One database: opened any number of times, with these keys, or directly, as with a database tool. */
 export interface SealedDatabase {
   open(keys?: readonly AuditKey[]): Promise<Storage>
@@ -172,14 +183,6 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
 
   test('a changed or removed context of a compact row is detected', async () => {
     const { audit, sql, kinds } = await filled()
-    const login = 'system:serviceaccount:shop:cart'
-    const issuance = (id: string): AuditRow => ({
-      ...auditRow(id, { kind: 'token', action: 'issue', attribute: 'jti', value: id, requestId: id, subject: login }),
-      requestor: login,
-      workflow: { id, name: 'sts' },
-      reason: '{"pod":"cart-0","ttl":900}',
-      recurring: 15,
-    })
     await audit.append([issuance('t1'), issuance('t2')])
     const [stored] = await sql("select reason, subject, context from audit where id = 't1'")
     expect(stored).toMatchObject({ reason: ',"ttl":900}', subject: '', context: expect.any(String) })
@@ -192,6 +195,24 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
     expect(await kinds()).toEqual(['changed', 'changed'])
     await sql('delete from audit_contexts')
     expect(await kinds()).toEqual(['changed', 'changed'])
+  })
+
+  test('contexts are removed with the last rows of their day', async () => {
+    const { open, sql } = await fresh()
+    const { audit } = await open([key])
+    await audit.authenticate()
+    const contexts = async () => (await sql('select day from audit_contexts order by day')).length
+    for (const [i, day] of [1, 2, 2, 9].entries()) await audit.append([{ ...issuance(`t${i}`), time: past(day) }])
+    expect(await contexts()).toBe(3)
+    await audit.prune(past(2), { ...by, part: 'tokens' })
+    expect(await contexts()).toBe(2)
+    await audit.append([{ ...issuance('again'), time: past(2) }])
+    expect((await audit.verify()).problems).toEqual([])
+    await audit.prune(past(10), { ...by, part: 'tokens' })
+    expect(await contexts()).toBe(0)
+    await audit.append([{ ...issuance('last'), time: new Date() }])
+    expect((await audit.verify()).problems).toEqual([])
+    expect((await audit.list({ limit: 1, target: 'people' })).rows).toMatchObject([{ id: 'last', subject: login }])
   })
 
   test('a process without the key, or with another one, neither writes nor proves anything', async () => {
