@@ -16,9 +16,6 @@ create index audit_by_requestor on audit (requestor_key, seq) where requestor_ke
 drop index audit_by_workflow;
 create index audit_by_workflow on audit (workflow_id, seq) where workflow_id <> '';
 
--- The times of tokens are in audit_by_time as well, and the rows are read in any case.
-drop index audit_tokens;
-
 create view audit_rows as
 select a.seq, a.id, a.time,
   case when a.context is null then a.requestor else c.subject end as requestor,
