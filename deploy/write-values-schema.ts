@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as z from 'zod'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { stsEndpointSchema, stsFrameSchema } from '#model/sts.ts'
+import { stsEndpointSchema, stsFrameSchema, stsSubjectIssuerSchema } from '#model/sts.ts'
 
 const text = z.string()
 const flag = z.boolean()
@@ -22,6 +22,7 @@ const endpoint = stsEndpointSchema.extend({
 /** The predecessor's block has the image of its sidecar and the name of its own object beside the endpoints. */
 const sts = stsFrameSchema.extend({
   endpoints: z.array(endpoint).max(200),
+  issuers: z.array(stsSubjectIssuerSchema).max(50).optional(),
   image: text.optional(),
   openunison: open.optional(),
 })

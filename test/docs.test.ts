@@ -142,6 +142,7 @@ test('every metric is documented, and no other', () => {
   }
   const figures = { figures: unread }
   metrics.workflows.watch({ runs: figures, approvals: figures, mails: figures, grants: { due: unread } }, silentLogger)
+  metrics.audit.watch({ size: unread }, silentLogger)
   const names = metrics.registry.getMetricsAsArray().map(({ name }) => name)
   expect(documentedRows('docs/reference/metrics.md').sort()).toEqual(
     names.filter((name) => name.startsWith('gatehouse_')).sort(),

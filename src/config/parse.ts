@@ -4,7 +4,7 @@ import { readYaml, type ValueReading, type YamlProblem } from '#config/locate.ts
 import { foundWords } from '#config/schema-issues.ts'
 import type { SourceFile } from '#config/sources/directory-source.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { isJsonObject } from '#kernel/json.ts'
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 
 /** One document and what it is about, before its values are put in. */
@@ -63,6 +63,7 @@ function classify(document: ConfigDocument, issues: Issues): Kind | 'values' | u
     return undefined
   }
   const { kind: name, apiVersion } = top
+  if (isPolicyTests(top)) return undefined
   if (name === undefined && apiVersion === undefined && !('spec' in top) && !('metadata' in top)) return 'values'
   if (typeof name !== 'string' || typeof apiVersion !== 'string') {
     for (const key of ['apiVersion', 'kind'] as const) {
@@ -87,6 +88,9 @@ function classify(document: ConfigDocument, issues: Issues): Kind | 'values' | u
   }
   return kind
 }
+
+/** A file of `gatehouse sts test` may be beside what it tests; it is not part of the configuration. */
+const isPolicyTests = (top: JsonObject): boolean => Object.keys(top).join() === 'tests' && Array.isArray(top['tests'])
 
 function reportUnknown(name: string, apiVersion: string, group: string, kind: Kind | undefined, issues: Issues): void {
   const reason = Object.hasOwn(otherKinds, name) ? otherKinds[name] : undefined

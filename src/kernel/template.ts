@@ -19,7 +19,7 @@ export interface Template {
   render(values: TemplateValues): string
 }
 
-type Part =
+export type TemplatePart =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'key' | 'attribute'; readonly name: string }
 
@@ -39,6 +39,10 @@ export function parseTemplate(text: string, options: { keys: boolean; attributes
   return { text, keys, attributes, render: (values) => render(parts, values) }
 }
 
+/** The texts and the places of `${attribute}` in a template, in their order. */
+export const attributeParts = (text: string): readonly TemplatePart[] =>
+  readParts(text, { keys: false, attributes: true })
+
 /**
  * The value of a request map by a template's name. Names in templates have no dots, so `a_b` stands for the key `a.b`
  * where there is no key `a_b`.
@@ -51,7 +55,7 @@ export function findTemplateKey<V>(map: ReadonlyMap<string, V>, name: string): V
   return undefined
 }
 
-function render(parts: readonly Part[], values: TemplateValues): string {
+function render(parts: readonly TemplatePart[], values: TemplateValues): string {
   let output = ''
   for (const part of parts) {
     if (part.kind === 'text') output += part.text
@@ -63,8 +67,8 @@ function render(parts: readonly Part[], values: TemplateValues): string {
   return output
 }
 
-function readParts(text: string, options: { keys: boolean; attributes: boolean }): Part[] {
-  const parts: Part[] = []
+function readParts(text: string, options: { keys: boolean; attributes: boolean }): TemplatePart[] {
+  const parts: TemplatePart[] = []
   let literal = 0
   let at = text.indexOf('$')
   while (at >= 0) {
@@ -81,7 +85,7 @@ function readParts(text: string, options: { keys: boolean; attributes: boolean }
 }
 
 interface Place {
-  readonly part: Part
+  readonly part: TemplatePart
   readonly end: number
 }
 

@@ -29,6 +29,33 @@ const rateLimit = z.strictObject({
   perMinute: z.int().min(1).max(60_000).optional(),
 })
 
+/** An OpenID Connect issuer whose tokens are subjects of the exchange: a CI system, or a cluster without API access. */
+export const stsSubjectIssuerSchema = z.strictObject({
+  /** What subjects, rules and the audit call it. */
+  name: z
+    .string()
+    .regex(/^[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?$/, 'is not a name: small letters, digits, dots and hyphens'),
+  /** The `iss` of its tokens, byte for byte. */
+  issuer: z.string().min(1).max(1024),
+  /** The `aud` that its tokens must have. */
+  audience: z.string().min(1).max(1024),
+  /** Where its keys are; found by its discovery document when absent. */
+  jwksUri: z.string().min(1).max(2048).optional(),
+  /** A PEM file, relative to the configuration: the only authorities of its certificate. */
+  ca: z.string().min(1).optional(),
+  algorithms: z
+    .array(z.enum(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']))
+    .min(1)
+    .max(10)
+    .optional(),
+  /** Claims that become attributes, beside `sub`. */
+  claims: z.array(z.string().min(1).max(128)).max(50).optional(),
+  /** Its tokens are those of service accounts. */
+  kubernetes: z.boolean().optional(),
+  clockToleranceSeconds: z.int().min(0).max(120).optional(),
+})
+export type StsSubjectIssuerSpec = z.infer<typeof stsSubjectIssuerSchema>
+
 export const stsEndpointSchema = z.strictObject({
   name: z.string().min(1),
   audience: z.string().min(1),
@@ -60,8 +87,12 @@ export const stsEndpointSchema = z.strictObject({
   jti: z.boolean().optional(),
   /** The `sub` of the tokens, with `${attribute}` for attributes of the workload. */
   subject: z.string().min(1).max(1024).optional(),
+  /** Several workloads are meant to have one subject. */
+  sharedSubject: z.boolean().optional(),
   /** Names of Kubernetes targets; may be left out where there is only one. */
   clusters: z.array(z.string().min(1)).min(1).max(64).optional(),
+  /** Names of `issuers` of the block. */
+  subjectIssuers: z.array(z.string().min(1)).min(1).max(20).optional(),
   incomingAudience: z.string().min(1).max(256).optional(),
   /** Also accept tokens made for the API server, as the predecessor's sidecars send. */
   acceptApiServerAudience: z.boolean().optional(),
@@ -82,6 +113,8 @@ export type StsEndpointSpec = z.infer<typeof stsEndpointSchema>
 /** The `sts` block of a values document, with its endpoints left alone, to be read one by one. */
 export const stsFrameSchema = z.strictObject({
   endpoints: z.array(z.unknown()).max(200),
+  /** Outside issuers, left alone like the endpoints. */
+  issuers: z.array(z.unknown()).max(50).optional(),
   /** The hosts that the token endpoints answer on; all when absent. */
   hosts: z.array(z.string().min(1)).min(1).max(50).optional(),
   /** The audience of the service-account tokens that every endpoint takes, unless it names another. */

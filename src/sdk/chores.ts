@@ -17,7 +17,17 @@ export interface Retention {
   readonly mails?: number
   readonly idempotencyKeys?: number
   readonly jobRuns?: number
-  readonly audit?: number
+  /** All records but those of tokens. */
+  readonly audit?: AuditRetention
+  /** Decisions about tokens. */
+  readonly tokens?: AuditRetention
+}
+
+/** Whichever ends first. */
+export interface AuditRetention {
+  readonly days?: number
+  /** The most records. */
+  readonly records?: number
 }
 
 /** What jobs can do for the installation. Each may be done again, and by several at a time. */

@@ -17,6 +17,8 @@ export interface TokenEndpoint {
   readonly subject: Template
   /** Names of Kubernetes targets. */
   readonly clusters: readonly string[]
+  /** Beside the clusters, or instead of them. */
+  readonly subjectIssuers: readonly SubjectIssuer[]
   /** Of the service-account tokens it takes. */
   readonly incomingAudience: string
   readonly acceptApiServerAudience: boolean
@@ -26,6 +28,25 @@ export interface TokenEndpoint {
   readonly rateLimit: { readonly burst: number; readonly perMinute: number }
   readonly awsTags: AwsTags | undefined
   readonly awsRoles: readonly string[]
+}
+
+/** An OpenID Connect issuer whose tokens are accepted by their signature alone. */
+export interface SubjectIssuer {
+  readonly name: string
+  /** The `iss` of its tokens. */
+  readonly issuer: string
+  /** The `aud` that its tokens must have. */
+  readonly audience: string
+  /** Undefined: found by its discovery document. */
+  readonly jwksUri: string | undefined
+  /** PEM of the only authorities of its certificate; undefined: the usual ones. */
+  readonly authorities: string | undefined
+  readonly algorithms: readonly string[]
+  /** Claims that are attributes, beside `sub`. */
+  readonly claims: readonly string[]
+  /** Its tokens are those of service accounts of a cluster, which has its name. */
+  readonly kubernetes: boolean
+  readonly clockToleranceSeconds: number
 }
 
 export interface AwsTags {

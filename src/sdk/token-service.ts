@@ -16,8 +16,9 @@ export interface TokenCall {
 }
 
 export interface CallingWorkload {
+  /** The name of the cluster or of the issuer. */
   readonly cluster: string
-  /** `system:serviceaccount:<namespace>:<name>` */
+  /** `system:serviceaccount:<namespace>:<name>`, or `<issuer>:<sub>`. */
   readonly username: string
   readonly podName?: string | undefined
   readonly podUid: string | undefined

@@ -1,8 +1,15 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { AuditMeter } from '#engine/audit/audit-meter.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
 
-/** Metrics of audit sinks and anchors. */
-export function createAuditMetrics(registry: Registry): AuditMeter {
+export interface AuditMetrics extends AuditMeter {
+  /** From now on the size of this audit is a metric. */
+  watch(audit: Pick<AuditStore, 'size'>, log: Logger): void
+}
+
+/** Metrics of the audit, its sinks and its anchors. */
+export function createAuditMetrics(registry: Registry): AuditMetrics {
   const registers = [registry]
   const sent = new Counter({
     name: 'gatehouse_audit_sink_records_total',
@@ -46,5 +53,21 @@ export function createAuditMetrics(registry: Registry): AuditMeter {
       lagSeconds.remove({ sink })
     },
     anchored: (anchor, outcome) => anchors.inc({ anchor, outcome }),
+    watch: (audit, log) => {
+      new Gauge({
+        name: 'gatehouse_audit_records',
+        help: 'Records of the audit: of tokens, and others.',
+        labelNames: ['part'],
+        registers,
+        async collect() {
+          const unknown = { tokens: Number.NaN, others: Number.NaN }
+          const size = await audit.size().catch((err: unknown) => {
+            log.warn('the size of the audit cannot be read', { err })
+            return unknown
+          })
+          for (const part of ['tokens', 'others'] as const) this.set({ part }, size[part])
+        },
+      })
+    },
   }
 }

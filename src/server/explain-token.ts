@@ -1,89 +1,172 @@
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { issuerAttributes } from '#engine/sts/issuer-subjects.ts'
+import type { TokenContent } from '#engine/sts/token-content.ts'
 import type { TokenIssuing } from '#engine/sts/token-issuing.ts'
 import { type Workload, workloadSubject } from '#engine/sts/workload.ts'
-import type { Attributes } from '#identity/attributes.ts'
-import { asGatewayError } from '#kernel/errors.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
+import { suggestion } from '#kernel/suggest.ts'
 import type { StsEndpointConfig } from '#sdk/configuration.ts'
+import type { RuleVerdict } from '#sdk/rule.ts'
 import { workloadAttributes } from '#sdk/service-account.ts'
+import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
 import type { Explanation } from '#server/explain-request.ts'
 
 /** Whose token is explained: one that is shown, or a workload that is only described. */
 export type ExplainedWorkload =
   | { readonly kind: 'token'; readonly token: string }
-  | { readonly kind: 'described'; readonly attributes: Attributes }
+  | { readonly kind: 'described'; readonly attributes: DescribedAttributes }
+
+/** By name, as they were given. */
+export type DescribedAttributes = ReadonlyMap<string, readonly string[]>
+
+type Evaluator = Pick<RuleEvaluator, 'explain'>
+
+/** What a token endpoint does for a workload. */
+export interface TokenDecision {
+  readonly verdicts: readonly RuleVerdict[]
+  /** The token that it would issue. */
+  readonly content?: TokenContent
+  /** Why it would issue none although a rule passes. */
+  readonly refusal?: GatewayError
+}
 
 /** A described workload has a token that does not run out. */
 const far = new Date(8.64e15)
 
+/** Signs, audits and counts nothing. */
+export async function decideToken(
+  tokens: Pick<TokenIssuing, 'preview'>,
+  evaluator: Evaluator,
+  { endpoint, rules }: StsEndpointConfig,
+  workload: Workload,
+): Promise<TokenDecision> {
+  const verdicts = await evaluator.explain(workloadSubject(workload), rules)
+  if (!verdicts.some(({ passed }) => passed)) return { verdicts }
+  try {
+    return { verdicts, content: await tokens.preview(endpoint.name, workload) }
+  } catch (error) {
+    return { verdicts, refusal: asGatewayError(error) }
+  }
+}
+
+/** `pass` or `fail`, the rule, and why. */
+export const verdictText = ({ rule, passed, reason }: RuleVerdict): string =>
+  `${passed ? 'pass' : 'fail'}  ${rule.scope} ${rule.constraint}: ${reason}`
+
 /**
  * What a token endpoint would do for this workload, in words. A shown token is verified and reviewed as the endpoint does
- * it; nothing is signed, audited or counted.
+ * it. Throws a plain Error for a workload that is described wrongly.
  */
 export async function explainToken(
   tokens: Pick<TokenIssuing, 'validate' | 'preview'>,
-  evaluator: Pick<RuleEvaluator, 'explain'>,
-  { endpoint, rules, at }: StsEndpointConfig,
+  evaluator: Evaluator,
+  config: StsEndpointConfig,
   explained: ExplainedWorkload,
 ): Promise<Explanation> {
+  const { endpoint, at } = config
   const lines = [
     `endpoint     ${endpoint.name} (${at})`,
     `audience     ${endpoint.audience}`,
     `issuer       ${endpoint.issuer}`,
-    `accepts      tokens for ${endpoint.incomingAudience} of ${endpoint.clusters.join(', ')}`,
+    ...acceptedTokens(endpoint).map((text) => `accepts      ${text}`),
   ]
-  const refuse = (step: string, thrown: unknown): Explanation => {
-    const error = asGatewayError(thrown)
-    lines.push(`${step} ${error.message}`, `decision     refused: ${error.status} ${error.keyword ?? error.code}`)
+  const refuse = (step: string, { message, status, keyword, code }: GatewayError): Explanation => {
+    lines.push(`${step} ${message}`, `decision     refused: ${status} ${keyword ?? code}`)
     return { allowed: false, lines }
   }
   let workload: Workload
-  try {
-    workload =
-      explained.kind === 'described'
-        ? described(explained.attributes, endpoint.clusters)
-        : await tokens.validate(endpoint.name, explained.token.trim())
-  } catch (error) {
-    return refuse('token       ', error)
-  }
-  if (explained.kind === 'token') {
-    lines.push(`token        accepted${workload.offline ? ' by its signature alone: the API server is away' : ''}`)
+  if (explained.kind === 'described') workload = describeWorkload(explained.attributes, endpoint)
+  else {
+    try {
+      workload = await tokens.validate(endpoint.name, explained.token.trim())
+    } catch (error) {
+      return refuse('token       ', asGatewayError(error))
+    }
+    lines.push(`token        accepted${proofOf(workload)}`)
   }
   lines.push(`workload     ${workload.username} of ${workload.cluster}`)
   for (const [name, values] of workload.attributes) lines.push(`             ${name}: ${values.join(', ')}`)
-  const verdicts = await evaluator.explain(workloadSubject(workload), rules)
-  for (const { rule, passed, reason } of verdicts) {
-    lines.push(`rule         ${passed ? 'pass' : 'fail'}  ${rule.scope} ${rule.constraint}: ${reason}`)
-  }
-  if (!verdicts.some(({ passed }) => passed)) {
+  const { verdicts, content, refusal } = await decideToken(tokens, evaluator, config, workload)
+  for (const verdict of verdicts) lines.push(`rule         ${verdictText(verdict)}`)
+  if (refusal !== undefined) return refuse('claims      ', refusal)
+  if (content === undefined) {
     lines.push('decision     refused: 403 access_denied')
     return { allowed: false, lines }
   }
-  try {
-    const content = await tokens.preview(endpoint.name, workload)
-    lines.push(`decision     issued for ${content.ttlSeconds} s with ${endpoint.algorithm}`)
-    for (const [name, value] of content.claims) lines.push(`             ${name}: ${JSON.stringify(value)}`)
-    return { allowed: true, lines }
-  } catch (error) {
-    return refuse('claims      ', error)
-  }
+  lines.push(`decision     issued for ${content.ttlSeconds} s with ${endpoint.algorithm}`)
+  for (const [name, value] of content.claims) lines.push(`             ${name}: ${JSON.stringify(value)}`)
+  return { allowed: true, lines }
 }
 
-function described(given: Attributes, clusters: readonly string[]): Workload {
-  const cluster = given.first('cluster') ?? clusters[0] ?? ''
-  const namespace = given.first('namespace') ?? ''
-  const account = given.first('saname') ?? ''
+function acceptedTokens({ clusters, incomingAudience, subjectIssuers }: TokenEndpoint): string[] {
+  return [
+    ...(clusters.length === 0 ? [] : [`tokens for ${incomingAudience} of ${clusters.join(', ')}`]),
+    ...subjectIssuers.map(({ name, issuer, audience }) => `tokens for ${audience} of ${name} (${issuer})`),
+  ]
+}
+
+function proofOf({ byIssuer, offline }: Workload): string {
+  if (byIssuer === true) return ' by the keys of its issuer'
+  return offline ? ' by its signature alone: the API server is away' : ''
+}
+
+/** The workload that a token with these attributes would prove. Throws a plain Error where something is missing or unknown. */
+export function describeWorkload(given: DescribedAttributes, endpoint: TokenEndpoint): Workload {
+  const { clusters, subjectIssuers } = endpoint
+  const outside = subjectIssuers.filter(({ kubernetes }) => !kubernetes)
+  const isOutside = clusters.length === 0 && outside.length > 0
+  const places = isOutside ? outside.map(({ name }) => name) : [...clusters, ...subjectIssuers.map(({ name }) => name)]
+  const placeName = isOutside ? 'issuer' : 'cluster'
+  const one = (name: string): string | undefined => {
+    const [value, ...more] = given.get(name) ?? []
+    if (more.length > 0) throw new Error(`"${name}" has more than one value`)
+    return value
+  }
+  const required = (name: string): string => {
+    const value = one(name)
+    if (value === undefined) throw new Error(`"${name}" is required`)
+    return value
+  }
+  if (one(placeName) === undefined && places.length > 1) {
+    throw new Error(`"${placeName}" is required: the endpoint has ${places.join(', ')}`)
+  }
+  const place = one(placeName) ?? places[0] ?? ''
+  if (!places.includes(place)) {
+    throw new Error(`the endpoint takes no tokens of the ${placeName} "${place}"${suggestion(place, places)}`)
+  }
+  const proof = { cluster: place, expires: far, offline: false }
+  const issuer = outside.find(({ name }) => name === place)
+  if (isOutside && issuer !== undefined) {
+    requireKnown(given, ['issuer', 'sub', ...issuer.claims])
+    const username = `${place}:${required('sub')}`
+    const attributes = issuerAttributes(issuer, Object.fromEntries(given))
+    return { ...proof, username, namespace: undefined, account: undefined, podUid: undefined, attributes }
+  }
+  requireKnown(given, describable)
+  const [namespace, account] = [required('namespace'), required('saname')]
   const username = `system:serviceaccount:${namespace}:${account}`
-  const attributes = given.clone()
+  const attributes = Attributes.from({
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+  })
+  for (const [name, values] of given) attributes.set(name, values)
   attributes.set('sub', [username])
   attributes.set('username', [username])
-  return {
-    cluster,
-    namespace,
-    account,
-    username,
-    podUid: given.first('pod-uid'),
-    attributes: workloadAttributes(cluster, namespace, account, attributes.claimed()),
-    expires: far,
-    offline: false,
+  const all = workloadAttributes(place, namespace, account, attributes.claimed())
+  return { ...proof, username, namespace, account, podUid: one('pod-uid'), attributes: all }
+}
+
+/** What can be said of a service account; the rest follows from it. */
+const describable = [
+  ...['namespace', 'saname', 'cluster', 'uid', 'groups'],
+  ...['pod-name', 'pod-uid', 'node-name', 'node-uid', 'credential-id'],
+]
+
+function requireKnown(given: DescribedAttributes, known: readonly string[]): void {
+  for (const name of given.keys()) {
+    if (known.includes(name)) continue
+    throw new Error(
+      `workloads of this endpoint have no "${name}"${suggestion(name, known)}; they have ${known.join(', ')}`,
+    )
   }
 }

@@ -169,6 +169,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const durable = scope.own(new DurableWork({ services, running, timers: storage.timers, dispatcher, limits, lease }))
   await durable.start()
   metrics.workflows.watch(storage, log)
+  metrics.audit.watch(storage.audit, log)
   metrics.configurationOk.set(1)
 
   const keeper = createKeyKeeper({

@@ -25,6 +25,11 @@ export interface AuditRow {
   /** The approval that allowed it, or that it is about. */
   readonly approval?: string
   readonly reason?: string
+  /**
+   * How many characters at the start of `reason` many rows have in common. Only for rows that are written: a store may keep
+   * them once.
+   */
+  readonly recurring?: number
 }
 
 export interface AuditQuery {
@@ -127,6 +132,8 @@ export interface AuditReport {
    * where no chain has a seal that is right.
    */
   readonly since: Date | undefined
+  /** The same for decisions about tokens, where their chains were sealed later than the others. */
+  readonly tokensSince?: Date
   /** Records up to `number` were there already when their chain was sealed: only what happened since `at` is proven. */
   readonly sealed: readonly { readonly chain: number; readonly number: number; readonly at: Date }[]
   /** Records up to `number` were pruned. */
@@ -155,9 +162,14 @@ export interface AuditSealing {
   readonly replacedKeys?: readonly string[]
 }
 
+/** Decisions about tokens, or everything else. */
+export type AuditPart = 'tokens' | 'others'
+
 export interface AuditPruning {
   /** Who prunes, for the audit entry. */
   readonly by: string
+  /** Only these; all when absent. Decisions about tokens from before they had chains of their own are among the others. */
+  readonly part?: AuditPart
   /** Removes also what a configured audit sink has not received. */
   readonly unsent?: boolean
 }
@@ -202,6 +214,10 @@ export interface AuditStore {
   compareAnchors(anchors: readonly AuditAnchor[]): Promise<AuditComparison>
   /** Compares the chains with exported records, of which some rows may be missing, at most 500 at a time; the same holds. */
   compareRecords(records: readonly AuditRecord[]): Promise<AuditComparison>
+  /** How many records there are. Costs little. */
+  size(): Promise<Readonly<Record<AuditPart, number>>>
+  /** Since when records may be kept so that at most `most` of them are; undefined where there are no more. */
+  keptSince(part: AuditPart, most: number): Promise<Date | undefined>
   /** Removes what was written before then, from the beginning of each chain, and writes an entry. */
   prune(before: Date, options: AuditPruning): Promise<PrunedAudit>
 }

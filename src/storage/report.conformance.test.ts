@@ -38,7 +38,8 @@ onEachDatabase('reports', (freshUrl) => {
         ? "select name from sqlite_schema where type = 'view' order by name"
         : 'select table_name as name from information_schema.views where table_schema = current_schema() order by 1',
     )
-    expect(made.map(({ name }) => name)).toEqual(Object.keys(reportViews).sort())
+    const names = made.map(({ name }) => String(name)).filter((name) => name.startsWith('report_'))
+    expect(names).toEqual(Object.keys(reportViews).sort())
     for (const [view, columns] of Object.entries(reportViews)) {
       expect({ view, columns: (await allRows(one.reports, [`select * from ${view}`])).columns }).toEqual({
         view,

@@ -32,6 +32,7 @@ export const defaultEndpoint: TokenEndpoint = {
   jti: true,
   subject: parseTemplate('${token_sub}', { keys: false, attributes: true }),
   clusters: ['k8s'],
+  subjectIssuers: [],
   incomingAudience: 'gatehouse-sts',
   acceptApiServerAudience: false,
   acceptTokensWithoutPod: false,

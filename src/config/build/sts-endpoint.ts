@@ -1,10 +1,11 @@
 import { buildTokenIssuer, type IssuerPlace, readIssuer } from '#config/build/sts-issuer.ts'
+import { checkSubject, defaultSubject } from '#config/build/sts-subject-template.ts'
+import { readSubjects, type Subjects, unknownAttribute } from '#config/build/sts-subjects.ts'
 import type { BuildContext } from '#config/build-context.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { isLabelName, labelName } from '#kernel/pod-label.ts'
-import { suggestion } from '#kernel/suggest.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import type { StsEndpointSpec, StsFrame } from '#model/sts.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
@@ -12,9 +13,8 @@ import type { StsEndpointConfig } from '#sdk/configuration.ts'
 import { type MappingRule, prepareMapping } from '#sdk/mapping.ts'
 import type { Rule } from '#sdk/rule.ts'
 import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
-import type { AwsTags, TokenEndpoint } from '#sdk/token-endpoint.ts'
+import type { AwsTags, SubjectIssuer, TokenEndpoint } from '#sdk/token-endpoint.ts'
 
-const kubernetesClass = 'targets.Kubernetes'
 /** Audience of the tokens that sidecars bring, unless the configuration names another. */
 export const defaultIncomingAudience = 'gatehouse-sts'
 const defaultTtlSeconds = 900
@@ -22,24 +22,7 @@ const defaultOfflineSeconds = 300
 const defaultRate = { burst: 10, perMinute: 30 }
 /** What every release of Kubernetes takes. */
 const variableName = /^[A-Za-z_.-][A-Za-z0-9_.-]{0,252}$/
-const clusterName = /^[A-Za-z0-9._-]{1,63}$/
 
-/** What a workload has, and so what rules, subjects and claims can read. */
-const workloadAttributes: readonly string[] = [
-  'namespace',
-  'saname',
-  'cluster',
-  'token_sub',
-  'sub',
-  'username',
-  'uid',
-  'groups',
-  'pod-name',
-  'pod-uid',
-  'node-name',
-  'node-uid',
-  'credential-id',
-]
 /** In every token already. */
 const standingClaims = new Set(['cluster', 'namespace', 'saname'])
 const reservedClaims = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'azp', ...standingClaims])
@@ -52,14 +35,17 @@ export interface BuiltEndpoint {
 export function buildStsEndpoint(
   spec: StsEndpointSpec,
   frame: StsFrame,
+  issuers: ReadonlyMap<string, SubjectIssuer>,
   at: Path,
   context: BuildContext,
 ): BuiltEndpoint {
   const issuer = readIssuer(spec, at, context)
   checkConsumer(spec, at, context)
-  const rules = readRules(spec, at, context)
-  const claimRules = readClaims(spec, at, context)
-  const endpoint = buildEndpoint(spec, frame, issuer.url, at, context)
+  const subjects = readSubjects(spec, issuers, at, context)
+  const rules = readRules(spec, subjects, at, context)
+  checkSubject(spec, subjects, rules, at, context)
+  const claimRules = readClaims(spec, subjects, at, context)
+  const endpoint = buildEndpoint(spec, frame, issuer.url, subjects, at, context)
   const { algorithm, ttlSeconds } = endpoint
   const claims = claimRules.map(({ attribute }) => attribute)
   const parts = { spec, frame, issuer: issuer.url, algorithm, ttlSeconds, claims }
@@ -72,7 +58,7 @@ export function buildStsEndpoint(
       endpoint,
       issuer: buildTokenIssuer(parts, at, context),
       claims: prepareMapping(claimRules, context.issues, context),
-      pods: podEndpoint(spec, endpoint.incomingAudience, at, context),
+      pods: podEndpoint(spec, endpoint.incomingAudience, subjects, at, context),
     },
   }
 }
@@ -81,6 +67,7 @@ function buildEndpoint(
   spec: StsEndpointSpec,
   frame: StsFrame,
   issuer: string,
+  subjects: Subjects,
   at: Path,
   context: BuildContext,
 ): TokenEndpoint {
@@ -97,8 +84,9 @@ function buildEndpoint(
     algorithm: spec.algorithm ?? 'RS256',
     ttlSeconds: spec.ttlSeconds ?? defaultTtlSeconds,
     jti: spec.jti ?? limits.jti,
-    subject: readTemplate(spec.subject ?? '${token_sub}', [...at, 'subject'], context),
-    clusters: readClusters(spec, at, context),
+    subject: readTemplate(spec.subject ?? defaultSubject, subjects, [...at, 'subject'], context),
+    clusters: subjects.clusters,
+    subjectIssuers: subjects.issuers,
     incomingAudience: spec.incomingAudience ?? frame.incomingAudience ?? defaultIncomingAudience,
     acceptApiServerAudience: spec.acceptApiServerAudience ?? false,
     acceptTokensWithoutPod: spec.acceptTokensWithoutPod ?? false,
@@ -107,7 +95,7 @@ function buildEndpoint(
       burst: spec.rateLimit?.burst ?? defaultRate.burst,
       perMinute: spec.rateLimit?.perMinute ?? defaultRate.perMinute,
     },
-    awsTags: readAwsTags(spec, at, context),
+    awsTags: readAwsTags(spec, subjects, at, context),
     awsRoles: spec.awsRoles ?? [],
   }
 }
@@ -138,7 +126,7 @@ function checkConsumer(spec: StsEndpointSpec, at: Path, { issues }: BuildContext
   }
 }
 
-function readRules(spec: StsEndpointSpec, at: Path, context: BuildContext): Rule[] {
+function readRules(spec: StsEndpointSpec, subjects: Subjects, at: Path, context: BuildContext): Rule[] {
   const place = [...at, 'azRules']
   if ((spec.azRules ?? []).length === 0) {
     context.issues.error(place, 'no rule would deny everyone: say who may have tokens')
@@ -148,12 +136,21 @@ function readRules(spec: StsEndpointSpec, at: Path, context: BuildContext): Rule
     if (rules.length !== spec.azRules?.length) break
     const here = [...place, i, 'constraint']
     if (rule.scope === 'dn' && rule.dn.rdns.length <= 1) {
-      context.issues.warning(here, 'this lets every service account of every cluster have a token')
+      const everyone = subjects.areAccounts
+        ? 'every service account of every cluster'
+        : `every subject of ${subjects.issuers.map(({ name }) => name).join(' and ')}`
+      context.issues.warning(here, `this lets ${everyone} have a token`)
     }
-    for (const name of rule.scope === 'filter' ? attributesIn(rule.filter) : []) {
-      if (isWorkloadAttribute(name)) continue
-      const hint = suggestion(name, workloadAttributes)
-      context.issues.warning(here, `service accounts have no attribute "${name}"${hint}, so this never matches`)
+    if (rule.scope !== 'filter') continue
+    const names = attributesIn(rule.filter)
+    for (const name of names) {
+      const problem = unknownAttribute(name, subjects)
+      if (problem !== undefined) context.issues.warning(here, `${problem}, so this never matches`)
+    }
+    const says = new Set(names.map((name) => name.toLowerCase()))
+    if (!subjects.areAccounts && subjects.issuers.length > 1 && !says.has('issuer') && !says.has('token_sub')) {
+      const example = `(issuer=${subjects.issuers[0]?.name})`
+      context.issues.warning(here, `the rule holds for each issuer alike: add a clause such as ${example}`)
     }
   }
   return rules
@@ -171,21 +168,20 @@ function attributesIn(filter: Filter): string[] {
   }
 }
 
-const isWorkloadAttribute = (name: string): boolean => workloadAttributes.includes(name.toLowerCase())
-
-function readClaims(spec: StsEndpointSpec, at: Path, { issues }: BuildContext): MappingRule[] {
+function readClaims(spec: StsEndpointSpec, subjects: Subjects, at: Path, { issues }: BuildContext): MappingRule[] {
   return (spec.additionalAttributes ?? []).flatMap((entry, i): MappingRule[] => {
     const path = [...at, 'additionalAttributes', i]
     const rule = typeof entry === 'string' ? shortForm(entry, path) : { ...entry, attribute: entry.name, path }
     const { attribute, sourceType, source } = rule
-    if (sourceType === 'user' && source === attribute && standingClaims.has(attribute)) return []
+    const isStanding = subjects.areAccounts && standingClaims.has(attribute)
+    if (sourceType === 'user' && source === attribute && isStanding) return []
     if (reservedClaims.has(attribute) || attribute.startsWith('https://aws.amazon.com/') || isForbiddenKey(attribute)) {
       issues.error(path, `the claim "${attribute}" cannot be made from an attribute`)
       return []
     }
-    if (sourceType === 'user' && !isWorkloadAttribute(source)) {
-      const hint = suggestion(source, workloadAttributes)
-      issues.error(path, `service accounts have no attribute "${source}"${hint}`)
+    const unknown = sourceType === 'user' ? unknownAttribute(source, subjects) : undefined
+    if (unknown !== undefined) {
+      issues.error(path, unknown)
       return []
     }
     return [{ attribute, sourceType, source, path }]
@@ -198,23 +194,23 @@ function shortForm(text: string, path: Path): MappingRule {
   return { attribute, sourceType: 'user', source: equals < 0 ? text : text.slice(equals + 1), path }
 }
 
-function readTemplate(text: string, path: Path, { issues }: BuildContext): Template {
+function readTemplate(text: string, subjects: Subjects, path: Path, { issues }: BuildContext): Template {
   const template = parseTemplate(text, { keys: false, attributes: true })
   for (const name of template.attributes) {
-    if (isWorkloadAttribute(name)) continue
-    issues.error(path, `service accounts have no attribute "${name}"${suggestion(name, workloadAttributes)}`)
+    const problem = unknownAttribute(name, subjects)
+    if (problem !== undefined) issues.error(path, problem)
   }
   return template
 }
 
-function readAwsTags(spec: StsEndpointSpec, at: Path, context: BuildContext): AwsTags | undefined {
+function readAwsTags(spec: StsEndpointSpec, subjects: Subjects, at: Path, context: BuildContext): AwsTags | undefined {
   if (spec.awsTags === undefined) return undefined
   const path = [...at, 'awsTags']
   const { principal, transitive = [] } = spec.awsTags
   const tags = new Map<string, Template>()
   for (const [name, value] of Object.entries(principal)) {
     if (isForbiddenKey(name)) context.issues.error([...path, 'principal', name], `"${name}" cannot be a tag`)
-    else tags.set(name, readTemplate(value, [...path, 'principal', name], context))
+    else tags.set(name, readTemplate(value, subjects, [...path, 'principal', name], context))
   }
   if (tags.size > 50) context.issues.error([...path, 'principal'], 'a session has at most 50 tags')
   for (const [i, name] of transitive.entries()) {
@@ -223,40 +219,17 @@ function readAwsTags(spec: StsEndpointSpec, at: Path, context: BuildContext): Aw
   return { principal: tags, transitive }
 }
 
-function readClusters(spec: StsEndpointSpec, at: Path, context: BuildContext): readonly string[] {
-  const { issues } = context
-  const targets = [...context.state.draft.targets.values()].map(({ config }) => config)
-  const found = targets.filter(({ target }) => target.className === kubernetesClass).map(({ name }) => name)
-  const path = [...at, 'clusters']
-  if (spec.clusters === undefined && found.length !== 1) {
-    const have = found.length === 0 ? 'there is none' : `there are ${found.join(', ')}`
-    issues.error(path, `is required unless there is exactly one target of class ${kubernetesClass}; ${have}`)
-  }
-  for (const [i, name] of (spec.clusters ?? []).entries()) {
-    context.refer('target', name, [...path, i])
-    if (targets.some((target) => target.name === name) && !found.includes(name)) {
-      issues.error([...path, i], `the target "${name}" is no cluster (class ${kubernetesClass})`)
-    }
-  }
-  const clusters = spec.clusters ?? found
-  for (const [i, name] of clusters.entries()) {
-    if (!clusterName.test(name)) {
-      issues.error(
-        spec.clusters === undefined ? path : [...path, i],
-        `"${name}" cannot stand in a subject as a cluster`,
-      )
-    }
-  }
-  return clusters
-}
-
 function podEndpoint(
   spec: StsEndpointSpec,
   incomingAudience: string,
+  { clusters }: Subjects,
   at: Path,
   { issues }: BuildContext,
 ): StsPodEndpoint | undefined {
   if (spec.injector === undefined) return undefined
+  if (spec.subjectIssuers !== undefined && clusters.length === 0) {
+    issues.error([...at, 'injector'], 'sidecars are injected into pods of clusters, and the endpoint names none')
+  }
   const { label, token_environment_variable_name } = spec.injector
   const label_value_environment_variable_name = spec.injector.label_value_environment_variable_name || undefined
   const variables = { token_environment_variable_name, label_value_environment_variable_name }

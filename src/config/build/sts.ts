@@ -1,5 +1,6 @@
 import { type BuiltEndpoint, buildStsEndpoint } from '#config/build/sts-endpoint.ts'
 import { placeOf } from '#config/build/sts-issuer.ts'
+import { readSubjectIssuers } from '#config/build/sts-subjects.ts'
 import { buildStsWebhook } from '#config/build/sts-webhook.ts'
 import { BuildContext, type LoadState } from '#config/build-context.ts'
 import type { ConfigDocument } from '#config/config-document.ts'
@@ -7,14 +8,19 @@ import { ParamsBuilder } from '#config/params.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
+import { labelName } from '#kernel/pod-label.ts'
 import { type StsFrame, stsEndpointSchema, stsFrameSchema } from '#model/sts.ts'
-import type { UrlConfig } from '#sdk/configuration.ts'
+import type { StsEndpointConfig, UrlConfig } from '#sdk/configuration.ts'
 import type { PreparedFilter } from '#sdk/filter.ts'
 import type { Rule } from '#sdk/rule.ts'
 import { webhookHost, webhookKeys, webhookPath } from '#sdk/sts-webhook.ts'
 
 /** The application whose URLs are those of the token endpoints. */
 export const stsApplication = 'sts.endpoints'
+const valueField = 'label_value_environment_variable_name'
+const injectorClass = 'filters.StsInjector'
+/** As the parameter of that class has it. */
+const defaultCredentialSeconds = 3600
 const endpointPath = /^(?:\/[A-Za-z0-9._~-]+)+$/
 const hostName = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
 /** Token endpoints decide by the token that is brought, so everybody may bring one. */
@@ -31,6 +37,8 @@ export function buildSts(value: unknown, document: ConfigDocument, state: LoadSt
   const claim = uniqueNames(context)
   const claimKeyPair = sharedKeyPairs(context)
   claim('name', webhookKeys, ['sts', 'injector'])
+  const issuers = readSubjectIssuers(frame, context)
+  const placed: PlacedEndpoint[] = []
   const urls: UrlConfig[] = []
   for (const [i, written] of frame.endpoints.entries()) {
     const at = ['sts', 'endpoints', i]
@@ -44,15 +52,18 @@ export function buildSts(value: unknown, document: ConfigDocument, state: LoadSt
         `"${spec.path}" is not a path such as /sts/cloud, without a slash at its end`,
       )
     }
-    const built = buildStsEndpoint(spec, frame, at, context)
+    const built = buildStsEndpoint(spec, frame, issuers, at, context)
     claimKeyPair(spec.issuer.keypair ?? spec.name, built.issuer.host, [...at, 'issuer', 'keypair'])
     claim('issuer', built.issuer.url, [...at, 'issuer', 'host'])
     for (const destination of built.config.issuer.destinations) {
       claim('place to publish', placeOf(destination), spec.publish === undefined ? at : [...at, 'publish'])
     }
+    placed.push({ config: built.config, at })
     state.draft.stsEndpoints.push(built.config)
     if (isFirst) urls.push(...endpointUrls(built, hosts, at, context))
   }
+  checkVariables(placed, context)
+  checkInjector(frame, hosts, placed, context)
   urls.push(...injectorUrls(frame, hosts, context))
   if (urls.length === 0) return
   const config = { name: stsApplication, namespace: undefined, at: context.at(['sts']), azTimeoutMillis: 0 }
@@ -87,6 +98,67 @@ function sharedKeyPairs(context: BuildContext): (keypair: string, host: string, 
       context.issues.warning(path, `${reason}: ${effect}; give each its own unless they are one service`)
     }
     taken.set(keypair, [...others, { host, place: context.at(path) }])
+  }
+}
+
+interface PlacedEndpoint {
+  readonly config: StsEndpointConfig
+  readonly at: Path
+}
+
+/**
+ * A pod gets all endpoints of a label at once, so each needs a variable of its own for the token. The value of the
+ * annotation is the same for all of them.
+ */
+function checkVariables(endpoints: readonly PlacedEndpoint[], context: BuildContext): void {
+  const taken = new Map<string, { readonly field: string; readonly place: string }>()
+  for (const { config, at } of endpoints) {
+    const { label = '', tokenVariable, valueVariable } = config.pods ?? {}
+    const variables = { token_environment_variable_name: tokenVariable, [valueField]: valueVariable }
+    for (const [field, name] of Object.entries(variables)) {
+      if (name === undefined || tokenVariable === valueVariable) continue
+      const key = JSON.stringify([labelName(label), name])
+      const path = [...at, 'injector', field]
+      const earlier = taken.get(key)
+      taken.set(key, earlier ?? { field, place: context.at(path) })
+      if (earlier === undefined || (earlier.field === valueField && field === valueField)) continue
+      const problem = `another endpoint with the label "${label}" sets ${name} too (${earlier.place})`
+      context.issues.error(path, `${problem}, and a pod can get only one of the two: use another variable or label`)
+    }
+  }
+}
+
+/** What would leave pods without the tokens that their labels ask for, or with shorter ones. */
+function checkInjector(
+  { injector }: StsFrame,
+  hosts: readonly string[],
+  endpoints: readonly PlacedEndpoint[],
+  { issues, state }: BuildContext,
+): void {
+  const labelled = endpoints.filter(({ config }) => config.pods !== undefined)
+  if (injector === undefined) {
+    const urls = state.draft.applications.flatMap(({ config }) => config.urls)
+    if (urls.some(({ filters }) => filters.some(({ className }) => className === injectorClass))) return
+    for (const { at } of labelled) {
+      const problem = 'pods with the label get no token, because nothing serves the injector'
+      issues.warning([...at, 'injector'], `${problem}: add sts.injector with tokenService`)
+    }
+    return
+  }
+  const path = ['sts', 'injector']
+  if (labelled.length === 0) issues.warning(path, 'no endpoint has an injector.label, so no pod gets a token')
+  const { tokenService, credentialSeconds = defaultCredentialSeconds } = injector
+  if (typeof tokenService === 'string' && URL.canParse(tokenService) && !hosts.includes('*')) {
+    const { hostname } = new URL(tokenService)
+    if (!hosts.includes(hostname)) {
+      const problem = `nothing is served for sidecars at "${hostname}": sts.hosts has only ${hosts.join(', ')}`
+      issues.warning([...path, 'tokenService'], problem)
+    }
+  }
+  for (const { config, at } of labelled) {
+    if (config.endpoint.ttlSeconds <= Number(credentialSeconds)) continue
+    const problem = `tokens of pods live at most ${credentialSeconds} s, because none outlives the token it was exchanged for`
+    issues.warning([...at, 'ttlSeconds'], `${problem}: raise sts.injector.credentialSeconds, or lower this`)
   }
 }
 
@@ -138,7 +210,7 @@ function injectorUrls({ injector }: StsFrame, hosts: readonly string[], context:
   const { webhook, ...params } = injector
   const path = ['sts', 'injector']
   const { state, issues } = context
-  const module = context.module(state.catalog.filters, 'filters.StsInjector', path)
+  const module = context.module(state.catalog.filters, injectorClass, path)
   if (module === undefined) return []
   const prepared = module.prepare(context.params(params, path), issues, context)
   if (webhook === undefined) return [url(hosts, webhookPath, [prepared], path, context)]

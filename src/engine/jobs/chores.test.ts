@@ -18,7 +18,8 @@ function chores(pruned: string[] = []) {
       idempotency: store('keys'),
       jobRuns: store('jobs'),
       audit: {
-        prune: async (before) => ({ removed: await store('audit').prune(before), waiting: [] }),
+        prune: async (before, { part }) => ({ removed: await store(`${part}`).prune(before), waiting: [] }),
+        keptSince: async (part, most) => (part === 'tokens' ? new Date(now - most * 1000) : undefined),
       },
       sessions: { deleteExpired: async () => 4 },
     },
@@ -37,8 +38,19 @@ test('only what has a retention is forgotten', async () => {
   const { made, pruned } = chores()
   expect(await made.cleanUp({ runs: 30, mails: 1 }, going)).toEqual({ runs: 1, definitions: 7, mails: 2, sessions: 4 })
   expect(pruned).toEqual(['runs 2025-01-01', 'mails 2025-01-30'])
-  await made.cleanUp({ idempotencyKeys: 1, jobRuns: 2, audit: 3 }, going)
-  expect(pruned.slice(2)).toEqual(['keys 2025-01-30', 'jobs 2025-01-29', 'audit 2025-01-28'])
+  await made.cleanUp({ idempotencyKeys: 1, jobRuns: 2, audit: { days: 3 } }, going)
+  expect(pruned.slice(2)).toEqual(['keys 2025-01-30', 'jobs 2025-01-29', 'others 2025-01-28'])
+})
+
+test('the audit is kept by age and by number, whichever ends first, and tokens by their own', async () => {
+  const { made, pruned } = chores()
+  const twoDays = 2 * 24 * 3600
+  await made.cleanUp({ audit: { records: 5 }, tokens: { records: twoDays } }, going)
+  expect(pruned.splice(0)).toEqual(['tokens 2025-01-29'])
+  await made.cleanUp({ audit: { days: 9, records: 5 }, tokens: { days: 5, records: twoDays } }, going)
+  expect(pruned.splice(0)).toEqual(['others 2025-01-22', 'tokens 2025-01-29'])
+  expect(await made.cleanUp({ tokens: { days: 1, records: twoDays } }, going)).toEqual({ auditTokens: 1, sessions: 4 })
+  expect(pruned).toEqual(['tokens 2025-01-30'])
 })
 
 test('cleaning up ends when it is told to', async () => {

@@ -1,7 +1,7 @@
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import type { Clock } from '#kernel/clock.ts'
-import type { Chores } from '#sdk/chores.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditRetention, Chores } from '#sdk/chores.ts'
+import type { AuditPart, AuditStore } from '#storage/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { JobRunStore } from '#storage/job-run-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
@@ -14,7 +14,7 @@ export interface CleanStores {
   readonly mails: Pick<MailStore, 'prune'>
   readonly idempotency: Pick<IdempotencyStore, 'prune'>
   readonly jobRuns: Pick<JobRunStore, 'prune'>
-  readonly audit: Pick<AuditStore, 'prune'>
+  readonly audit: Pick<AuditStore, 'prune' | 'keptSince'>
   readonly sessions: Pick<SessionStore, 'deleteExpired'>
 }
 
@@ -39,12 +39,19 @@ export function createChores({ stores, clock, approvals, revokeDue }: ChoreParts
         ...(mailAttribute === undefined ? {} : { mailAttribute }),
       }),
     async cleanUp(retention, signal) {
-      const { runs, mails, idempotencyKeys, jobRuns, audit } = retention
+      const { runs, mails, idempotencyKeys, jobRuns, audit, tokens } = retention
       const removed: Record<string, number> = {}
-      const pruneAudit = async (before: Date): Promise<number> => {
-        const pruned = await stores.audit.prune(before, { by: 'gatehouse' })
-        if (pruned.waiting.length > 0) removed['auditSinksBehind'] = pruned.waiting.length
-        return pruned.removed
+      const pruneAudit = async (part: AuditPart, { days, records }: AuditRetention): Promise<void> => {
+        const byAge = days === undefined ? undefined : new Date(clock().getTime() - days * dayMillis)
+        const bySize = records === undefined ? undefined : await stores.audit.keptSince(part, records)
+        const before = byAge !== undefined && bySize !== undefined && bySize < byAge ? byAge : (bySize ?? byAge)
+        const pruned =
+          before === undefined
+            ? { removed: 0, waiting: [] }
+            : await stores.audit.prune(before, { by: 'gatehouse', part })
+        const behind = Math.max(removed['auditSinksBehind'] ?? 0, pruned.waiting.length)
+        if (behind > 0) removed['auditSinksBehind'] = behind
+        removed[part === 'tokens' ? 'auditTokens' : 'audit'] = pruned.removed
       }
       const work: readonly (readonly [name: string, days: number | undefined, store: Pruned])[] = [
         ['runs', runs, stores.runs],
@@ -57,11 +64,17 @@ export function createChores({ stores, clock, approvals, revokeDue }: ChoreParts
         ['mails', mails, stores.mails],
         ['idempotencyKeys', idempotencyKeys, stores.idempotency],
         ['jobRuns', jobRuns, stores.jobRuns],
-        ['audit', audit, { prune: pruneAudit }],
       ]
       for (const [name, days, store] of work) {
         signal.throwIfAborted()
         if (days !== undefined) removed[name] = await store.prune(new Date(clock().getTime() - days * dayMillis))
+      }
+      for (const [part, kept] of [
+        ['others', audit],
+        ['tokens', tokens],
+      ] as const) {
+        signal.throwIfAborted()
+        if (kept !== undefined) await pruneAudit(part, kept)
       }
       removed['sessions'] = await stores.sessions.deleteExpired(clock())
       return removed

@@ -2,6 +2,7 @@ import { isNamedBy, parseMemberUrl } from '#engine/directory/member-url.ts'
 import type { EntryDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { evaluate } from '#identity/filter/evaluate.ts'
+import { failedClauses } from '#identity/filter/failed-clauses.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
@@ -45,12 +46,13 @@ export class RuleEvaluator {
     return { allowed: false, verdicts }
   }
 
-  /** Every rule's verdict, for people. */
+  /** Every rule's verdict, for people: that of a filter names the clauses that failed. */
   explain(subject: Subject, rules: readonly Rule[]): Promise<RuleVerdict[]> {
     return Promise.all(
       rules.map(async (rule) => {
         const { error: _, ...verdict } = await this.#evaluate(subject, rule)
-        return verdict
+        if (verdict.passed || rule.scope !== 'filter') return verdict
+        return { ...verdict, reason: failedClauses(rule.filter, subject.attributes).join('; ') }
       }),
     )
   }

@@ -4,7 +4,7 @@ import type { JsonValue } from '#kernel/json.ts'
 import type { Template } from '#kernel/template.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
 import { oauthRefusal } from '#protocols/sts/oauth-errors.ts'
-import { workloadClaims } from '#protocols/sts/workload-claims.ts'
+import { type WorkloadClaims, workloadClaims } from '#protocols/sts/workload-claims.ts'
 import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
 
 /** A token with less left than this is refused: it would have run out before anybody can use it. */
@@ -49,15 +49,25 @@ export function tokenContent(
     jti: endpoint.jti ? jti : undefined,
     now: seconds,
     ttlSeconds,
-    cluster: workload.cluster,
-    namespace: workload.namespace,
-    account: workload.account,
+    account: accountOf(workload),
     additional: new Map(Array.from(additional, ([name, value]) => [name, claimValue(value)])),
     awsTags: awsTags(endpoint, workload),
     awsTransitiveTags: endpoint.awsTags?.transitive ?? [],
     awsRoles: endpoint.awsRoles,
   })
   return { claims, subject, ttlSeconds, expires: new Date((seconds + ttlSeconds) * 1000) }
+}
+
+/** `check` takes it for granted that names have these characters, where it says that subjects cannot collide. */
+const namespaceName = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+const accountName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/
+
+function accountOf({ cluster, namespace, account }: Workload): WorkloadClaims['account'] {
+  if (namespace === undefined || account === undefined) return undefined
+  if (!namespaceName.test(namespace) || !accountName.test(account)) {
+    throw oauthRefusal('invalid_target', 'The service account has a name that Kubernetes does not allow.')
+  }
+  return { cluster, namespace, name: account }
 }
 
 const render = (template: Template, { attributes }: Workload): string =>

@@ -86,7 +86,15 @@ describe('a token for a workload', () => {
       node: 'node-1',
       review: 'online',
       remote: '10.1.2.3',
+      ttl: 900,
+      credential: expect.stringMatching(/^JTI=/),
     })
+    expect(row).toMatchObject({ id: row?.value, requestId: row?.value, workflow: { id: row?.value, name: 'sts' } })
+    const again = await fixture.exchange(await fixture.cluster().token({ pod: shared }), 'request-2')
+    const [first, second] = fixture.audit.map(({ reason = '', recurring = 0 }) => reason.slice(0, recurring))
+    expect(first).toBe(second)
+    expect(first).toMatch(/^\{"kid":.*"podUid":"pod-1".*"remote":"10\.1\.2\.3"$/)
+    expect(decodeJwt(again.token).jti).toBe('request-2')
   })
 
   it('is counted by endpoint, outcome and reason', async () => {
@@ -289,7 +297,7 @@ describe('reviews', () => {
     cluster.pause = new Promise((resolve) => {
       go = resolve
     })
-    const all = Promise.all(Array.from({ length: 20 }, () => fixture.exchange(token)))
+    const all = Promise.all(Array.from({ length: 20 }, (_, i) => fixture.exchange(token, `request-${i}`)))
     await new Promise((resolve) => setTimeout(resolve, 20))
     go()
     expect(new Set((await all).map((issued) => issued.token)).size).toBe(20)
@@ -448,7 +456,7 @@ describe('the audit of refusals', () => {
     const fixture = await issuingFixture()
     const token = await fixture.cluster().token()
     await fixture.exchange(token)
-    await fixture.exchange(token)
+    await fixture.exchange(token, 'request-2')
     expect(fixture.audit.map(({ action }) => action)).toEqual(['issue', 'issue'])
     expect(fixture.audit[0]?.value).not.toBe(fixture.audit[1]?.value)
   })

@@ -1,5 +1,6 @@
 import { ApiServerBreakers, type BreakerParts } from '#engine/sts/api-server-breaker.ts'
 import { DecisionAudit } from '#engine/sts/decision-audit.ts'
+import { IssuerSubjects } from '#engine/sts/issuer-subjects.ts'
 import { SharedAudit } from '#engine/sts/shared-audit.ts'
 import { type TokenContent, tokenContent, workloadSource } from '#engine/sts/token-content.ts'
 import { WaitingRoom } from '#engine/sts/waiting-room.ts'
@@ -65,6 +66,7 @@ const refreshShare = 2 / 3
 export class TokenIssuing implements TokenService {
   readonly #parts: IssuingParts
   readonly #validation: WorkloadValidation
+  readonly #issuerSubjects: IssuerSubjects
   readonly #commits: SharedAudit
   /** One for each endpoint: a cluster that does not answer holds up its own workloads only. */
   readonly #rooms: ReadonlyMap<string, WaitingRoom>
@@ -73,6 +75,7 @@ export class TokenIssuing implements TokenService {
   constructor(parts: IssuingParts) {
     this.#parts = parts
     this.#validation = new WorkloadValidation({ ...parts, ...parts.state })
+    this.#issuerSubjects = new IssuerSubjects(parts)
     this.#commits = new SharedAudit(parts.audit)
     this.#rooms = new Map(Array.from(parts.endpoints.keys(), (name) => [name, new WaitingRoom(parts)]))
     this.#audit = new DecisionAudit({ ...parts, audit: this.#commits })
@@ -85,7 +88,13 @@ export class TokenIssuing implements TokenService {
 
   /** Whose token this is, as the endpoint sees it. Counts and audits nothing; throws as `exchange` does. */
   validate(endpoint: string, token: string): Promise<Workload> {
-    return this.#validation.workload(token, this.#find(endpoint).endpoint, () => {})
+    return this.#workload(token, this.#find(endpoint).endpoint, () => {})
+  }
+
+  /** By the issuer that the token names, where the endpoint has it; else by the clusters. */
+  async #workload(token: string, endpoint: TokenEndpoint, admit: (claimant: Claimant) => void): Promise<Workload> {
+    const ofIssuer = await this.#issuerSubjects.workload(token, endpoint, admit)
+    return ofIssuer ?? (await this.#validation.workload(token, endpoint, admit))
   }
 
   /** The claims that a token for this workload would have, whether or not a rule allows it. Signs nothing. */
@@ -130,12 +139,13 @@ export class TokenIssuing implements TokenService {
   async #issue(call: TokenCall, found: IssuingEndpoint, seen: (who: Claimant) => void): Promise<IssuedToken> {
     const { endpoint } = found
     const token = await call.subjectToken(endpoint.audience)
-    const workload = await this.#validation.workload(token, endpoint, (claimant) => {
+    const workload = await this.#workload(token, endpoint, (claimant) => {
       seen(claimant)
       this.#admit(endpoint, claimant)
     })
     const rule = await this.#passedRule(found, workload)
-    const jti = newId()
+    // A request has one token at most, so one id names both.
+    const jti = call.requestId
     const content = await this.#content(found, workload, jti)
     const key = await this.#parts.keys.active(endpoint.name)
     const signed = await signedToken(content.claims, key)
@@ -163,7 +173,7 @@ export class TokenIssuing implements TokenService {
     return found
   }
 
-  /** By pod, since one account may have thousands of them that start together. */
+  /** By pod or subject, since one account may have thousands of them that start together. */
   #admit({ name, rateLimit }: TokenEndpoint, { cluster, username, podUid }: Claimant): void {
     const key = JSON.stringify([name, cluster, username, podUid ?? ''])
     const retryAfter = this.#parts.state.rates.take(key, rateLimit)
@@ -181,7 +191,10 @@ export class TokenIssuing implements TokenService {
     if (passed !== undefined) return passed.rule
     throw new GatewayError('ACCESS_DENIED', `no rule of "${endpoint.name}" allows ${workload.username}`, {
       keyword: 'access_denied',
-      publicText: 'No rule of this endpoint allows the service account.',
+      publicText:
+        workload.namespace === undefined
+          ? 'No rule of this endpoint allows the subject.'
+          : 'No rule of this endpoint allows the service account.',
     })
   }
 }

@@ -210,7 +210,7 @@ async function soonOf<T>(...promises: readonly Promise<T>[]): Promise<T | undefi
   }
 }
 
-function workloadOf(
+export function workloadOf(
   cluster: string,
   { username, extras, expires }: VerifiedAccountToken,
   attributes: Attributes,
@@ -268,7 +268,7 @@ function reviewedAttributes(
   return attributes
 }
 
-function offlineAttributes({ username, uid, extras }: VerifiedAccountToken): Attributes {
+export function offlineAttributes({ username, uid, extras }: VerifiedAccountToken): Attributes {
   const [, , namespace = '', account = ''] = username.split(':')
   const attributes = Attributes.from({
     sub: [username],
@@ -288,5 +288,5 @@ function offlineAttributes({ username, uid, extras }: VerifiedAccountToken): Att
 const expired = (): GatewayError => refusal('the subject token is expired', 'The subject token is expired.')
 
 /** The detail may quote what the API server says, and so the token; it is for the log and the audit. */
-const refusal = (detail: string, description = 'The subject token is not accepted.'): GatewayError =>
+export const refusal = (detail: string, description = 'The subject token is not accepted.'): GatewayError =>
   oauthRefusal('invalid_grant', description, withoutTokens(detail))

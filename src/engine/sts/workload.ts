@@ -3,12 +3,14 @@ import { Dn } from '#identity/dn.ts'
 import { issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 
-/** A service account's pod, proven by its token. */
+/** A service account's pod, or a subject of an OpenID Connect issuer, proven by its token. */
 export interface Workload {
+  /** The name of the cluster or of the issuer. */
   readonly cluster: string
-  readonly namespace: string
-  readonly account: string
-  /** `system:serviceaccount:<namespace>:<name>` */
+  /** Undefined, like `account`, where it is not a service account. */
+  readonly namespace: string | undefined
+  readonly account: string | undefined
+  /** `system:serviceaccount:<namespace>:<name>`, or `<issuer>:<sub>`. */
   readonly username: string
   readonly podUid: string | undefined
   /** What rules, subjects and claims read. */
@@ -17,12 +19,18 @@ export interface Workload {
   readonly expires: Date
   /** The API server was away, and only the signature speaks for it. */
   readonly offline: boolean
+  /** The keys of an issuer prove it, and no API server was asked. */
+  readonly byIssuer?: true
 }
 
 const directory = Dn.parse('ou=sts,o=Tremolo')
 
 /** The workload as rules see it. */
-export function workloadSubject({ username, attributes }: Pick<Workload, 'username' | 'attributes'>): Subject {
-  const identity = issuerIdentity(attributes.first('cluster') ?? '', username)
+export function workloadSubject({
+  cluster,
+  username,
+  attributes,
+}: Pick<Workload, 'cluster' | 'username' | 'attributes'>): Subject {
+  const identity = issuerIdentity(cluster, username)
   return { dn: directory.child('sub', username).claimed(), identity, uid: username, attributes, level: 0, chain: 'sts' }
 }

@@ -1,9 +1,9 @@
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { isLoopback, parseIssuerUrl, parseTrustedUrl } from '#kernel/issuer-url.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type FetchJson, type FetchLimits, fetchJson } from '#protocols/jwt/fetch-json.ts'
-import { isLoopback, parseIssuerUrl, parseTrustedUrl } from '#protocols/jwt/issuer-url.ts'
 import type { KeySet } from '#protocols/jwt/key-set.ts'
 import { chooseKey, isSameKey, readKeySet, type VerificationKey } from '#protocols/jwt/verification-key.ts'
 
@@ -31,6 +31,8 @@ const limits: FetchLimits = { bytes: 256 * 1024, millis: 5_000 }
 
 export interface DiscoveryOptions {
   readonly issuer: string
+  /** Where the keys are, for an issuer whose discovery document is not read. */
+  readonly jwksUri?: string | undefined
   readonly clock: Clock
   readonly log: Logger
   readonly times?: DiscoveryTimes
@@ -44,6 +46,7 @@ export interface DiscoveryOptions {
  */
 export class DiscoveredKeySet implements KeySet {
   readonly #issuer: string
+  readonly #jwksUri: string | undefined
   readonly #clock: Clock
   readonly #log: Logger
   readonly #times: DiscoveryTimes
@@ -56,6 +59,7 @@ export class DiscoveredKeySet implements KeySet {
 
   constructor(options: DiscoveryOptions) {
     this.#issuer = options.issuer
+    this.#jwksUri = options.jwksUri
     this.#clock = options.clock
     this.#log = options.log
     this.#times = options.times ?? discoveryTimes
@@ -115,6 +119,7 @@ export class DiscoveredKeySet implements KeySet {
   }
 
   async #keyAddress(): Promise<URL> {
+    if (this.#jwksUri !== undefined) return parseTrustedUrl(this.#jwksUri)
     const issuer = parseIssuerUrl(this.#issuer)
     const base = this.#issuer.endsWith('/') ? this.#issuer.slice(0, -1) : this.#issuer
     const document = await this.#fetch(new URL(`${base}/.well-known/openid-configuration`), limits)

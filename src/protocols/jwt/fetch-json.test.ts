@@ -1,6 +1,9 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { fetchJson } from '#protocols/jwt/fetch-json.ts'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { fetchJson, fetchJsonTrusting } from '#protocols/jwt/fetch-json.ts'
 import { FakeIssuer } from '#testing/fake-issuer.ts'
+import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
 
 let server: FakeIssuer
 beforeEach(async () => {
@@ -26,4 +29,16 @@ test('an answer of the longest size is read, one byte more is not', async () => 
   server.overrides.set('/long', (_request, response) => void response.end(text(1001)))
   expect(await fetchJson(new URL('/fits', server.url), limits)).toHaveLength(998)
   await expect(fetchJson(new URL('/long', server.url), limits)).rejects.toThrow(/more than 1000 bytes/)
+})
+
+test('only servers of the given authorities are believed', async () => {
+  const server = createTlsServer({ key: testServerKey, cert: testServerCertificate }, (_request, response) =>
+    response.end('{"a":1}'),
+  )
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+  const patient = { bytes: 100, millis: 20_000 }
+  expect(await fetchJsonTrusting(testServerCertificate)(url, patient)).toEqual({ a: 1 })
+  await expect(fetchJson(url, patient)).rejects.toThrow(/certificate/)
 })

@@ -17,15 +17,21 @@ export type FetchJson = (url: URL, limits: FetchLimits) => Promise<unknown>
  */
 export const fetchJson: FetchJson = async (url, limits) => (await fetchJsonAnswer(url, limits)).body
 
+/** The same, where only servers with a certificate of these authorities (PEM) are believed. */
+export const fetchJsonTrusting =
+  (authorities: string): FetchJson =>
+  async (url, limits) =>
+    (await fetchJsonAnswer(url, limits, authorities)).body
+
 export interface JsonAnswer {
   readonly body: unknown
   readonly headers: IncomingHttpHeaders
 }
 
 /** The same, with the headers of the answer. */
-export async function fetchJsonAnswer(url: URL, limits: FetchLimits): Promise<JsonAnswer> {
+export async function fetchJsonAnswer(url: URL, limits: FetchLimits, authorities?: string): Promise<JsonAnswer> {
   const signal = AbortSignal.timeout(limits.millis)
-  const response = await open(url, signal)
+  const response = await open(url, signal, authorities)
   try {
     if (response.statusCode !== 200) throw new Error(`${url.href} answered ${response.statusCode}`)
     return { body: JSON.parse(await readText(response, url, limits.bytes)), headers: response.headers }
@@ -34,10 +40,11 @@ export async function fetchJsonAnswer(url: URL, limits: FetchLimits): Promise<Js
   }
 }
 
-function open(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
+function open(url: URL, signal: AbortSignal, ca: string | undefined): Promise<IncomingMessage> {
   const get = url.protocol === 'https:' ? httpsGet : httpGet
+  const options = { agent: false, signal, headers: { accept: 'application/json' }, ...(ca === undefined ? {} : { ca }) }
   return new Promise((resolve, reject) => {
-    get(url, { agent: false, signal, headers: { accept: 'application/json' } }, resolve).on('error', reject)
+    get(url, options, resolve).on('error', reject)
   })
 }
 

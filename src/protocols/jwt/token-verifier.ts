@@ -27,11 +27,14 @@ export interface VerifiedToken {
 /** The token is not acceptable. `message` is for the log; `description` holds nothing of the token and may be sent. */
 export class TokenRejected extends Error {
   readonly description: string
+  /** It is signed by a key that is not the issuer's. */
+  readonly foreign: boolean
 
-  constructor(reason: string, description: string, cause?: unknown) {
+  constructor(reason: string, description: string, cause?: unknown, foreign = false) {
     super(reason, cause === undefined ? undefined : { cause })
     this.name = 'TokenRejected'
     this.description = description
+    this.foreign = foreign
   }
 }
 
@@ -61,7 +64,9 @@ export function createTokenVerifier(rules: TokenRules, keys: KeySet, clock: Cloc
           token,
           async ({ alg, kid }) => {
             used = await keys.find(alg, kid)
-            if (used === undefined) throw new TokenRejected('the token is signed by an unknown key', invalid)
+            if (used === undefined) {
+              throw new TokenRejected('the token is signed by an unknown key', invalid, undefined, true)
+            }
             return used.key
           },
           {
@@ -114,5 +119,6 @@ function rejection(
   const claim = error instanceof errors.JWTClaimValidationFailed ? error.claim : ''
   const exp = error instanceof errors.JWTClaimValidationFailed && claim === 'aud' ? error.payload.exp : undefined
   if (typeof exp === 'number' && exp <= earliest) return new TokenRejected('the token is expired', expired, error)
-  return new TokenRejected(`${error.code}: ${error.message}`, descriptions.get(claim) ?? invalid, error)
+  const foreign = error instanceof errors.JWSSignatureVerificationFailed
+  return new TokenRejected(`${error.code}: ${error.message}`, descriptions.get(claim) ?? invalid, error, foreign)
 }

@@ -11,9 +11,8 @@ export interface WorkloadClaims extends TokenTimes {
   readonly subject: string
   readonly audience: string
   readonly jti: string | undefined
-  readonly cluster: string
-  readonly namespace: string
-  readonly account: string
+  /** Undefined where the subject is not a service account. */
+  readonly account: { readonly cluster: string; readonly namespace: string; readonly name: string } | undefined
   readonly additional: ReadonlyMap<string, JsonValue>
   /** By tag name. */
   readonly awsTags: ReadonlyMap<string, string>
@@ -41,9 +40,11 @@ export function workloadClaims(content: WorkloadClaims): Map<string, JsonValue> 
     ['exp', now + ttlSeconds],
   ])
   if (jti !== undefined) claims.set('jti', jti)
-  claims.set('cluster', content.cluster)
-  claims.set('namespace', content.namespace)
-  claims.set('saname', content.account)
+  if (content.account !== undefined) {
+    claims.set('cluster', content.account.cluster)
+    claims.set('namespace', content.account.namespace)
+    claims.set('saname', content.account.name)
+  }
   if (content.awsTags.size > 0) claims.set(awsTagsClaim, tagsClaim(content))
   if (content.awsRoles.length > 0) claims.set(awsRolesClaim, [...content.awsRoles])
   for (const [name, value] of content.additional) if (!claims.has(name)) claims.set(name, value)

@@ -26,7 +26,7 @@ export function auditLine(row: AuditRow, width: number): string {
 export const auditJson = (row: AuditRow): string => JSON.stringify(row)
 
 export function reportLines(report: AuditReport): string[] {
-  const { checked, unchained, authenticated, since, sealed, pruned, problems } = report
+  const { checked, unchained, authenticated, since, tokensSince, sealed, pruned, problems } = report
   const old = unchained === 0 ? '' : `; ${unchained} are from before there were chains and cannot be checked`
   const found = problems.length === 0 ? 'all as they were written' : problemCount(problems)
   return [
@@ -43,6 +43,9 @@ export function reportLines(report: AuditReport): string[] {
     ...(since === undefined
       ? []
       : [`authenticated since ${since.toISOString()}: nothing is proven of the time before`]),
+    ...(tokensSince === undefined
+      ? []
+      : [`decisions about tokens have chains of their own, authenticated since ${tokensSince.toISOString()}`]),
     `${checked} record${checked === 1 ? '' : 's'} checked: ${found}${old}`,
   ]
 }

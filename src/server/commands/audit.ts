@@ -10,12 +10,12 @@ import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
 import { terminalWidth } from '#server/commands/terminal-line.ts'
 import { wholeNumber } from '#server/commands/whole-number.ts'
-import type { AuditQuery, AuditRow, AuditStore } from '#storage/audit-store.ts'
+import type { AuditPart, AuditQuery, AuditRow, AuditStore } from '#storage/audit-store.ts'
 
 const usage = `Usage: gatehouse audit verify [--anchor FILE] [--export FILE] [OPTIONS]
        gatehouse audit tail [--follow] [OPTIONS]
        gatehouse audit export [--from WHEN] [--until WHEN] [OPTIONS]
-       gatehouse audit prune --before WHEN --yes [OPTIONS]
+       gatehouse audit prune --before WHEN [--only tokens|others] --yes [OPTIONS]
        gatehouse audit seal --yes [OPTIONS]
 
 verify  Print every record that was changed, removed or inserted; exit code 1 if there is one
@@ -36,6 +36,7 @@ ${databaseUsage}
   --follow          tail: continue as changes are made, until Ctrl-C
   --from, --until   tail and export: from then on, and before then
   --before WHEN     prune: remove what is older
+  --only PART       prune: only decisions about tokens (tokens), or everything else (others)
   --unsent          prune: remove also what an audit sink has not received
   --by NAME         prune and seal: who does it, for the audit (the user of the system)
   --yes             prune and seal: confirm
@@ -57,6 +58,7 @@ const options = {
   from: { type: 'string' },
   until: { type: 'string' },
   before: { type: 'string' },
+  only: { type: 'string' },
   unsent: { type: 'boolean' },
   by: { type: 'string' },
   yes: { type: 'boolean' },
@@ -98,7 +100,7 @@ const actions: ReadonlyMap<string, (values: Values) => Action> = new Map<string,
   ['verify', () => verify],
   ['tail', (values) => tail(readFilters(values), readLimit(values))],
   ['export', (values) => exportAll(readPeriod(values))],
-  ['prune', (values) => prune(readBefore(values), readBy(values))],
+  ['prune', (values) => prune(readBefore(values), readBy(values), readPart(values))],
   ['seal', (values) => seal(readBy(values), values)],
 ])
 
@@ -182,9 +184,9 @@ const exportAll =
   }
 
 const prune =
-  (before: Date, by: string): Action =>
+  (before: Date, by: string, part: AuditPart | undefined): Action =>
   async (store, { unsent = false }, io) => {
-    const { removed, waiting } = await store.prune(before, { by, unsent })
+    const { removed, waiting } = await store.prune(before, { by, unsent, ...(part === undefined ? {} : { part }) })
     io.stdout(`${removed} record${removed === 1 ? '' : 's'} from before ${before.toISOString()} removed`)
     if (waiting.length === 0) return 0
     io.stderr(
@@ -211,6 +213,11 @@ const maxName = 200
 function readBy({ by = `${userInfo().username} (command line)` }: Values): string {
   if (by === '' || by.length > maxName) throw new WrongUsage(`--by has 1 to ${maxName} characters`)
   return by
+}
+
+function readPart({ only }: Values): AuditPart | undefined {
+  if (only === undefined || only === 'tokens' || only === 'others') return only
+  throw new WrongUsage('--only is tokens or others')
 }
 
 function readFilters(values: Values): Omit<AuditQuery, 'limit'> {

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
 import { formatIssue } from '#config/located-issue.ts'
-import { Attributes } from '#identity/attributes.ts'
 import { Scope } from '#kernel/scope.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { readArguments } from '#server/commands/arguments.ts'
@@ -9,13 +8,15 @@ import type { CommandIo } from '#server/commands/commands.ts'
 import { openRuntime } from '#server/commands/explain.ts'
 import { loadOnce } from '#server/commands/load-once.ts'
 import { terminalLine } from '#server/commands/terminal-line.ts'
-import { type ExplainedWorkload, explainToken } from '#server/explain-token.ts'
+import { describeWorkload, type ExplainedWorkload, explainToken } from '#server/explain-token.ts'
+import { withoutClusters } from '#server/without-clusters.ts'
 
 const usage = `Usage: gatehouse sts explain --config DIR [OPTIONS] ENDPOINT
 
   --config DIR      the folder of YAML, or kubernetes:NAMESPACE
-  --token FILE      a service-account token, verified and reviewed as the endpoint does it; - reads it from the input
-  --as NAME=VALUE   instead of a token, what the workload has: namespace=, saname=, cluster=, pod-name= ...; may repeat
+  --token FILE      the workload's token, verified and reviewed as the endpoint does it; - reads it from the input
+  --as NAME=VALUE   instead of a token, what the workload has: namespace=, saname=, cluster=, pod-name= ...; may repeat;
+                    of an OpenID Connect issuer: issuer=, sub= and its claims. No cluster is asked.
   --data DIR        the embedded database, for rules that ask the directory
   --database URL    postgres://..., likewise; also GATEHOUSE_DATABASE
   --secrets DIR     files for secretParams (secrets/ of the configuration)
@@ -63,7 +64,16 @@ export async function stsExplainCommand(args: string[], io: CommandIo): Promise<
     const config = stsEndpoints.find(({ endpoint }) => endpoint.name === name)
     if (config === undefined) return wrong(`no token endpoint "${name}"${suggestion(name, names)}`)
     const database = values.database ?? process.env['GATEHOUSE_DATABASE']
-    const { tokens, rules } = await openRuntime(loaded.configuration, secrets, values.data, database, scope)
+    const { configuration } = loaded
+    const used = explained.kind === 'described' ? withoutClusters(configuration) : configuration
+    if (explained.kind === 'described') {
+      try {
+        describeWorkload(explained.attributes, config.endpoint)
+      } catch (error) {
+        return wrong(`--as: ${error instanceof Error ? error.message : String(error)}`)
+      }
+    }
+    const { tokens, rules } = await openRuntime(used, secrets, values.data, database, scope)
     if (tokens === undefined) throw new Error('there is no token service')
     const { allowed, lines } = await explainToken(tokens, rules, config, explained)
     for (const line of lines) io.stdout(terminalLine(line, widest))
@@ -80,14 +90,12 @@ function readWorkload(tokenFile: string | undefined, given: readonly string[]): 
   if (tokenFile !== undefined) {
     return { kind: 'token', token: readFileSync(tokenFile === '-' ? 0 : tokenFile, 'utf8') }
   }
-  const attributes = new Attributes()
+  const attributes = new Map<string, string[]>()
   for (const pair of given) {
     const equals = pair.indexOf('=')
     if (equals < 1) throw new Error(`--as takes NAME=VALUE, not "${pair}"`)
-    attributes.add(pair.slice(0, equals), [pair.slice(equals + 1)])
-  }
-  for (const name of ['namespace', 'saname']) {
-    if (!attributes.has(name)) throw new Error(`--as ${name}= is required`)
+    const name = pair.slice(0, equals)
+    attributes.set(name, [...(attributes.get(name) ?? []), pair.slice(equals + 1)])
   }
   return { kind: 'described', attributes }
 }

@@ -15,6 +15,17 @@ const by = { by: 'operator' }
 const records = (count: number, first = 0): AuditRow[] =>
   Array.from({ length: count }, (_, i) => auditRow(`row-${first + i}`, { subject: `user-${first + i}` }))
 
+const login = 'system:serviceaccount:shop:cart'
+
+/** As the token service writes it. */
+const issuance = (id: string): AuditRow => ({
+  ...auditRow(id, { kind: 'token', action: 'issue', attribute: 'jti', value: id, requestId: id, subject: login }),
+  requestor: login,
+  workflow: { id, name: 'sts' },
+  reason: '{"pod":"cart-0","ttl":900}',
+  recurring: 15,
+})
+
 /** One database: opened any number of times, with these keys, or directly, as with a database tool. */
 export interface SealedDatabase {
   open(keys?: readonly AuditKey[]): Promise<Storage>
@@ -143,6 +154,65 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
     })
     const { rows } = await audit.list({ limit: 5, target: 'audit' })
     expect(rows).toMatchObject([{ kind: 'audit', attribute: 'seal', value: `chain ${chain}, record 20` }])
+  })
+
+  test('chains of tokens that an upgrade added are sealed at the next start, which is an entry', async () => {
+    const { open, sql, audit } = await filled()
+    const since = (await audit.verify()).since
+    const forget = 'mac = null, key_id = null, sealed_seq = null, sealed_at = null'
+    await sql(`update audit_chains set ${forget} where chain >= 16`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    const upgraded = (await open([key])).audit
+    expect(await upgraded.authenticate()).toEqual({ sealed: false, records: 0, forged: [] })
+    const report = await upgraded.verify()
+    expect(report).toMatchObject({ authenticated: true, problems: [], since, tokensSince: expect.any(Date) })
+    const [entry] = (await upgraded.list({ limit: 1, target: 'audit' })).rows
+    expect(entry).toMatchObject({ action: 'add', attribute: 'seal', value: 'new chains 16, 17, 18, 19' })
+    await upgraded.append([auditRow('token', { kind: 'token', action: 'issue' })])
+    const [row] = await sql("select chain from audit where id = 'token'")
+    const chain = Number(row?.['chain'])
+    expect(chain).toBeGreaterThanOrEqual(16)
+    await sql(`update audit_chains set ${forget} where chain = ${chain}`)
+    const again = (await open([key])).audit
+    expect((await again.authenticate()).forged).toEqual([chain])
+    expect((await again.verify()).problems).toMatchObject([{ kind: 'unsealed', chain }])
+    await sql(`update audit_chains set seq = 0, hash = '' where chain = ${chain}`)
+    await again.authenticate()
+    expect((await again.verify()).problems).toMatchObject([{ kind: 'inserted', chain }])
+  })
+
+  test('a changed or removed context of a compact row is detected', async () => {
+    const { audit, sql, kinds } = await filled()
+    await audit.append([issuance('t1'), issuance('t2')])
+    const [stored] = await sql("select reason, subject, context from audit where id = 't1'")
+    expect(stored).toMatchObject({ reason: ',"ttl":900}', subject: '', context: expect.any(String) })
+    expect(await kinds()).toEqual([])
+    await sql("update audit_contexts set shared = replace(shared, 'cart-0', 'cart-1')")
+    expect(await kinds()).toEqual(['changed', 'changed'])
+    await sql("update audit_contexts set shared = replace(shared, 'cart-1', 'cart-0')")
+    expect(await kinds()).toEqual([])
+    await sql("update audit_contexts set subject = 'system:serviceaccount:shop:till'")
+    expect(await kinds()).toEqual(['changed', 'changed'])
+    await sql('delete from audit_contexts')
+    expect(await kinds()).toEqual(['changed', 'changed'])
+  })
+
+  test('contexts are removed with the last rows of their day', async () => {
+    const { open, sql } = await fresh()
+    const { audit } = await open([key])
+    await audit.authenticate()
+    const contexts = async () => (await sql('select day from audit_contexts order by day')).length
+    for (const [i, day] of [1, 2, 2, 9].entries()) await audit.append([{ ...issuance(`t${i}`), time: past(day) }])
+    expect(await contexts()).toBe(3)
+    await audit.prune(past(2), { ...by, part: 'tokens' })
+    expect(await contexts()).toBe(2)
+    await audit.append([{ ...issuance('again'), time: past(2) }])
+    expect((await audit.verify()).problems).toEqual([])
+    await audit.prune(past(10), { ...by, part: 'tokens' })
+    expect(await contexts()).toBe(0)
+    await audit.append([{ ...issuance('last'), time: new Date() }])
+    expect((await audit.verify()).problems).toEqual([])
+    expect((await audit.list({ limit: 1, target: 'people' })).rows).toMatchObject([{ id: 'last', subject: login }])
   })
 
   test('a process without the key, or with another one, neither writes nor proves anything', async () => {

@@ -107,4 +107,102 @@ export function auditStoreConformance(open: () => Promise<AuditStore>): void {
     expect(rows).toHaveLength(80)
     expect(ids((await store.list({ limit: 10, requestId: '7' })).rows)).toEqual(['7-b', '7-a'])
   })
+
+  /** As the token service writes an issuance. */
+  const issuance = (id: string, more: Partial<AuditRow> = {}): AuditRow => {
+    const subject = more.subject ?? 'system:serviceaccount:shop:cart'
+    const start = `{"kid":"k1","pod":"${subject.slice(-4)}-0"`
+    const whole: AuditRow = {
+      id,
+      time: at(0),
+      requestor: subject,
+      subject,
+      workflow: { id, name: 'sts' },
+      target: 'aws',
+      kind: 'token',
+      action: 'issue',
+      attribute: 'jti',
+      value: id,
+      requestId: id,
+      reason: `${start},"ttl":900}`,
+      recurring: start.length,
+    }
+    return { ...whole, ...more }
+  }
+  const asRead = ({ recurring: _, ...row }: AuditRow): AuditRow => row
+
+  test('issuances are read as they were written, and found by everything that they say', async () => {
+    const store = await open()
+    const day = 24 * 3600
+    const rows = [
+      issuance('one'),
+      issuance('two', { time: at(5) }),
+      issuance('three', { subject: 'system:serviceaccount:shop:till', requestor: 'system:serviceaccount:shop:till' }),
+      issuance('four', { time: at(day) }),
+      // None of these is like the others, so each is stored whole.
+      issuance('five', { requestId: 'another' }),
+      issuance('six', { subject: 'Robot', requestor: 'Robot' }),
+      issuance('seven', { value: 'another' }),
+      issuance('eight', { reason: 'no "recurring', recurring: 400 }),
+      issuance('nine', { requestor: 'somebody', caller: 'else' }),
+      issuance('ten', { action: 'refuse' }),
+      issuance('"eleven"', {}),
+      issuance('long', { subject: 'x'.repeat(3000), requestor: 'x'.repeat(3000) }),
+    ]
+    for (const one of rows) await store.append([one])
+    const [twelve, thirteen] = [issuance('twelve'), issuance('thirteen')]
+    await store.append([twelve, row('plain'), thirteen])
+    const all = [...rows, twelve, row('plain'), thirteen].map(asRead)
+    const read = await store.list({ limit: 100 })
+    expect(read.rows).toEqual(all.toReversed())
+    expect((await store.export({ limit: 100 })).records.flatMap((record) => record.rows)).toEqual(all)
+    const found = async (query: Partial<Parameters<AuditStore['list']>[0]>) =>
+      ids((await store.list({ limit: 100, ...query })).rows).toReversed()
+    const where = (test: (one: AuditRow) => boolean) => ids(all.filter(test))
+    const cart = 'system:serviceaccount:shop:cart'
+    for (const login of [cart, cart.toUpperCase(), 'Robot', 'alice', 'app', 'somebody']) {
+      const same = (text: string): boolean => text.toLowerCase() === login.toLowerCase()
+      expect(await found({ subject: login })).toEqual(where(({ subject }) => same(subject)))
+      expect(await found({ requestor: login })).toEqual(where(({ requestor }) => same(requestor)))
+    }
+    for (const id of ['one', 'five', 'another', 'run-1', 'r-1', 'plain']) {
+      expect(await found({ workflowId: id })).toEqual(where(({ workflow }) => workflow.id === id))
+      expect(await found({ requestId: id })).toEqual(where(({ requestId }) => requestId === id))
+    }
+    expect(await found({ target: 'aws', subject: cart, from: at(1), until: at(10) })).toEqual(['two'])
+    expect((await store.verify()).problems).toEqual([])
+    await store.append([issuance('nul', { subject: 'a\0b', requestor: 'a\0b' })])
+    expect((await store.list({ limit: 1 })).rows).toMatchObject([{ id: 'nul', subject: 'a\ufffdb' }])
+  })
+
+  test('decisions about tokens are pruned separately from the rest', async () => {
+    const store = await open()
+    for (const second of [0, 1, 2, 3, 4, 5]) {
+      await store.append([issuance(`token-${second}`, { time: at(second) })])
+      await store.append([row(`row-${second}`, { time: at(second) })])
+    }
+    expect(await store.size()).toEqual({ tokens: 6, others: 6 })
+    expect(await store.keptSince('tokens', 6)).toBeUndefined()
+    expect(await store.keptSince('tokens', 2)).toEqual(at(4))
+    expect(await store.prune(at(4), { by: 'test', part: 'tokens' })).toEqual({ removed: 4, waiting: [] })
+    const left = async () =>
+      ids((await store.list({ limit: 100 })).rows)
+        .filter((id) => /^(token|row)-/.test(id))
+        .sort()
+    expect(await left()).toEqual(['row-0', 'row-1', 'row-2', 'row-3', 'row-4', 'row-5', 'token-4', 'token-5'])
+    expect(await store.size()).toEqual({ tokens: 2, others: 7 })
+    expect(await store.prune(at(5), { by: 'test', part: 'others' })).toEqual({ removed: 5, waiting: [] })
+    expect(await left()).toEqual(['row-5', 'token-4', 'token-5'])
+    expect((await store.verify()).problems).toEqual([])
+    await store.append([issuance('later', { time: at(100) })])
+    expect((await store.list({ limit: 1 })).rows).toEqual([asRead(issuance('later', { time: at(100) }))])
+    const entries = (await store.list({ limit: 100 })).rows.filter(({ kind }) => kind === 'audit')
+    expect(entries.map(({ value }) => value).sort()).toEqual([
+      `before ${at(4).toISOString()} (tokens)`,
+      `before ${at(5).toISOString()} (all but tokens)`,
+    ])
+    expect(await store.prune(at(1000), { by: 'test', part: 'tokens' })).toMatchObject({ removed: 3 })
+    expect(await store.keptSince('tokens', 0)).toBeUndefined()
+    expect((await store.verify()).problems).toEqual([])
+  })
 }

@@ -184,6 +184,13 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     const login = { kind: 'session', attribute: 'login', target: 'portal', workflow: { id: '', name: 'form' } } as const
     await one.audit.append([auditRow('3', { ...login, action: 'refuse', subject: 'eve', reason: '{}' })])
     await one.audit.append([auditRow('4', { kind: 'token', action: 'issue', target: 'sts', value: 'jti' })])
+    const [subject, id] = ['system:serviceaccount:shop:cart', 'compact']
+    await one.audit.append([
+      {
+        ...auditRow(id, { kind: 'token', action: 'issue', target: 'sts', attribute: 'jti', value: id, requestId: id }),
+        ...{ subject, requestor: subject, workflow: { id, name: 'sts' }, reason: '{"pod":"p","ttl":9}', recurring: 10 },
+      },
+    ])
     const at = time.toISOString()
     const changes =
       'select number, kind, action, attribute, value, approval, reason, at from report_changes order by number'
@@ -194,8 +201,10 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     expect((await allRows(one.reports, ['select * from report_logins'])).rows).toEqual([
       ['eve', 'form', 'portal', 'refused', '{}', at],
     ])
-    expect((await allRows(one.reports, ['select outcome, endpoint from report_tokens'])).rows).toEqual([
-      ['issued', 'sts'],
+    const tokens = 'select outcome, endpoint, subject, details, at from report_tokens order by subject'
+    expect((await allRows(one.reports, [tokens])).rows).toEqual([
+      ['issued', 'sts', 'bob', null, at],
+      ['issued', 'sts', subject, '{"pod":"p","ttl":9}', at],
     ])
   })
 

@@ -3,16 +3,20 @@ import { sql } from 'kysely'
 import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import { type AuditContext, type StoredRecord, storedRecord } from '#storage/sql/audit-contexts.ts'
 import { auditColumns, type RecordColumns, toRecords } from '#storage/sql/audit-records.ts'
 import { authenticity, type ChainState, chainColumns, missingKey } from '#storage/sql/audit-seal.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
-import { asLists, fixed, fixedInserts } from '#storage/sql/queries.ts'
+import { asLists, type Builder, fixed, fixedInserts } from '#storage/sql/queries.ts'
 import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 
 const chains = 16
+const tokenChains = 4
 
-/** As they were made; they never become more or fewer. */
-export const auditChains: readonly number[] = Array.from({ length: chains }, (_, chain) => chain)
+/** As the migrations made them. Decisions about tokens have the last ones, so that they can be pruned separately. */
+export const auditChains: readonly number[] = Array.from({ length: chains + tokenChains }, (_, chain) => chain)
+
+export const isTokenChain = (chain: number): boolean => chain >= chains
 
 type HeadColumns = readonly [
   chain: number,
@@ -33,7 +37,9 @@ export type ChainedRecord = RecordColumns & {
   readonly hash: string
 }
 
-const columns = [...auditColumns, 'chain', 'chain_seq', 'hash'] as const
+type StoredChainedRecord = ChainedRecord & Pick<StoredRecord, 'context'>
+
+const columns = [...auditColumns, 'context', 'chain', 'chain_seq', 'hash'] as const
 const numbers: ReadonlySet<string> = new Set(['time', 'chain', 'chain_seq'])
 
 /**
@@ -41,17 +47,18 @@ const numbers: ReadonlySet<string> = new Set(['time', 'chain', 'chain_seq'])
  * whom one chain will do.
  */
 const statements = perDialect((dialect) => {
-  const head = (chain: 'free' | 'given') =>
-    fixed<{ chain: number }, ChainState>(dialect, (db, at) => {
-      const heads = db.selectFrom('audit_chains').select(chainColumns)
-      if (dialect === 'sqlite') return heads.where('chain', '=', 0)
-      if (chain === 'given') return heads.where('chain', '=', at('chain')).forUpdate()
-      return heads.where('chain', '>=', 0).limit(1).forUpdate().skipLocked()
-    })
+  const heads = (db: Builder) => db.selectFrom('audit_chains').select(chainColumns)
   return {
-    free: head('free'),
-    given: head('given'),
-    insert: fixedInserts<ChainedRecord>(dialect, columns, (db, rows) => db.insertInto('audit').values(rows)),
+    free: fixed<{ first: number; last: number }, ChainState>(dialect, (db, at) => {
+      if (dialect === 'sqlite') return heads(db).where('chain', '=', at('first'))
+      const some = heads(db).where('chain', '>=', at('first')).where('chain', '<=', at('last'))
+      return some.limit(1).forUpdate().skipLocked()
+    }),
+    given: fixed<{ chain: number }, ChainState>(dialect, (db, at) => {
+      const one = heads(db).where('chain', '=', at('chain'))
+      return dialect === 'sqlite' ? one : one.forUpdate()
+    }),
+    insert: fixedInserts<StoredChainedRecord>(dialect, columns, (db, rows) => db.insertInto('audit').values(rows)),
     advance: fixed<ChainState, unknown>(dialect, (db, at) =>
       db
         .updateTable('audit_chains')
@@ -84,19 +91,25 @@ const insertAndAdvance = perDialect((dialect) =>
 /**
  * Writes rows as the next links of a chain, and seals its new head. To come last in a transaction, since others may wait
  * for the head. The new head does not hide a forged one: an entry before the rows records the forgery, and the chain
- * keeps the mark. Throws INTERNAL where the chain is sealed with a key that is not here.
+ * keeps the mark. Throws INTERNAL where the chain is sealed with a key that is not here. `contexts` are those that are
+ * stored, by the id of the row that has one; rows without are stored whole.
  */
-export async function appendToChain(tx: SqlTransaction, rows: readonly AuditRow[]): Promise<void> {
-  const head = await takeHead(tx)
+export async function appendToChain(
+  tx: SqlTransaction,
+  rows: readonly AuditRow[],
+  contexts: ReadonlyMap<string, AuditContext> = new Map(),
+): Promise<void> {
+  const head = await takeHead(tx, rows.length > 0 && rows.every(({ kind }) => kind === 'token'))
   const { seal } = tx
   const trust = authenticity(seal, head)
   if (trust === 'no key') throw missingKey(head.key_id)
   const isForged = trust === 'forged' || (trust === 'unsealed' && seal?.isRequired === true)
   let { seq, hash: before } = head
-  const records = toRecords(isForged ? [breakRow(head), ...rows] : rows).map((record): ChainedRecord => {
+  const records = toRecords(isForged ? [breakRow(head), ...rows] : rows).map((record): StoredChainedRecord => {
     seq++
     before = linkHash(before, head.chain, seq, record)
-    return { ...record, chain: head.chain, chain_seq: seq, hash: before }
+    const stored = storedRecord(record, contexts.get(record.id))
+    return { ...stored, chain: head.chain, chain_seq: seq, hash: before }
   })
   const next = { ...head, seq, hash: before, ...(isForged ? { broken_seq: head.seq } : {}) }
   const moved = seal !== undefined && (isForged || trust === 'sealed') ? seal.sign(next) : next
@@ -134,10 +147,11 @@ export function auditEntry(
   }
 }
 
-async function takeHead(tx: SqlTransaction): Promise<ChainState> {
+async function takeHead(tx: SqlTransaction, forTokens: boolean): Promise<ChainState> {
   const { free, given } = statements(tx.dialect)
-  const chain = Math.floor(Math.random() * chains)
-  const [head] = await tx.query(asLists<HeadColumns>(free({ chain })))
+  const [first, count] = forTokens ? [chains, tokenChains] : [0, chains]
+  const chain = first + Math.floor(Math.random() * count)
+  const [head] = await tx.query(asLists<HeadColumns>(free({ first, last: first + count - 1 })))
   const [taken] = head === undefined ? await tx.query(asLists<HeadColumns>(given({ chain }))) : [head]
   if (taken === undefined) throw new Error(`the audit has no chain ${chain}`)
   const [number, seq, hash, base_seq, base_hash, sealed_seq, sealed_at, broken_seq, key_id, mac] = taken

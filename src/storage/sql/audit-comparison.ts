@@ -12,7 +12,7 @@ import type { SqlReader } from '#storage/sql/sql-client.ts'
 const statements = perDialect((dialect) => ({
   records: fixedLists<{ chain: number }, number, ChainedRecord>(dialect, (db, at, numbers) =>
     db
-      .selectFrom('audit')
+      .selectFrom('audit_rows')
       .select(['chain', 'chain_seq', 'hash', ...auditColumns])
       .where('chain', '=', at('chain'))
       .where('chain_seq', 'in', numbers)

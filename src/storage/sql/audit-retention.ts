@@ -1,7 +1,10 @@
+import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditPruning, PrunedAudit } from '#storage/audit-store.ts'
-import { appendToChain, auditEntry } from '#storage/sql/audit-chain.ts'
+import type { AuditPart, AuditPruning, PrunedAudit } from '#storage/audit-store.ts'
+import { appendToChain, auditChains, auditEntry, isTokenChain } from '#storage/sql/audit-chain.ts'
+import { pruneContexts } from '#storage/sql/audit-contexts.ts'
 import { authenticity, type ChainState, chainColumns, missingKey } from '#storage/sql/audit-seal.ts'
+import { readChains } from '#storage/sql/audit-sealing.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
 import { readPositions } from '#storage/sql/sql-audit-sink-store.ts'
@@ -9,6 +12,13 @@ import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
 
 /** Records that one transaction removes, so that those who append do not wait long. */
 const atOnce = 1000
+
+interface OldRecord {
+  readonly chain_seq: number
+  readonly time: number
+  readonly hash: string
+  readonly changes: string
+}
 
 const statements = perDialect((dialect) => ({
   chains: fixed<object, { chain: number }>(dialect, (db) =>
@@ -23,17 +33,15 @@ const statements = perDialect((dialect) => ({
       .orderBy('chain')
       .$if(dialect === 'postgres', (query) => query.forUpdate()),
   ),
-  oldest: fixed<{ chain: number; after: number }, { chain_seq: number; time: number; hash: string }>(
-    dialect,
-    (db, at) =>
-      db
-        .selectFrom('audit')
-        .select(['chain_seq', 'time', 'hash'])
-        .where('chain', '=', at('chain'))
-        .where('chain_seq', '>', at('after'))
-        .orderBy('chain_seq')
-        .limit(atOnce)
-        .$narrowType<{ chain_seq: number; hash: string }>(),
+  oldest: fixed<{ chain: number; after: number }, OldRecord>(dialect, (db, at) =>
+    db
+      .selectFrom('audit')
+      .select(['chain_seq', 'time', 'hash', 'changes'])
+      .where('chain', '=', at('chain'))
+      .where('chain_seq', '>', at('after'))
+      .orderBy('chain_seq')
+      .limit(atOnce)
+      .$narrowType<{ chain_seq: number; hash: string }>(),
   ),
   remove: fixed<{ chain: number; until: number }, unknown>(dialect, (db, at) =>
     db.deleteFrom('audit').where('chain', '=', at('chain')).where('chain_seq', '<=', at('until')),
@@ -43,6 +51,17 @@ const statements = perDialect((dialect) => ({
       .updateTable('audit_chains')
       .set({ base_seq: at('base_seq'), base_hash: at('base_hash'), key_id: at('key_id'), mac: at('mac') })
       .where('chain', '=', at('chain')),
+  ),
+  /** The time of the record behind the oldest ones. */
+  behind: fixed<{ first: number; last: number; oldest: number }, { time: number }>(dialect, (db, at) =>
+    db
+      .selectFrom('audit')
+      .select('time')
+      .where('chain', '>=', at('first'))
+      .where('chain', '<=', at('last'))
+      .orderBy('seq')
+      .limit(1)
+      .offset(at('oldest')),
   ),
   sinks: fixed<object, { name: string; positions: string }>(dialect, (db) =>
     db.selectFrom('audit_sinks').select(['name', 'positions']).where('configured', '=', 1).orderBy('name'),
@@ -62,6 +81,25 @@ const statements = perDialect((dialect) => ({
   ),
 }))
 
+const partOf = (chain: number): AuditPart => (isTokenChain(chain) ? 'tokens' : 'others')
+
+/** Records that are there, from the chains' own numbers. */
+export function auditSize(chains: readonly ChainState[]): Record<AuditPart, number> {
+  const size = { tokens: 0, others: 0 }
+  for (const { chain, seq, base_seq } of chains) if (chain >= 0) size[partOf(chain)] += seq - base_seq
+  return size
+}
+
+export async function keptSince(client: SqlClient, part: AuditPart, most: number): Promise<Date | undefined> {
+  const oldest = auditSize(await readChains(client))[part] - most
+  if (oldest <= 0) return undefined
+  const own = auditChains.filter((chain) => partOf(chain) === part)
+  const [first = 0, last = 0] = [own.at(0), own.at(-1)]
+  const [behind] = await client.query(statements(client.dialect).behind({ first, last, oldest }))
+  // Without such a record the numbers of the chains are wrong, and nothing is removed because of them.
+  return behind && new Date(behind.time)
+}
+
 /**
  * From the beginning of each chain up to the first record that is to stay: for its age, or for a sink that has not
  * received it. The first transaction that removes something writes the entry about it.
@@ -69,7 +107,7 @@ const statements = perDialect((dialect) => ({
 export async function pruneAudit(
   client: SqlClient,
   before: Date,
-  { by, unsent = false }: AuditPruning,
+  { by, unsent = false, part }: AuditPruning,
 ): Promise<PrunedAudit> {
   const { chains, sinks, removeUnchained } = statements(client.dialect)
   const limit = before.getTime()
@@ -77,11 +115,15 @@ export async function pruneAudit(
     ? []
     : (await client.query(sinks({}))).map(({ name, positions }) => ({ name, at: readPositions(positions) }))
   const waiting = new Set<string>()
-  const steps: ((tx: SqlTransaction) => Promise<number>)[] = [(tx) => tx.run(removeUnchained({ before: limit }))]
+  const steps: ((tx: SqlTransaction) => Promise<number>)[] =
+    part === 'tokens' ? [] : [(tx) => tx.run(removeUnchained({ before: limit }))]
   for (const { chain } of await client.query(chains({}))) {
-    steps.push((tx) => pruneSome(tx, chain, limit, received, waiting))
+    if (part !== undefined && part !== partOf(chain)) continue
+    steps.push((tx) => pruneSome(tx, chain, limit, part, received, waiting))
   }
-  const entry = auditEntry({ action: 'delete', attribute: 'records', value: `before ${before.toISOString()}` }, by)
+  const what = part === undefined ? '' : part === 'tokens' ? ' (tokens)' : ' (all but tokens)'
+  const value = `before ${before.toISOString()}${what}`
+  const entry = auditEntry({ action: 'delete', attribute: 'records', value }, by)
   let removed = 0
   for (const step of steps) {
     for (;;) {
@@ -95,8 +137,12 @@ export async function pruneAudit(
       if (some < atOnce) break
     }
   }
+  if (removed > 0) await client.transaction((tx) => pruneContexts(tx, systemClock()))
   return { removed, waiting: [...waiting] }
 }
+
+/** A gateway of an earlier version may have written something else to their chains, which has its own retention. */
+const isOfTokens = (changes: string): boolean => (JSON.parse(changes) as unknown[][])[0]?.[1] === 'token'
 
 interface Received {
   readonly name: string
@@ -107,6 +153,7 @@ async function pruneSome(
   tx: SqlTransaction,
   chain: number,
   before: number,
+  part: AuditPart | undefined,
   received: readonly Received[],
   waiting: Set<string>,
 ): Promise<number> {
@@ -114,7 +161,7 @@ async function pruneSome(
   const [base] = await tx.query(lock({ chain }))
   if (base === undefined) return 0
   const records = await tx.query(oldest({ chain, after: base.base_seq }))
-  const old = records.findIndex(({ time }) => time >= before)
+  const old = records.findIndex(({ time, changes }) => time >= before || (part === 'tokens' && !isOfTokens(changes)))
   const tooOld = old < 0 ? records : records.slice(0, old)
   const lacks = ({ at }: Received, number: number): boolean => (at.get(chain) ?? 0) < number
   for (const sink of received) {

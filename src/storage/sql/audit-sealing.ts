@@ -1,7 +1,7 @@
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditSealing } from '#storage/audit-store.ts'
-import { appendToChain, auditEntry } from '#storage/sql/audit-chain.ts'
+import { appendToChain, auditEntry, isTokenChain } from '#storage/sql/audit-chain.ts'
 import { type AuditSeal, type ChainState, chainColumns, missingKey } from '#storage/sql/audit-seal.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
@@ -54,7 +54,8 @@ export async function authenticateAudit(client: SqlClient, seal: AuditSeal | und
 
 /**
  * How many existing records were sealed; undefined where there are seals. If only some chains have a seal, this isn't the
- * first start: the others are left for `verify` to report.
+ * first start: the others are left for `verify` to report, unless they are chains of a later version that no one has
+ * written to. That they were sealed now is an entry, and `verify` reports since when.
  */
 async function sealWhatIsNew(tx: SqlTransaction, seal: AuditSeal): Promise<number | undefined> {
   const chains = await tx.query(statements(tx.dialect).locked({}))
@@ -63,6 +64,17 @@ async function sealWhatIsNew(tx: SqlTransaction, seal: AuditSeal): Promise<numbe
     if (seal.check(chain) === 'sealed' && !seal.isCurrent(chain)) {
       await tx.run(statements(tx.dialect).seal(seal.sign(chain)))
     }
+  }
+  const added = chains.filter((chain) => isTokenChain(chain.chain) && isUntouched(chain))
+  const sealed_at = systemClock().getTime()
+  for (const chain of added) {
+    await tx.run(statements(tx.dialect).seal(seal.sign({ ...chain, sealed_seq: 0, sealed_at, broken_seq: null })))
+  }
+  if (added.length > 0) {
+    const value = `new chains ${added.map(({ chain }) => chain).join(', ')}`
+    await appendToChain(tx, [
+      auditEntry({ action: 'add', attribute: 'seal', value, reason: 'they have no records yet' }),
+    ])
   }
   return undefined
 }
@@ -98,5 +110,8 @@ async function sealAll(
   }
   return filled.reduce((sum, { seq, base_seq }) => sum + seq - base_seq, 0)
 }
+
+const isUntouched = ({ mac, seq, hash, base_seq, base_hash }: ChainState): boolean =>
+  mac === null && seq === 0 && hash === '' && base_seq === 0 && base_hash === ''
 
 const noKey = (): GatewayError => new GatewayError('INTERNAL', 'no key to seal the audit with')

@@ -1,5 +1,5 @@
 import type { AuditProblem, AuditReport } from '#storage/audit-store.ts'
-import { auditChains, type ChainedRecord, linkHash } from '#storage/sql/audit-chain.ts'
+import { auditChains, type ChainedRecord, isTokenChain, linkHash } from '#storage/sql/audit-chain.ts'
 import { auditColumns } from '#storage/sql/audit-records.ts'
 import {
   type AuditSeal,
@@ -36,7 +36,7 @@ const statements = perDialect((dialect) => ({
   ),
   page: fixed<{ chain: number; after: number }, ChainedRecord & { seq: number }>(dialect, (db, at) =>
     db
-      .selectFrom('audit')
+      .selectFrom('audit_rows')
       .select(['seq', 'chain', 'chain_seq', 'hash', ...auditColumns])
       .where('chain', '=', at('chain'))
       .where('chain_seq', '>', at('after'))
@@ -92,7 +92,7 @@ export async function verifyAudit(client: SqlReader, seal: AuditSeal | undefined
     checked,
     unchained: old?.count ?? 0,
     authenticated: trusts.every((trust) => trust === 'sealed'),
-    since: lastSealing(all.filter((_, i) => trusts[i] === 'sealed')),
+    ...sealedSince(all.filter((_, i) => trusts[i] === 'sealed')),
     sealed: real.flatMap(({ chain, base_seq, sealed_seq, sealed_at }) =>
       sealed_seq !== null && sealed_at !== null && sealed_seq > base_seq
         ? [{ chain, number: sealed_seq, at: new Date(sealed_at) }]
@@ -101,6 +101,13 @@ export async function verifyAudit(client: SqlReader, seal: AuditSeal | undefined
     pruned: real.flatMap(({ chain, base_seq }) => (base_seq > 0 ? [{ chain, number: base_seq }] : [])),
     problems: problems.slice(0, maxProblems),
   }
+}
+
+function sealedSince(chains: readonly Chain[]): Pick<AuditReport, 'since' | 'tokensSince'> {
+  const since = lastSealing(chains.filter(({ chain }) => !isTokenChain(chain)))
+  const tokensSince = lastSealing(chains.filter(({ chain }) => isTokenChain(chain)))
+  const isLater = since !== undefined && tokensSince !== undefined && tokensSince > since
+  return { since, ...(isLater ? { tokensSince } : {}) }
 }
 
 function lastSealing(chains: readonly Chain[]): Date | undefined {

@@ -18,6 +18,8 @@ export interface Schema extends WorkflowSchema, RegistrationSchema, SecondFactor
   logins: LoginTable
   login_failures: { key: string; failures: number; locked_until: number; forget_at: number }
   audit: AuditTable
+  audit_contexts: { id: string; day: number; subject: string; shared: string }
+  audit_rows: AuditView
   journal: JournalTable
   event_streams: EventStreamTable
   events: EventTable
@@ -97,6 +99,13 @@ interface LoginTable {
   expires: number
 }
 
+/** The audit as it was written, whether or not a row is stored compactly. */
+type AuditView = { [K in keyof AuditTable]: AuditTable[K] extends Generated<infer T> ? T : AuditTable[K] } & {
+  stored_requestor_key: string
+  stored_subject_key: string
+  stored_workflow_id: string
+}
+
 interface AuditTable {
   seq: Generated<number>
   id: string
@@ -116,6 +125,8 @@ interface AuditTable {
   chain: number | null
   chain_seq: number | null
   hash: string | null
+  /** Set where the row is compact. */
+  context: Generated<string | null>
 }
 
 interface JournalTable {

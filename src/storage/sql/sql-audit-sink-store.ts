@@ -54,7 +54,7 @@ const statements = perDialect((dialect) => ({
     const limit = sql`limit cast(${at('limit')} as bigint)`
     const ofChain = (chain: number) =>
       sql`select * from (
-        select ${columns} from audit where chain = ${sql.lit(chain)} and chain_seq > ${at(`after${chain}`)}
+        select ${columns} from audit_rows where chain = ${sql.lit(chain)} and chain_seq > ${at(`after${chain}`)}
         order by chain_seq ${limit}) as chain`
     const all = sql.join(auditChains.map(ofChain), sql` union all `)
     return { compile: () => sql<ChainedRecord & { seq: number }>`${all} order by seq ${limit}`.compile(db) }

@@ -1,9 +1,12 @@
+import { BoundedCache } from '#kernel/bounded-cache.ts'
+import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type {
   AuditAnchor,
   AuditComparison,
   AuditExport,
   AuditPage,
+  AuditPart,
   AuditPruning,
   AuditQuery,
   AuditRecord,
@@ -15,16 +18,20 @@ import type {
 } from '#storage/audit-store.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { anchorAudit, compareAnchors, compareRecords } from '#storage/sql/audit-comparison.ts'
+import { type AuditContext, compactKey, contextOf, insertContexts } from '#storage/sql/audit-contexts.ts'
 import { auditColumns, type RecordColumns, toRows } from '#storage/sql/audit-records.ts'
-import { pruneAudit } from '#storage/sql/audit-retention.ts'
+import { auditSize, keptSince, pruneAudit } from '#storage/sql/audit-retention.ts'
 import type { AuditSeal } from '#storage/sql/audit-seal.ts'
-import { authenticateAudit, resealAudit } from '#storage/sql/audit-sealing.ts'
+import { authenticateAudit, readChains, resealAudit } from '#storage/sql/audit-sealing.ts'
 import { verifyAudit } from '#storage/sql/audit-verification.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
 import type { SqlClient } from '#storage/sql/sql-client.ts'
 import { isStorable, lookupKey } from '#storage/sql/text-keys.ts'
 
 const maxPage = 500
+const rememberedContexts = 50_000
+/** Then they are written again where they are gone, as after a restored backup. */
+const contextMillis = 3600_000
 
 /** A place between rows: everything of earlier records, and of this one the rows before `index`. */
 interface Cursor {
@@ -35,6 +42,8 @@ interface Cursor {
 export class SqlAuditStore implements AuditStore {
   readonly #client: SqlClient
   readonly #seal: AuditSeal | undefined
+  /** Contexts that are surely stored. */
+  readonly #contexts = new BoundedCache<true>(rememberedContexts, systemClock)
 
   /** `seal` is the one that the client's transactions have. */
   constructor(client: SqlClient, seal?: AuditSeal) {
@@ -45,7 +54,15 @@ export class SqlAuditStore implements AuditStore {
   async append(rows: readonly AuditRow[]): Promise<void> {
     if (rows.length === 0) return
     try {
-      await this.#client.transaction((tx) => appendToChain(tx, rows))
+      const contexts = new Map(rows.flatMap((row) => [[row.id, contextOf(row)] as const]).filter(hasContext))
+      const unknown = new Map([...contexts.values()].map((each) => [each.id, each]))
+      for (const id of unknown.keys()) if (this.#contexts.get(id) === true) unknown.delete(id)
+      await this.#client.transaction(async (tx) => {
+        if (unknown.size > 0) await insertContexts(tx, [...unknown.values()])
+        await appendToChain(tx, rows, contexts)
+      })
+      const end = new Date(systemClock().getTime() + contextMillis)
+      for (const id of unknown.keys()) this.#contexts.set(id, true, end)
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
       throw new GatewayError('CONFLICT', 'these audit rows exist', { cause: error })
@@ -82,6 +99,14 @@ export class SqlAuditStore implements AuditStore {
     return compareRecords(this.#client, records)
   }
 
+  async size(): Promise<Readonly<Record<AuditPart, number>>> {
+    return auditSize(await readChains(this.#client))
+  }
+
+  keptSince(part: AuditPart, most: number): Promise<Date | undefined> {
+    return keptSince(this.#client, part, most)
+  }
+
   prune(before: Date, options: AuditPruning): Promise<PrunedAudit> {
     return pruneAudit(this.#client, before, options)
   }
@@ -92,7 +117,7 @@ export class SqlAuditStore implements AuditStore {
       throw new GatewayError('BAD_REQUEST', `not a page of the audit: ${query.after}`)
     }
     let select = builderFor(this.#client.dialect)
-      .selectFrom('audit')
+      .selectFrom('audit_rows')
       .select(['seq', 'chain', 'chain_seq', 'hash', ...auditColumns])
     if (query.from !== undefined) select = select.where('time', '>=', query.from.getTime())
     if (query.until !== undefined) select = select.where('time', '<', query.until.getTime())
@@ -124,24 +149,58 @@ export class SqlAuditStore implements AuditStore {
     return { rows }
   }
 
-  /** Latest first; one more than the page's rows, since the cursor may stand at the first row of its record. */
+  /**
+   * Latest first; one more than the page's rows, since the cursor may stand at the first row of its record. Whole and
+   * compact rows have different keys, and each is read in its order by the index of its own.
+   */
   async #records(query: AuditQuery, cursor: Cursor | undefined, limit: number) {
     const texts = [query.requestor, query.subject, query.workflowId, query.target, query.requestId]
     if (texts.some((text) => text !== undefined && !isStorable(text))) return []
+    const isKeyed = query.requestor !== undefined || query.subject !== undefined || query.workflowId !== undefined
+    const forms = isKeyed ? (['whole', 'compact'] as const) : (['any'] as const)
+    const pages = await Promise.all(forms.map((form) => this.#recordsOf(form, query, cursor, limit + 1)))
+    if (pages.length === 1) return pages.flat()
+    return pages
+      .flat()
+      .sort((a, b) => b.seq - a.seq)
+      .slice(0, limit + 1)
+  }
+
+  #recordsOf(form: 'whole' | 'compact' | 'any', query: AuditQuery, cursor: Cursor | undefined, limit: number) {
     let select = builderFor(this.#client.dialect)
-      .selectFrom('audit')
+      .selectFrom('audit_rows')
       .select(['seq', ...auditColumns])
-    if (query.requestor !== undefined) select = select.where('requestor_key', '=', lookupKey(query.requestor))
-    if (query.subject !== undefined) select = select.where('subject_key', '=', lookupKey(query.subject))
-    if (query.workflowId !== undefined) select = select.where('workflow_id', '=', query.workflowId)
+    const [requestor, subject] = [query.requestor, query.subject].map((login) =>
+      login === undefined ? undefined : lookupKey(login),
+    )
+    const { workflowId } = query
+    if (form === 'whole') {
+      select = select.where('context', 'is', null)
+      // Said twice, since the indexes have no empty keys, and are not used where there may be one.
+      if (requestor !== undefined) select = select.where('stored_requestor_key', '=', requestor)
+      if (requestor) select = select.where('stored_requestor_key', '<>', '')
+      if (subject !== undefined) select = select.where('stored_subject_key', '=', subject)
+      if (workflowId !== undefined) select = select.where('stored_workflow_id', '=', workflowId)
+      if (workflowId) select = select.where('stored_workflow_id', '<>', '')
+    } else if (form === 'compact') {
+      select = select.where('context', 'is not', null)
+      for (const key of [requestor, subject]) {
+        if (key === undefined) continue
+        select = select.where('stored_subject_key', '=', compactKey(key)).where('subject_key', '=', key)
+      }
+      if (workflowId !== undefined) select = select.where('id', '=', workflowId)
+    }
     if (query.target !== undefined) select = select.where('target', '=', query.target)
     if (query.requestId !== undefined) select = select.where('request_id', '=', query.requestId)
     if (query.from !== undefined) select = select.where('time', '>=', query.from.getTime())
     if (query.until !== undefined) select = select.where('time', '<', query.until.getTime())
     if (cursor !== undefined) select = select.where('seq', '<=', cursor.seq)
-    return await this.#client.query(dynamic(select.orderBy('seq', 'desc').limit(limit + 1)))
+    return this.#client.query(dynamic(select.orderBy('seq', 'desc').limit(limit)))
   }
 }
+
+const hasContext = (pair: readonly [string, AuditContext | undefined]): pair is readonly [string, AuditContext] =>
+  pair[1] !== undefined
 
 const pageSize = (limit: number): number => Math.max(1, Math.min(Math.trunc(limit) || 1, maxPage))
 

@@ -1,7 +1,7 @@
 import { request as httpsRequest } from 'node:https'
 import type { IssuerFile } from '#engine/sts/publish/issuer-files.ts'
+import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import { request as httpRequest } from '#kernel/node-http.ts'
-import { parseTrustedUrl } from '#protocols/jwt/issuer-url.ts'
 import type { PublishDestination } from '#sdk/token-keys.ts'
 
 type Hook = NonNullable<PublishDestination['invalidate']>

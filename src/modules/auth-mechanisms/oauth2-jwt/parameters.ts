@@ -1,6 +1,6 @@
+import { parseIssuerUrl } from '#kernel/issuer-url.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { type CrossOrigin, isHeaderName, isOrigin } from '#modules/auth-mechanisms/oauth2-jwt/cross-origin.ts'
-import { parseIssuerUrl } from '#protocols/jwt/issuer-url.ts'
 import { clockTolerance } from '#protocols/jwt/token-verifier.ts'
 import { linkParameters, parseSubjectLink, type SubjectLink } from '#sdk/linked-subject.ts'
 import { flag, list, text, wholeNumber } from '#sdk/parameter-types.ts'

@@ -1,10 +1,10 @@
 import type { Configuration, CustomFetch, ServerMetadata } from 'openid-client'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { isLoopback, parseTrustedUrl } from '#kernel/issuer-url.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { OpenIdConnectConfig } from '#modules/auth-mechanisms/openid-connect/parameters.ts'
 import { type HttpPool, openHttpPool } from '#protocols/http/http-exchange.ts'
-import { isLoopback, parseTrustedUrl } from '#protocols/jwt/issuer-url.ts'
 
 /** The library, loaded with the first mechanism that needs it. */
 export type OpenIdLibrary = typeof import('openid-client')

@@ -1,5 +1,5 @@
+import { parseIssuerUrl, parseTrustedUrl } from '#kernel/issuer-url.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { parseIssuerUrl, parseTrustedUrl } from '#protocols/jwt/issuer-url.ts'
 import { linkParameters, parseSubjectLink, type SubjectLink } from '#sdk/linked-subject.ts'
 import { choice, flag, parsed, text } from '#sdk/parameter-types.ts'
 import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/parameters.ts'

@@ -1,5 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { isLoopback, parseIssuerUrl } from '#protocols/jwt/issuer-url.ts'
+import { isLoopback, parseIssuerUrl } from '#kernel/issuer-url.ts'
 import { publishedKey } from '#protocols/jwt/signing.ts'
 import { defineFilter } from '#sdk/filter.ts'
 import type { GatewayResponse } from '#sdk/http.ts'

@@ -1,5 +1,5 @@
 import { Dn } from '#identity/dn.ts'
-import { parseTrustedUrl } from '#protocols/jwt/issuer-url.ts'
+import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import { sourceTypes } from '#sdk/mapping.ts'
 import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
 import { clientNames } from './client-profile.ts'

@@ -16,7 +16,19 @@ test('the audit is kept for ever unless a number of days is said', async () => {
   const usual = { runs: 90, mails: 30, idempotencyKeys: 7, jobRuns: 90 }
   expect(await asked({})).toEqual([['cleanUp', usual]])
   expect(await asked({ auditDays: '0' })).toEqual([['cleanUp', usual]])
-  expect(await asked({ auditDays: '400', runsDays: '5' })).toEqual([['cleanUp', { ...usual, runs: 5, audit: 400 }]])
+  expect(await asked({ auditDays: '400', runsDays: '5' })).toEqual([
+    ['cleanUp', { ...usual, runs: 5, audit: { days: 400 }, tokens: { days: 400 } }],
+  ])
+})
+
+test('decisions about tokens are kept by their own days and number', async () => {
+  const usual = { runs: 90, mails: 30, idempotencyKeys: 7, jobRuns: 90 }
+  expect(await asked({ tokenAuditDays: '30', tokenAuditRecords: '1000000' })).toEqual([
+    ['cleanUp', { ...usual, tokens: { days: 30, records: 1_000_000 } }],
+  ])
+  expect(await asked({ auditDays: '400', auditRecords: '5', tokenAuditDays: '30' })).toEqual([
+    ['cleanUp', { ...usual, audit: { days: 400, records: 5 }, tokens: { days: 30 } }],
+  ])
 })
 
 test('nothing is forgotten at once', () => {

@@ -1,3 +1,4 @@
+import type { Retention } from '#sdk/chores.ts'
 import { defineJob } from '#sdk/job.ts'
 import { wholeNumber } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
@@ -6,12 +7,17 @@ import { readParameters } from '#sdk/parameters.ts'
 const max = 36_500
 const days = (about: string, fallback: number, min = 1) => wholeNumber({ about, fallback, min, max })
 
+const records = (about: string) => wholeNumber({ about, fallback: 0, min: 0, max: 1_000_000_000 })
+
 const parameters = {
   runsDays: days('Ended runs of workflows, with their steps and approvals.', 90),
   mailsDays: days('Mails that were sent or given up.', 30),
   idempotencyKeysDays: days('Idempotency keys of calls; a call repeated later is a new one.', 7),
   jobRunsDays: days('When which job ran.', 90),
   auditDays: days('Audit records; `0` keeps all.', 0, 0),
+  auditRecords: records('The most audit records without those of tokens: beyond that the oldest go; `0` keeps all.'),
+  tokenAuditDays: days('Audit records of issued and refused tokens; `0` keeps them as long as `auditDays` says.', 0, 0),
+  tokenAuditRecords: records('The most audit records of tokens: beyond that the oldest go; `0` keeps all.'),
 }
 
 /** Forgets what has been kept long enough. */
@@ -19,7 +25,7 @@ export default defineJob({
   className: 'jobs.CleanUp',
   parameters,
   parse: (params, issues, context) => readParameters(parameters, params, issues, context),
-  create: ({ runsDays, mailsDays, idempotencyKeysDays, jobRunsDays, auditDays }, host) => ({
+  create: ({ runsDays, mailsDays, idempotencyKeysDays, jobRunsDays, ...audit }, host) => ({
     run: ({ signal }) =>
       host.chores.cleanUp(
         {
@@ -27,9 +33,16 @@ export default defineJob({
           mails: mailsDays,
           idempotencyKeys: idempotencyKeysDays,
           jobRuns: jobRunsDays,
-          ...(auditDays === 0 ? {} : { audit: auditDays }),
+          ...kept('audit', audit.auditDays, audit.auditRecords),
+          ...kept('tokens', audit.tokenAuditDays || audit.auditDays, audit.tokenAuditRecords),
         },
         signal,
       ),
   }),
 })
+
+/** What is 0 sets no limit. */
+function kept(part: 'audit' | 'tokens', days: number, records: number): Pick<Retention, 'audit' | 'tokens'> {
+  if (days === 0 && records === 0) return {}
+  return { [part]: { ...(days === 0 ? {} : { days }), ...(records === 0 ? {} : { records }) } }
+}

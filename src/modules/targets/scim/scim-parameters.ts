@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
+import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { parseTrustedUrl } from '#protocols/jwt/issuer-url.ts'
 import { readClientKey } from '#protocols/oauth/client-assertion.ts'
 import type { ClientProof } from '#protocols/oauth/client-token.ts'
 import { choice, flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'

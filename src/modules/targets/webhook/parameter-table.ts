@@ -1,5 +1,5 @@
+import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
-import { parseTrustedUrl } from '#protocols/jwt/issuer-url.ts'
 import { flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
 import type { Parameter, ParameterOptions, ParameterTable } from '#sdk/parameters.ts'
 import { type BodyTemplate, parseBodyTemplate } from './body-template.ts'

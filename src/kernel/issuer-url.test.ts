@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseIssuerUrl } from '#protocols/jwt/issuer-url.ts'
+import { parseIssuerUrl } from '#kernel/issuer-url.ts'
 
 describe('parseIssuerUrl', () => {
   test.each([
