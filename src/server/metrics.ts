@@ -106,6 +106,12 @@ export function createMetrics() {
     labelNames: ['endpoint'],
     registers,
   })
+  const keySource = new Gauge({
+    name: 'gatehouse_sts_key_source_ok',
+    help: 'Whether the given key, or the service that keeps the keys, could be used when this process last looked, by endpoint. 0: the endpoint continues with the key it has.',
+    labelNames: ['endpoint'],
+    registers,
+  })
   const logins = new Counter({
     name: 'gatehouse_logins_total',
     help: 'Logins, by chain and outcome: begun, signed-in, refused, failed or locked tries, signed-out, ended.',
@@ -194,6 +200,9 @@ export function createMetrics() {
       },
       readable(endpoint: string, ok: boolean): void {
         readable.set({ endpoint }, ok ? 1 : 0)
+      },
+      source(endpoint: string, ok: boolean): void {
+        keySource.set({ endpoint }, ok ? 1 : 0)
       },
     },
     audit: createAuditMetrics(registry),

@@ -65,6 +65,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     keys,
     tokenKeys: createTokenKeys({
       store: storage.keys,
+      audit: storage.audit,
       configFolder,
       dataFolder,
       secrets,

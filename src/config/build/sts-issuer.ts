@@ -1,9 +1,11 @@
+import { checkGivenKey } from '#config/build/given-key.ts'
 import type { BuildContext } from '#config/build-context.ts'
 import type { Path } from '#kernel/issues.ts'
+import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 import type { StsEndpointSpec, StsFrame } from '#model/sts.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
 import type { StsDestinationSpec } from '#model/sts-publish.ts'
-import type { PublishDestination, TokenAlgorithm, TokenIssuer } from '#sdk/token-keys.ts'
+import type { PublishDestination, TokenIssuer } from '#sdk/token-keys.ts'
 
 const hostAndPort = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/
 const issuerPath = /^(?:\/[A-Za-z0-9._~-]+)+$/
@@ -59,11 +61,18 @@ export function buildTokenIssuer(parts: IssuerParts, at: Path, context: BuildCon
   if (keys.readBack === 'written' && published.length === 0 && spec.host_in_openunison !== true) {
     context.issues.error([...at, 'keys', 'readBack'], '"written" needs a place in "publish" that is written to')
   }
+  const keypair = spec.issuer.keypair ?? spec.name
+  checkGivenKey(
+    keypair,
+    algorithm,
+    [...at, 'issuer', ...(spec.issuer.keypair === undefined ? [] : ['keypair'])],
+    context,
+  )
   return {
     endpoint: spec.name,
     issuer,
     algorithm,
-    keypair: spec.issuer.keypair ?? spec.name,
+    keypair,
     maxTokenSeconds: ttlSeconds,
     claims,
     rotateSeconds: (keys.rotateDays ?? defaultRotateDays) * daySeconds,

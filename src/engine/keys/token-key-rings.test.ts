@@ -1,7 +1,11 @@
-import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, type KeyObject, verify } from 'node:crypto'
+import { createLocalJWKSet, type JWK, jwtVerify } from 'jose'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { admit, keyIn, observe, publishedKeys } from '#engine/keys/key-ring.ts'
 import { openPrivateKey } from '#engine/keys/token-key-pair.ts'
+import { tokenAlgorithms } from '#kernel/signing-key.ts'
+import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
+import { signedToken } from '#protocols/sts/signed-token.ts'
 import { MemoryKeyStore } from '#testing/memory-key-store.ts'
 import { keyBox, SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
 
@@ -36,9 +40,19 @@ describe('the keys of an endpoint', () => {
     expect(second.kid).toBe(first.kid)
     expect(published.map(({ kid }) => kid)).toEqual([first.kid])
     expect(Object.keys(published[0] ?? {}).sort()).toEqual(['alg', 'e', 'kid', 'kty', 'n', 'use'])
-    const signature = sign('sha256', Buffer.from('token'), first.privateKey)
+    const signature = await first.sign(Buffer.from('token'))
     const publicKey = createPublicKey({ key: { ...published[0] }, format: 'jwk' })
     expect(verify('sha256', Buffer.from('token'), publicKey, signature)).toBe(true)
+  })
+
+  test.each(tokenAlgorithms)('are made for %s, announced with it, and verify what they sign', async (algorithm) => {
+    const rings = gateway({ algorithm })
+    const key = await rings.active('aws')
+    const { discovery, keys } = await rings.documents('aws')
+    expect(discovery['id_token_signing_alg_values_supported']).toEqual([algorithm])
+    const token = await signedToken(new Map([['sub', 'someone']]), key)
+    const { payload } = await jwtVerify(token, createLocalJWKSet({ keys: [...keys.keys] as JWK[] }))
+    expect(payload.sub).toBe('someone')
   })
 
   test('C9: no two endpoints share one, whatever the name of their key pair', async () => {
@@ -48,14 +62,15 @@ describe('the keys of an endpoint', () => {
   })
 
   test('are not stored in the clear, and open for their endpoint and kid only', async () => {
-    const { kid, privateKey } = await gateway().active('aws')
+    const { kid } = await gateway().active('aws')
     const ring = JSON.stringify(store.rows.get('aws')?.ring)
+    const sealed = (JSON.parse(ring) as { keys: { sealed: string }[] }).keys[0]?.sealed ?? ''
+    const privateKey = await openPrivateKey(keyBox(), sealed, 'aws', kid)
+    expect(publicTokenKey(privateKey).kid).toBe(kid)
     const { d } = privateKey.export({ format: 'jwk' })
     const der = privateKey.export({ type: 'pkcs8', format: 'der' }).toString('base64')
     expect(ring).not.toContain(d)
     expect(ring).not.toContain(der.slice(20, 60))
-    const sealed = (JSON.parse(ring) as { keys: { sealed: string }[] }).keys[0]?.sealed ?? ''
-    expect((await openPrivateKey(keyBox(), sealed, 'aws', kid)).equals(privateKey)).toBe(true)
     for (const [endpoint, other] of [
       ['gcp', kid],
       ['aws', 'x'],
@@ -151,7 +166,7 @@ describe('a given key', () => {
     const key = ecKey()
     given.set('aws', key)
     const rings = gateway()
-    expect((await rings.active('aws')).privateKey.equals(key)).toBe(true)
+    expect((await rings.active('aws')).kid).toBe(publicTokenKey(key).kid)
     clock.pass(1000 * 86_400)
     expect((await rings.tend('aws')).keys).toHaveLength(1)
     await expect(rings.rotate('aws')).rejects.toThrow('is given')
@@ -165,14 +180,14 @@ describe('a given key', () => {
     given.set('aws', replacement)
     await rings.tend('aws')
     clock.pass(20)
-    expect((await rings.active('aws')).privateKey.equals(old)).toBe(true)
+    expect((await rings.active('aws')).kid).toBe(publicTokenKey(old).kid)
     expect(await rings.published('aws')).toHaveLength(2)
     for (let i = 0; i < 20; i++) {
       await look(rings)
       clock.pass(60)
       await rings.tend('aws')
     }
-    expect((await rings.active('aws')).privateKey.equals(replacement)).toBe(true)
+    expect((await rings.active('aws')).kid).toBe(publicTokenKey(replacement).kid)
   })
 
   test('takes the place of one that was to follow, and is followed when it is taken away', async () => {
@@ -194,7 +209,7 @@ describe('a given key', () => {
     given.set('aws', new Error('no key'))
     await expect(gateway().active('aws')).rejects.toMatchObject({ code: 'INTERNAL' })
     given.set('aws', generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey)
-    await expect(gateway().active('aws')).rejects.toThrow('of no use')
+    await expect(gateway().active('aws')).rejects.toThrow('signs RS256')
     given.clear()
     const { kid } = await gateway().active('aws')
     given.set('aws', generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey)
@@ -245,7 +260,8 @@ test('changes that others make meanwhile are not lost', async () => {
       first = false
       void store.swap('aws', 1, { ...(store.rows.get('aws')?.ring ?? {}), looked: 5 })
     }
-    return admit(present, { kid: 'n', alg: 'ES256', jwk: { kid: 'n' }, sealed: 's', given: false }, policy, now)
+    const key = { kid: 'n', alg: 'ES256', jwk: { kid: 'n' }, sealed: 's', given: false, custody: null } as const
+    return admit(present, key, policy, now)
   })
   expect([ring.looked, ring.keys.length]).toEqual([5, 2])
 })

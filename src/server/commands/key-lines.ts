@@ -1,5 +1,5 @@
 import { type KeyRing, mayActivateAt, type RingKey } from '#engine/keys/key-ring.ts'
-import { type Publication, readBackName } from '#engine/sts/publish/publication.ts'
+import { type Publication, readBackName, sourceName } from '#engine/sts/publish/publication.ts'
 
 /** What is stored of one endpoint. */
 export interface EndpointKeys {
@@ -55,6 +55,7 @@ function note(key: RingKey, ring: KeyRing): string {
 }
 
 function placeLine(name: string, { done, failures, error, retryAt }: Publication): string {
+  if (name === sourceName) return `key source: REFUSED, the keys above stay: ${error}`
   const what = name === readBackName ? 'read back from the issuer' : `published to ${name}`
   const last = done === null ? 'never' : time(done)
   if (failures === 0) return `${what}: ${last}`
