@@ -1,6 +1,6 @@
 import { createSecretKey, hash, type KeyObject } from 'node:crypto'
 import { keyOwners } from '#engine/keys/token-key-pair.ts'
-import { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
+import { type RingParts, TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { TokenIssuer } from '#sdk/token-keys.ts'
@@ -44,10 +44,19 @@ export interface RingsOptions {
   readonly log?: Logger
   /** Rows of the audit are put here. */
   readonly rows?: AuditRow[]
+  readonly custodian?: RingParts['custodian']
 }
 
 /** The rings of one gateway. */
-export function tokenKeyRings({ store, clock, given = new Map(), issuers, log, rows }: RingsOptions): TokenKeyRings {
+export function tokenKeyRings({
+  store,
+  clock,
+  given = new Map(),
+  issuers,
+  log,
+  rows,
+  custodian,
+}: RingsOptions): TokenKeyRings {
   const rings = new TokenKeyRings({
     store,
     audit: {
@@ -55,6 +64,7 @@ export function tokenKeyRings({ store, clock, given = new Map(), issuers, log, r
         rows?.push(...added)
       },
     },
+    ...(custodian === undefined ? {} : { custodian }),
     box: keyBox(),
     clock: clock.read,
     log: log ?? silentLogger,

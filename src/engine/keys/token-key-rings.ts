@@ -229,7 +229,11 @@ export class TokenKeyRings implements TokenKeys {
   async #advanced(issuer: TokenIssuer, ring: KeyRing, now: number): Promise<KeyRing> {
     const policy = issuerPolicy(issuer)
     const later = advance(ring, policy, now)
-    return wantsNext(later, policy, now) ? admit(later, await this.#make(issuer), policy, now) : later
+    // A key that another service keeps is followed by one of ours.
+    const active = keyIn(later, 'active')
+    const isElsewhere = active !== undefined && active.custody !== null && keyIn(later, 'next') === undefined
+    const isDue = wantsNext(later, policy, now) || (isElsewhere && later.keys.length < mostKeys)
+    return isDue ? admit(later, await this.#make(issuer), policy, now) : later
   }
 
   async #withGiven(issuer: TokenIssuer, ring: KeyRing, given: KeyObject, now: number): Promise<KeyRing> {
