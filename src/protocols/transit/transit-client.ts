@@ -194,6 +194,7 @@ export class TransitClient {
     path: string,
     body: JsonObject | undefined,
     token: string | undefined,
+    isSecond = false,
   ): Promise<JsonObject | undefined> {
     const { address, namespace } = this.#place
     const text = body === undefined ? undefined : JSON.stringify(body)
@@ -209,7 +210,7 @@ export class TransitClient {
     const signal = AbortSignal.timeout(this.#options.timeoutMillis ?? usualTimeoutMillis)
     return new Promise((resolve, reject) => {
       const open = url.protocol === 'https:' ? tlsRequest : request
-      open(url, { method, agent: this.#agent, headers, signal }, (answer) => {
+      const sent = open(url, { method, agent: this.#agent, headers, signal }, (answer) => {
         const chunks: Buffer[] = []
         let bytes = 0
         answer.on('data', (chunk: Buffer) => {
@@ -226,8 +227,13 @@ export class TransitClient {
           }
         })
       })
-        .on('error', reject)
-        .end(text)
+      sent.on('error', (error) => {
+        // The other side may close a connection that was kept in the moment in which it is used again.
+        const wasClosed = sent.reusedSocket && 'code' in error && error.code === 'ECONNRESET' && !isSecond
+        if (wasClosed) resolve(this.#send(method, path, body, token, true))
+        else reject(error)
+      })
+      sent.end(text)
     })
   }
 }
