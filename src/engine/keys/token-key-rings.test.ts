@@ -1,11 +1,14 @@
-import { createPublicKey, generateKeyPairSync, type KeyObject, verify } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { createLocalJWKSet, type JWK, jwtVerify } from 'jose'
 import { beforeEach, describe, expect, test } from 'vitest'
+import type { KeyCustodian } from '#engine/keys/key-custody.ts'
 import { admit, keyIn, observe, publishedKeys } from '#engine/keys/key-ring.ts'
 import { openPrivateKey } from '#engine/keys/token-key-pair.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { tokenAlgorithms } from '#kernel/signing-key.ts'
 import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
+import type { TransitCustody } from '#sdk/token-keys.ts'
 import { MemoryKeyStore } from '#testing/memory-key-store.ts'
 import { keyBox, SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
 
@@ -214,6 +217,99 @@ describe('a given key', () => {
     const { kid } = await gateway().active('aws')
     given.set('aws', generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey)
     expect((await gateway().tend('aws')).keys.map((key) => key.kid)).toEqual([kid])
+  })
+})
+
+describe('a key in another service', () => {
+  const custody: TransitCustody = {
+    address: 'https://bao.example.com',
+    namespace: undefined,
+    mount: 'transit',
+    key: 'aws',
+    ca: undefined,
+    login: { type: 'token', token: 't' },
+    leave: false,
+  }
+  const versions = [ecKey(), ecKey(), ecKey()]
+  let latest: number
+  let away: GatewayError | undefined
+
+  const custodian = (): KeyCustodian => ({
+    name: 'transit/aws',
+    latest: async () => {
+      if (away !== undefined) throw away
+      return { version: latest, publicKey: createPublicKey(versions[latest - 1] as KeyObject) }
+    },
+    rotate: async () => {
+      if (away !== undefined) throw away
+      latest++
+      return custodian().latest('ES256')
+    },
+    sign: async ({ version }, _, content) => {
+      if (away !== undefined) throw away
+      return sign('sha256', content, { key: versions[version - 1] as KeyObject, dsaEncoding: 'ieee-p1363' })
+    },
+  })
+  const inService = (more: Parameters<typeof tokenIssuer>[0] = {}) =>
+    tokenKeyRings({ store, clock, given, issuers: [tokenIssuer({ custody, ...more })], custodian })
+
+  beforeEach(() => {
+    latest = 1
+    away = undefined
+  })
+
+  test('takes over from a local one in the usual way, and the local one signs until then', async () => {
+    const local = await gateway().active('aws')
+    const rings = inService()
+    expect((await rings.tend('aws')).keys).toMatchObject([
+      { state: 'active', custody: null },
+      { state: 'next', custody: { key: 'transit/aws', version: 1 }, sealed: null },
+    ])
+    expect((await rings.active('aws')).kid).toBe(local.kid)
+    for (let i = 0; i < 20; i++) {
+      await look(rings)
+      clock.pass(60)
+      await rings.tend('aws')
+    }
+    expect((await rings.active('aws')).kid).toBe(publicTokenKey(versions[0] as KeyObject).kid)
+  })
+
+  test('is rotated there after its period, and one version is made of several that are due at once', async () => {
+    const rings = inService()
+    await rings.tend('aws')
+    clock.pass(90 * 86_400)
+    await Promise.all([rings.tend('aws'), inService().tend('aws')])
+    const ring = await rings.tend('aws')
+    expect(ring.keys.map(({ state }) => state)).toEqual(['active', 'next'])
+    expect(keyIn(ring, 'next')?.custody?.version).toBe(latest)
+  })
+
+  test('that is away leaves the ring as it is, is reported, and answers as unreachable', async () => {
+    away = new GatewayError('TARGET_UNREACHABLE', 'away', { retryAfter: 2 })
+    await expect(inService().active('aws')).rejects.toBe(away)
+    away = undefined
+    const rings = inService()
+    const before = await rings.tend('aws')
+    away = new GatewayError('TARGET_UNREACHABLE', 'away', { retryAfter: 2 })
+    expect((await rings.tend('aws')).keys).toEqual(before.keys)
+    expect(rings.problem('aws')).toEqual({ event: 'custodyFailed', reason: 'away' })
+    await expect((await rings.active('aws')).sign(Buffer.from('x'))).rejects.toBe(away)
+    expect((await rings.documents('aws')).keys.keys).toHaveLength(1)
+    away = undefined
+    await rings.tend('aws')
+    expect(rings.problem('aws')).toBeUndefined()
+  })
+
+  test('that is no longer configured is followed by a local one, and does not sign', async () => {
+    await inService().tend('aws')
+    const rings = gateway()
+    expect((await rings.tend('aws')).keys.map(({ state, custody: its }) => [state, its === null])).toEqual([
+      ['active', false],
+      ['next', true],
+    ])
+    await expect(rings.active('aws')).rejects.toThrow('is not configured')
+    await rings.activate('aws')
+    expect((await rings.active('aws')).sign).toBeTypeOf('function')
   })
 })
 
