@@ -20,7 +20,7 @@ const turns = 3
 const turnSeconds = 2
 const warmPods = 100
 
-/** Undefined where there is no server to measure with. It shares the machine with the gateway, as nobody runs it. */
+/** Undefined where there is no server to measure with. It shares the machine with the gateway, unlike in production. */
 export async function measureCustody(folder: string): Promise<readonly CustodyFigures[] | undefined> {
   const binary = await openBaoBinary().catch(() => undefined)
   if (binary === undefined) return undefined

@@ -79,7 +79,7 @@ const neededKey: Readonly<Record<TokenAlgorithm, string>> = {
 export const digestOf = (algorithm: TokenAlgorithm): 'sha256' | 'sha384' | null =>
   algorithm === 'EdDSA' ? null : algorithm === 'ES384' ? 'sha384' : 'sha256'
 
-/** A file that was put together from two keys can be read, and signs what nobody can verify. */
+/** A file that was put together from two keys can be read, and signs what no one can verify. */
 function matchesItself(key: KeyObject): boolean {
   const content = Buffer.from('gatehouse')
   const digest = digestOf(signingAlgorithm(key))

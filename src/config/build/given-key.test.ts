@@ -73,3 +73,32 @@ test.each(tokenAlgorithms)('a key for %s is accepted everywhere', async (algorit
 test('a certificate of the same name is not a key of the endpoint', async () => {
   expect(await errorsWith(certificateOnly, 'RS256', 'file')).toEqual([])
 })
+
+test('the key of an identity provider is checked too, at its own place', async () => {
+  const folder = temporaryFolder()
+  writeFileSync(
+    join(folder, 'idp.yaml'),
+    `apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: issuer }
+spec:
+  isApp: false
+  cookieConfig: { sessionCookieName: s, timeout: 900 }
+  urls:
+    - hosts: ['*']
+      uri: /auth/idp/people
+      azRules: [{ scope: dn, constraint: o=x }]
+      idp:
+        className: idp.OpenIDConnect
+        params: { jwtSigningKey: pair }
+`,
+  )
+  const clusterSecrets = (name: string, key: string) =>
+    name === 'pair' && key === 'tls.key' ? goodKey('EdDSA') : undefined
+  const { issues } = await loadConfiguration({ folder, catalog, environment: {}, clusterSecrets })
+  expect(issues.map(formatIssue)).toContainEqual(
+    expect.stringMatching(
+      /^idp\.yaml:13:19: spec\.urls\[0\]\.idp\.params\.jwtSigningKey: tls\.key of the secret pair holds a key that signs EdDSA, and the algorithm is RS256/,
+    ),
+  )
+})

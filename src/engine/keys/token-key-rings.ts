@@ -84,7 +84,9 @@ export class TokenKeyRings implements TokenKeys {
   /** From now on these, and no others. */
   configure(issuers: readonly TokenIssuer[]): void {
     this.#issuers = new Map(issuers.map((issuer) => [issuer.endpoint, issuer]))
-    for (const endpoint of this.#held.keys()) if (!this.#issuers.has(endpoint)) this.#held.delete(endpoint)
+    for (const known of [this.#held, this.#problems]) {
+      for (const endpoint of known.keys()) if (!this.#issuers.has(endpoint)) known.delete(endpoint)
+    }
   }
 
   get issuers(): readonly TokenIssuer[] {

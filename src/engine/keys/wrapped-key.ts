@@ -7,7 +7,7 @@ import { TransitClient, type TransitLogin, TransitRefusal } from '#protocols/tra
 type Environment = Readonly<Record<string, string | undefined>>
 
 const podTokenFile = '/var/run/secrets/kubernetes.io/serviceaccount/token'
-/** At a start there is nobody else who waits. */
+/** No request waits for it: it is used at the start only. */
 const startMillis = 10_000
 
 /** Whether a text is a key that Transit encrypted, and not the key itself. */

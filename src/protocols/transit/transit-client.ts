@@ -22,7 +22,7 @@ export type TransitLogin =
 export interface TransitOptions {
   readonly clock: Clock
   readonly timeoutMillis?: number
-  /** Told of every request that was sent, and of those that were not because the service is away. */
+  /** Called for every request that was sent, and for those that were not because the service is away. */
   measure?(operation: string, outcome: 'done' | 'refused' | 'failed' | 'skipped', seconds: number): void
 }
 
