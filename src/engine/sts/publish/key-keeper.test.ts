@@ -258,6 +258,7 @@ describe('keeping keys', () => {
 })
 
 describe('a given key', () => {
+  const badForEs256 = badKeys().filter(({ reason }) => !reason.startsWith('signs ES256'))
   /** As it comes from a file or a Secret. */
   const give = (text: string): void => {
     try {
@@ -267,36 +268,33 @@ describe('a given key', () => {
     }
   }
 
-  test.each(badKeys().filter(({ reason }) => !reason.startsWith('signs ES256')))(
-    'that is bad and arrives live is refused, and the old one stays: $what',
-    async ({ text }) => {
-      give(goodKey('ES256'))
-      await keeper.pass(issuer)
-      expect(sourceOk).toBe(true)
-      const { kid } = await rings.active('aws')
-      give(text)
-      for (let i = 0; i < 3; i++) {
-        clock.pass(15)
-        const outcome = await keeper.pass(issuer)
-        expect(outcome?.ring.keys.map((key) => key.kid)).toEqual([kid])
-        expect(outcome?.publications.get('key source')?.error).toContain('tls.key of the secret aws')
-      }
-      expect(sourceOk).toBe(false)
-      expect((await rings.active('aws')).kid).toBe(kid)
-      expect(audited().filter((event) => event.includes('refused'))).toEqual(['key aws given key refused'])
-      expect(lines.filter((each) => each.includes('refused'))).toEqual(['error given key refused aws '])
-      give(goodKey('ES256'))
-      const mended = await keeper.pass(issuer)
-      expect(mended?.publications.has('key source')).toBe(false)
-      expect(mended?.ring.keys.map(({ state }) => state)).toEqual(['active', 'next'])
-      expect(sourceOk).toBe(true)
-    },
-  )
-
-  test('that is bad from the start stops the endpoint, with the reason', async () => {
-    give(badKeys()[0]?.text ?? '')
-    await expect(keeper.pass(issuer)).rejects.toThrow('an RSA key of 1024 bits')
+  test.each(badForEs256)('that is bad and arrives live is refused, and the old one stays: $what', async ({ text }) => {
+    give(goodKey('ES256'))
+    await keeper.pass(issuer)
+    expect(sourceOk).toBe(true)
+    const { kid } = await rings.active('aws')
+    give(text)
+    for (let i = 0; i < 3; i++) {
+      clock.pass(15)
+      const outcome = await keeper.pass(issuer)
+      expect(outcome?.ring.keys.map((key) => key.kid)).toEqual([kid])
+      expect(outcome?.publications.get('key source')?.error).toContain('tls.key of the secret aws')
+    }
     expect(sourceOk).toBe(false)
+    expect((await rings.active('aws')).kid).toBe(kid)
+    expect(audited().filter((event) => event.includes('refused'))).toEqual(['key aws given key refused'])
+    expect(lines.filter((each) => each.includes('refused'))).toEqual(['error given key refused aws '])
+    give(goodKey('ES256'))
+    const mended = await keeper.pass(issuer)
+    expect(mended?.publications.has('key source')).toBe(false)
+    expect(mended?.ring.keys.map(({ state }) => state)).toEqual(['active', 'next'])
+    expect(sourceOk).toBe(true)
+  })
+
+  test.each(badForEs256)('that is bad from the start stops the endpoint, with the reason: $what', async ({ text }) => {
+    give(text)
+    await expect(keeper.pass(issuer)).rejects.toThrow('tls.key of the secret aws')
+    expect([sourceOk, store.rows.size]).toEqual([false, 0])
   })
 })
 
