@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { PortalPerson } from '#testing/portal-story.ts'
 import { writeConfiguration } from './configuration.ts'
+import { measureCustody } from './custody.ts'
 import { measureDirectory } from './directories.ts'
 import { startMeasured } from './gateway.ts'
 import { measureLdap } from './ldap.ts'
@@ -54,6 +55,17 @@ async function tokens(): Promise<void> {
   const spread = `${rate(burst.pods / burst.seconds)}, p99 ${millis(burst.p99)}, ${number(burst.reviews)} reviews`
   row(`burst of ${number(burst.pods)} pods`, `${burst.seconds.toFixed(1)} s`, spread)
   row('resident memory after the burst', `${number(residentMegabytes)} MB`)
+}
+
+/** Keys in Transit against local ones; the service is on the same machine. */
+async function custody(): Promise<void> {
+  const figures = await measureCustody(folder)
+  if (figures === undefined) return row('token exchanges, key in Transit', 'not measured: no server')
+  for (const { algorithm, perSecond, share, alone } of figures) {
+    const label = `token exchanges, ${algorithm} in Transit`
+    row(label, rate(perSecond), `${percent(share)} of those with a local key`)
+    row(`${label}, one at a time`, millis(alone.transit), `${millis(alone.local)} with a local key`)
+  }
 }
 
 async function sidecars(): Promise<void> {
@@ -142,6 +154,7 @@ async function directories(): Promise<void> {
 const parts: Readonly<Record<string, () => Promise<void>>> = {
   start: startAndSize,
   tokens,
+  custody,
   sidecars,
   workflows: () => workflows(quickstart),
   portal: portalPage,

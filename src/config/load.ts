@@ -100,8 +100,6 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     ignoreLater: (document, path) => ignored.push({ document, path, since: issues.list.length }),
   }
   const objects = buildObjects(files, substitution, state)
-  // Asked for here, so that a source that fetches secrets has them when keys are looked for.
-  for (const { issuer } of state.draft.stsEndpoints) secrets.read(issuer.keypair, 'tls.key')
   checkDuplicates(files.objects, issues)
   checkClaims(state.draft.claims, issues)
   checkCycles(state.draft, issues)

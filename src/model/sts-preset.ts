@@ -1,8 +1,9 @@
+import { type TokenAlgorithm, tokenAlgorithms } from '#kernel/signing-key.ts'
 import type { StsPreset } from '#model/sts.ts'
 
 /** What a consumer of tokens takes. */
 export interface ConsumerLimits {
-  readonly algorithms: readonly ('RS256' | 'ES256')[]
+  readonly algorithms: readonly TokenAlgorithm[]
   /** The longest life it takes, and at most a day. */
   readonly ttlSeconds: number
   /** In bytes; subjects are ASCII everywhere. */
@@ -22,9 +23,12 @@ export interface ConsumerLimits {
 const hour = 3600
 const day = 24 * hour
 
+/** AWS, Anthropic and API servers verify RSA and ECDSA only. */
+const withoutEdDsa: readonly TokenAlgorithm[] = ['RS256', 'ES256', 'ES384']
+
 /** OpenID Connect Core 2 for the subject; otherwise what all consumers take. */
 const anybody: ConsumerLimits = {
-  algorithms: ['RS256', 'ES256'],
+  algorithms: tokenAlgorithms,
   ttlSeconds: hour,
   leastSubject: 1,
   mostSubject: 255,
@@ -37,7 +41,7 @@ const anybody: ConsumerLimits = {
 }
 
 const limits: Readonly<Record<StsPreset, ConsumerLimits>> = {
-  aws: { ...anybody, ttlSeconds: day, leastSubject: 6, mostAudience: 255, noPort: true },
+  aws: { ...anybody, algorithms: withoutEdDsa, ttlSeconds: day, leastSubject: 6, mostAudience: 255, noPort: true },
   azure: {
     ...anybody,
     algorithms: ['RS256'],
@@ -47,11 +51,11 @@ const limits: Readonly<Record<StsPreset, ConsumerLimits>> = {
     mostIssuer: 600,
     usualAudience: 'api://AzureADTokenExchange',
   },
-  gcp: { ...anybody, ttlSeconds: 6 * hour, mostSubject: 127, mostAudience: 256 },
+  gcp: { ...anybody, algorithms: ['RS256', 'ES256'], ttlSeconds: 6 * hour, mostSubject: 127, mostAudience: 256 },
   vault: { ...anybody, ttlSeconds: day },
-  kubernetes: { ...anybody, ttlSeconds: day },
+  kubernetes: { ...anybody, algorithms: withoutEdDsa, ttlSeconds: day },
   // A file is read by several processes, and a `jti` may be good for one use only.
-  anthropic: { ...anybody, noPort: true, jti: false },
+  anthropic: { ...anybody, algorithms: withoutEdDsa, noPort: true, jti: false },
 }
 
 export const consumerLimits = (preset: StsPreset | undefined): ConsumerLimits =>

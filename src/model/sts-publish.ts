@@ -62,6 +62,40 @@ export type StsDestinationSpec = z.infer<typeof stsDestinationSchema>
 
 export const stsPublishSchema = z.array(stsDestinationSchema).max(8)
 
+const mountPath = /^[A-Za-z0-9_.-]{1,128}(?:\/[A-Za-z0-9_.-]{1,128}){0,4}$/
+
+/** A key in the Transit engine of OpenBao or Vault, which signs and never hands out the private key. */
+const transit = z.strictObject({
+  type: z.literal('transit'),
+  /** Such as `https://openbao.example.com:8200`. */
+  address: url,
+  namespace: z.string().min(1).max(256).optional(),
+  /** Where the engine is mounted; `transit` when absent. */
+  mount: z.string().regex(mountPath, 'is not a path such as transit, without a slash at either end').optional(),
+  /** The endpoint's name when absent; created where there is none, if the policy allows it. */
+  key: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]{1,128}$/, 'is not the name of a key: letters, digits, dots, hyphens and underscores')
+    .optional(),
+  /** The certificate of the authority of `address`, in PEM; the authorities of the runtime when absent. */
+  ca: z.union([z.string().startsWith('-----BEGIN CERTIFICATE-----').max(65_536), secretReference]).optional(),
+  /** A token of the service; or `login`. */
+  token: secretReference.optional(),
+  /** Logs in with a JWT: the methods `kubernetes` and `jwt` of the service take it the same way. */
+  login: z
+    .strictObject({
+      /** Where the method is mounted; `kubernetes` when absent. */
+      mount: z.string().regex(mountPath, 'is not a path such as kubernetes, without a slash at either end').optional(),
+      role: z.string().min(1).max(256),
+      /** The token of the pod's service account when absent. */
+      jwtFile: z.string().min(1).max(4096).optional(),
+    })
+    .optional(),
+  /** New keys are created by the gateway; the service signs only until one of them does. */
+  leave: z.boolean().optional(),
+})
+export type StsCustodySpec = z.infer<typeof transit>
+
 /** How the keys of an endpoint are replaced. */
 export const stsKeysSchema = z.strictObject({
   /** A made key is replaced after so many days; 0 never. */
@@ -70,5 +104,7 @@ export const stsKeysSchema = z.strictObject({
   readBack: z.enum(['issuer', 'written']).optional(),
   /** How long caches in front of the issuer's host may keep the documents. */
   cdnSeconds: z.int().min(0).max(2_592_000).optional(),
+  /** The service that keeps the private keys; the gateway's database when absent. */
+  custody: transit.optional(),
 })
 export type StsKeysSpec = z.infer<typeof stsKeysSchema>

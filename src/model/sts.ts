@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { tokenAlgorithms } from '#kernel/signing-key.ts'
 import { azRulesSchema } from '#model/az-rule.ts'
 import { paramValueSchema } from '#model/params.ts'
 import { stsKeysSchema, stsPublishSchema } from '#model/sts-publish.ts'
@@ -82,7 +83,7 @@ export const stsEndpointSchema = z.strictObject({
   /** The consumer whose limits the tokens must keep. */
   preset: z.enum(stsPresets).optional(),
   ttlSeconds: z.int().min(60).max(86_400).optional(),
-  algorithm: z.enum(['RS256', 'ES256']).optional(),
+  algorithm: z.enum(tokenAlgorithms).optional(),
   /** A `jti` in each token. The audit has one either way. */
   jti: z.boolean().optional(),
   /** The `sub` of the tokens, with `${attribute}` for attributes of the workload. */

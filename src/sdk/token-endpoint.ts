@@ -1,6 +1,6 @@
+import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 import type { Template } from '#kernel/template.ts'
 import type { StsPreset } from '#model/sts.ts'
-import type { TokenAlgorithm } from '#sdk/token-keys.ts'
 
 /** An endpoint of the token service with every default put in. */
 export interface TokenEndpoint {

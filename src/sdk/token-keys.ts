@@ -1,13 +1,11 @@
-import type { KeyObject } from 'node:crypto'
+import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 
-/** The signature algorithms that every consumer of workload tokens takes, and the one for those that like it short. */
-export type TokenAlgorithm = 'RS256' | 'ES256'
-
-/** The key that signs now. `kid` is its RFC 7638 thumbprint. */
+/** The key that signs now. `kid` is its RFC 7638 thumbprint. The private part may be in another process. */
 export interface TokenKey {
   readonly kid: string
   readonly alg: TokenAlgorithm
-  readonly privateKey: KeyObject
+  /** The signature as RFC 7518 wants it. Rejects with TARGET_UNREACHABLE where the key is kept elsewhere, and that is away. */
+  sign(content: Buffer): Promise<Buffer>
 }
 
 /** Exactly `kty`, `use`, `alg`, `kid` and the numbers of the key (`n`, `e`, or `crv`, `x`, `y`): some consumers refuse more. */
@@ -56,7 +54,28 @@ export interface TokenIssuer {
   /** How long caches between the issuer's host and its readers may keep the documents, where that is known. */
   readonly cdnSeconds: number | undefined
   readonly destinations: readonly PublishDestination[]
+  /** The service that keeps the private keys; undefined: the gateway's own database. */
+  readonly custody?: TransitCustody
 }
+
+/** A key in the Transit engine of OpenBao or Vault. */
+export interface TransitCustody {
+  /** `https://host:port`, without a slash at the end. */
+  readonly address: string
+  readonly namespace: string | undefined
+  readonly mount: string
+  readonly key: string
+  /** In PEM; undefined: the authorities that the runtime trusts. */
+  readonly ca: string | undefined
+  readonly login: TransitLogin
+  /** New keys are made by the gateway; the service signs only until one of them does. */
+  readonly leave: boolean
+}
+
+/** How the gateway proves who it is: by a token, or by a JWT that it exchanges for one. */
+export type TransitLogin =
+  | { readonly type: 'token'; readonly token: string }
+  | { readonly type: 'jwt'; readonly mount: string; readonly role: string; readonly jwtFile: string }
 
 /** Where both documents are put, besides being served by the gateway. */
 export type PublishDestination = FolderDestination | S3Destination | ConfigMapDestination

@@ -146,6 +146,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     workflowMetrics: metrics.workflows,
     countExchange: metrics.exchanged,
     apiServers: metrics.apiServers,
+    measureCustody: metrics.custody,
     loginMeter: metrics.logins,
     peopleMetrics: metrics.people,
     leaseMillis: limits.leaseMillis,

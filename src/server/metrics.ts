@@ -106,6 +106,25 @@ export function createMetrics() {
     labelNames: ['endpoint'],
     registers,
   })
+  const custodyCalls = new Counter({
+    name: 'gatehouse_key_custody_requests_total',
+    help: 'Requests to the service that keeps signing keys, by operation and outcome: done, refused, failed, or skipped while it is away.',
+    labelNames: ['operation', 'outcome'],
+    registers,
+  })
+  const custodySeconds = new Histogram({
+    name: 'gatehouse_key_custody_seconds',
+    help: 'Duration of requests to the service that keeps signing keys, by operation.',
+    labelNames: ['operation'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3],
+    registers,
+  })
+  const keySource = new Gauge({
+    name: 'gatehouse_sts_key_source_ok',
+    help: 'Whether the given key, or the service that keeps the keys, could be used when this process last looked, by endpoint. 0: the endpoint continues with the key it has.',
+    labelNames: ['endpoint'],
+    registers,
+  })
   const logins = new Counter({
     name: 'gatehouse_logins_total',
     help: 'Logins, by chain and outcome: begun, signed-in, refused, failed or locked tries, signed-out, ended.',
@@ -195,6 +214,13 @@ export function createMetrics() {
       readable(endpoint: string, ok: boolean): void {
         readable.set({ endpoint }, ok ? 1 : 0)
       },
+      source(endpoint: string, ok: boolean): void {
+        keySource.set({ endpoint }, ok ? 1 : 0)
+      },
+    },
+    custody(operation: string, outcome: string, seconds: number): void {
+      custodyCalls.inc({ operation, outcome })
+      if (outcome !== 'skipped') custodySeconds.observe({ operation }, seconds)
     },
     audit: createAuditMetrics(registry),
     people: createPeopleMetrics(registry),

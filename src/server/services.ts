@@ -20,7 +20,7 @@ import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { PeopleMetrics } from '#server/people-metrics.ts'
-import { createTokenKeys } from '#server/token-keys.ts'
+import { createTokenKeys, type TokenKeyPlaces } from '#server/token-keys.ts'
 import type { WorkflowMetrics } from '#server/workflow-metrics.ts'
 import type { Storage } from '#storage/open.ts'
 
@@ -43,6 +43,7 @@ export interface ServiceParts {
   readonly peopleMetrics?: PeopleMetrics
   /** How long what this process executes is held, where that is another time than usual. */
   readonly leaseMillis?: number
+  readonly measureCustody?: TokenKeyPlaces['measureCustody']
   readonly renewalTimes?: RuntimeServices['renewalTimes']
   readonly loopbackOnly?: boolean
   readonly environment: Readonly<Record<string, string | undefined>>
@@ -65,6 +66,8 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     keys,
     tokenKeys: createTokenKeys({
       store: storage.keys,
+      audit: storage.audit,
+      ...(parts.measureCustody === undefined ? {} : { measureCustody: parts.measureCustody }),
       configFolder,
       dataFolder,
       secrets,

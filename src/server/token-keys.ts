@@ -5,6 +5,7 @@ import { readPrivateKey, readPrivateKeyFile } from '#engine/keys/private-key-fil
 import { loadSecretKeys } from '#engine/keys/secret-keys.ts'
 import { keyOwners } from '#engine/keys/token-key-pair.ts'
 import { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
+import { TransitCustodian } from '#engine/keys/transit-custodian.ts'
 import { configMapPublisher } from '#engine/sts/publish/config-map-publisher.ts'
 import { folderPublisher } from '#engine/sts/publish/folder-publisher.ts'
 import { KeyKeeper, type KeyMeter } from '#engine/sts/publish/key-keeper.ts'
@@ -15,15 +16,22 @@ import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { TokenAlgorithm } from '#kernel/signing-key.ts'
+import { TransitClient, type TransitOptions } from '#protocols/transit/transit-client.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import { type ClusterObjects, isCluster } from '#sdk/kubernetes-cluster.ts'
 import type { Target } from '#sdk/target.ts'
 import type { PublishDestination, TokenIssuer } from '#sdk/token-keys.ts'
 import { protectGivenKey } from '#server/private-files.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 export interface TokenKeyPlaces {
+  /** Counts the calls of services that keep keys. */
+  readonly measureCustody?: TransitOptions['measure']
   readonly store: KeyStore
+  /** Has the life of every key. */
+  readonly audit: Pick<AuditStore, 'append'>
   /** Its `keys/` may hold private keys of endpoints. */
   readonly configFolder: string
   readonly dataFolder: string
@@ -42,7 +50,7 @@ export const createKeyBox = ({
   new SecretBox(() => loadSecretKeys({ environment, dataFolder }), keyOwners)
 
 /** The keys of token endpoints in the database, sealed with the installation's secret key. */
-export function createTokenKeys({ store, clock, log, ...places }: TokenKeyPlaces): TokenKeyRings {
+export function createTokenKeys({ store, audit, clock, log, ...places }: TokenKeyPlaces): TokenKeyRings {
   const { configFolder, dataFolder, secrets, environment } = places
   const seen = new Set<string>()
   const protectOnce = (file: string): void => {
@@ -51,17 +59,48 @@ export function createTokenKeys({ store, clock, log, ...places }: TokenKeyPlaces
   }
   return new TokenKeyRings({
     store,
+    audit,
     box: createKeyBox({ environment, dataFolder }),
     clock,
     log,
-    givenKey: async (name) =>
-      (await readPrivateKeyFile(join(configFolder, 'keys'), name, protectOnce)) ?? privateKeyIn(secrets, name),
+    custodian: custodians(places.measureCustody, clock),
+    givenKey: async (name, algorithm) =>
+      (await readPrivateKeyFile(join(configFolder, 'keys'), name, algorithm, protectOnce)) ??
+      privateKeyIn(secrets, name, algorithm),
   })
 }
 
-function privateKeyIn(secrets: SecretSource | undefined, name: string): KeyObject | undefined {
+const mostClients = 64
+
+/** One client for each service and login, which all endpoints and configurations share. */
+function custodians(
+  measure: TransitOptions['measure'],
+  clock: Clock,
+): (issuer: TokenIssuer) => TransitCustodian | undefined {
+  const clients = new Map<string, TransitClient>()
+  return ({ custody }) => {
+    if (custody === undefined) return undefined
+    const { address, namespace, ca, login, mount, key } = custody
+    const name = JSON.stringify([address, namespace, ca, login])
+    let client = clients.get(name)
+    if (client === undefined) {
+      const [oldest] = clients.keys()
+      if (clients.size >= mostClients && oldest !== undefined) clients.delete(oldest)
+      client = new TransitClient({ address, namespace, ca, login }, { clock, ...(measure && { measure }) })
+      clients.set(name, client)
+    }
+    return new TransitCustodian(client, mount, key)
+  }
+}
+
+function privateKeyIn(
+  secrets: SecretSource | undefined,
+  name: string,
+  algorithm: TokenAlgorithm,
+): KeyObject | undefined {
   const answer = secrets?.read(name, 'tls.key')
-  return answer !== undefined && 'value' in answer ? readPrivateKey(answer.value, `the secret ${name}`) : undefined
+  if (answer === undefined || !('value' in answer)) return undefined
+  return readPrivateKey(answer.value, `tls.key of the secret ${name}`, algorithm)
 }
 
 export interface KeeperPlaces extends Pick<TokenKeyPlaces, 'store' | 'dataFolder' | 'clock' | 'log'> {

@@ -71,7 +71,8 @@ async function auditOf(target: string): Promise<{ readonly action: string }[]> {
   const lines: string[] = []
   const io = { stdout: (line: string) => void lines.push(line), stderr: (line: string) => void lines.push(line) }
   await auditCommand(['tail', '--json', '--data', gateway.dataFolder, '--target', target], io)
-  return lines.map((line) => JSON.parse(line) as { action: string })
+  const rows = lines.map((line) => JSON.parse(line) as { action: string; kind: string })
+  return rows.filter(({ kind }) => kind === 'token')
 }
 
 describe('the token service', () => {

@@ -169,5 +169,6 @@ async function auditOf(dataFolder: string, endpoint: string): Promise<readonly A
   const lines: string[] = []
   const io = { stdout: (line: string) => void lines.push(line), stderr: (line: string) => void lines.push(line) }
   await auditCommand(['tail', '--json', '--data', dataFolder, '--target', endpoint], io)
-  return lines.map((line) => JSON.parse(line) as AuditedDecision)
+  const rows = lines.map((line) => JSON.parse(line) as AuditedDecision & { readonly kind: string })
+  return rows.filter(({ kind }) => kind === 'token')
 }

@@ -8,6 +8,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { discoveryDocument } from '#protocols/sts/discovery-document.ts'
 import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
+import { localSigner } from '#protocols/sts/signed-token.ts'
 import { type MappingRule, prepareMapping } from '#sdk/mapping.ts'
 import { parseRule } from '#sdk/rule.ts'
 import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
@@ -20,6 +21,8 @@ import { fakeParseContext } from '#testing/fake-parse.ts'
 const pairs = {
   RS256: generateKeyPairSync('rsa', { modulusLength: 2048 }),
   ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  ES384: generateKeyPairSync('ec', { namedCurve: 'P-384' }),
+  EdDSA: generateKeyPairSync('ed25519'),
 }
 
 export const defaultEndpoint: TokenEndpoint = {
@@ -69,7 +72,7 @@ export async function issuingFixture(options: IssuingFixtureOptions = {}, clock 
   const pair = pairs[endpoint.algorithm]
   const published = publicTokenKey(pair.publicKey)
   const keys: TokenKeys = {
-    active: async () => ({ kid: published.kid, alg: endpoint.algorithm, privateKey: pair.privateKey }),
+    active: async () => localSigner(published.kid, endpoint.algorithm, pair.privateKey),
     published: async () => [published],
     documents: async () => ({
       discovery: discoveryDocument({ issuer: endpoint.issuer, algorithms: [endpoint.algorithm], claims: [] }),

@@ -1,9 +1,10 @@
 import { createSecretKey, hash, type KeyObject } from 'node:crypto'
 import { keyOwners } from '#engine/keys/token-key-pair.ts'
-import { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
+import { type RingParts, TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { TokenIssuer } from '#sdk/token-keys.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 export const tokenIssuer = (more: Partial<TokenIssuer> = {}): TokenIssuer => ({
@@ -41,12 +42,29 @@ export interface RingsOptions {
   readonly given?: Map<string, KeyObject | Error>
   readonly issuers?: readonly TokenIssuer[]
   readonly log?: Logger
+  /** Rows of the audit are put here. */
+  readonly rows?: AuditRow[]
+  readonly custodian?: RingParts['custodian']
 }
 
 /** The rings of one gateway. */
-export function tokenKeyRings({ store, clock, given = new Map(), issuers, log }: RingsOptions): TokenKeyRings {
+export function tokenKeyRings({
+  store,
+  clock,
+  given = new Map(),
+  issuers,
+  log,
+  rows,
+  custodian,
+}: RingsOptions): TokenKeyRings {
   const rings = new TokenKeyRings({
     store,
+    audit: {
+      append: async (added) => {
+        rows?.push(...added)
+      },
+    },
+    ...(custodian === undefined ? {} : { custodian }),
     box: keyBox(),
     clock: clock.read,
     log: log ?? silentLogger,

@@ -1,3 +1,4 @@
+import { checkGivenKey } from '#config/build/given-key.ts'
 import { issuerParameters, trustParameters, unusedIssuerParameters } from '#config/build/issuer-parameters.ts'
 import { type DraftTrust, readTrust } from '#config/build/trust.ts'
 import type { BuildContext } from '#config/build-context.ts'
@@ -63,6 +64,10 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
   }
   const rules = readClaims(idp.mappings, at, context)
   const trusts = readTrusts(spec, given['trusts.namespace'], at, context)
+  const keypair = given.jwtSigningKey ?? issuerEndpoint(name)
+  if (given.jwtSigningKey !== undefined) {
+    checkGivenKey(keypair, given.algorithm, params.pathOf('jwtSigningKey'), context)
+  }
   const config: IssuerConfig = {
     name,
     at: context.at(at),
@@ -77,7 +82,7 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
       endpoint: issuerEndpoint(name),
       issuer: `https://${built.hosts.find((host) => host !== '*') ?? 'localhost'}/auth/idp/${name}`,
       algorithm: given.algorithm,
-      keypair: given.jwtSigningKey ?? issuerEndpoint(name),
+      keypair,
       maxTokenSeconds: Math.max(1, ...trusts.map(({ tokenSeconds }) => tokenSeconds)),
       claims: rules.map(({ attribute }) => attribute),
       rotateSeconds: given.rotateDays * daySeconds,

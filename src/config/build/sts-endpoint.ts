@@ -105,7 +105,7 @@ function checkConsumer(spec: StsEndpointSpec, at: Path, { issues }: BuildContext
   const limits = consumerLimits(spec.preset)
   const consumer = spec.preset ?? 'an endpoint without a preset'
   if (spec.algorithm !== undefined && !limits.algorithms.includes(spec.algorithm)) {
-    issues.error([...at, 'algorithm'], `${consumer} takes ${limits.algorithms.join(' and ')} only`)
+    issues.error([...at, 'algorithm'], `${consumer} takes ${limits.algorithms.join(', ')} only`)
   }
   if ((spec.ttlSeconds ?? 0) > limits.ttlSeconds) {
     issues.error([...at, 'ttlSeconds'], `${consumer} takes at most ${limits.ttlSeconds} seconds`)

@@ -1,9 +1,12 @@
+import { checkGivenKey } from '#config/build/given-key.ts'
 import type { BuildContext } from '#config/build-context.ts'
 import type { Path } from '#kernel/issues.ts'
+import { isLoopbackHost } from '#kernel/loopback.ts'
+import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 import type { StsEndpointSpec, StsFrame } from '#model/sts.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
-import type { StsDestinationSpec } from '#model/sts-publish.ts'
-import type { PublishDestination, TokenAlgorithm, TokenIssuer } from '#sdk/token-keys.ts'
+import type { StsCustodySpec, StsDestinationSpec } from '#model/sts-publish.ts'
+import type { PublishDestination, TokenIssuer, TransitCustody } from '#sdk/token-keys.ts'
 
 const hostAndPort = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/
 const issuerPath = /^(?:\/[A-Za-z0-9._~-]+)+$/
@@ -59,17 +62,58 @@ export function buildTokenIssuer(parts: IssuerParts, at: Path, context: BuildCon
   if (keys.readBack === 'written' && published.length === 0 && spec.host_in_openunison !== true) {
     context.issues.error([...at, 'keys', 'readBack'], '"written" needs a place in "publish" that is written to')
   }
+  const keypair = spec.issuer.keypair ?? spec.name
+  if (keys.custody === undefined || keys.custody.leave === true) {
+    const place = spec.issuer.keypair === undefined ? ['issuer'] : ['issuer', 'keypair']
+    checkGivenKey(keypair, algorithm, [...at, ...place], context)
+  }
   return {
     endpoint: spec.name,
     issuer,
     algorithm,
-    keypair: spec.issuer.keypair ?? spec.name,
+    keypair,
     maxTokenSeconds: ttlSeconds,
     claims,
     rotateSeconds: (keys.rotateDays ?? defaultRotateDays) * daySeconds,
     readBack: keys.readBack ?? 'issuer',
     cdnSeconds: keys.cdnSeconds,
     destinations: published,
+    ...(keys.custody === undefined ? {} : { custody: readCustody(keys.custody, spec, at, context) }),
+  }
+}
+
+const podTokenFile = '/var/run/secrets/kubernetes.io/serviceaccount/token'
+
+function readCustody(spec: StsCustodySpec, endpoint: StsEndpointSpec, at: Path, context: BuildContext): TransitCustody {
+  const place = endpoint.keys?.custody === undefined ? ['sts', 'keys', 'custody'] : [...at, 'keys', 'custody']
+  const url = URL.parse(spec.address)
+  if (url === null || url.pathname !== '/' || url.search !== '' || url.hash !== '' || url.username !== '') {
+    const problem = 'must be an address such as https://openbao.example.com:8200, without a path'
+    context.issues.error([...place, 'address'], problem)
+  } else if (url.protocol === 'http:' && !isLoopbackHost(url.hostname)) {
+    context.issues.error([...place, 'address'], 'must start with https://: http is accepted on this machine only')
+  }
+  if ((spec.token === undefined) === (spec.login === undefined)) {
+    context.issues.error(place, 'needs "token" or "login", and not both')
+  }
+  const token = readSecret(spec.token, [...place, 'token'], context)
+  const ca = typeof spec.ca === 'string' ? spec.ca : readSecret(spec.ca, [...place, 'ca'], context)
+  return {
+    address: url?.origin ?? spec.address,
+    namespace: spec.namespace,
+    mount: spec.mount ?? 'transit',
+    key: spec.key ?? endpoint.name,
+    ca,
+    login:
+      spec.login === undefined
+        ? { type: 'token', token: token ?? '' }
+        : {
+            type: 'jwt',
+            mount: spec.login.mount ?? 'kubernetes',
+            role: spec.login.role,
+            jwtFile: spec.login.jwtFile ?? podTokenFile,
+          },
+    leave: spec.leave ?? false,
   }
 }
 

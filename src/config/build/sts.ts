@@ -55,6 +55,11 @@ export function buildSts(value: unknown, document: ConfigDocument, state: LoadSt
     const built = buildStsEndpoint(spec, frame, issuers, at, context)
     claimKeyPair(spec.issuer.keypair ?? spec.name, built.issuer.host, [...at, 'issuer', 'keypair'])
     claim('issuer', built.issuer.url, [...at, 'issuer', 'host'])
+    const { custody } = built.config.issuer
+    if (custody !== undefined) {
+      const key = `${custody.address}/${custody.mount}/${custody.key}`
+      claim('Transit key', key, spec.keys?.custody === undefined ? at : [...at, 'keys', 'custody'])
+    }
     for (const destination of built.config.issuer.destinations) {
       claim('place to publish', placeOf(destination), spec.publish === undefined ? at : [...at, 'publish'])
     }

@@ -1,27 +1,20 @@
-import { createPublicKey, type KeyObject, type SignKeyObjectInput, sign } from 'node:crypto'
-import { promisify } from 'node:util'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { ExternalSigningKey, JWKS } from 'oidc-provider'
 import type { PublicTokenKey, TokenKey } from '#sdk/token-keys.ts'
 
-const signInPool = promisify<string, Buffer, SignKeyObjectInput, Buffer>(sign)
-
-/**
- * The keys of a ring as the provider takes them: the first signs, in the thread pool; the others only verify what they
- * signed before.
- */
+/** The keys of a ring as the provider takes them: the first signs; the others only verify what they signed before. */
 export function providerKeys(
-  { kid, privateKey }: TokenKey,
+  signer: TokenKey,
   published: readonly PublicTokenKey[],
   Key: typeof ExternalSigningKey,
 ): JWKS {
+  const { kid } = signer
   class RingKey extends Key {
     readonly #public: KeyObject
-    readonly #private: KeyObject | undefined
 
     constructor(jwk: PublicTokenKey) {
       super()
       this.#public = createPublicKey({ key: { ...jwk }, format: 'jwk' })
-      this.#private = jwk['kid'] === kid ? privateKey : undefined
       Object.assign(this, { kid: jwk['kid'], alg: jwk['alg'] })
     }
 
@@ -30,8 +23,8 @@ export function providerKeys(
     }
 
     override async sign(data: Uint8Array): Promise<Uint8Array> {
-      if (this.#private === undefined) throw new Error('a key that does not sign any more was asked to')
-      return signInPool('sha256', Buffer.from(data), { key: this.#private, dsaEncoding: 'ieee-p1363' })
+      if (this.kid !== kid) throw new Error('a key that no longer signs was asked to')
+      return signer.sign(Buffer.from(data))
     }
   }
   const active = published.filter((jwk) => jwk['kid'] === kid)

@@ -3,8 +3,8 @@ import { presentCall } from '#engine/issuer/issuer-call.ts'
 import type { IssuerPages } from '#engine/issuer/issuer-pages.ts'
 import { type IssuerRecords, sessionSeconds } from '#engine/issuer/issuer-records.ts'
 import { newId } from '#kernel/ids.ts'
+import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 import type { IssuerConfig, IssuerTrust } from '#sdk/issuer.ts'
-import type { TokenAlgorithm } from '#sdk/token-keys.ts'
 
 export interface ProviderParts {
   readonly config: IssuerConfig

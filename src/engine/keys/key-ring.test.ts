@@ -29,6 +29,7 @@ const newKey = (kid: string, more: Partial<NewKey> = {}): NewKey => ({
   jwk: { kid },
   sealed: `sealed ${kid}`,
   given: false,
+  custody: null,
   ...more,
 })
 

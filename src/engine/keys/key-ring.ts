@@ -1,4 +1,5 @@
-import type { PublicTokenKey, TokenAlgorithm } from '#sdk/token-keys.ts'
+import type { TokenAlgorithm } from '#kernel/signing-key.ts'
+import type { PublicTokenKey } from '#sdk/token-keys.ts'
 
 export type KeyState = 'next' | 'active' | 'retiring'
 
@@ -8,8 +9,10 @@ export interface RingKey {
   readonly alg: TokenAlgorithm
   readonly state: KeyState
   readonly jwk: PublicTokenKey
-  /** The private part, sealed; forgotten when the key stops signing. */
+  /** The private part, sealed; forgotten when the key stops signing. Null for a key that another service keeps. */
   readonly sealed: string | null
+  /** Which version of which key of another service it is; null for a key of our own. */
+  readonly custody: KeyCustody | null
   /** Comes from a file or a secret, and is replaced by whoever put it there. */
   readonly given: boolean
   readonly created: number
@@ -20,6 +23,12 @@ export interface RingKey {
   readonly longest: number
   /** When nothing that it signed can be valid any more. */
   readonly gone: number | null
+}
+
+export interface KeyCustody {
+  /** The mount and the name of the key, such as `transit/aws`. */
+  readonly key: string
+  readonly version: number
 }
 
 /** How long copies of the documents live that somebody may hold now. */
@@ -37,6 +46,8 @@ export interface KeyRing {
   readonly cache: CacheInForce | null
   /** When the documents were last looked at. */
   readonly looked: number | null
+  /** Kids of keys that an operator revoked, the last ones: they are not admitted again, wherever they come from. */
+  readonly revoked: readonly string[]
 }
 
 export interface RingPolicy {
@@ -55,7 +66,7 @@ export interface Sighting {
   readonly cacheSeconds: number
 }
 
-export type NewKey = Pick<RingKey, 'kid' | 'alg' | 'jwk' | 'sealed' | 'given'>
+export type NewKey = Pick<RingKey, 'kid' | 'alg' | 'jwk' | 'sealed' | 'given' | 'custody'>
 
 /** Consumers are known to poll their copies this seldom, whatever the answer says. */
 export const leastWaitSeconds = 15 * 60
@@ -69,8 +80,10 @@ export const skewSeconds = 300
 export const sightingSeconds = 300
 /** More keys are not published; rotation waits until one is gone. */
 export const mostKeys = 4
+/** Of revoked keys. An older one is long gone from where keys come from. */
+const mostRevoked = 50
 
-export const emptyRing: KeyRing = { keys: [], cache: null, looked: null }
+export const emptyRing: KeyRing = { keys: [], cache: null, looked: null, revoked: [] }
 
 export const keyIn = (ring: KeyRing, state: KeyState): RingKey | undefined =>
   ring.keys.find((key) => key.state === state)
@@ -82,7 +95,7 @@ export function admit(ring: KeyRing, key: NewKey, policy: RingPolicy, now: numbe
   const fresh = { ...key, created: known?.created ?? now, visible: null, gone: known?.gone ?? null }
   if (keyIn(ring, 'active') === undefined) {
     const active: RingKey = { ...fresh, state: 'active', activated: now, longest: policy.maxTokenSeconds }
-    return { ...ring, keys: [active] }
+    return { ...ring, keys: [active, ...ring.keys.filter(({ kid }) => kid !== key.kid)] }
   }
   const next: RingKey = { ...fresh, state: 'next', activated: null, longest: known?.longest ?? 0 }
   const others = withoutNext(ring).keys.filter(({ kid }) => kid !== key.kid)
@@ -100,6 +113,7 @@ export function withoutNext(ring: KeyRing): KeyRing {
 /** A key that is seen counts from then on; one that is missed starts anew. */
 export function observe(ring: KeyRing, { at, kids, cacheSeconds }: Sighting): KeyRing {
   return {
+    ...ring,
     cache: cacheAfter(ring.cache, cacheSeconds, at),
     looked: at,
     keys: ring.keys.map((key) => ({ ...key, visible: kids.has(key.kid) ? (key.visible ?? at) : null })),
@@ -137,16 +151,41 @@ function raiseLongest(ring: KeyRing, { maxTokenSeconds }: RingPolicy): KeyRing {
   return replace(ring, { ...active, longest: maxTokenSeconds })
 }
 
-function activateNext(ring: KeyRing, { maxTokenSeconds }: RingPolicy, now: number): KeyRing {
-  const [next, active, at] = [keyIn(ring, 'next'), keyIn(ring, 'active'), mayActivateAt(ring)]
-  if (next === undefined || at === undefined || now < at) return ring
+function activateNext(ring: KeyRing, policy: RingPolicy, now: number): KeyRing {
+  const at = mayActivateAt(ring)
+  if (at === undefined || now < at) return ring
   if (ring.looked === null || now - ring.looked > sightingSeconds * 1000) return ring
+  return activateNow(ring, policy, now)
+}
+
+/** The next key signs from now on, whether or not every verifier can know it; the same ring where there is none. */
+export function activateNow(ring: KeyRing, { maxTokenSeconds }: RingPolicy, now: number): KeyRing {
+  const [next, active] = [keyIn(ring, 'next'), keyIn(ring, 'active')]
+  if (next === undefined) return ring
   const longest = Math.max(next.longest, maxTokenSeconds)
   const activated = replace(ring, { ...next, state: 'active', activated: now, longest, gone: null })
   if (active === undefined) return activated
   const gone = now + (signsUnseenSeconds + active.longest + skewSeconds + marginSeconds) * 1000
   return replace(activated, { ...active, state: 'retiring', sealed: null, gone })
 }
+
+/**
+ * Forgets a key at once, and never admits it again. Of a ring whose active key it is, the next one signs; where there is
+ * none, the ring has no active key, and `admit` gives it one.
+ */
+export function revoke(ring: KeyRing, kid: string, policy: RingPolicy, now: number): KeyRing {
+  const isActive = keyIn(ring, 'active')?.kid === kid
+  const after = {
+    ...ring,
+    keys: ring.keys.filter((key) => key.kid !== kid),
+    revoked: [...ring.revoked.filter((other) => other !== kid), kid].slice(-mostRevoked),
+  }
+  return isActive ? activateNow(after, policy, now) : after
+}
+
+/** Until when a copy of the documents may be in use that was taken before `now`; undefined where nothing is known of copies. */
+export const copiesLiveUntil = ({ cache }: KeyRing, now: number): number | undefined =>
+  cache === null ? undefined : now + Math.max(leastWaitSeconds, cache.seconds) * 1000
 
 function forgetGone(ring: KeyRing, now: number): KeyRing {
   const keys = ring.keys.filter(({ state, gone }) => state !== 'retiring' || gone === null || gone > now)

@@ -15,15 +15,16 @@ test('a private key is found in a .key or a .pem file, after certificates and pu
   await writeFile(join(folder, 'b.pem'), String(privateKey.export({ type: 'sec1', format: 'pem' })))
   await writeFile(join(folder, 'c.pem'), testServerCertificate)
   await writeFile(join(folder, 'd.pem'), String(publicKey.export({ type: 'spki', format: 'pem' })))
-  for (const name of ['a', 'b']) expect((await readPrivateKeyFile(folder, name))?.equals(privateKey)).toBe(true)
-  for (const name of ['c', 'd', 'none']) expect(await readPrivateKeyFile(folder, name)).toBeUndefined()
+  for (const name of ['a', 'b'])
+    expect((await readPrivateKeyFile(folder, name, 'ES256'))?.equals(privateKey)).toBe(true)
+  for (const name of ['c', 'd', 'none']) expect(await readPrivateKeyFile(folder, name, 'ES256')).toBeUndefined()
 })
 
 test('no name leaves the folder', async () => {
   const folder = temporaryFolder()
   await writeFile(join(folder, 'outside.key'), pem)
   for (const name of ['../outside', join(folder, 'outside'), 'x/../outside', '..', '']) {
-    expect(await readPrivateKeyFile(join(folder, 'keys'), name)).toBeUndefined()
+    expect(await readPrivateKeyFile(join(folder, 'keys'), name, 'ES256')).toBeUndefined()
   }
 })
 
@@ -31,8 +32,8 @@ test('one that cannot be read is an error that tells the place and nothing of th
   const folder = temporaryFolder()
   const sealed = String(privateKey.export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' }))
   await writeFile(join(folder, 'a.key'), sealed)
-  await expect(readPrivateKeyFile(folder, 'a')).rejects.toThrow('keys/a.key')
+  await expect(readPrivateKeyFile(folder, 'a', 'ES256')).rejects.toThrow('keys/a.key')
   const broken = '-----BEGIN PRIVATE KEY-----\nhidden\n-----END PRIVATE KEY-----'
-  expect(() => readPrivateKey(broken, 'the secret a')).toThrow('the secret a')
-  expect(() => readPrivateKey(broken, 'the secret a')).not.toThrow('hidden')
+  expect(() => readPrivateKey(broken, 'the secret a', 'ES256')).toThrow('the secret a')
+  expect(() => readPrivateKey(broken, 'the secret a', 'ES256')).not.toThrow('hidden')
 })

@@ -1,39 +1,43 @@
-import { createPrivateKey, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isKeyName } from '#engine/keys/key-name.ts'
 import { GatewayError } from '#kernel/errors.ts'
-
-/** Endings of files with private keys, in the order they are looked for. */
-const endings = ['.key', '.pem'] as const
-const mostBytes = 64 * 1024
+import {
+  isKeyName,
+  isMeantAsPrivateKey,
+  privateKeyEndings,
+  readSigningKey,
+  type TokenAlgorithm,
+} from '#kernel/signing-key.ts'
 
 /**
  * The private key in `<folder>/<name>.key|pem`; undefined when there is none, or the file has only a certificate or a
- * public key. Calls `onPrivateFile` with the path of a file that holds one. Throws INTERNAL where it cannot be read.
+ * public key. Calls `onPrivateFile` with the path of a file that holds one. Throws INTERNAL where it cannot be read or
+ * does not sign with the algorithm.
  */
 export async function readPrivateKeyFile(
   folder: string,
   name: string,
+  algorithm: TokenAlgorithm,
   onPrivateFile: (path: string) => void = () => {},
 ): Promise<KeyObject | undefined> {
   if (!isKeyName(name)) return undefined
-  for (const ending of endings) {
+  for (const ending of privateKeyEndings) {
     const path = join(folder, name + ending)
     const text = await readIfPresent(path)
-    if (!text?.includes('PRIVATE KEY-----')) continue
+    if (text === undefined || !isMeantAsPrivateKey(text)) continue
     onPrivateFile(path)
-    return readPrivateKey(text, `keys/${name}${ending}`)
+    return readPrivateKey(text, `keys/${name}${ending}`, algorithm)
   }
   return undefined
 }
 
 /** `place` is named in the error, and nothing of the text is. */
-export function readPrivateKey(text: string, place: string): KeyObject {
+export function readPrivateKey(text: string, place: string, algorithm: TokenAlgorithm): KeyObject {
   try {
-    return createPrivateKey(text.slice(0, mostBytes))
-  } catch {
-    throw new GatewayError('INTERNAL', `${place} holds no private key that can be read without a passphrase`)
+    return readSigningKey(text, algorithm)
+  } catch (error) {
+    throw new GatewayError('INTERNAL', `${place} ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 

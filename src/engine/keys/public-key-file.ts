@@ -1,8 +1,8 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isKeyName } from '#engine/keys/key-name.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { isKeyName } from '#kernel/signing-key.ts'
 
 /** Endings of key files in the order they are looked for; each may hold a certificate, a public or a private key. */
 const keyFileEndings = ['.pem', '.crt', '.key'] as const

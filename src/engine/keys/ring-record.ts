@@ -2,6 +2,7 @@ import * as z from 'zod'
 import type { KeyRing } from '#engine/keys/key-ring.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { tokenAlgorithms } from '#kernel/signing-key.ts'
 
 const time = z.number().nullable()
 
@@ -10,11 +11,12 @@ const record = z.object({
     .array(
       z.object({
         kid: z.string().min(1),
-        alg: z.enum(['RS256', 'ES256']),
+        alg: z.enum(tokenAlgorithms),
         state: z.enum(['next', 'active', 'retiring']),
         jwk: z.record(z.string(), z.string()),
         sealed: z.string().nullable(),
         given: z.boolean(),
+        custody: z.object({ key: z.string(), version: z.number() }).nullable().default(null),
         created: z.number(),
         visible: time,
         activated: time,
@@ -25,6 +27,7 @@ const record = z.object({
     .min(1),
   cache: z.object({ seconds: z.number(), current: z.number(), shorterSince: time }).nullable(),
   looked: time,
+  revoked: z.array(z.string()).default([]),
 })
 
 /** Throws INTERNAL for what is no ring: keys are neither guessed nor made anew, since tokens of the old ones are out. */

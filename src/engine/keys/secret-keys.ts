@@ -1,6 +1,7 @@
 import { createSecretKey, hash, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { fileOnce } from '#engine/keys/file-once.ts'
+import { checkTransit, hasTransit, isWrapped, makeWrappedKey, unwrapKey } from '#engine/keys/wrapped-key.ts'
 
 const variable = 'GATEHOUSE_SECRET_KEY'
 
@@ -17,19 +18,27 @@ export interface SecretKeySource {
 
 /**
  * The keys that secrets of runs are sealed with: the first seals, all of them open. They are those of
- * GATEHOUSE_SECRET_KEY, in base64 and separated by commas, or the one in the data folder, made at first use. Processes
- * that share a database must share them. Throws an Error that does not show the key.
+ * GATEHOUSE_SECRET_KEY, in base64 and separated by commas, or the one in the data folder, made at first use. Either may be
+ * wrapped by Transit, which then unwraps it for this process. Processes that share a database must share them. Throws an
+ * Error that does not show the key.
  */
 export async function loadSecretKeys({ environment, dataFolder }: SecretKeySource): Promise<readonly SecretKey[]> {
-  const given = readSecretKeys(environment, variable)
-  if (given !== undefined) return given
+  const open = async (text: string, place: string): Promise<SecretKey> =>
+    readKey(isWrapped(text) ? await unwrapKey(text, environment) : text, place)
+  const given = environment[variable]
+  if (given !== undefined && given !== '') return Promise.all(given.split(',').map((text) => open(text, variable)))
   const path = join(dataFolder, 'keys', 'workflow-secret.key')
-  return [readKey(await fileOnce(path, async () => `${randomBytes(32).toString('base64')}\n`), path)]
+  const make = async (): Promise<string> =>
+    `${hasTransit(environment) ? await makeWrappedKey(environment) : randomBytes(32).toString('base64')}\n`
+  return [await open(await fileOnce(path, make), path)]
 }
 
-/** Throws an Error, without the value, when the variable is set to something that is no key. */
+/** Throws an Error, without the value, when the variable is set to something that is no key, or cannot be unwrapped. */
 export function checkSecretKeys(environment: SecretKeySource['environment']): void {
-  readSecretKeys(environment, variable)
+  const given = environment[variable] ?? ''
+  const texts = given === '' ? [] : given.split(',')
+  if (hasTransit(environment) || texts.some(isWrapped)) checkTransit(environment)
+  for (const text of texts) if (!isWrapped(text)) readKey(text, variable)
 }
 
 /** The keys of an environment variable, in base64 and separated by commas; undefined where it is not set. */

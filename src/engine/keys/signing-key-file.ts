@@ -2,8 +2,8 @@ import { createPrivateKey, createPublicKey, generateKeyPair, type JsonWebKey, ty
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { fileOnce } from '#engine/keys/file-once.ts'
-import { isKeyName } from '#engine/keys/key-name.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { isKeyName } from '#kernel/signing-key.ts'
 
 export interface SigningKey {
   readonly privateKey: KeyObject

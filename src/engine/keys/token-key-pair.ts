@@ -2,17 +2,22 @@ import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { TokenAlgorithm } from '#sdk/token-keys.ts'
+import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 
 const generate = promisify(generateKeyPair)
 
 /** In the thread pool: an RSA key takes a tenth of a second or more. */
 export async function makePrivateKey(algorithm: TokenAlgorithm): Promise<KeyObject> {
-  const { privateKey } =
-    algorithm === 'RS256'
-      ? await generate('rsa', { modulusLength: 2048 })
-      : await generate('ec', { namedCurve: 'P-256' })
-  return privateKey
+  switch (algorithm) {
+    case 'RS256':
+      return (await generate('rsa', { modulusLength: 2048 })).privateKey
+    case 'ES256':
+      return (await generate('ec', { namedCurve: 'P-256' })).privateKey
+    case 'ES384':
+      return (await generate('ec', { namedCurve: 'P-384' })).privateKey
+    case 'EdDSA':
+      return (await generate('ed25519')).privateKey
+  }
 }
 
 /** Bound to its endpoint and kid, so that it opens nowhere else. */

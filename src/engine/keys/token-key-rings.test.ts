@@ -1,7 +1,14 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
+import { createLocalJWKSet, type JWK, jwtVerify } from 'jose'
 import { beforeEach, describe, expect, test } from 'vitest'
+import type { KeyCustodian } from '#engine/keys/key-custody.ts'
 import { admit, keyIn, observe, publishedKeys } from '#engine/keys/key-ring.ts'
 import { openPrivateKey } from '#engine/keys/token-key-pair.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { tokenAlgorithms } from '#kernel/signing-key.ts'
+import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
+import { signedToken } from '#protocols/sts/signed-token.ts'
+import type { TransitCustody } from '#sdk/token-keys.ts'
 import { MemoryKeyStore } from '#testing/memory-key-store.ts'
 import { keyBox, SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
 
@@ -36,9 +43,19 @@ describe('the keys of an endpoint', () => {
     expect(second.kid).toBe(first.kid)
     expect(published.map(({ kid }) => kid)).toEqual([first.kid])
     expect(Object.keys(published[0] ?? {}).sort()).toEqual(['alg', 'e', 'kid', 'kty', 'n', 'use'])
-    const signature = sign('sha256', Buffer.from('token'), first.privateKey)
+    const signature = await first.sign(Buffer.from('token'))
     const publicKey = createPublicKey({ key: { ...published[0] }, format: 'jwk' })
     expect(verify('sha256', Buffer.from('token'), publicKey, signature)).toBe(true)
+  })
+
+  test.each(tokenAlgorithms)('are made for %s, announced with it, and verify what they sign', async (algorithm) => {
+    const rings = gateway({ algorithm })
+    const key = await rings.active('aws')
+    const { discovery, keys } = await rings.documents('aws')
+    expect(discovery['id_token_signing_alg_values_supported']).toEqual([algorithm])
+    const token = await signedToken(new Map([['sub', 'someone']]), key)
+    const { payload } = await jwtVerify(token, createLocalJWKSet({ keys: [...keys.keys] as JWK[] }))
+    expect(payload.sub).toBe('someone')
   })
 
   test('C9: no two endpoints share one, whatever the name of their key pair', async () => {
@@ -48,14 +65,15 @@ describe('the keys of an endpoint', () => {
   })
 
   test('are not stored in the clear, and open for their endpoint and kid only', async () => {
-    const { kid, privateKey } = await gateway().active('aws')
+    const { kid } = await gateway().active('aws')
     const ring = JSON.stringify(store.rows.get('aws')?.ring)
+    const sealed = (JSON.parse(ring) as { keys: { sealed: string }[] }).keys[0]?.sealed ?? ''
+    const privateKey = await openPrivateKey(keyBox(), sealed, 'aws', kid)
+    expect(publicTokenKey(privateKey).kid).toBe(kid)
     const { d } = privateKey.export({ format: 'jwk' })
     const der = privateKey.export({ type: 'pkcs8', format: 'der' }).toString('base64')
     expect(ring).not.toContain(d)
     expect(ring).not.toContain(der.slice(20, 60))
-    const sealed = (JSON.parse(ring) as { keys: { sealed: string }[] }).keys[0]?.sealed ?? ''
-    expect((await openPrivateKey(keyBox(), sealed, 'aws', kid)).equals(privateKey)).toBe(true)
     for (const [endpoint, other] of [
       ['gcp', kid],
       ['aws', 'x'],
@@ -151,7 +169,7 @@ describe('a given key', () => {
     const key = ecKey()
     given.set('aws', key)
     const rings = gateway()
-    expect((await rings.active('aws')).privateKey.equals(key)).toBe(true)
+    expect((await rings.active('aws')).kid).toBe(publicTokenKey(key).kid)
     clock.pass(1000 * 86_400)
     expect((await rings.tend('aws')).keys).toHaveLength(1)
     await expect(rings.rotate('aws')).rejects.toThrow('is given')
@@ -165,14 +183,14 @@ describe('a given key', () => {
     given.set('aws', replacement)
     await rings.tend('aws')
     clock.pass(20)
-    expect((await rings.active('aws')).privateKey.equals(old)).toBe(true)
+    expect((await rings.active('aws')).kid).toBe(publicTokenKey(old).kid)
     expect(await rings.published('aws')).toHaveLength(2)
     for (let i = 0; i < 20; i++) {
       await look(rings)
       clock.pass(60)
       await rings.tend('aws')
     }
-    expect((await rings.active('aws')).privateKey.equals(replacement)).toBe(true)
+    expect((await rings.active('aws')).kid).toBe(publicTokenKey(replacement).kid)
   })
 
   test('takes the place of one that was to follow, and is followed when it is taken away', async () => {
@@ -194,11 +212,104 @@ describe('a given key', () => {
     given.set('aws', new Error('no key'))
     await expect(gateway().active('aws')).rejects.toMatchObject({ code: 'INTERNAL' })
     given.set('aws', generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey)
-    await expect(gateway().active('aws')).rejects.toThrow('of no use')
+    await expect(gateway().active('aws')).rejects.toThrow('signs RS256')
     given.clear()
     const { kid } = await gateway().active('aws')
     given.set('aws', generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey)
     expect((await gateway().tend('aws')).keys.map((key) => key.kid)).toEqual([kid])
+  })
+})
+
+describe('a key in another service', () => {
+  const custody: TransitCustody = {
+    address: 'https://bao.example.com',
+    namespace: undefined,
+    mount: 'transit',
+    key: 'aws',
+    ca: undefined,
+    login: { type: 'token', token: 't' },
+    leave: false,
+  }
+  const versions = [ecKey(), ecKey(), ecKey()]
+  let latest: number
+  let away: GatewayError | undefined
+
+  const custodian = (): KeyCustodian => ({
+    name: 'transit/aws',
+    latest: async () => {
+      if (away !== undefined) throw away
+      return { version: latest, publicKey: createPublicKey(versions[latest - 1] as KeyObject) }
+    },
+    rotate: async () => {
+      if (away !== undefined) throw away
+      latest++
+      return custodian().latest('ES256')
+    },
+    sign: async ({ version }, _, content) => {
+      if (away !== undefined) throw away
+      return sign('sha256', content, { key: versions[version - 1] as KeyObject, dsaEncoding: 'ieee-p1363' })
+    },
+  })
+  const inService = (more: Parameters<typeof tokenIssuer>[0] = {}) =>
+    tokenKeyRings({ store, clock, given, issuers: [tokenIssuer({ custody, ...more })], custodian })
+
+  beforeEach(() => {
+    latest = 1
+    away = undefined
+  })
+
+  test('takes over from a local one in the usual way, and the local one signs until then', async () => {
+    const local = await gateway().active('aws')
+    const rings = inService()
+    expect((await rings.tend('aws')).keys).toMatchObject([
+      { state: 'active', custody: null },
+      { state: 'next', custody: { key: 'transit/aws', version: 1 }, sealed: null },
+    ])
+    expect((await rings.active('aws')).kid).toBe(local.kid)
+    for (let i = 0; i < 20; i++) {
+      await look(rings)
+      clock.pass(60)
+      await rings.tend('aws')
+    }
+    expect((await rings.active('aws')).kid).toBe(publicTokenKey(versions[0] as KeyObject).kid)
+  })
+
+  test('is rotated there after its period, and one version is made of several that are due at once', async () => {
+    const rings = inService()
+    await rings.tend('aws')
+    clock.pass(90 * 86_400)
+    await Promise.all([rings.tend('aws'), inService().tend('aws')])
+    const ring = await rings.tend('aws')
+    expect(ring.keys.map(({ state }) => state)).toEqual(['active', 'next'])
+    expect(keyIn(ring, 'next')?.custody?.version).toBe(latest)
+  })
+
+  test('that is away leaves the ring as it is, is reported, and answers as unreachable', async () => {
+    away = new GatewayError('TARGET_UNREACHABLE', 'away', { retryAfter: 2 })
+    await expect(inService().active('aws')).rejects.toBe(away)
+    away = undefined
+    const rings = inService()
+    const before = await rings.tend('aws')
+    away = new GatewayError('TARGET_UNREACHABLE', 'away', { retryAfter: 2 })
+    expect((await rings.tend('aws')).keys).toEqual(before.keys)
+    expect(rings.problem('aws')).toEqual({ event: 'custodyFailed', reason: 'away' })
+    await expect((await rings.active('aws')).sign(Buffer.from('x'))).rejects.toBe(away)
+    expect((await rings.documents('aws')).keys.keys).toHaveLength(1)
+    away = undefined
+    await rings.tend('aws')
+    expect(rings.problem('aws')).toBeUndefined()
+  })
+
+  test('that is no longer configured is followed by a local one, and does not sign', async () => {
+    await inService().tend('aws')
+    const rings = gateway()
+    expect((await rings.tend('aws')).keys.map(({ state, custody: its }) => [state, its === null])).toEqual([
+      ['active', false],
+      ['next', true],
+    ])
+    await expect(rings.active('aws')).rejects.toThrow('is not configured')
+    await rings.activate('aws')
+    expect((await rings.active('aws')).sign).toBeTypeOf('function')
   })
 })
 
@@ -245,7 +356,8 @@ test('changes that others make meanwhile are not lost', async () => {
       first = false
       void store.swap('aws', 1, { ...(store.rows.get('aws')?.ring ?? {}), looked: 5 })
     }
-    return admit(present, { kid: 'n', alg: 'ES256', jwk: { kid: 'n' }, sealed: 's', given: false }, policy, now)
+    const key = { kid: 'n', alg: 'ES256', jwk: { kid: 'n' }, sealed: 's', given: false, custody: null } as const
+    return admit(present, key, policy, now)
   })
   expect([ring.looked, ring.keys.length]).toEqual([5, 2])
 })

@@ -1,5 +1,8 @@
 import type { KeyObject } from 'node:crypto'
+import type { KeyCustodian } from '#engine/keys/key-custody.ts'
+import { type KeyEventParts, KeyEvents } from '#engine/keys/key-events.ts'
 import {
+  activateNow,
   admit,
   advance,
   emptyRing,
@@ -8,7 +11,9 @@ import {
   mostKeys,
   type NewKey,
   publishedKeys,
+  type RingKey,
   type RingPolicy,
+  revoke,
   signsUnseenSeconds,
   wantsNext,
   withoutNext,
@@ -16,23 +21,35 @@ import {
 import { readRing, ringRecord } from '#engine/keys/ring-record.ts'
 import { makePrivateKey, openPrivateKey, sealPrivateKey } from '#engine/keys/token-key-pair.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
-import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Logger } from '#kernel/logger.ts'
+import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 import { discoveryDocument } from '#protocols/sts/discovery-document.ts'
 import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
+import { localSigner } from '#protocols/sts/signed-token.ts'
 import type { IssuerDocuments, PublicTokenKey, TokenIssuer, TokenKey, TokenKeys } from '#sdk/token-keys.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
-export interface RingParts {
+export interface RingParts extends KeyEventParts {
   readonly store: KeyStore
   /** Of owners `keyOwners`. */
   readonly box: SecretBox
-  readonly clock: Clock
-  readonly log: Logger
-  /** The private key of that name in a file or a secret of the configuration; undefined when there is none. */
-  givenKey(name: string): Promise<KeyObject | undefined>
+  /**
+   * The private key of that name in a file or a secret of the configuration; undefined when there is none. Rejects with a
+   * reason for people when it cannot sign with the algorithm.
+   */
+  givenKey(name: string, algorithm: TokenAlgorithm): Promise<KeyObject | undefined>
+  /** Where the keys of an issuer are kept; undefined where the gateway keeps them. */
+  custodian?(issuer: TokenIssuer): KeyCustodian | undefined
 }
+
+/** Why the place that keys come from gives none; the endpoint continues with the keys it has. */
+export interface SourceProblem {
+  readonly event: 'refused' | 'custodyFailed'
+  readonly reason: string
+}
+
+/** A key from outside, or why there is none. */
+type Offered = { readonly key: KeyObject } | 'unusable' | undefined
 
 interface Held {
   readonly ring: KeyRing
@@ -54,17 +71,22 @@ export class TokenKeyRings implements TokenKeys {
   readonly #parts: RingParts
   #issuers: ReadonlyMap<string, TokenIssuer> = new Map()
   readonly #held = new Map<string, Held>()
-  readonly #opened = new Map<string, Promise<KeyObject>>()
+  readonly #opened = new Map<string, Promise<TokenKey>>()
+  readonly #problems = new Map<string, SourceProblem>()
+  readonly events: KeyEvents
   readonly #loading = new Map<string, Promise<Held>>()
 
   constructor(parts: RingParts) {
     this.#parts = parts
+    this.events = new KeyEvents(parts)
   }
 
   /** From now on these, and no others. */
   configure(issuers: readonly TokenIssuer[]): void {
     this.#issuers = new Map(issuers.map((issuer) => [issuer.endpoint, issuer]))
-    for (const endpoint of this.#held.keys()) if (!this.#issuers.has(endpoint)) this.#held.delete(endpoint)
+    for (const known of [this.#held, this.#problems]) {
+      for (const endpoint of known.keys()) if (!this.#issuers.has(endpoint)) known.delete(endpoint)
+    }
   }
 
   get issuers(): readonly TokenIssuer[] {
@@ -78,10 +100,15 @@ export class TokenKeyRings implements TokenKeys {
     for (let again = 0; again < 2 && (key?.longest ?? 0) < issuer.maxTokenSeconds; again++) {
       key = keyIn((await this.#load(issuer)).ring, 'active')
     }
-    if (key === undefined || key.sealed === null || key.longest < issuer.maxTokenSeconds) {
+    if (key === undefined || key.longest < issuer.maxTokenSeconds) {
       throw new GatewayError('INTERNAL', `no key of endpoint "${endpoint}" can sign`)
     }
-    return { kid: key.kid, alg: key.alg, privateKey: await this.#open(endpoint, key.kid, key.sealed) }
+    return this.#signer(issuer, key)
+  }
+
+  /** Why no key came from the place that keys of the endpoint come from, when this process last looked. */
+  problem(endpoint: string): SourceProblem | undefined {
+    return this.#problems.get(endpoint)
   }
 
   async published(endpoint: string): Promise<readonly PublicTokenKey[]> {
@@ -105,10 +132,11 @@ export class TokenKeyRings implements TokenKeys {
   async tend(endpoint: string): Promise<KeyRing> {
     const issuer = this.#issuer(endpoint)
     return this.#change(issuer, async (ring, now) => {
+      if (issuer.custody?.leave === false) return this.#inCustody(issuer, ring, now)
       const given = await this.#given(issuer, ring)
       if (given === 'unusable') return advance(ring, issuerPolicy(issuer), now)
       if (given !== undefined)
-        return advance(await this.#withGiven(issuer, ring, given, now), issuerPolicy(issuer), now)
+        return advance(await this.#withGiven(issuer, ring, given.key, now), issuerPolicy(issuer), now)
       const ours = ring.keys.some((key) => key.given) ? { ...ring, keys: ring.keys.map(made) } : ring
       return this.#advanced(issuer, ours, now)
     })
@@ -124,19 +152,67 @@ export class TokenKeyRings implements TokenKeys {
   }
 
   /** Makes the key that is to follow. CONFLICT where one waits already, or where keys are given. */
-  async rotate(endpoint: string): Promise<KeyRing> {
+  async rotate(endpoint: string, by?: string): Promise<KeyRing> {
     const issuer = this.#issuer(endpoint)
-    if ((await this.#parts.givenKey(issuer.keypair)) !== undefined) {
-      throw refused(`the key "${issuer.keypair}" of endpoint "${endpoint}" is given: replace it where it is kept`)
-    }
-    return this.#change(issuer, async (ring, now) => {
-      if (keyIn(ring, 'next') !== undefined) throw refused(`endpoint "${endpoint}" has a next key already`)
-      if (ring.keys.length >= mostKeys) throw refused(`endpoint "${endpoint}" has ${mostKeys} keys; one must go first`)
-      return admit(ring, await this.#make(issuer), issuerPolicy(issuer), now)
-    })
+    await this.#assertOurs(issuer)
+    return this.#change(
+      issuer,
+      async (ring, now) => {
+        if (keyIn(ring, 'next') !== undefined) throw refused(`endpoint "${endpoint}" has a next key already`)
+        if (ring.keys.length >= mostKeys)
+          throw refused(`endpoint "${endpoint}" has ${mostKeys} keys; one must go first`)
+        return admit(ring, await this.#make(issuer), issuerPolicy(issuer), now)
+      },
+      by,
+    )
   }
 
-  async #change(issuer: TokenIssuer, change: (ring: KeyRing, now: number) => Promise<KeyRing>): Promise<KeyRing> {
+  /** Lets the next key sign at once, though copies of the documents may lack it. CONFLICT where there is none. */
+  async activate(endpoint: string, by?: string): Promise<KeyRing> {
+    const issuer = this.#issuer(endpoint)
+    return this.#change(
+      issuer,
+      async (ring, now) => {
+        if (keyIn(ring, 'next') === undefined) throw refused(`endpoint "${endpoint}" has no next key`)
+        return activateNow(ring, issuerPolicy(issuer), now)
+      },
+      by,
+    )
+  }
+
+  /**
+   * Forgets a key at once, wherever it came from, and never uses it again. Another signs in its place: the next one, or one
+   * that is made now. NOT_FOUND where the endpoint has no such key.
+   */
+  async revoke(endpoint: string, kid: string, by?: string): Promise<KeyRing> {
+    const issuer = this.#issuer(endpoint)
+    const policy = issuerPolicy(issuer)
+    return this.#change(
+      issuer,
+      async (ring, now) => {
+        if (!ring.keys.some((key) => key.kid === kid)) {
+          throw new GatewayError('NOT_FOUND', `endpoint "${endpoint}" has no key ${kid}`)
+        }
+        const left = revoke(ring, kid, policy, now)
+        return keyIn(left, 'active') === undefined ? admit(left, await this.#make(issuer), policy, now) : left
+      },
+      by,
+    )
+  }
+
+  /** Throws CONFLICT where the key is given. */
+  async #assertOurs({ endpoint, keypair, algorithm, custody }: TokenIssuer): Promise<void> {
+    if (custody?.leave === false) return
+    if ((await this.#parts.givenKey(keypair, algorithm)) !== undefined) {
+      throw refused(`the key "${keypair}" of endpoint "${endpoint}" is given: replace it where it is kept`)
+    }
+  }
+
+  async #change(
+    issuer: TokenIssuer,
+    change: (ring: KeyRing, now: number) => Promise<KeyRing>,
+    by?: string,
+  ): Promise<KeyRing> {
     const { store, clock } = this.#parts
     const { endpoint } = issuer
     for (let attempt = 0; attempt < swapAttempts; attempt++) {
@@ -146,6 +222,7 @@ export class TokenKeyRings implements TokenKeys {
       const wanted = await change(ring, at)
       if (wanted !== ring && !(await store.swap(endpoint, stored?.version ?? 0, ringRecord(wanted)))) continue
       this.#hold(endpoint, { ring: wanted, at })
+      await this.events.ringChanged(endpoint, ring, wanted, by)
       return wanted
     }
     throw new GatewayError('CONFLICT', `the keys of endpoint "${endpoint}" are being changed by others`)
@@ -154,7 +231,11 @@ export class TokenKeyRings implements TokenKeys {
   async #advanced(issuer: TokenIssuer, ring: KeyRing, now: number): Promise<KeyRing> {
     const policy = issuerPolicy(issuer)
     const later = advance(ring, policy, now)
-    return wantsNext(later, policy, now) ? admit(later, await this.#make(issuer), policy, now) : later
+    // A key that another service keeps is followed by one of ours.
+    const active = keyIn(later, 'active')
+    const isElsewhere = active !== undefined && active.custody !== null && keyIn(later, 'next') === undefined
+    const isDue = wantsNext(later, policy, now) || (isElsewhere && later.keys.length < mostKeys)
+    return isDue ? admit(later, await this.#make(issuer), policy, now) : later
   }
 
   async #withGiven(issuer: TokenIssuer, ring: KeyRing, given: KeyObject, now: number): Promise<KeyRing> {
@@ -169,33 +250,69 @@ export class TokenKeyRings implements TokenKeys {
   }
 
   /** A file that cannot be used stops an endpoint that has no key, and no other. */
-  async #given(issuer: TokenIssuer, ring: KeyRing): Promise<KeyObject | 'unusable' | undefined> {
-    const { givenKey, log } = this.#parts
+  async #given(issuer: TokenIssuer, ring: KeyRing): Promise<Offered> {
+    const { endpoint, keypair, algorithm } = issuer
     try {
-      const key = await givenKey(issuer.keypair)
-      if (key === undefined) return undefined
-      const { alg } = publicTokenKey(key)
-      if (alg === issuer.algorithm) return key
-      throw new Error(`it signs ${alg}, and the endpoint says ${issuer.algorithm}`)
+      const key = await this.#parts.givenKey(keypair, algorithm)
+      if (key !== undefined) {
+        const { kid, alg } = publicTokenKey(key)
+        if (alg !== algorithm) throw new Error(`the key "${keypair}" signs ${alg}, and the algorithm is ${algorithm}`)
+        if (ring.revoked.includes(kid)) throw new Error(`the key "${keypair}" was revoked (${kid}); replace it`)
+      }
+      this.#problems.delete(endpoint)
+      return key && { key }
     } catch (cause) {
-      const { endpoint, keypair } = issuer
-      const error = new GatewayError('INTERNAL', `the given key "${keypair}" of endpoint "${endpoint}" is of no use`, {
+      this.#problems.set(endpoint, { event: 'refused', reason: reasonOf(cause) })
+      if (keyIn(ring, 'active') !== undefined) return 'unusable'
+      throw new GatewayError('INTERNAL', `the given key of endpoint "${endpoint}" cannot be used: ${reasonOf(cause)}`, {
         cause,
       })
-      if (keyIn(ring, 'active') === undefined) throw error
-      log.error('a given key cannot be used; the endpoint goes on with the one it has', { endpoint, keypair, error })
-      return 'unusable'
     }
   }
 
+  /** The newest version of the key in its service is the next one, whoever made it; it is replaced there when that is due. */
+  async #inCustody(issuer: TokenIssuer, ring: KeyRing, now: number): Promise<KeyRing> {
+    const { endpoint, algorithm } = issuer
+    const policy = issuerPolicy(issuer)
+    const later = advance(ring, policy, now)
+    try {
+      const custodian = this.#custodian(issuer)
+      const { version, publicKey } = await custodian.latest(algorithm)
+      const { kid } = publicTokenKey(publicKey)
+      const known = later.keys.some((key) => key.kid === kid && key.state !== 'retiring')
+      const isNew = !known && !later.revoked.includes(kid) && later.keys.length < mostKeys
+      this.#problems.delete(endpoint)
+      if (isNew) return admit(later, inCustody(custodian, version, publicKey), policy, now)
+      return wantsNext(later, policy, now) ? admit(later, await this.#make(issuer), policy, now) : later
+    } catch (cause) {
+      this.#problems.set(endpoint, { event: 'custodyFailed', reason: reasonOf(cause) })
+      if (keyIn(ring, 'active') === undefined) throw cause
+      return later
+    }
+  }
+
+  #custodian(issuer: TokenIssuer): KeyCustodian {
+    const custodian = this.#parts.custodian?.(issuer)
+    if (custodian !== undefined) return custodian
+    throw new GatewayError(
+      'INTERNAL',
+      `the service that keeps the key of endpoint "${issuer.endpoint}" is not configured`,
+    )
+  }
+
   async #make(issuer: TokenIssuer): Promise<NewKey> {
+    if (issuer.custody?.leave === false) {
+      const custodian = this.#custodian(issuer)
+      const { version, publicKey } = await custodian.rotate(issuer.algorithm)
+      return inCustody(custodian, version, publicKey)
+    }
     return this.#sealed(issuer, await makePrivateKey(issuer.algorithm), false)
   }
 
   async #sealed({ endpoint }: TokenIssuer, key: KeyObject, given: boolean): Promise<NewKey> {
     const jwk = publicTokenKey(key)
     const sealed = await sealPrivateKey(this.#parts.box, key, endpoint, jwk.kid)
-    return { kid: jwk.kid, alg: jwk.alg, jwk, sealed, given }
+    return { kid: jwk.kid, alg: jwk.alg, jwk, sealed, given, custody: null }
   }
 
   async #usable(issuer: TokenIssuer): Promise<Held> {
@@ -237,11 +354,17 @@ export class TokenKeyRings implements TokenKeys {
     if (known === undefined || known.at <= held.at) this.#held.set(endpoint, held)
   }
 
-  async #open(endpoint: string, kid: string, sealed: string): Promise<KeyObject> {
+  async #signer(issuer: TokenIssuer, { kid, alg, sealed, custody }: RingKey): Promise<TokenKey> {
+    const { endpoint } = issuer
+    if (custody !== null) {
+      const custodian = this.#custodian(issuer)
+      return { kid, alg, sign: (content) => custodian.sign(custody, alg, content) }
+    }
+    if (sealed === null) throw new GatewayError('INTERNAL', `no key of endpoint "${endpoint}" can sign`)
     let opened = this.#opened.get(sealed)
     if (opened === undefined) {
       this.#forgetOpened()
-      opened = openPrivateKey(this.#parts.box, sealed, endpoint, kid)
+      opened = openPrivateKey(this.#parts.box, sealed, endpoint, kid).then((key) => localSigner(kid, alg, key))
       this.#opened.set(sealed, opened)
       opened.catch(() => this.#opened.delete(sealed))
     }
@@ -278,6 +401,13 @@ export function documentsOf(issuer: TokenIssuer, ring: KeyRing): IssuerDocuments
   const discovery = discoveryDocument({ issuer: issuer.issuer, algorithms, claims: issuer.claims })
   return { discovery, keys: { keys }, maxAgeSeconds: servedMaxAgeSeconds }
 }
+
+const inCustody = ({ name: key }: KeyCustodian, version: number, publicKey: KeyObject): NewKey => {
+  const jwk = publicTokenKey(publicKey)
+  return { kid: jwk.kid, alg: jwk.alg, jwk, sealed: null, given: false, custody: { key, version } }
+}
+
+const reasonOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown))
 
 const made = <K extends { given: boolean }>(key: K): K => ({ ...key, given: false })
 const taken = <K extends { given: boolean }>(key: K): K => ({ ...key, given: true })

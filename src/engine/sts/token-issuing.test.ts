@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader, jwtVerify, UnsecuredJWT } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
+import { tokenAlgorithms } from '#kernel/signing-key.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { FakeCluster } from '#testing/fake-cluster.ts'
 import { type IssuingFixture, issuingFixture } from '#testing/token-issuing-fixture.ts'
@@ -174,11 +175,11 @@ describe('a token for a workload', () => {
     })
   })
 
-  it('is signed with ES256, and has no jti, where the endpoint says so', async () => {
-    const fixture = await issuingFixture({ endpoint: { algorithm: 'ES256', jti: false } })
+  it.each(tokenAlgorithms)('is signed with %s, and has no jti, where the endpoint says so', async (algorithm) => {
+    const fixture = await issuingFixture({ endpoint: { algorithm, jti: false } })
     const { token } = await fixture.exchange(await fixture.cluster().token())
-    const { payload, protectedHeader } = await jwtVerify(token, fixture.publicKey)
-    expect(protectedHeader.alg).toBe('ES256')
+    const { payload, protectedHeader } = await jwtVerify(token, fixture.publicKey, { algorithms: [algorithm] })
+    expect(protectedHeader.alg).toBe(algorithm)
     expect(payload.jti).toBeUndefined()
     expect(fixture.audit[0]?.value).toEqual(expect.any(String))
   })

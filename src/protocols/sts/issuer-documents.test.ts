@@ -7,10 +7,14 @@ import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
 describe('a published key', () => {
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' })
+  const edwards = generateKeyPairSync('ed25519')
 
   test.each([
     ['RSA', rsa, ['alg', 'e', 'kid', 'kty', 'n', 'use'], 'RS256'],
     ['EC', ec, ['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'], 'ES256'],
+    ['EC', p384, ['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'], 'ES384'],
+    ['OKP', edwards, ['alg', 'crv', 'kid', 'kty', 'use', 'x'], 'EdDSA'],
   ] as const)('C8: %s has exactly its members, and its thumbprint as kid', async (_kty, pair, members, alg) => {
     const key = publicTokenKey(pair.privateKey)
     expect(Object.keys(key).sort()).toEqual(members)
@@ -29,8 +33,8 @@ describe('a published key', () => {
 
   test('is of a kind that signs', () => {
     const short = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey
-    const other = generateKeyPairSync('ec', { namedCurve: 'P-384' }).publicKey
-    const edwards = generateKeyPairSync('ed25519').publicKey
+    const other = generateKeyPairSync('ec', { namedCurve: 'P-521' }).publicKey
+    const edwards = generateKeyPairSync('ed448').publicKey
     for (const key of [short, other, edwards]) expect(() => publicTokenKey(key)).toThrow()
   })
 })

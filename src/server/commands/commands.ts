@@ -31,7 +31,7 @@ export const commands: Readonly<Record<string, Command>> = {
     load: async () => (await import('#server/commands/token.ts')).tokenCommand,
   },
   keys: {
-    about: 'List, rotate and publish the keys of token endpoints',
+    about: 'List, rotate, revoke and publish the keys of token endpoints',
     load: async () => (await import('#server/commands/keys.ts')).keysCommand,
   },
   sts: {

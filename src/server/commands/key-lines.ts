@@ -1,5 +1,5 @@
 import { type KeyRing, mayActivateAt, type RingKey } from '#engine/keys/key-ring.ts'
-import { type Publication, readBackName } from '#engine/sts/publish/publication.ts'
+import { type Publication, readBackName, sourceName } from '#engine/sts/publish/publication.ts'
 
 /** What is stored of one endpoint. */
 export interface EndpointKeys {
@@ -22,11 +22,12 @@ export function keyJson({ endpoint, ring, publications }: EndpointKeys): string 
   const activatesAt = mayActivateAt(ring)
   return JSON.stringify({
     endpoint,
-    keys: ring.keys.map(({ kid, alg, state, given, created, visible, activated, gone }) => ({
+    keys: ring.keys.map(({ kid, alg, state, given, custody, created, visible, activated, gone }) => ({
       kid,
       alg,
       state,
       given,
+      custody,
       created: time(created),
       visibleSince: time(visible),
       activated: time(activated),
@@ -46,7 +47,8 @@ export const isInOrder = ({ publications }: EndpointKeys): boolean =>
   [...publications.values()].every(({ failures }) => failures === 0)
 
 function note(key: RingKey, ring: KeyRing): string {
-  const given = key.given ? ', given' : ''
+  const kept = key.custody === null ? '' : `, in ${key.custody.key} version ${key.custody.version}`
+  const given = `${key.given ? ', given' : ''}${kept}`
   if (key.state === 'active') return `signs since ${time(key.activated)}${given}`
   if (key.state === 'retiring') return `goes at ${time(key.gone)}`
   const at = mayActivateAt(ring)
@@ -55,6 +57,7 @@ function note(key: RingKey, ring: KeyRing): string {
 }
 
 function placeLine(name: string, { done, failures, error, retryAt }: Publication): string {
+  if (name === sourceName) return `key source: REFUSED, the keys above stay: ${error}`
   const what = name === readBackName ? 'read back from the issuer' : `published to ${name}`
   const last = done === null ? 'never' : time(done)
   if (failures === 0) return `${what}: ${last}`

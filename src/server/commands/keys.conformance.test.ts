@@ -1,11 +1,14 @@
 import { execFile } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
 import { expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#storage/open.ts'
 import { onEachDatabase, temporaryFolder } from '#testing/databases.ts'
+import { startGatewayProcess } from '#testing/gateway-process.ts'
+import { SigningCluster } from '#testing/signing-cluster.ts'
 
 const target = `
 apiVersion: openunison.tremolo.io/v1
@@ -33,6 +36,7 @@ sts:
 
 interface Ended {
   readonly code: number
+  readonly out?: string
   readonly errors: string
 }
 
@@ -40,8 +44,8 @@ interface Ended {
 const gatehouse = (args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Ended> =>
   new Promise((resolve) => {
     const env = { ...process.env, ...environment }
-    const child = execFile('bin/gatehouse', args, { env, timeout: 50_000 }, (_error, _out, errors) =>
-      resolve({ code: child.exitCode ?? -1, errors }),
+    const child = execFile('bin/gatehouse', args, { env, timeout: 50_000 }, (_error, out, errors) =>
+      resolve({ code: child.exitCode ?? -1, out, errors }),
     )
   })
 
@@ -59,7 +63,7 @@ onEachDatabase('gatehouse keys, several processes at once', (freshUrl) => {
       )
     const storage = openStorage({ url, clock: systemClock, log: silentLogger })
     await storage.ready()
-    expect(await many('publish', 3)).toEqual(Array.from({ length: 3 }, () => ({ code: 0, errors: '' })))
+    expect(await many('publish', 3)).toMatchObject(Array.from({ length: 3 }, () => ({ code: 0, errors: '' })))
     const rotations = await many('rotate', 3)
     expect(rotations.map(({ code }) => code).sort()).toEqual([0, 1, 1])
     for (const { code, errors } of rotations) if (code === 1) expect(errors).toContain('has a next key already')
@@ -68,5 +72,56 @@ onEachDatabase('gatehouse keys, several processes at once', (freshUrl) => {
     expect(ring.keys.map(({ state }) => state)).toEqual(['active', 'next'])
     const certs = JSON.parse(await readFile(join(data, 'site', 'certs'), 'utf8')) as { keys: { kid: string }[] }
     expect(certs.keys.map(({ kid }) => kid)).toEqual(ring.keys.map(({ kid }) => kid))
+  })
+
+  test('rotate at once and revoke while a gateway issues tokens: it follows, and none of its answers fails', async () => {
+    const cluster = await SigningCluster.start()
+    const [url, config, data] = [await freshUrl(), temporaryFolder(), temporaryFolder()]
+    await writeFile(join(config, 'values.yaml'), values.replace('(namespace=apps)', '(namespace=shop)'))
+    await writeFile(
+      join(config, 'k8s.yaml'),
+      target
+        .replace('https://127.0.0.1:1', cluster.api.url)
+        .replace('tokenFile, value: /nowhere/token', 'token, value: x'),
+    )
+    const environment = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 3).toString('base64'), GATEHOUSE_DATABASE: url }
+    const keys = (...args: string[]) =>
+      gatehouse(['keys', ...args, '--by', 'ann', '--config', config, '--data', data], environment)
+    const gateway = await startGatewayProcess({ config, dataFolder: data, environment })
+    try {
+      const token = await cluster.token()
+      const exchange = async (): Promise<string> => {
+        const answer = await fetch(`${gateway.url}/sts/aws/token`, {
+          method: 'POST',
+          headers: { accept: 'application/jwt' },
+          body: new URLSearchParams({
+            grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+            subject_token: token,
+            subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+          }),
+        })
+        if (answer.status === 429) return ''
+        if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`)
+        const jwt = await answer.text()
+        const documents = await (await fetch(`${gateway.url}/sts/aws/issuer-docs`)).json()
+        await jwtVerify(jwt, createLocalJWKSet((documents as { keys: JSONWebKeySet }).keys))
+        return decodeProtectedHeader(jwt).kid ?? ''
+      }
+      const first = await exchange()
+      expect((await keys('rotate', '--endpoint', 'aws', '--now')).code).toBe(0)
+      await expect.poll(exchange, { timeout: 50_000, interval: 2500 }).not.toMatch(new RegExp(`^(|${first})$`))
+      const second = await exchange()
+      const revoked = await keys('revoke', second, '--yes')
+      expect(revoked).toMatchObject({ code: 0, errors: '' })
+      expect(revoked.out).toContain(`${second} is revoked`)
+      await expect.poll(exchange, { timeout: 50_000, interval: 2500 }).not.toMatch(new RegExp(`^(|${second})$`))
+      const documents = await (await fetch(`${gateway.url}/sts/aws/issuer-docs`)).text()
+      expect(documents).not.toContain(second)
+      const certs = await readFile(join(data, 'site', 'certs'), 'utf8')
+      expect(certs).not.toContain(second)
+    } finally {
+      await gateway.stop()
+      await cluster.close()
+    }
   })
 })

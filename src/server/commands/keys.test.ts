@@ -1,8 +1,11 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
+import { auditCommand } from '#server/commands/audit.ts'
 import { keysCommand } from '#server/commands/keys.ts'
 import { stsCommand } from '#server/commands/sts.ts'
 import { openStorage } from '#storage/open.ts'
@@ -53,6 +56,26 @@ async function run(args: readonly string[], command = keysCommand) {
   return { code, out, errors }
 }
 
+async function keysOf(data: string): Promise<{ kid: string; state: string }[]> {
+  const { out } = await run(['list', '--data', data, '--json'])
+  return (JSON.parse(out[0] ?? '') as { keys: { kid: string; state: string }[] }).keys
+}
+
+async function publishedIn(data: string): Promise<string[]> {
+  const { keys } = JSON.parse(await readFile(join(data, 'site', 'certs'), 'utf8')) as { keys: { kid: string }[] }
+  return keys.map(({ kid }) => kid)
+}
+
+async function eventsOf(data: string): Promise<{ event: string; value: string; requestor: string }[]> {
+  const { out } = await run(['tail', '--json', '--data', data, '--target', 'aws', '--limit', '100'], auditCommand)
+  const rows = out.map((line) => JSON.parse(line) as { kind: string; reason: string; value: string; requestor: string })
+  return rows.map(({ reason, value, requestor }) => ({
+    ...(JSON.parse(reason) as { event: string }),
+    value,
+    requestor,
+  }))
+}
+
 describe('gatehouse keys', () => {
   test('publish makes the first key, and list tells it without its private part', async () => {
     const { data, both } = await installation()
@@ -82,6 +105,97 @@ describe('gatehouse keys', () => {
     expect(keys).toHaveLength(2)
     const again = await run(['rotate', '--endpoint', 'aws', ...both])
     expect(again).toMatchObject({ code: 1, errors: ['gatehouse keys: endpoint "aws" has a next key already'] })
+  })
+
+  test('rotate --now lets the next key sign at once, and says who may refuse it until when', async () => {
+    const { data, both } = await installation()
+    await run(['publish', ...both])
+    const before = await keysOf(data)
+    const rotated = await run(['rotate', '--endpoint', 'aws', '--now', '--by', 'ann', ...both])
+    expect(rotated).toMatchObject({ code: 0, errors: [] })
+    const after = await keysOf(data)
+    expect(after.map(({ state }) => state)).toEqual(['retiring', 'active'])
+    expect(after[0]?.kid).toBe(before[0]?.kid)
+    expect(rotated.out.slice(-2)).toEqual([
+      `${after[1]?.kid} signs from now on; all gateways follow within 15 seconds.`,
+      expect.stringMatching(/^Verifiers that keep a copy of the documents may refuse its tokens until \d{4}-.*Z\.$/),
+    ])
+    expect(await publishedIn(data)).toEqual([after[1]?.kid, after[0]?.kid])
+    const events = await eventsOf(data)
+    expect(
+      events
+        .filter(({ requestor }) => requestor === 'ann')
+        .map(({ event }) => event)
+        .sort(),
+    ).toEqual(['key activated', 'key created', 'key retired'])
+  })
+
+  test('rotate --now lets a key that waits sign, and none that could not be published', async () => {
+    const { data, both } = await installation()
+    await run(['rotate', '--endpoint', 'aws', ...both])
+    await run(['rotate', '--endpoint', 'aws', '--now', ...both])
+    expect((await keysOf(data)).map(({ state }) => state)).toEqual(['retiring', 'active'])
+    await rm(join(data, 'site'), { recursive: true })
+    await writeFile(join(data, 'site'), 'a file in the way')
+    const stuck = await run(['rotate', '--endpoint', 'aws', '--now', ...both])
+    expect(stuck.code).toBe(1)
+    expect(stuck.errors).toEqual([expect.stringContaining('so it does not sign yet')])
+    expect((await keysOf(data)).map(({ state }) => state)).toEqual(['retiring', 'active', 'next'])
+  })
+
+  test('revoke forgets a key at once, lets another sign, and never takes it again', async () => {
+    const { config, data, both } = await installation()
+    await run(['publish', ...both])
+    const [leaked] = await keysOf(data)
+    const kid = leaked?.kid ?? ''
+    const unconfirmed = await run(['revoke', kid, ...both])
+    expect(unconfirmed.code).toBe(2)
+    expect(unconfirmed.errors[0]).toContain('add --yes')
+    const revoked = await run(['revoke', kid, '--yes', '--by', 'ann', ...both])
+    expect(revoked).toMatchObject({ code: 0, errors: [] })
+    const [fresh, ...others] = await keysOf(data)
+    expect([fresh?.state, others.length, fresh?.kid === kid]).toEqual(['active', 0, false])
+    expect(await publishedIn(data)).toEqual([fresh?.kid])
+    expect(revoked.out.slice(-3)).toEqual([
+      expect.stringContaining(`${kid} is revoked and never used again`),
+      expect.stringContaining(`accept tokens of ${kid}`),
+      expect.stringContaining(`${fresh?.kid} signs now`),
+    ])
+    const events = (await eventsOf(data)).filter(({ requestor }) => requestor === 'ann')
+    expect(events.map(({ event, value }) => `${event} ${value}`).sort()).toEqual([
+      `key activated ${fresh?.kid}`,
+      `key created ${fresh?.kid}`,
+      `key revoked ${kid}`,
+    ])
+    expect((await run(['revoke', kid, '--yes', ...both])).errors).toEqual([
+      `gatehouse keys: no endpoint has the key ${kid}`,
+    ])
+    // A given key comes back with every look, and stays out.
+    const given = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+    await mkdir(join(config, 'keys'))
+    await writeFile(join(config, 'keys', 'aws.key'), String(given.export({ type: 'pkcs8', format: 'pem' })))
+    await run(['publish', ...both])
+    await run(['rotate', '--endpoint', 'aws', '--now', ...both])
+    const givenKid = (await keysOf(data)).find(({ state }) => state === 'active')?.kid ?? ''
+    expect(givenKid).toBe(publicTokenKey(given).kid)
+    await run(['revoke', givenKid, '--yes', ...both])
+    const later = await run(['publish', ...both])
+    expect(later.code).toBe(1)
+    expect(later.out.join('\n')).toContain(
+      `key source: REFUSED, the keys above stay: the key "aws" was revoked (${givenKid})`,
+    )
+    expect((await keysOf(data)).map((key) => key.kid)).not.toContain(givenKid)
+  })
+
+  test('revoke drops a next or a retiring key, and the one that signs stays', async () => {
+    const { data, both } = await installation()
+    await run(['rotate', '--endpoint', 'aws', ...both])
+    const [active, next] = await keysOf(data)
+    await run(['revoke', next?.kid ?? '', '--yes', ...both])
+    expect((await keysOf(data)).map(({ kid }) => kid)).toEqual([active?.kid])
+    await run(['rotate', '--endpoint', 'aws', '--now', ...both])
+    await run(['revoke', active?.kid ?? '', '--yes', ...both])
+    expect((await keysOf(data)).map(({ state }) => state)).toEqual(['active'])
   })
 
   test('what cannot be published is told, and is exit code 1', async () => {

@@ -1,5 +1,7 @@
+import { userInfo } from 'node:os'
+import { copiesLiveUntil, type KeyRing, keyIn } from '#engine/keys/key-ring.ts'
 import { readRing } from '#engine/keys/ring-record.ts'
-import { readPublications } from '#engine/sts/publish/publication.ts'
+import { destinationName, readPublications } from '#engine/sts/publish/publication.ts'
 import { webhookKeys } from '#sdk/sts-webhook.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
@@ -10,17 +12,22 @@ import { terminalLine } from '#server/commands/terminal-line.ts'
 import type { Storage } from '#storage/open.ts'
 
 const keysUsage = `Usage: gatehouse keys list [--endpoint NAME] [OPTIONS]
-       gatehouse keys rotate --config DIR --endpoint NAME [OPTIONS]
+       gatehouse keys rotate --config DIR --endpoint NAME [--now] [OPTIONS]
+       gatehouse keys revoke KID --config DIR --yes [OPTIONS]
        gatehouse keys publish --config DIR [--endpoint NAME] [OPTIONS]
 
 list     Print the keys of token endpoints and the state of publishing; exit code 1 if something failed
-rotate   Create the next key of an endpoint; it signs once every verifier can know it
+rotate   Create the next key of an endpoint; it signs once every verifier can know it, with --now at once
+revoke   Forget a key at once and let another sign; for a key that leaked
 publish  Write the documents of endpoints now, and read them back; exit code 1 if that fails
 
 ${databaseUsage}
-  --config DIR      rotate and publish: the folder of YAML, or kubernetes:NAMESPACE
+  --config DIR      rotate, revoke and publish: the folder of YAML, or kubernetes:NAMESPACE
   --secrets DIR     files for secrets (secrets/ of the configuration)
   --endpoint NAME   this one only
+  --now             rotate: do not wait until every verifier can know the key; some may refuse its tokens for a time
+  --yes             revoke: confirms it
+  --by NAME         rotate and revoke: who does it, for the audit (the user of the system)
   --json            for programs`
 
 const options = {
@@ -28,22 +35,31 @@ const options = {
   config: { type: 'string' },
   secrets: { type: 'string' },
   endpoint: { type: 'string' },
+  now: { type: 'boolean' },
+  yes: { type: 'boolean' },
+  by: { type: 'string' },
   json: { type: 'boolean' },
 } as const
 
 export type KeyValues = Extract<ReturnType<typeof read>, { values: unknown }>['values']
 type Action = (storage: Storage, values: KeyValues, io: CommandIo) => Promise<number>
 
-const read = (args: string[], usage: string, io: CommandIo) =>
-  readArguments(args, { usage, options, positionals: 1 }, io)
+/** A kid may start with a dash, so it is moved behind everything that could be an option. */
+function read([first, second, ...rest]: string[], usage: string, io: CommandIo) {
+  const isRevocation = first === 'revoke' && second !== undefined && !second.startsWith('--')
+  const args = [first, second].flatMap((word) => (word === undefined ? [] : [word]))
+  if (!isRevocation) return readArguments([...args, ...rest], { usage, options, positionals: 1 }, io)
+  return readArguments(['revoke', ...rest, '--', second], { usage, options, positionals: 2 }, io)
+}
+
 /** A line of an error is not cut. */
 const wide = 1000
 
 class WrongUsage extends Error {}
 
-/** `gatehouse keys list|rotate|publish`. */
+/** `gatehouse keys list|rotate|revoke|publish`. */
 export const keysCommand: RunCommand = (args, io) =>
-  runKeyAction({ command: 'keys', names: ['list', 'rotate', 'publish'], usage: keysUsage }, args, io)
+  runKeyAction({ command: 'keys', names: ['list', 'rotate', 'revoke', 'publish'], usage: keysUsage }, args, io)
 
 /** Runs one of the actions under the name of a command. */
 export async function runKeyAction(
@@ -58,7 +74,7 @@ export async function runKeyAction(
     const name = positionals[0] ?? ''
     const action = names.includes(name) ? actions.get(name) : undefined
     if (action === undefined) throw new WrongUsage(`unknown action "${name}"`)
-    const run = action(values)
+    const run = action(values, positionals[1])
     return await withDatabase(values, (storage) => run(storage, values, io))
   } catch (error) {
     for (const line of (error instanceof Error ? error.message : String(error)).split('\n')) {
@@ -71,8 +87,11 @@ export async function runKeyAction(
 }
 
 /** Usage is checked before the database is opened. */
-const actions: ReadonlyMap<string, (values: KeyValues) => Action> = new Map<string, (values: KeyValues) => Action>([
+type Prepare = (values: KeyValues, kid: string | undefined) => Action
+
+const actions: ReadonlyMap<string, Prepare> = new Map<string, Prepare>([
   ['list', () => list],
+  ['revoke', (values, kid) => revoke(required(values.config, 'config'), confirmed(values, kid))],
   ['rotate', (values) => rotate(required(values.config, 'config'), required(values.endpoint, 'endpoint'))],
   ['publish', (values) => publish(required(values.config, 'config'))],
 ])
@@ -98,11 +117,70 @@ const rotate =
     withKeyTools({ ...values, config }, storage, async ({ rings, keeper, issuers }) => {
       const [issuer] = chosenIssuers(issuers, endpoint)
       if (issuer === undefined) return 1
-      await rings.tend(endpoint)
-      await rings.rotate(endpoint)
-      const outcome = await publishNow(keeper, issuer)
-      return tell([{ endpoint, ...outcome }], values.json, io)
+      const present = await rings.tend(endpoint)
+      const by = operator(values)
+      if (values.now !== true || keyIn(present, 'next') === undefined) await rings.rotate(endpoint, by)
+      const published = await publishNow(keeper, issuer)
+      if (values.now !== true) return tell([{ endpoint, ...published }], values.json, io)
+      if (issuer.destinations.some((place) => published.publications.get(destinationName(place))?.failures !== 0)) {
+        tell([{ endpoint, ...published }], values.json, io)
+        throw new Error('the next key was not published everywhere, so it does not sign yet')
+      }
+      await rings.activate(endpoint, by)
+      const code = tell([{ endpoint, ...(await publishNow(keeper, issuer)) }], values.json, io)
+      const kid = keyIn(published.ring, 'next')?.kid ?? ''
+      note(values, io, [`${kid} signs from now on; all gateways follow within ${gatewaySeconds} seconds.`])
+      note(values, io, [`Verifiers that keep a copy of the documents may refuse its tokens ${copies(published.ring)}.`])
+      return code
     })
+
+const revoke =
+  (config: string, kid: string): Action =>
+  (storage, values, io) =>
+    withKeyTools({ ...values, config }, storage, async ({ rings, keeper, issuers }) => {
+      const stored = (await storage.keys.list()).map((each) => ({ ...each, ring: readRing(each.endpoint, each.ring) }))
+      const owner = stored.find(({ ring }) => ring.keys.some((key) => key.kid === kid))
+      const issuer = issuers.find(({ endpoint }) => endpoint === owner?.endpoint)
+      if (owner === undefined || (values.endpoint ?? owner.endpoint) !== owner.endpoint) {
+        throw new Error(`no endpoint${values.endpoint === undefined ? '' : ` "${values.endpoint}"`} has the key ${kid}`)
+      }
+      if (issuer === undefined) throw new Error(`endpoint "${owner.endpoint}" of the key is not configured`)
+      const { endpoint } = issuer
+      const after = await rings.revoke(endpoint, kid, operator(values))
+      const code = tell([{ endpoint, ...(await publishNow(keeper, issuer)) }], values.json, io)
+      const signs = keyIn(after, 'active')?.kid ?? ''
+      const lines = [
+        `${kid} is revoked and never used again; all gateways follow within ${gatewaySeconds} seconds, one that cannot reach the database within five minutes.`,
+        `Verifiers that keep a copy of the documents accept tokens of ${kid} ${copies(after)}: remove the trust there if that is too long.`,
+      ]
+      const isOther = keyIn(owner.ring, 'active')?.kid !== signs
+      if (isOther) lines.push(`${signs} signs now; verifiers with such a copy may refuse its tokens for as long.`)
+      note(values, io, lines)
+      return code
+    })
+
+/** The keeper of each gateway reads the rings this often. */
+const gatewaySeconds = 15
+
+function copies(ring: KeyRing): string {
+  const until = copiesLiveUntil(ring, Date.now())
+  if (until === undefined)
+    return 'for as long as their copy lives, which is not known: the documents were never read back'
+  return `until ${new Date(until).toISOString()}`
+}
+
+/** For people; what programs read stays alone on the standard output. */
+function note({ json }: KeyValues, io: CommandIo, lines: readonly string[]): void {
+  for (const line of lines) (json === true ? io.stderr : io.stdout)(terminalLine(line, wide))
+}
+
+const operator = ({ by = `${userInfo().username} (command line)` }: KeyValues): string => by
+
+function confirmed({ yes }: KeyValues, kid: string | undefined): string {
+  if (kid === undefined) throw new WrongUsage('name the key: gatehouse keys revoke KID')
+  if (yes === true) return kid
+  throw new WrongUsage(`tokens that ${kid} signed will be refused; add --yes to revoke it`)
+}
 
 const publish =
   (config: string): Action =>

@@ -1,14 +1,20 @@
+import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createLocalJWKSet, jwtVerify, SignJWT } from 'jose'
+import { createLocalJWKSet, jwtVerify } from 'jose'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { keyIn } from '#engine/keys/key-ring.ts'
+import { readPrivateKey } from '#engine/keys/private-key-file.ts'
 import type { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import { folderPublisher } from '#engine/sts/publish/folder-publisher.ts'
 import { KeeperLoop } from '#engine/sts/publish/keeper-loop.ts'
 import { KeyKeeper, type KeyMeter } from '#engine/sts/publish/key-keeper.ts'
 import type { Publisher } from '#engine/sts/publish/publisher.ts'
-import { silentLogger } from '#kernel/logger.ts'
+import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
+import { signedToken } from '#protocols/sts/signed-token.ts'
 import type { PublishDestination, TokenIssuer } from '#sdk/token-keys.ts'
+import type { AuditRow } from '#storage/audit-store.ts'
+import { badKeys, goodKey } from '#testing/bad-keys.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 import { type IssuerSite, issuerSite } from '#testing/issuer-site.ts'
 import { MemoryKeyStore } from '#testing/memory-key-store.ts'
@@ -24,10 +30,29 @@ let keeper: KeyKeeper
 let failing: Error | undefined
 let puts: number
 let metered: string[]
+let sourceOk: boolean | undefined
+let given: Map<string, KeyObject | Error>
+let rows: AuditRow[]
+let lines: string[]
+
+const line =
+  (level: string) =>
+  (message: string, fields: LogFields = {}): void =>
+    void lines.push(`${level} ${message} ${fields['endpoint']} ${fields['kid']}`)
+const log: Logger = { ...silentLogger, info: line('info'), warn: line('warn'), error: line('error') }
+/** What the audit has of the life of keys, with the kid. */
+const audited = () =>
+  rows.map(({ kind, target, reason, value }) => {
+    const { event } = JSON.parse(reason ?? '{}') as { event: string }
+    return `${kind} ${target} ${event} ${value ?? ''}`.trim()
+  })
 
 const meter: KeyMeter = {
   published: (_endpoint, destination, ok) => metered.push(`${destination.split(' ')[0]} ${ok}`),
   readable: (_endpoint, ok) => metered.push(`readable ${ok}`),
+  source: (_endpoint, ok) => {
+    sourceOk = ok
+  },
 }
 
 const open = (destination: PublishDestination): Publisher => ({
@@ -39,7 +64,7 @@ const open = (destination: PublishDestination): Publisher => ({
 })
 
 const keeperOf = (worker: string, its = rings) =>
-  new KeyKeeper({ rings: its, store, worker, clock: clock.read, log: silentLogger, meter, open, random: () => 0 })
+  new KeyKeeper({ rings: its, store, worker, clock: clock.read, log, meter, open, random: () => 0 })
 
 beforeEach(async () => {
   clock = new SetClock()
@@ -47,7 +72,10 @@ beforeEach(async () => {
   folder = temporaryFolder()
   site = await issuerSite(folder, '/aws')
   issuer = tokenIssuer({ issuer: site.url, destinations: [{ type: 'folder', folder }] })
-  rings = tokenKeyRings({ store, clock, issuers: [issuer] })
+  given = new Map()
+  rows = []
+  lines = []
+  rings = tokenKeyRings({ store, clock, given, rows, log, issuers: [issuer] })
   keeper = keeperOf('one')
   failing = undefined
   puts = 0
@@ -83,13 +111,9 @@ describe('keeping keys', () => {
     let copy = { keys: await published(), at: clock.now }
     for (let minute = 0; minute < 60; minute++) {
       await keeper.pass(issuer)
-      const { kid, alg, privateKey } = await rings.active('aws')
-      seen.add(kid)
-      const seconds = clock.now / 1000
-      const jwt = await new SignJWT({})
-        .setProtectedHeader({ alg, kid })
-        .setExpirationTime(seconds + 900)
-        .sign(privateKey)
+      const key = await rings.active('aws')
+      seen.add(key.kid)
+      const jwt = await signedToken(new Map([['exp', clock.now / 1000 + 900]]), key)
       tokens.push({ jwt, until: clock.now + 900_000 })
       // A copy that is kept exactly as long as it may be.
       if (clock.now - copy.at >= 300_000) copy = { keys: await published(), at: clock.now }
@@ -230,6 +254,97 @@ describe('keeping keys', () => {
       await keeper.pass(trusting, true)
       expect((await rings.tend(endpoint)).keys.map(({ state }) => state)).toEqual(['retiring', 'active'])
     }
+  })
+})
+
+describe('a given key', () => {
+  const badForEs256 = badKeys().filter(({ reason }) => !reason.startsWith('signs ES256'))
+  /** As it comes from a file or a Secret. */
+  const give = (text: string): void => {
+    try {
+      given.set('aws', readPrivateKey(text, 'tls.key of the secret aws', 'ES256'))
+    } catch (error) {
+      given.set('aws', error as Error)
+    }
+  }
+
+  test.each(badForEs256)('that is bad and arrives live is refused, and the old one stays: $what', async ({ text }) => {
+    give(goodKey('ES256'))
+    await keeper.pass(issuer)
+    expect(sourceOk).toBe(true)
+    const { kid } = await rings.active('aws')
+    give(text)
+    for (let i = 0; i < 3; i++) {
+      clock.pass(15)
+      const outcome = await keeper.pass(issuer)
+      expect(outcome?.ring.keys.map((key) => key.kid)).toEqual([kid])
+      expect(outcome?.publications.get('key source')?.error).toContain('tls.key of the secret aws')
+    }
+    expect(sourceOk).toBe(false)
+    expect((await rings.active('aws')).kid).toBe(kid)
+    expect(audited().filter((event) => event.includes('refused'))).toEqual(['key aws given key refused'])
+    expect(lines.filter((each) => each.includes('refused'))).toEqual(['error given key refused aws '])
+    give(goodKey('ES256'))
+    const mended = await keeper.pass(issuer)
+    expect(mended?.publications.has('key source')).toBe(false)
+    expect(mended?.ring.keys.map(({ state }) => state)).toEqual(['active', 'next'])
+    expect(sourceOk).toBe(true)
+  })
+
+  test.each(badForEs256)('that is bad from the start stops the endpoint, with the reason: $what', async ({ text }) => {
+    give(text)
+    await expect(keeper.pass(issuer)).rejects.toThrow('tls.key of the secret aws')
+    expect([sourceOk, store.rows.size]).toEqual([false, 0])
+  })
+})
+
+describe('the life of a key', () => {
+  test('is logged and audited once for each step, by the process that took it', async () => {
+    const other = keeperOf('two', tokenKeyRings({ store, clock, given, rows, log, issuers: [issuer] }))
+    await keeper.pass(issuer)
+    const first = (await rings.active('aws')).kid
+    const second = keyIn(await rings.rotate('aws', 'ann'), 'next')?.kid
+    for (let minute = 0; minute < 60; minute++) {
+      await keeper.pass(issuer)
+      await other.pass(issuer)
+      clock.pass(60)
+    }
+    const events = [
+      `key created ${first}`,
+      `key activated ${first}`,
+      `keys published ${first}`,
+      `key read back from the issuer ${first}`,
+      `key created ${second}`,
+      `keys published ${first}`,
+      `key read back from the issuer ${second}`,
+      `key retired ${first}`,
+      `key activated ${second}`,
+      `keys published ${second}`,
+      `key removed ${first}`,
+      `keys published ${second}`,
+    ]
+    expect(audited().sort()).toEqual(events.map((event) => `key aws ${event}`).sort())
+    const logged = lines.filter((each) => !each.includes('again')).map((each) => each.replace(/^info (.*) aws /, '$1 '))
+    expect(logged.sort()).toEqual([...events].sort())
+    expect(rows.filter(({ requestor }) => requestor === 'ann').map(({ value }) => value)).toEqual([second])
+  })
+
+  test('has failures to publish, the first of several in the audit, and a next key that was replaced', async () => {
+    failing = new Error('no space')
+    await keeper.pass(issuer)
+    clock.pass(20)
+    await keeper.pass(issuer)
+    const kid = (await rings.active('aws')).kid
+    expect(audited().filter((event) => event.includes('not published'))).toEqual([`key aws keys not published ${kid}`])
+    expect(lines.filter((each) => each.startsWith('error keys not published'))).toHaveLength(2)
+    failing = undefined
+    clock.pass(60)
+    await keeper.pass(issuer)
+    expect(audited()).toContain(`key aws keys published ${kid}`)
+    const dropped = keyIn(await rings.rotate('aws'), 'next')?.kid
+    given.set('aws', createPrivateKey(goodKey('ES256')))
+    await keeper.pass(issuer)
+    expect(audited()).toContain(`key aws next key replaced before it signed ${dropped}`)
   })
 })
 

@@ -10,6 +10,7 @@ import {
   publicationRecord,
   readBackName,
   readPublications,
+  sourceName,
   succeeded,
 } from '#engine/sts/publish/publication.ts'
 import type { Publisher } from '#engine/sts/publish/publisher.ts'
@@ -25,9 +26,11 @@ export interface KeyMeter {
   published(endpoint: string, destination: string, ok: boolean): void
   /** Whether the key that signs can be read at the issuer URL. */
   readable(endpoint: string, ok: boolean): void
+  /** Whether the place that keys come from gives one that can be used. */
+  source(endpoint: string, ok: boolean): void
 }
 
-export const noKeyMeter: KeyMeter = { published() {}, readable() {} }
+export const noKeyMeter: KeyMeter = { published() {}, readable() {}, source() {} }
 
 export interface KeeperParts {
   readonly rings: TokenKeyRings
@@ -71,15 +74,16 @@ export class KeyKeeper {
    * written ends with the signal, and counts as failed.
    */
   async pass(issuer: TokenIssuer, force = false, stop?: AbortSignal): Promise<PassOutcome | undefined> {
-    const { rings, store, worker } = this.#parts
+    const { rings, store, worker, meter } = this.#parts
     const { endpoint } = issuer
-    await rings.tend(endpoint)
+    await rings.tend(endpoint).finally(() => meter.source(endpoint, rings.problem(endpoint) === undefined))
     if (!(await this.#claim(endpoint))) return undefined
     try {
       const publications = readPublications((await store.get(endpoint))?.publications ?? {})
       forgetOthers(publications, issuer)
       // What was tended before the claim may be behind by now.
       const ring = await rings.tend(endpoint)
+      await this.#recordSource(endpoint, publications)
       await this.#publish(issuer, ring, publications, { force: force || !this.#written.has(endpoint), stop })
       this.#written.add(endpoint)
       const after = await this.#look(issuer, ring, publications, force)
@@ -99,7 +103,7 @@ export class KeyKeeper {
     publications: Map<string, Publication>,
     { force, stop }: { readonly force: boolean; readonly stop: AbortSignal | undefined },
   ): Promise<void> {
-    const { clock, log, meter, random = Math.random } = this.#parts
+    const { clock, meter, random = Math.random } = this.#parts
     const files = issuerFiles(documentsOf(issuer, ring))
     const wanted = fingerprint(files)
     for (const destination of issuer.destinations) {
@@ -111,13 +115,64 @@ export class KeyKeeper {
       try {
         await this.#put(destination, issuer, files, stop)
         publications.set(name, succeeded(wanted, clock().getTime()))
-        log.info('documents of an issuer published', { endpoint: issuer.endpoint, destination: name })
+        await this.#reportPublished(issuer.endpoint, name, ring, before, wanted)
       } catch (error) {
-        publications.set(name, failed(before, error, clock().getTime(), random()))
-        log.error('documents of an issuer were not published', { endpoint: issuer.endpoint, destination: name, error })
+        const after = failed(before, error, clock().getTime(), random())
+        publications.set(name, after)
+        await this.#reportFailed(issuer.endpoint, name, ring, after, error)
       }
       meter.published(issuer.endpoint, name, publications.get(name)?.failures === 0)
     }
+  }
+
+  /** Documents that were there already, and are written again after a start, are no event for the audit. */
+  async #reportPublished(
+    endpoint: string,
+    destination: string,
+    ring: KeyRing,
+    before: Publication,
+    wanted: string,
+  ): Promise<void> {
+    const { rings, log } = this.#parts
+    const kid = keyIn(ring, 'active')?.kid ?? ''
+    const kids = ring.keys.map((key) => key.kid)
+    if (before.documents === wanted && before.failures === 0) {
+      log.info('keys published again', { endpoint, kid, kids, destination })
+      return
+    }
+    await rings.events.report(endpoint, [{ name: 'published', kid, details: { kids, destination } }])
+  }
+
+  /** The first failure of several is audited; the log and the metric have every one. */
+  async #reportFailed(
+    endpoint: string,
+    destination: string,
+    ring: KeyRing,
+    { failures, error }: Publication,
+    err: unknown,
+  ): Promise<void> {
+    const { rings, log } = this.#parts
+    const kid = keyIn(ring, 'active')?.kid ?? ''
+    const details = { destination, failures, why: error }
+    if (failures > 1) log.error('keys not published again', { endpoint, kid, ...details, err })
+    else await rings.events.report(endpoint, [{ name: 'publishFailed', kid, details }])
+  }
+
+  /** Where keys come from is listed with the places that they go to; a change of it is reported by one process. */
+  async #recordSource(endpoint: string, publications: Map<string, Publication>): Promise<void> {
+    const { rings, clock } = this.#parts
+    const problem = rings.problem(endpoint)
+    const before = publications.get(sourceName)
+    if (problem === undefined) {
+      if (before === undefined) return
+      publications.delete(sourceName)
+      await rings.events.report(endpoint, [{ name: 'accepted', kid: '' }])
+      return
+    }
+    const after = failed(before ?? noPublication, new Error(problem.reason), clock().getTime(), 0)
+    publications.set(sourceName, { ...after, retryAt: null })
+    if (before?.error === after.error) return
+    await rings.events.report(endpoint, [{ name: problem.event, kid: '', details: { why: problem.reason } }])
   }
 
   async #put(
@@ -162,7 +217,6 @@ export class KeyKeeper {
     const after = await rings.update(endpoint, (present, policy, now) =>
       advance(observe(present, sighting), policy, now),
     )
-    tellChange(log, endpoint, ring, after)
     return after
   }
 
@@ -200,7 +254,7 @@ export class KeyKeeper {
 }
 
 function forgetOthers(publications: Map<string, Publication>, { destinations }: TokenIssuer): void {
-  const names = new Set([readBackName, ...destinations.map(destinationName)])
+  const names = new Set([readBackName, sourceName, ...destinations.map(destinationName)])
   for (const name of publications.keys()) if (!names.has(name)) publications.delete(name)
 }
 
@@ -208,14 +262,6 @@ function forgetOthers(publications: Map<string, Publication>, { destinations }: 
 function repair(publications: Map<string, Publication>, now: number): void {
   for (const [name, publication] of publications) {
     const old = publication.done !== null && now - publication.done >= repairSeconds * 1000
-    if (name !== readBackName && old) publications.set(name, { ...publication, documents: null })
-  }
-}
-
-function tellChange(log: Logger, endpoint: string, before: KeyRing, after: KeyRing): void {
-  const [old, now] = [keyIn(before, 'active')?.kid, keyIn(after, 'active')?.kid]
-  if (old !== now) log.info('another key signs', { endpoint, kid: now, before: old })
-  for (const { kid } of before.keys) {
-    if (!after.keys.some((key) => key.kid === kid)) log.info('a key is gone', { endpoint, kid })
+    if (name !== readBackName && name !== sourceName && old) publications.set(name, { ...publication, documents: null })
   }
 }

@@ -16,6 +16,8 @@ const record = z.object({
 export type Publication = z.infer<typeof record>
 
 export const readBackName = 'issuer'
+/** Where the keys come from, while that gives none that can be used. */
+export const sourceName = 'key source'
 export const noPublication: Publication = { documents: null, done: null, failures: 0, error: null, retryAt: null }
 
 const firstRetrySeconds = 15

@@ -1,0 +1,114 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openBaoBinary, startOpenBao } from '#testing/openbao.ts'
+import { type MeasuredGateway, startMeasured } from './gateway.ts'
+import { runLoad } from './load.ts'
+import { type BenchCluster, startBenchCluster } from './sts-cluster.ts'
+
+export interface CustodyFigures {
+  readonly algorithm: string
+  /** Exchanges a second with the key in Transit, and as a share of those with a local key of the same run. */
+  readonly perSecond: number
+  readonly share: number
+  /** One call at a time, in milliseconds. */
+  readonly alone: { readonly local: number; readonly transit: number }
+}
+
+const algorithms = ['RS256', 'ES256'] as const
+const connections = 64
+const turns = 3
+const turnSeconds = 2
+const warmPods = 100
+
+/** Undefined where there is no server to measure with. It shares the machine with the gateway, unlike in production. */
+export async function measureCustody(folder: string): Promise<readonly CustodyFigures[] | undefined> {
+  const binary = await openBaoBinary().catch(() => undefined)
+  if (binary === undefined) return undefined
+  const cluster = await startBenchCluster()
+  const bao = await startOpenBao({ tls: true })
+  try {
+    await bao.call('POST', 'sys/mounts/transit', { type: 'transit' })
+    const config = writeCustodyConfiguration(join(folder, 'custody'), cluster, bao)
+    const gateway = await startMeasured(config, join(folder, 'custody-data'))
+    try {
+      const figures: CustodyFigures[] = []
+      for (const algorithm of algorithms) figures.push(await measure(gateway, cluster, algorithm))
+      return figures
+    } finally {
+      await gateway.stop()
+    }
+  } finally {
+    await bao.stop()
+    await cluster.close()
+  }
+}
+
+async function measure(gateway: MeasuredGateway, cluster: BenchCluster, algorithm: string): Promise<CustodyFigures> {
+  const { port } = gateway
+  const tokens = Array.from({ length: warmPods }, () => cluster.token())
+  const load = (place: string, seconds: number, at = connections) => {
+    let sent = 0
+    const requests = tokens.map((token) => exchangeOf(port, `${place}-${algorithm.toLowerCase()}`, token))
+    return runLoad({
+      port,
+      connections: at,
+      seconds,
+      expectedStatus: 200,
+      request: () => requests[sent++ % warmPods] ?? '',
+    })
+  }
+  for (const place of ['local', 'transit']) await load(place, turnSeconds)
+  const rates: number[] = []
+  const shares: number[] = []
+  for (let turn = 0; turn < turns; turn++) {
+    const [local, transit] = [await load('local', turnSeconds), await load('transit', turnSeconds)]
+    rates.push(transit.perSecond)
+    shares.push(transit.perSecond / local.perSecond)
+  }
+  const alone = { local: (await load('local', 2, 1)).p50, transit: (await load('transit', 2, 1)).p50 }
+  return { algorithm, perSecond: median(rates), share: median(shares), alone }
+}
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+
+function exchangeOf(port: number, endpoint: string, token: string): string {
+  const body = new URLSearchParams({
+    grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+    subject_token: token,
+    subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+  }).toString()
+  return `POST /sts/${endpoint}/token HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAccept: application/jwt\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+}
+
+function writeCustodyConfiguration(
+  folder: string,
+  cluster: BenchCluster,
+  bao: { readonly address: string; readonly ca: string; readonly rootToken: string },
+): string {
+  mkdirSync(join(folder, 'secrets', 'bao'), { recursive: true })
+  writeFileSync(join(folder, 'secrets', 'bao', 'token'), bao.rootToken)
+  const params = { url: cluster.url, token: 'reviewer' }
+  const spec = { className: 'targets.Kubernetes', params }
+  const target = { apiVersion: 'openunison.tremolo.io/v1', kind: 'Target', metadata: { name: 'k8s' }, spec }
+  writeFileSync(join(folder, 'cluster.yaml'), JSON.stringify(target))
+  const token = { secretName: 'bao', secretKey: 'token' }
+  const endpoints = algorithms.flatMap((algorithm) =>
+    ['local', 'transit'].map((place) => {
+      const name = `${place}-${algorithm.toLowerCase()}`
+      const custody = { type: 'transit', address: bao.address, ca: bao.ca, token }
+      return {
+        name,
+        algorithm,
+        audience: 'https://cloud.example.com',
+        path: `/sts/${name}`,
+        azRules: [{ scope: 'filter', constraint: '(&(namespace=shop)(saname=cart))' }],
+        issuer: { host: `${name}.example.com` },
+        rateLimit: { burst: 1000, perMinute: 60_000 },
+        ...(place === 'local' ? {} : { keys: { custody } }),
+      }
+    }),
+  )
+  writeFileSync(join(folder, 'values.yaml'), JSON.stringify({ sts: { endpoints } }))
+  return folder
+}

@@ -1,0 +1,154 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { configResources } from '#config/sources/kubernetes-resources.ts'
+import { keysCommand } from '#server/commands/keys.ts'
+import { badKeys, goodKey } from '#testing/bad-keys.ts'
+import { defineAll, objectPath, tokenKubeconfig } from '#testing/custom-resources.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { type KubeApiServer, startKubeApiServer } from '#testing/kube-api-server.ts'
+import { kubeBinaries } from '#testing/kube-binaries.ts'
+
+const run = promisify(execFile)
+const group = 'openunison.tremolo.io'
+/** A Secret is looked at again every few seconds. */
+const soon = 60_000
+const values = `sts:
+  endpoints:
+    - name: cloud
+      audience: consumer
+      path: /sts/cloud
+      algorithm: ES256
+      issuer: { host: issuer.example.com, keypair: cloud-key }
+      azRules: [{ scope: filter, constraint: (saname=a) }]
+`
+
+describe.skipIf(inject('kube') === undefined)('a signing key in a Secret', { timeout: 240_000 }, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-given-key-'))
+  const kubeconfig = join(folder, 'kubeconfig')
+  const dataFolder = join(folder, 'data')
+  const first = goodKey('ES256')
+  let server: KubeApiServer
+  let gateway: GatewayProcess
+  let namespace = ''
+
+  const start = () =>
+    startGatewayProcess({ config: `kubernetes:${namespace}`, dataFolder, environment: { KUBECONFIG: kubeconfig } })
+  const put = (text: string, method = 'PUT') =>
+    server.client.must(method, `/api/v1/namespaces/${namespace}/secrets${method === 'PUT' ? '/cloud-key' : ''}`, {
+      metadata: { name: 'cloud-key' },
+      stringData: { 'tls.key': text },
+    })
+  const published = async (): Promise<string[]> => {
+    const answer = await fetch(`${gateway.url}/sts/cloud/issuer-docs`)
+    const { keys } = (await answer.json()) as { keys: { keys: { kid: string }[] } }
+    return keys.keys.map(({ kid }) => kid)
+  }
+  const sourceOk = async (): Promise<string | undefined> => {
+    const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+    return /^gatehouse_sts_key_source_ok\{endpoint="cloud"\} (\d)/m.exec(text)?.[1]
+  }
+  const list = async () => {
+    const out: string[] = []
+    const io = { stdout: (line: string) => void out.push(line), stderr: (line: string) => void out.push(line) }
+    const code = await keysCommand(['list', '--data', dataFolder], io)
+    return { code, text: out.join('\n') }
+  }
+
+  beforeAll(async () => {
+    server = await startKubeApiServer(await kubeBinaries())
+    const { client } = server
+    await defineAll(client)
+    namespace = await client.namespace()
+    const name = 'gatehouse'
+    await client.serviceAccount({ namespace, name })
+    const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`
+    const plurals = configResources.map(({ plural }) => plural)
+    await client.must('POST', `${rbac}/roles`, {
+      metadata: { name },
+      rules: [
+        { apiGroups: [group], resources: plurals, verbs: ['list', 'watch'] },
+        { apiGroups: [group], resources: plurals.map((plural) => `${plural}/status`), verbs: ['update'] },
+        { apiGroups: [''], resources: ['configmaps'], resourceNames: ['gatehouse-config'], verbs: ['list', 'watch'] },
+        { apiGroups: [''], resources: ['secrets'], resourceNames: ['cloud-key'], verbs: ['get'] },
+        { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create', 'get', 'update'] },
+      ],
+    })
+    await client.must('POST', `${rbac}/rolebindings`, {
+      metadata: { name },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
+      subjects: [{ kind: 'ServiceAccount', name, namespace }],
+    })
+    writeFileSync(kubeconfig, tokenKubeconfig(client, await client.token({ namespace, name }, { seconds: 3600 })))
+    await client.must('POST', objectPath(`${group}/v1`, 'Target', namespace), {
+      apiVersion: `${group}/v1`,
+      kind: 'Target',
+      metadata: { name: 'k8s' },
+      spec: {
+        className: 'targets.Kubernetes',
+        params: [
+          { name: 'url', value: 'https://127.0.0.1:1' },
+          { name: 'token', value: 'x' },
+        ],
+      },
+    })
+    await client.must('POST', `/api/v1/namespaces/${namespace}/configmaps`, {
+      metadata: { name: 'gatehouse-config' },
+      data: { 'values.yaml': values },
+    })
+    await put(first, 'POST')
+    gateway = await start()
+  }, 240_000)
+
+  afterAll(async () => {
+    await gateway?.stop()
+    server?.client.close()
+    await server?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }, 60_000)
+
+  test('that turns bad leaves the old one in place, and shows in log, metric and keys list', async () => {
+    const [kid] = await published()
+    const kinds = ['RSA of 1024 bits', 'RSA for ES256', 'Ed25519 for RS256', 'P-521', 'two keys in one', 'garbage']
+    const bad = badKeys().filter(({ what }) => kinds.includes(what))
+    expect(bad).toHaveLength(kinds.length)
+    for (const { text } of bad) {
+      await put(text)
+      await until(async () => (await sourceOk()) === '0', soon)
+      await until(async () => (await list()).text.includes('key source: REFUSED'), soon)
+      expect((await list()).code).toBe(1)
+      expect(await published()).toEqual([kid])
+      await put(first)
+      await until(async () => (await sourceOk()) === '1', soon)
+    }
+    const output = gateway.output()
+    expect(output).toContain('"msg":"given key refused"')
+    expect(output).toContain('configuration change refused')
+    for (const text of ['tls.key of the secret cloud-key holds an RSA key of 1024 bits', 'on the curve secp521r1']) {
+      expect(output).toContain(text)
+    }
+    // Another good one follows in the usual way.
+    await put(goodKey('ES256'))
+    await until(async () => (await published()).length === 2, soon)
+    expect((await list()).text).toMatch(new RegExp(`next .*\\n.*active +${kid} ES256`))
+  })
+
+  test('that is bad is refused by check and at the start', async () => {
+    await put(badKeys().find(({ what }) => what === 'RSA for ES256')?.text ?? '')
+    const args = ['check', '--config', `kubernetes:${namespace}`, '--kubeconfig', kubeconfig]
+    const reason =
+      'issuer.keypair: tls.key of the secret cloud-key holds a key that signs RS256, and the algorithm is ES256'
+    await expect(run('bin/gatehouse', args)).rejects.toMatchObject({ code: 1, stdout: expect.stringContaining(reason) })
+    await gateway.stop()
+    const refusal = await start().then(
+      () => 'started',
+      (error: Error) => error.message,
+    )
+    expect(refusal).toContain(reason)
+    await put(goodKey('ES256'))
+    gateway = await start()
+  })
+})
