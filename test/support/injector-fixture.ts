@@ -35,6 +35,7 @@ export const injectorSettings: InjectorSettings = {
   fileMode: 'auto',
   nativeSidecars: true,
   position: 'first',
+  readinessProbe: true,
   skipContainers: ['istio-proxy'],
   trustConfigMap: 'ouca',
 }

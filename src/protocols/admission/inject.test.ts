@@ -71,8 +71,10 @@ describe('a pod that asks for one token', () => {
     expect(sidecar(pod)).toMatchObject({
       restartPolicy: 'Always',
       resources: { requests: { cpu: '5m', memory: '8Mi' }, limits: { cpu: '200m', memory: '32Mi' } },
-      startupProbe: { exec: { command: expect.arrayContaining([expect.stringContaining('test -e')]) } },
     })
+    const exec = { command: ['/bin/sh', '-c', expect.stringContaining('</var/run/secrets/gatehouse/.ready')] }
+    expect(sidecar(pod)).toMatchObject({ startupProbe: { exec }, readinessProbe: { exec, failureThreshold: 1 } })
+    expect(sidecar(run(podOf(), { readinessProbe: false }).pod)).not.toHaveProperty('readinessProbe')
     expect(pod.spec.volumes).toContainEqual({ name: 'sts-tokens', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } })
   })
 
@@ -230,6 +232,19 @@ describe("A2: a container's own variables win", () => {
   })
 })
 
+/** Terms with the given expressions about the system: one term with all of them, or one for each. */
+function affinity(expressions: readonly (readonly string[])[], terms = 1, each = false) {
+  const matchExpressions = expressions.map(([operator = '', ...values]) => ({
+    key: 'kubernetes.io/os',
+    operator,
+    values,
+  }))
+  const nodeSelectorTerms = each
+    ? matchExpressions.map((one) => ({ matchExpressions: [one] }))
+    : Array.from({ length: terms }, () => ({ matchExpressions }))
+  return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } }
+}
+
 describe('what cannot be done is told, and nothing is thrown', () => {
   test.each([
     ['A13: a label without annotation', podOf({ labels: { 'tremolo.io/aws-role': 'true' } }), 'needs an annotation'],
@@ -238,6 +253,14 @@ describe('what cannot be done is told, and nothing is thrown', () => {
     ['a huge annotation', podOf({ annotations: { 'tremolo.io/aws-role': 'a'.repeat(3000) } }), 'too long'],
     ['Windows', podOf({ spec: { nodeSelector: { 'kubernetes.io/os': 'windows' } } }), 'Windows'],
     ['Windows by name', podOf({ spec: { os: { name: 'windows' } } }), 'Windows'],
+    [
+      'Windows by a build',
+      podOf({ spec: { nodeSelector: { 'node.kubernetes.io/windows-build': '10.0' } } }),
+      'Windows',
+    ],
+    ['Windows by affinity', podOf({ spec: { affinity: affinity([['In', 'windows']]) } }), 'Windows'],
+    ['no Linux by affinity', podOf({ spec: { affinity: affinity([['NotIn', 'linux']]) } }), 'Windows'],
+    ['Windows by every term', podOf({ spec: { affinity: affinity([['In', 'windows']], 2) } }), 'Windows'],
     ['a container of that name', podOf({ spec: { initContainers: [{ name: 'sts-creds-sidecar' }] } }), 'no place'],
     ['a volume of that name', podOf({ spec: { volumes: [{ name: 'sts-identity', emptyDir: {} }] } }), 'no place'],
   ])('%s: the pod stays as it is', (_, given, text) => {
@@ -245,6 +268,28 @@ describe('what cannot be done is told, and nothing is thrown', () => {
     expect(pod).toEqual(given)
     expect(given2).toEqual([])
     expect(faults).toEqual([expect.stringContaining(text)])
+  })
+
+  test.each([
+    ['either system', { affinity: affinity([['In', 'windows', 'linux']]) }],
+    [
+      'a term for each system',
+      {
+        affinity: affinity(
+          [
+            ['In', 'windows'],
+            ['In', 'linux'],
+          ],
+          1,
+          true,
+        ),
+      },
+    ],
+    ['not Windows', { affinity: affinity([['NotIn', 'windows']]) }],
+    ['no terms', { affinity: { nodeAffinity: {} } }],
+    ['a preference', { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } } }],
+  ])('nodes of %s may run Linux, so the pod gets its token', (_, spec) => {
+    expect(run(podOf({ spec })).endpoints).toEqual(['aws'])
   })
 
   test.each(['app', '-1', '0', '1e3', '4294967296', '１２', ''])('A14: tremolo.io/user "%s"', (user) => {
@@ -318,6 +363,15 @@ describe('users, groups and modes (A7)', () => {
     expect(faults).toEqual([])
     expect(sidecar(pod).securityContext?.runAsUser).toBe(user)
     expect(mode(pod)).toBe(expected)
+  })
+
+  test.each([
+    ['no group is named', {}, {}, 65532],
+    ['the annotation names one', { 'tremolo.io/group': '99' }, {}, 99],
+    ['all containers share one', {}, { securityContext: { runAsGroup: 3000 } }, 3000],
+    ["all containers have root's", {}, { securityContext: { runAsGroup: 0 } }, 65532],
+  ])("the sidecar's group is never root's: %s", (_, annotations, spec, group) => {
+    expect(sidecar(run(podOf({ annotations, spec })).pod).securityContext?.runAsGroup).toBe(group)
   })
 
   test('a configured mode is taken', () => {

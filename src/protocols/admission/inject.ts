@@ -1,6 +1,6 @@
 import { identityVolume, sidecarName, targetsVariable, tokenVolume } from '#protocols/admission/injector-names.ts'
 import type { InjectedEndpoint, InjectorSettings } from '#protocols/admission/injector-settings.ts'
-import type { Container, Pod, Volume } from '#protocols/admission/pod.ts'
+import type { Container, NodeRequirement, Pod, Volume } from '#protocols/admission/pod.ts'
 import { type PodWishes, readWishes } from '#protocols/admission/pod-wishes.ts'
 import { identityVolumeOf, sidecarContainer, tokenVolumeOf } from '#protocols/admission/sidecar-container.ts'
 import { giveTokens } from '#protocols/admission/token-access.ts'
@@ -49,9 +49,7 @@ export function inject(given: Pod, endpoints: readonly InjectedEndpoint[], setti
 /** Why nothing can be injected at all. */
 function obstacleOf(pod: Pod): string | undefined {
   if (containersOf(pod).length > mostContainers) return `pods of more than ${mostContainers} containers get no tokens`
-  if (pod.spec.os?.name === 'windows' || pod.spec.nodeSelector?.['kubernetes.io/os'] === 'windows') {
-    return 'pods on Windows get no tokens'
-  }
+  if (isForWindows(pod)) return 'pods on Windows get no tokens'
   const container = containersOf(pod).find(({ name }) => name === sidecarName)
   if (container !== undefined && targetsOf(container) === undefined) {
     return `a container of the pod is named "${sidecarName}", so there is no place for the sidecar, and no token`
@@ -61,6 +59,26 @@ function obstacleOf(pod: Pod): string | undefined {
     return `a volume of the pod is named "${identityVolume}", so there is no place for the sidecar's, and no token`
   }
   return undefined
+}
+
+const systemLabels = ['kubernetes.io/os', 'beta.kubernetes.io/os']
+const windowsBuild = 'node.kubernetes.io/windows-build'
+
+/** No node that the pod may run on has another system. */
+function isForWindows({ spec }: Pod): boolean {
+  if (spec.os?.name !== undefined) return spec.os.name === 'windows'
+  const selector = spec.nodeSelector ?? {}
+  if (Object.hasOwn(selector, windowsBuild) || systemLabels.some((label) => selector[label] === 'windows')) return true
+  // One of the terms must hold, and all expressions of a term.
+  const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
+  return terms.length > 0 && terms.every(({ matchExpressions }) => matchExpressions?.some(isOfWindows) === true)
+}
+
+function isOfWindows({ key, operator, values }: NodeRequirement): boolean {
+  if (key === windowsBuild) return operator !== 'DoesNotExist' && operator !== 'NotIn'
+  if (!systemLabels.includes(key)) return false
+  if (operator === 'In') return (values ?? []).length > 0 && (values ?? []).every((value) => value === 'windows')
+  return operator === 'NotIn' && (values ?? []).includes('linux')
 }
 
 function addSidecar(pod: Pod, sidecar: Container, { nativeSidecars, position }: InjectorSettings): void {

@@ -7,7 +7,7 @@ export const identityVolume = 'sts-identity'
 
 /** Where containers find their tokens, each in a folder named after its endpoint. */
 export const tokenFolder = '/var/run/secrets/gatehouse'
-/** Exists as soon as every token of the pod has been written once. */
+/** "deadline reason": the uptime until which every token of the pod is valid, with a margin, and why not after it. */
 export const readyFile = `${tokenFolder}/.ready`
 /**
  * Where the sidecar finds its own credential: in the place of the token for the API server, which Kubernetes therefore

@@ -34,6 +34,8 @@ export interface InjectorSettings {
   /** The cluster knows init containers that keep running (Kubernetes 1.29). */
   readonly nativeSidecars: boolean
   readonly position: 'first' | 'last'
+  /** The pod is Ready only while all its tokens are valid. */
+  readonly readinessProbe: boolean
   /** Containers that never get a token, unless a pod includes them by name. */
   readonly skipContainers: readonly string[]
   /** PEM, for endpoints with explicit trust. */

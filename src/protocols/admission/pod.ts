@@ -4,7 +4,23 @@ import * as z from 'zod'
 const listOf = <T extends z.ZodType>(member: T) => z.array(member).nullish()
 const texts = z.record(z.string(), z.string()).nullish()
 
-const securityContextSchema = z.looseObject({ runAsUser: z.number().nullish(), fsGroup: z.number().nullish() })
+const securityContextSchema = z.looseObject({
+  runAsUser: z.number().nullish(),
+  runAsGroup: z.number().nullish(),
+  fsGroup: z.number().nullish(),
+})
+
+const requirementSchema = z.looseObject({ key: z.string(), operator: z.string(), values: listOf(z.string()) })
+const nodeTermSchema = z.looseObject({ matchExpressions: listOf(requirementSchema) })
+const affinitySchema = z.looseObject({
+  nodeAffinity: z
+    .looseObject({
+      requiredDuringSchedulingIgnoredDuringExecution: z
+        .looseObject({ nodeSelectorTerms: listOf(nodeTermSchema) })
+        .nullish(),
+    })
+    .nullish(),
+})
 
 const envSchema = z.looseObject({ name: z.string(), value: z.string().nullish() })
 const mountSchema = z.looseObject({ name: z.string(), mountPath: z.string() })
@@ -34,6 +50,8 @@ export const podSchema = z.looseObject({
     imagePullSecrets: listOf(z.looseObject({ name: z.string().nullish() })),
     securityContext: securityContextSchema.nullish(),
     nodeSelector: texts,
+    affinity: affinitySchema.nullish(),
+    serviceAccountName: z.string().nullish(),
     os: z.looseObject({ name: z.string() }).nullish(),
     restartPolicy: z.string().nullish(),
   }),
@@ -43,4 +61,5 @@ export type Pod = z.infer<typeof podSchema>
 export type Container = z.infer<typeof containerSchema>
 export type EnvironmentVariable = z.infer<typeof envSchema>
 export type VolumeMount = z.infer<typeof mountSchema>
+export type NodeRequirement = z.infer<typeof requirementSchema>
 export type Volume = z.infer<typeof volumeSchema>

@@ -50,6 +50,10 @@ export const injectorParameters = {
     about: 'Where among the init containers the sidecar starts.',
     fallback: 'first',
   }),
+  readinessProbe: flag({
+    about: 'A pod is Ready only while all its tokens are valid. Otherwise only its start waits for them.',
+    fallback: true,
+  }),
   skipContainers: list({ about: 'Containers that get no token in any pod, unless the pod includes them.' }),
   refuseFaultyPods: flag({
     about: 'A pod that does not get what it asks for is refused instead of being admitted with a warning.',
