@@ -13,8 +13,8 @@ export interface AuditRow {
   readonly subject: string
   readonly workflow: { readonly id: string; readonly name: string }
   readonly target: string
-  /** `audit`: about the audit itself, such as that it was pruned. */
-  readonly kind: 'entry' | 'attribute' | 'group' | 'token' | 'session' | 'audit'
+  /** `audit`: about the audit itself, such as that it was pruned. `pod`: whether it gets tokens. */
+  readonly kind: 'entry' | 'attribute' | 'group' | 'token' | 'session' | 'audit' | 'pod'
   /** A token or a session is issued or refused, and a session deleted; everything else is changed. */
   readonly action: 'add' | 'replace' | 'delete' | 'issue' | 'refuse'
   readonly attribute: string

@@ -1,9 +1,9 @@
 import { buildTokenIssuer, type IssuerPlace, readIssuer } from '#config/build/sts-issuer.ts'
+import { buildPodEndpoint } from '#config/build/sts-pod-endpoint.ts'
 import type { BuildContext } from '#config/build-context.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
-import { isLabelName, labelName } from '#kernel/pod-label.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import type { StsEndpointSpec, StsFrame } from '#model/sts.ts'
@@ -11,7 +11,6 @@ import { consumerLimits } from '#model/sts-preset.ts'
 import type { StsEndpointConfig } from '#sdk/configuration.ts'
 import { type MappingRule, prepareMapping } from '#sdk/mapping.ts'
 import type { Rule } from '#sdk/rule.ts'
-import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { AwsTags, TokenEndpoint } from '#sdk/token-endpoint.ts'
 
 const kubernetesClass = 'targets.Kubernetes'
@@ -20,8 +19,6 @@ export const defaultIncomingAudience = 'gatehouse-sts'
 const defaultTtlSeconds = 900
 const defaultOfflineSeconds = 300
 const defaultRate = { burst: 10, perMinute: 30 }
-/** What every release of Kubernetes takes. */
-const variableName = /^[A-Za-z_.-][A-Za-z0-9_.-]{0,252}$/
 const clusterName = /^[A-Za-z0-9._-]{1,63}$/
 
 /** What a workload has, and so what rules, subjects and claims can read. */
@@ -72,7 +69,7 @@ export function buildStsEndpoint(
       endpoint,
       issuer: buildTokenIssuer(parts, at, context),
       claims: prepareMapping(claimRules, context.issues, context),
-      pods: podEndpoint(spec, endpoint.incomingAudience, at, context),
+      pods: buildPodEndpoint(spec, endpoint.incomingAudience, at, context),
     },
   }
 }
@@ -248,37 +245,4 @@ function readClusters(spec: StsEndpointSpec, at: Path, context: BuildContext): r
     }
   }
   return clusters
-}
-
-function podEndpoint(
-  spec: StsEndpointSpec,
-  incomingAudience: string,
-  at: Path,
-  { issues }: BuildContext,
-): StsPodEndpoint | undefined {
-  if (spec.injector === undefined) return undefined
-  const { label, token_environment_variable_name } = spec.injector
-  const label_value_environment_variable_name = spec.injector.label_value_environment_variable_name || undefined
-  const variables = { token_environment_variable_name, label_value_environment_variable_name }
-  for (const [field, name] of Object.entries(variables)) {
-    if (name === undefined || variableName.test(name)) continue
-    issues.error([...at, 'injector', field], `"${name}" is no name of an environment variable`)
-  }
-  if (label_value_environment_variable_name === token_environment_variable_name) {
-    const problem = 'the variable holds the path of the token already'
-    issues.error([...at, 'injector', 'label_value_environment_variable_name'], problem)
-  }
-  if (!isLabelName(labelName(label))) {
-    issues.error([...at, 'injector', 'label'], `"${label}" is no name of a label of Kubernetes, so no pod can have it`)
-  }
-  return {
-    name: spec.name,
-    path: spec.path,
-    audience: spec.audience,
-    incomingAudience,
-    label,
-    tokenVariable: token_environment_variable_name,
-    valueVariable: label_value_environment_variable_name,
-    explicitTrust: spec.explicit_certificate_trust ?? false,
-  }
 }

@@ -6,7 +6,7 @@ import type { InjectorSettings } from '#protocols/admission/injector-settings.ts
 import { diffToPatch } from '#protocols/admission/json-patch.ts'
 import { type Pod, podSchema } from '#protocols/admission/pod.ts'
 import { escapeVariables } from '#protocols/admission/variable-escape.ts'
-import { awsEndpoint, claudeEndpoint, injectorSettings } from '#testing/injector-fixture.ts'
+import { awsEndpoint, cartAccount, claudeEndpoint, injectorSettings } from '#testing/injector-fixture.ts'
 import { isKept } from '#testing/is-kept.ts'
 
 const endpoints = [awsEndpoint, claudeEndpoint]
@@ -109,7 +109,7 @@ describe('over random pods', () => {
     fc.assert(
       fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
         const before = JSON.stringify(pod)
-        const result = inject(pod, endpoints, settings)
+        const result = inject(pod, endpoints, settings, cartAccount)
         expect(JSON.stringify(pod)).toBe(before)
         expect(isKept(pod, result.pod)).toBe(true)
       }),
@@ -120,8 +120,8 @@ describe('over random pods', () => {
   test('twice is once', () => {
     fc.assert(
       fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
-        const once = inject(pod, endpoints, settings).pod
-        expect(inject(once, endpoints, settings).pod).toEqual(once)
+        const once = inject(pod, endpoints, settings, cartAccount).pod
+        expect(inject(once, endpoints, settings, cartAccount).pod).toEqual(once)
       }),
       runs,
     )
@@ -130,7 +130,7 @@ describe('over random pods', () => {
   test('the patch, applied by somebody else, makes the injected pod, by adding and replacing only what was null', () => {
     fc.assert(
       fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
-        const after = inject(pod, endpoints, settings).pod
+        const after = inject(pod, endpoints, settings, cartAccount).pod
         const patch = diffToPatch(pod, after)
         const wire: unknown = JSON.parse(JSON.stringify(patch))
         const applied = jsonpatch.apply(wire as Parameters<typeof jsonpatch.apply>[0], JSON.parse(JSON.stringify(pod)))
@@ -158,7 +158,7 @@ describe('over random pods', () => {
     fc.assert(
       fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
         const had = lists(pod).map((list) => repeated(list).length)
-        const has = lists(inject(pod, endpoints, settings).pod).map((list) => repeated(list).length)
+        const has = lists(inject(pod, endpoints, settings, cartAccount).pod).map((list) => repeated(list).length)
         expect(has).toEqual(had)
       }),
       runs,
@@ -168,7 +168,7 @@ describe('over random pods', () => {
   test('the variables of an endpoint are those of the injector together, or none of them', () => {
     fc.assert(
       fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
-        const after = inject(pod, endpoints, settings).pod
+        const after = inject(pod, endpoints, settings, cartAccount).pod
         for (const one of [...(after.spec.initContainers ?? []), ...(after.spec.containers ?? [])]) {
           const env = one.env ?? []
           if (!env.some(({ value }) => value === '/var/run/secrets/gatehouse/aws/token')) continue
@@ -182,7 +182,9 @@ describe('over random pods', () => {
   })
 
   test('the generator makes pods that are injected, and pods that are not', () => {
-    const sample = fc.sample(podArbitrary, 300).map((pod) => inject(pod, endpoints, injectorSettings).endpoints.length)
+    const sample = fc
+      .sample(podArbitrary, 300)
+      .map((pod) => inject(pod, endpoints, injectorSettings, cartAccount).endpoints.length)
     expect(new Set(sample)).toEqual(new Set([0, 1, 2]))
   })
 })

@@ -4,12 +4,19 @@ import type { InjectorSettings } from '#protocols/admission/injector-settings.ts
 import { diffToPatch } from '#protocols/admission/json-patch.ts'
 import type { Container, Pod } from '#protocols/admission/pod.ts'
 import { escapeVariables } from '#protocols/admission/variable-escape.ts'
-import { awsEndpoint, claudeEndpoint, injectorSettings, podOf, roleArn } from '#testing/injector-fixture.ts'
+import {
+  awsEndpoint,
+  cartAccount,
+  claudeEndpoint,
+  injectorSettings,
+  podOf,
+  roleArn,
+} from '#testing/injector-fixture.ts'
 import { restrictedRules } from '#testing/pod-security.ts'
 
 const endpoints = [awsEndpoint, claudeEndpoint]
 const run = (pod: Pod, settings: Partial<InjectorSettings> = {}) =>
-  inject(pod, endpoints, { ...injectorSettings, ...settings })
+  inject(pod, endpoints, { ...injectorSettings, ...settings }, cartAccount)
 const container = (pod: Pod, name: string): Container => {
   const found = [...(pod.spec.initContainers ?? []), ...(pod.spec.containers ?? [])].find((one) => one.name === name)
   if (found === undefined) throw new Error(`no container ${name}`)
@@ -125,7 +132,7 @@ describe('A3: two endpoints in one pod', () => {
   test('whose names are no folder names still have a folder each', () => {
     const names = ['a/b', 'a-b', 'A-b', 'x'.repeat(80), `${'x'.repeat(80)}y`, '..']
     const many = names.map((name) => ({ ...claudeEndpoint, name, tokenVariable: `T${names.indexOf(name)}` }))
-    const result = inject(podOf({ labels: both }), many, injectorSettings)
+    const result = inject(podOf({ labels: both }), many, injectorSettings, cartAccount)
     const files = Object.values(variables(container(result.pod, 'app'))).map(String)
     expect(new Set(files).size).toBe(names.length)
     for (const file of files) expect(file).toMatch(/^\/var\/run\/secrets\/gatehouse\/[a-z0-9][-a-z0-9]{0,62}\/token$/)
@@ -137,6 +144,7 @@ describe('A3: two endpoints in one pod', () => {
       podOf({ labels: both, annotations: { 'tremolo.io/aws-role': roleArn } }),
       [awsEndpoint, other],
       injectorSettings,
+      cartAccount,
     )
     const volume = pods.pod.spec.volumes?.find(({ name }) => name === 'sts-identity')
     expect(JSON.stringify(volume)).toMatch(/gatehouse-sts.*elsewhere/)
@@ -318,7 +326,12 @@ describe('what cannot be done is told, and nothing is thrown', () => {
 
   test('a sidecar of another configuration is left, and told', () => {
     const { pod } = run(podOf())
-    const other = inject(pod, endpoints, { ...injectorSettings, tokenService: 'https://elsewhere.example.com' })
+    const other = inject(
+      pod,
+      endpoints,
+      { ...injectorSettings, tokenService: 'https://elsewhere.example.com' },
+      cartAccount,
+    )
     expect(diffToPatch(pod, other.pod)).toEqual([])
     expect(other.faults).toEqual([expect.stringContaining('fetches other tokens')])
   })

@@ -19,7 +19,18 @@ export const trustFile = `${identityFolder}/trust/ca.crt`
 /** Present in every sidecar that was made here: what it fetches, line by line. */
 export const targetsVariable = 'STS_TARGETS'
 
-export const tokenFileOf = (endpoint: string): string => `${tokenFolder}/${folderName(endpoint)}/token`
+export const tokenFileOf = (endpoint: string): string => fileOf(endpoint, 'token')
+
+/** A file beside an endpoint's token. */
+export const fileOf = (endpoint: string, name: string): string => `${tokenFolder}/${folderName(endpoint)}/${name}`
+
+const longestWorkload = 64
+
+/** Namespace and service account as one name of at most 64 characters, which end with a hash where it was cut. */
+export function workloadName(namespace: string, account: string): string {
+  const name = `${namespace}-${account}`
+  return name.length <= longestWorkload ? name : `${name.slice(0, longestWorkload - 9)}-${shortHash(name)}`
+}
 
 export const credentialName = (audience: string): string => `token-${shortHash(audience)}`
 

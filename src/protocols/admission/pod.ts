@@ -33,6 +33,14 @@ const containerSchema = z.looseObject({
   securityContext: securityContextSchema.nullish(),
 })
 
+const ownerSchema = z.looseObject({
+  kind: z.string(),
+  apiVersion: z.string().nullish(),
+  name: z.string().nullish(),
+  uid: z.string().nullish(),
+  controller: z.boolean().nullish(),
+})
+
 /** What the injector reads of a pod. */
 export const podSchema = z.looseObject({
   metadata: z.looseObject({
@@ -41,7 +49,7 @@ export const podSchema = z.looseObject({
     namespace: z.string().nullish(),
     labels: texts,
     annotations: texts,
-    ownerReferences: listOf(z.looseObject({ kind: z.string() })),
+    ownerReferences: listOf(ownerSchema),
   }),
   spec: z.looseObject({
     containers: listOf(containerSchema),
@@ -58,6 +66,20 @@ export const podSchema = z.looseObject({
 })
 
 export type Pod = z.infer<typeof podSchema>
+/** The object that keeps a pod running. */
+export interface PodOwner {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly name: string
+  readonly uid: string
+}
+
+/** Undefined where no controller owns the pod. */
+export function ownerOf({ metadata }: Pod): PodOwner | undefined {
+  const { apiVersion, kind, name, uid } = metadata.ownerReferences?.find(({ controller }) => controller === true) ?? {}
+  return apiVersion && kind && name && uid ? { apiVersion, kind, name, uid } : undefined
+}
+
 export type Container = z.infer<typeof containerSchema>
 export type EnvironmentVariable = z.infer<typeof envSchema>
 export type VolumeMount = z.infer<typeof mountSchema>

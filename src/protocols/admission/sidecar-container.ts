@@ -1,5 +1,6 @@
 import {
   credentialName,
+  fileOf,
   identityFolder,
   identityVolume,
   readyFile,
@@ -39,8 +40,10 @@ export function sidecarContainer(pod: Pod, wishes: PodWishes, settings: Injector
   const probe = { command: ['/bin/sh', '-c', probeScript(readyFile)] }
   const resources = { ...settings.resources, ...wishes.resources }
   const trusts = wishes.endpoints.some(({ endpoint }) => endpoint.explicitTrust)
+  const files = fileLines(wishes)
   const variables = {
     [targetsVariable]: targetLines(wishes, settings),
+    ...(files === '' ? {} : { STS_FILES: files }),
     STS_FILE_MODE: fileMode(pod, user, settings),
     STS_READY_FILE: readyFile,
     ...(trusts ? { STS_TRUST_FILE: trustFile } : {}),
@@ -123,6 +126,17 @@ function targetLines({ endpoints }: PodWishes, { tokenService }: InjectorSetting
         `${identityFolder}/${credentialName(endpoint.incomingAudience)}`,
         JSON.stringify(endpoint.audience),
       ].join(' '),
+    )
+    .join('\n')
+}
+
+/** Path and content, which has no line ends, since JSON needs none. */
+function fileLines({ endpoints }: PodWishes): string {
+  return endpoints
+    .flatMap(({ endpoint: { name, file }, values }) =>
+      file?.needs.every((setting) => values.has(setting))
+        ? [`${fileOf(name, file.name)} ${JSON.stringify(file.content((setting) => values.get(setting)))}`]
+        : [],
     )
     .join('\n')
 }

@@ -160,8 +160,11 @@ exchange() {
     --data-urlencode 'subject_token_type=urn:ietf:params:oauth:token-type:jwt' \
     --data-urlencode "subject_token@$credential" \
     --output "$temporary" --write-out '%{http_code};%header{refresh-after};%header{retry-after}' \
-    "$address" >"$notes"; then
+    "$address" >"$notes" 2>"$notes.error"; then
     answer=$(cat "$notes")
+  else
+    detail=$(tr -c ' -~' ' ' <"$notes.error")
+    detail=$(printf %.200s "$detail")
   fi
   status=${answer%%;*}
   answer=${answer#*;}
