@@ -36,7 +36,7 @@ export default defineConfig({
         test: {
           name: 'kube',
           include: ['src/**/*.kube.test.ts', 'test/kube/**/*.kube.test.ts'],
-          globalSetup: ['test/support/kube-setup.ts', 'test/support/helm-setup.ts'],
+          globalSetup: ['test/support/kube-setup.ts', 'test/support/helm-setup.ts', 'test/support/openbao-setup.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

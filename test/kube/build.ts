@@ -1,6 +1,7 @@
 import process from 'node:process'
 import { helmBinary } from '#testing/helm-binary.ts'
 import { kubeBinaries } from '#testing/kube-binaries.ts'
+import { openBaoBinary } from '#testing/openbao.ts'
 
 /** Has the programs of the Kubernetes tests at hand, so that their build is not counted as the tests' time. */
 const started = performance.now()
@@ -10,7 +11,9 @@ try {
   const helm = await helmBinary()
   const seconds = (from: number, to: number): string => `${((to - from) / 1000).toFixed(1)} s`
   console.log(`${apiServer}\n${etcd}\nthe API server was prepared in ${seconds(started, ready)}`)
-  console.log(`${helm}\nhelm was prepared in ${seconds(ready, performance.now())}`)
+  const withHelm = performance.now()
+  console.log(`${helm}\nhelm was prepared in ${seconds(ready, withHelm)}`)
+  console.log(`${await openBaoBinary()}\nthe server for keys was prepared in ${seconds(withHelm, performance.now())}`)
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 1
