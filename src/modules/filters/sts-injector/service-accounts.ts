@@ -20,7 +20,7 @@ export interface ServiceAccountOptions {
 }
 
 const mostAccounts = 10_000
-const freshMillis = 30_000
+const freshMillis = 10_000
 /** While the API server does not answer. */
 const staleMillis = 600_000
 /** Of the five seconds that the API server gives a webhook. */
@@ -34,7 +34,7 @@ interface Known {
   readonly read: number
 }
 
-/** Annotations of service accounts, read from the cluster when a pod needs them and remembered for half a minute. */
+/** Annotations of service accounts, read from the cluster when a pod needs them and remembered for ten seconds. */
 export class ServiceAccounts {
   readonly #options: ServiceAccountOptions
   readonly #known: BoundedCache<Known>
