@@ -206,6 +206,7 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
       { name: 'CLUSTER_TOKEN_FILE', value: tokenFile('cluster') },
       { name: 'VAULT_TOKEN_FILE', value: tokenFile('vault') },
       { name: 'VAULT_ROLE', value: 'reader' },
+      { name: 'VAULT_AUTH_PATH', value: 'jwt' },
     ])
   })
 

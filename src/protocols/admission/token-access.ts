@@ -72,13 +72,16 @@ function variablesOf({ endpoint, values }: WantedEndpoint): Variables {
   return { identity: [...identity, ...pick(true)], other: pick(false) }
 }
 
-/** The variables that hold a setting, so that a container that has them all can do without it. */
+/**
+ * The variables that hold a setting, so that a container that has them all can do without it. None for an annotation
+ * that the endpoint asks for by name.
+ */
 export function holdersOf({ variables, file, valueVariable, settings }: InjectedEndpoint, setting: string): string[] {
-  const isMain = settings.find(({ main }) => main)?.name === setting || settings.length === 0
+  const main = settings.find((one) => one.main)?.name ?? setting
+  if (valueVariable !== undefined && main === setting) return []
   return [
     ...variables.filter(({ text, identity }) => identity && text.attributes.includes(setting)).map(({ name }) => name),
     ...(file?.needs.includes(setting) ? [file.variable] : []),
-    ...(isMain && valueVariable !== undefined ? [valueVariable] : []),
   ]
 }
 
