@@ -27,7 +27,10 @@ const staleMillis = 600_000
 const longestWaitMillis = 2_000
 /** After it did not answer, it isn't asked for so long. */
 const pauseMillis = 5_000
+/** Also against callers of the webhook who aren't the API server. */
+const mostUnderway = 64
 const longestAnnotation = 2_049
+const objectName = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
 
 interface Known {
   readonly annotations: Readonly<Record<string, string>>
@@ -55,6 +58,9 @@ export class ServiceAccounts {
     if (now < this.#pausedUntil) return { annotations: known?.annotations ?? {}, problem: silence }
     let reading = this.#underway.get(key)
     if (reading === undefined) {
+      if (!objectName.test(namespace) || !objectName.test(name))
+        return { annotations: {}, problem: 'it has no valid name' }
+      if (this.#underway.size >= mostUnderway) return { annotations: known?.annotations ?? {}, problem: silence }
       reading = this.#read(namespace, name, key, known).finally(() => this.#underway.delete(key))
       this.#underway.set(key, reading)
     }

@@ -377,6 +377,16 @@ describe('with a cluster', () => {
     expect(performance.now() - began).toBeLessThan(4500)
   })
 
+  test('strange names are not asked for, and not everything at once', async () => {
+    const { send, read } = await start(() => new Promise(() => {}))
+    const named = (name: string) =>
+      podOf({ labels: { 'tremolo.io/aws-role': 'true' }, spec: { serviceAccountName: name } })
+    const { warnings } = await send(named('../secrets/x'))
+    expect([read, warnings?.[0]]).toEqual([[], expect.stringContaining('no valid name')])
+    await Promise.all(Array.from({ length: 100 }, (_, i) => send(named(`cart-${i}`))))
+    expect(read).toHaveLength(64)
+  })
+
   test('an event that cannot be created changes nothing', async () => {
     const { send } = await start(
       async () => undefined,
