@@ -1,12 +1,22 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
+import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
-import { blockOf, type GuideCluster, startGuideCluster } from '#testing/consumer-guide.ts'
+import { blockOf, commandsOf, type GuideCluster, startGuideCluster } from '#testing/consumer-guide.ts'
 import { amazonSts, entra, googleSts, type StandIn, startStandIn } from '#testing/consumer-stand-ins.ts'
 import type { StsGateway } from '#testing/sts-gateway.ts'
 import { testServerCertificate } from '#testing/test-certificates.ts'
 
 const run = promisify(execFile)
+
+interface TrustPolicy {
+  readonly Statement: readonly [object]
+}
+
+/** What a command of a guide gives as `--name`. */
+const argument = (commands: string, name: string): string | undefined =>
+  new RegExp(`--${name} (\\S+)`).exec(commands)?.[1]
 
 /**
  * Each guide as it is written: its endpoint, ServiceAccount and pod, admitted by a real API server, the sidecar as it was
@@ -57,6 +67,15 @@ describe.skipIf(inject('kube') === undefined)('the guides of consumers', { timeo
       console.log(JSON.stringify(await fromNodeProviderChain()()))`)
     expect(credentials).toMatchObject({ accessKeyId: 'AKIATEST', sessionToken: 'session' })
     expect(amazon.verdicts).toEqual([[]])
+    const { iss = '', ...claims } = decodeJwt(readFileSync(variables['AWS_WEB_IDENTITY_TOKEN_FILE'] ?? '', 'utf8'))
+    const commands = commandsOf('aws')
+    expect([argument(commands, 'url'), argument(commands, 'client-id-list')]).toEqual([iss, claims.aud])
+    const trust = JSON.parse(/<<'END'\n([\s\S]*?)^END/m.exec(commands)?.[1] ?? '') as TrustPolicy
+    const provider = iss.replace('https://', '')
+    expect(trust.Statement[0]).toMatchObject({
+      Principal: { Federated: `arn:aws:iam::123456789012:oidc-provider/${provider}` },
+      Condition: { StringEquals: { [`${provider}:aud`]: claims.aud, [`${provider}:sub`]: claims.sub } },
+    })
     expect(Object.fromEntries(amazon.calls[0]?.form ?? [])).toMatchObject({
       RoleArn: 'arn:aws:iam::123456789012:role/cart',
       RoleSessionName: 'shop-cart',
@@ -78,6 +97,11 @@ describe.skipIf(inject('kube') === undefined)('the guides of consumers', { timeo
       console.log(JSON.stringify(await credential.getToken('https://vault.azure.net/.default')))`)
     expect(answer).toMatchObject({ token: 'entra-token' })
     expect(microsoft.verdicts).toEqual([[]])
+    const { iss, sub, aud } = decodeJwt(readFileSync(variables['AZURE_FEDERATED_TOKEN_FILE'] ?? '', 'utf8'))
+    const commands = commandsOf('azure')
+    const credential = JSON.parse(/--parameters '([^']*)'/.exec(commands)?.[1] ?? '') as object
+    expect(credential).toMatchObject({ issuer: iss, subject: sub, audiences: [aud] })
+    expect(['issuer', 'subject', 'audiences'].map((name) => argument(commands, name))).toEqual([iss, sub, aud])
     expect(microsoft.calls[0]?.path).toBe('/11111111-1111-1111-1111-111111111111/oauth2/v2.0/token')
     expect(microsoft.calls[0]?.form.get('client_id')).toBe('22222222-2222-2222-2222-222222222222')
   })
@@ -96,6 +120,9 @@ describe.skipIf(inject('kube') === undefined)('the guides of consumers', { timeo
       console.log(JSON.stringify([await auth.getAccessToken(), await auth.getProjectId()]))`)
     expect(answer).toEqual(['google-token', 'shop-prod'])
     expect(google.verdicts).toEqual([[]])
+    const { iss, sub } = decodeJwt(readFileSync(variables['GOOGLE_IDENTITY_TOKEN_FILE'] ?? '', 'utf8'))
+    expect(argument(commandsOf('gcp'), 'issuer-uri')).toBe(iss)
+    expect(argument(commandsOf('gcp'), 'member')).toMatch(new RegExp(`/workloadIdentityPools/clusters/subject/${sub}$`))
     expect(google.calls[0]?.form.get('audience')).toBe(
       '//iam.googleapis.com/projects/123456789012/locations/global/workloadIdentityPools/clusters/providers/shop',
     )
