@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { buildConfiguration } from '#config/load.ts'
+import { stsPresets } from '#model/sts.ts'
+import { presetInjection } from '#model/sts-preset-injection.ts'
 import { inject } from '#protocols/admission/inject.ts'
 import type { Container } from '#protocols/admission/pod.ts'
 import type { PodAccount } from '#protocols/admission/pod-wishes.ts'
@@ -170,6 +173,19 @@ describe('what a preset injects', () => {
     expect(admit(built, { annotations: { 'tremolo.io/x': 'v' } }).variables).toEqual({ T: `${folder}/token`, V: 'v' })
     expect(admit(built).faults).toEqual([expect.stringContaining('needs an annotation of the same name')])
   })
+})
+
+test.each(stsPresets)('the guide names all settings and variables of %s', (preset) => {
+  const rows = readFileSync('docs/guides/injected-settings.md', 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('|'))
+  const first = rows.findIndex((row) => row.startsWith(`| \`${preset}\``))
+  const next = rows.findIndex((row, i) => i > first && /^\| `[a-z]+`/.test(row))
+  const text = rows.slice(first, next < 0 ? undefined : next).join('\n')
+  const { tokenVariable, settings, identity, other, file } = presetInjection(preset)
+  const variables = [tokenVariable, ...Object.keys(identity), ...Object.keys(other), ...(file ? [file.variable] : [])]
+  for (const name of [...settings.map((one) => one.name), ...variables])
+    expect(text).toMatch(new RegExp(`\`${name}[\`=]`))
 })
 
 describe('where a setting comes from', () => {
