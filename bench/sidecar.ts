@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { sidecarScript } from '#modules/filters/sts-injector/sidecar-script.ts'
 import { until } from '#testing/gateway-process.ts'
@@ -35,7 +34,7 @@ async function measureShell(shell: Shell): Promise<SidecarFigures> {
   )
   const sidecar = startSidecar({ shell, script: sidecarScript, targets })
   try {
-    await until(async () => existsSync(`${sidecar.folder}/.ready`), 20_000)
+    await until(async () => sidecar.probe().ready, 20_000)
     const seen: number[] = []
     for (let turn = 0; turn < turns; turn++) {
       await delay(restMillis)

@@ -49,6 +49,7 @@ const values = z.strictObject({
   }),
   cluster: z.strictObject({ target: name }),
   sts,
+  publishing: z.strictObject({ createNamespaces: flag }),
   webhook: z.strictObject({ enabled: flag, port: port.min(1024) }),
   database: z.strictObject({ secretName: name, key: text.min(1) }),
   secretKey: z.strictObject({ secretName: name, key: text.min(1) }),

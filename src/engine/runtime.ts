@@ -21,6 +21,7 @@ import { type SecondFactorParts, SecondFactors } from '#engine/second-factors/se
 import { createSessionAccess } from '#engine/session/session-access.ts'
 import { type RenewalTimes, SessionRenewal } from '#engine/session/session-renewal.ts'
 import { createStatistics } from '#engine/statistics/create-statistics.ts'
+import { AdmissionAudit } from '#engine/sts/admission-audit.ts'
 import { createTokenService, type TokenServices } from '#engine/sts/create-token-service.ts'
 import type { TokenIssuing } from '#engine/sts/token-issuing.ts'
 import { loginAttributes, workflowParameters } from '#engine/workflow/workflow-parameters.ts'
@@ -130,6 +131,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   })
   const reports = services.reports && (await createReports(configuration.reports, { ...services.reports, clock, log }))
   let tokens: TokenIssuing | undefined
+  const admissions = new AdmissionAudit(services)
   const host = (name: string, className: string, at: string): ModuleHost => ({
     name,
     log: services.log.with({ module: className, at }),
@@ -165,6 +167,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     sessions: createSessionAccess(services.sessions, configuration),
     secondFactors,
     stsPodEndpoints: configuration.stsEndpoints.flatMap(({ pods }) => pods ?? []),
+    recordAdmission: (admission) => admissions.record(admission),
     ...(reports === undefined ? {} : { reports }),
     ...(tokens === undefined ? {} : { tokens }),
     ...(configuration.issuers.length === 0 ? {} : { issuers }),

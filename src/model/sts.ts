@@ -72,8 +72,13 @@ export const stsEndpointSchema = z.strictObject({
   injector: z
     .strictObject({
       label: z.string().min(1),
-      token_environment_variable_name: z.string().min(1),
+      /** The preset's own when absent. */
+      token_environment_variable_name: z.string().min(1).optional(),
       label_value_environment_variable_name: z.string().optional(),
+      /** Values of the preset's settings where no annotation has others; `${attribute}` as in `environment`. */
+      settings: z.record(z.string().min(1).max(64), z.string().min(1).max(32_768)).optional(),
+      /** More variables: texts in which `${name}` stands for an attribute of the workload or a setting. */
+      environment: z.record(z.string().min(1).max(253), z.string().min(1).max(4096)).optional(),
     })
     .optional(),
   explicit_certificate_trust: z.boolean().optional(),

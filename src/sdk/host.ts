@@ -12,6 +12,7 @@ import type { IssuerAccess } from '#sdk/issuer.ts'
 import type { Journal, JournalOptions, ReadJournal } from '#sdk/journal.ts'
 import type { Mapping } from '#sdk/mapping.ts'
 import type { PasswordAccess } from '#sdk/password-changes.ts'
+import type { PodAdmission } from '#sdk/pod-admission.ts'
 import type { PortalAccess } from '#sdk/portal.ts'
 import type { RegistrationAccess } from '#sdk/registrations.ts'
 import type { ReportEndpoint } from '#sdk/reports.ts'
@@ -66,6 +67,8 @@ export interface ModuleHost {
   readonly pollEvents: PollEvents
   /** The endpoints of the token service that have an injector. None when absent. */
   readonly stsPodEndpoints?: readonly StsPodEndpoint[]
+  /** Writes what the injector decided to the audit, within a second or so. Never rejects. */
+  recordAdmission?(admission: PodAdmission): Promise<void>
   /** What a portal shows: orgs, links, reports, workflows. */
   readonly portal: PortalAccess
   /** Absent where reports are not served. */

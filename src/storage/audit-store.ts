@@ -13,8 +13,11 @@ export interface AuditRow {
   readonly subject: string
   readonly workflow: { readonly id: string; readonly name: string }
   readonly target: string
-  /** `key`: about a signing key, by its kid. `audit`: about the audit itself, such as that it was pruned. */
-  readonly kind: 'entry' | 'attribute' | 'group' | 'token' | 'session' | 'key' | 'audit'
+  /**
+   * `key`: about a signing key, by its kid. `pod`: whether a pod gets tokens. `audit`: about the audit itself, such as that
+   * it was pruned.
+   */
+  readonly kind: 'entry' | 'attribute' | 'group' | 'token' | 'session' | 'key' | 'pod' | 'audit'
   /** A token or a session is issued or refused, and a session deleted; everything else is changed. */
   readonly action: 'add' | 'replace' | 'delete' | 'issue' | 'refuse'
   readonly attribute: string

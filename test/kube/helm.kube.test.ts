@@ -99,6 +99,60 @@ describe.skipIf(program === undefined)('the chart', () => {
     expect(sts.endpoints[0].injector).not.toHaveProperty('explicit_certificate_trust')
   })
 
+  const published = (place: string): string[] => [
+    ...['--set-json', `sts.publish=[${place}]`],
+    ...[
+      '--set-json',
+      'sts.endpoints=[{"name":"a","audience":"a","path":"/a","azRules":[{"scope":"filter","constraint":"(saname=a)"}],"issuer":{"host":"a.example.com"}}]',
+    ],
+  ]
+  const shared = ['--set', 'database.secretName=db', '--set', 'secretKey.secretName=key']
+  const mounted = [
+    ...['--set-json', 'extraVolumes=[{"name":"site","emptyDir":{}}]'],
+    ...['--set-json', 'extraVolumeMounts=[{"name":"site","mountPath":"/srv/issuer/"}]'],
+  ]
+
+  test.each([
+    ['a folder on no volume', '/srv/issuer', [], /sts\.publish\[0\]\.folder: \/srv\/issuer is on no volume/],
+    ['a folder beside a volume', '/srv/issuers', mounted, /\/srv\/issuers is on no volume/],
+    ['a relative folder that is lost with the pod', 'issuer', shared, /\/data\/issuer is on no volume/],
+  ])('refuses documents in %s', async (_, folder, more, complaint) => {
+    const place = JSON.stringify({ type: 'folder', folder })
+    await expect(helm.render('gatehouse', { files: [] }, ...published(place), ...more)).rejects.toThrow(complaint)
+  })
+
+  test.each([
+    ['of the embedded database', 'issuer', []],
+    ['that is mounted', '/srv/issuer/a', mounted],
+    ['that is mounted, with a PostgreSQL', '/srv/issuer', [...shared, ...mounted]],
+  ])('takes documents in a folder on a volume %s', async (_, folder, more) => {
+    const place = JSON.stringify({ type: 'folder', folder })
+    expect(await helm.render('gatehouse', { files: [] }, ...published(place), ...more)).not.toEqual([])
+  })
+
+  test('creates the namespace of a ConfigMap where it is told to, and keeps it', async () => {
+    const place = '{"type":"configmap","target":"k8s","namespace":"issuer-site","name":"documents"}'
+    const without = await helm.render('gatehouse', { files: [] }, ...published(place))
+    expect(without.filter(({ kind }) => kind === 'Namespace')).toEqual([])
+    const create = ['--set', 'publishing.createNamespaces=true']
+    const objects = await helm.render('gatehouse', { files: [] }, ...published(place), ...create)
+    expect(objects.filter(({ kind }) => kind === 'Namespace')).toMatchObject([
+      { metadata: { name: 'issuer-site', annotations: { 'helm.sh/resource-policy': 'keep' } } },
+    ])
+    const own = await helm.render('issuer-site', { files: [] }, ...published(place), ...create)
+    expect(own.filter(({ kind }) => kind === 'Namespace')).toEqual([])
+  })
+
+  test('requests the memory that the gateway uses', async () => {
+    const megabytes = 220e6 / 2 ** 20
+    for (const { files } of chartProfiles) {
+      const [container] = deploymentIn(await helm.render('gatehouse', { files })).spec.template.spec.containers ?? []
+      const given = container?.['resources'] as Record<'requests' | 'limits', { memory: string }> | undefined
+      expect(Number.parseInt(given?.requests.memory ?? '', 10)).toBeGreaterThan(megabytes)
+      expect(Number.parseInt(given?.limits.memory ?? '', 10)).toBeGreaterThan(2 * megabytes)
+    }
+  })
+
   test('brings every definition of deploy/crds', async () => {
     const objects = await helm.render('gatehouse', { files: [] }, '--include-crds')
     const brought = objects.filter(({ kind }) => kind === 'CustomResourceDefinition')
@@ -106,7 +160,7 @@ describe.skipIf(program === undefined)('the chart', () => {
   })
 
   test.each(chartProfiles)(
-    'grants no star, no secrets but by name, nothing of the cluster but two rights: $name',
+    'grants no star, no secrets but by name, nothing of the cluster but four rights: $name',
     async ({ files }) => {
       const roles = (await helm.render('gatehouse', { files })).filter(({ kind }) => kind.endsWith('Role'))
       type Rule = Readonly<Record<'apiGroups' | 'resources' | 'verbs', string[]>> & {
@@ -123,7 +177,9 @@ describe.skipIf(program === undefined)('the chart', () => {
       for (const rule of ofCluster) {
         const isReview = rule.resources.join() === 'tokenreviews' && rule.verbs.join() === 'create'
         const isWebhook = rule.resources.join() === 'mutatingwebhookconfigurations' && rule.resourceNames?.length === 1
-        expect(isReview || isWebhook).toBe(true)
+        const isAccount = rule.resources.join() === 'serviceaccounts' && rule.verbs.join() === 'get'
+        const isEvent = rule.apiGroups.join() === 'events.k8s.io' && rule.verbs.join() === 'create'
+        expect(isReview || isWebhook || isAccount || isEvent).toBe(true)
       }
     },
   )
@@ -208,6 +264,11 @@ onKubernetes('the chart on a real API server', (cluster) => {
       expect(await may('update', ...webhooks, own)).toBe(true)
       expect(await may('update', '', 'configmaps', 'issuer-documents', 'issuer-site')).toBe(true)
 
+      expect(await may('get', '', 'serviceaccounts', 'cart', 'shop')).toBe(true)
+      expect(await may('create', 'events.k8s.io', 'events', '', 'shop')).toBe(true)
+
+      expect(await may('list', '', 'serviceaccounts', '', 'shop')).toBe(false)
+      expect(await may('delete', 'events.k8s.io', 'events', 'x', 'shop')).toBe(false)
       expect(await may('create', ...webhooks)).toBe(false)
       expect(await may('delete', ...webhooks, own)).toBe(false)
       expect(await may('update', ...webhooks, 'another')).toBe(false)
@@ -216,6 +277,18 @@ onKubernetes('the chart on a real API server', (cluster) => {
       expect(await may('create', '', 'pods', '', namespace)).toBe(false)
       expect(await may('update', '', 'configmaps', 'another', 'issuer-site')).toBe(false)
       expect(await may('create', '', 'serviceaccounts/token', 'gatehouse', namespace)).toBe(false)
+    })
+
+    test('a ConfigMap in a namespace that does not exist is refused, unless the chart creates it', async () => {
+      const elsewhere = ['--dry-run=server', '--set', 'sts.publish[0].namespace=issuer-nowhere']
+      await expect(change('upgrade', ...elsewhere)).rejects.toThrow(
+        /sts\.publish\[0\]\.namespace: there is no namespace issuer-nowhere; create it, or set publishing\.createNamespaces/,
+      )
+      const created = await change('upgrade', ...elsewhere, '--set', 'publishing.createNamespaces=true')
+      expect(created).toMatch(/kind: Namespace\nmetadata:\n {2}name: issuer-nowhere/)
+      const note =
+        'sts.publish[0]: documents are written to the ConfigMap issuer-documents of the namespace issuer-nowhere.'
+      expect(created).toContain(note)
     })
 
     test('an upgrade leaves the webhooks that Gatehouse wrote, and uninstalling takes them away', async () => {

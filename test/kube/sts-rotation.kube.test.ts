@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -206,13 +206,13 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
       { name: 'CLUSTER_TOKEN_FILE', value: tokenFile('cluster') },
       { name: 'VAULT_TOKEN_FILE', value: tokenFile('vault') },
       { name: 'VAULT_ROLE', value: 'reader' },
+      { name: 'VAULT_AUTH_PATH', value: 'jwt' },
     ])
   })
 
   test('its script, run as it was admitted, brings the two tokens, each to its own file', async () => {
     sidecar = await runAdmittedSidecar(admitted, server.client)
-    const ready = sidecar.place('/var/run/secrets/gatehouse/.ready')
-    await vi.waitFor(() => expect(existsSync(ready), sidecar.log()).toBe(true), { timeout: 20_000, interval: 100 })
+    await vi.waitFor(() => expect(sidecar.ready(), sidecar.log()).toBe(true), { timeout: 20_000, interval: 100 })
     for (const [name, wanted] of [
       ['cluster', audience],
       ['vault', 'https://vault.example.com'],

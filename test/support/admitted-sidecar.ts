@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -18,6 +18,7 @@ const admittedSchema = z.object({
         args: z.array(z.string()).optional(),
         env: z.array(z.object({ name: z.string(), value: z.string().optional() })).optional(),
         volumeMounts: z.array(z.object({ name: z.string(), mountPath: z.string() })).optional(),
+        readinessProbe: z.object({ exec: z.object({ command: z.array(z.string()) }) }).optional(),
       }),
     ),
     volumes: z.array(
@@ -44,6 +45,8 @@ export interface AdmittedSidecar {
   /** Where a file of the pod is on this machine. */
   place(path: string): string
   log(): string
+  /** What its readiness probe says. */
+  ready(): boolean
   /** Its credentials anew, as a kubelet replaces them before they expire. */
   project(): Promise<void>
   /** Ends it and its children, and forgets its files. */
@@ -93,6 +96,12 @@ export async function runAdmittedSidecar(admitted: unknown, cluster: KubeClient)
     process: child,
     place: (path) => join(root, path),
     log: () => text,
+    ready: () => {
+      const [probe = '', ...rest] = (container.readinessProbe?.exec.command ?? []).map((word) =>
+        moved(expand(word, values)),
+      )
+      return spawnSync(probe, rest, { env }).status === 0
+    },
     project,
     destroy: () => {
       if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {

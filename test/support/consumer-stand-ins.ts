@@ -1,11 +1,15 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
 import { type Consumer, type Presented, refusalsBy } from '#testing/token-consumers.ts'
 
 export interface StandIn {
   readonly url: string
   /** What was said to each token that came, in order; empty where it was accepted. */
   readonly verdicts: string[][]
+  /** What came with each token. */
+  readonly calls: { readonly path: string; readonly form: URLSearchParams }[]
   close(): Promise<void>
 }
 
@@ -19,6 +23,8 @@ interface Vendor {
   readonly consumer: Consumer
   /** The token in what the vendor's client sends; throws when that is not what the vendor's API takes. */
   token(path: string, form: URLSearchParams): string
+  /** What the client reads before, by its path. */
+  document?(origin: string, path: string): object | undefined
   answer(refusals: readonly string[]): Answer
 }
 
@@ -87,6 +93,17 @@ export const entra: Vendor = {
     })
     return form.get('client_assertion') ?? ''
   },
+  document: (origin, path) => {
+    const [, tenant] = /^\/([^/]+)\/v2\.0\/\.well-known\/openid-configuration$/.exec(path) ?? []
+    if (tenant === undefined) return undefined
+    const own = `${origin}/${tenant}`
+    return {
+      issuer: `${own}/v2.0`,
+      authorization_endpoint: `${own}/oauth2/v2.0/authorize`,
+      token_endpoint: `${own}/oauth2/v2.0/token`,
+      jwks_uri: `${own}/discovery/v2.0/keys`,
+    }
+  },
   answer: (refusals) =>
     refusals.length > 0
       ? json(401, { error: 'invalid_client', error_description: 'AADSTS70021: refused' })
@@ -105,25 +122,44 @@ export async function decide(
   return { answer: vendor.answer(refusals), refusals }
 }
 
-/** The vendor's endpoint on a socket of this machine. */
-export async function startStandIn(vendor: Vendor, setUp: () => Omit<Presented, 'token' | 'now'>): Promise<StandIn> {
+/** The vendor's endpoint on a socket of this machine; over TLS with the certificate of `test-certificates.ts`, where asked. */
+export async function startStandIn(
+  vendor: Vendor,
+  setUp: () => Omit<Presented, 'token' | 'now'>,
+  { tls = false }: { readonly tls?: boolean } = {},
+): Promise<StandIn> {
   const verdicts: string[][] = []
-  const server: Server = createServer(async (request, response) => {
+  const calls: { path: string; form: URLSearchParams }[] = []
+  let url = ''
+  const listener: RequestListener = async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+    const [path = ''] = (request.url ?? '').split('?')
+    const body = Buffer.concat(chunks).toString()
+    const document = request.method === 'GET' ? vendor.document?.(url, path) : undefined
+    if (document !== undefined) {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(document))
+      return
+    }
+    calls.push({ path, form: new URLSearchParams(body) })
     try {
-      const { answer, refusals } = await decide(vendor, request.url ?? '', Buffer.concat(chunks).toString(), setUp)
+      const { answer, refusals } = await decide(vendor, path, body, setUp)
       verdicts.push(refusals)
       response.writeHead(answer.status, { 'content-type': answer.type }).end(answer.body)
     } catch (error) {
       verdicts.push([String(error)])
       response.writeHead(400).end(String(error))
     }
-  })
+  }
+  const server = tls
+    ? createTlsServer({ key: testServerKey, cert: testServerCertificate }, listener)
+    : createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  url = `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     verdicts,
+    calls,
     close: async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

@@ -1,5 +1,6 @@
 import type { InjectedEndpoint, InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import type { Pod } from '#protocols/admission/pod.ts'
+import type { PodAccount } from '#protocols/admission/pod-wishes.ts'
 
 export const awsEndpoint: InjectedEndpoint = {
   name: 'aws',
@@ -10,6 +11,8 @@ export const awsEndpoint: InjectedEndpoint = {
   tokenVariable: 'AWS_WEB_IDENTITY_TOKEN_FILE',
   valueVariable: 'AWS_ROLE_ARN',
   explicitTrust: false,
+  settings: [],
+  variables: [],
 }
 
 export const claudeEndpoint: InjectedEndpoint = {
@@ -20,7 +23,11 @@ export const claudeEndpoint: InjectedEndpoint = {
   label: 'claude',
   tokenVariable: 'ANTHROPIC_IDENTITY_TOKEN_FILE',
   explicitTrust: true,
+  settings: [],
+  variables: [],
 }
+
+export const cartAccount: PodAccount = { namespace: 'shop', name: 'cart', cluster: 'k8s', annotations: {} }
 
 export const roleArn = 'arn:aws:iam::111122223333:role/app'
 
@@ -35,6 +42,7 @@ export const injectorSettings: InjectorSettings = {
   fileMode: 'auto',
   nativeSidecars: true,
   position: 'first',
+  readinessProbe: true,
   skipContainers: ['istio-proxy'],
   trustConfigMap: 'ouca',
 }

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { probeScript } from '#protocols/admission/sidecar-container.ts'
 
 export interface Shell {
   readonly name: string
@@ -27,12 +28,73 @@ export function findShell(name: 'dash' | 'busybox'): Shell | undefined {
   return { name: 'busybox sh', command: [program, 'sh'], path: folder }
 }
 
+/** The clocks of a node whose time runs `factor` times as fast, and whose date can be set. */
+export interface NodeClock {
+  /** In front of a shell's own programs. */
+  readonly path: string
+  readonly variables: Readonly<Record<string, string>>
+  uptime(): number
+  /** By how many seconds the date is wrong. */
+  setDate(offset: number): void
+  /** The seconds that the sidecar slept for, in order, and the uptime at which it began. */
+  sleeps(): { readonly at: number; readonly seconds: number }[]
+  stop(): void
+}
+
+export function startNodeClock(factor = 1): NodeClock {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-clock-'))
+  const file = (name: string): string => join(folder, name)
+  const began = Date.now()
+  let offset = 0
+  const elapsed = (): number => ((Date.now() - began) * factor) / 1000
+  const uptime = (): number => 100_000 + elapsed()
+  const write = (name: string, text: string): void => {
+    writeFileSync(file(`${name}.new`), text)
+    renameSync(file(`${name}.new`), file(name))
+  }
+  const show = (): void => {
+    write('uptime', `${uptime().toFixed(2)} 1.00\n`)
+    write('seconds', `${Math.floor(began / 1000 + elapsed()) + offset}\n`)
+  }
+  show()
+  const timer = setInterval(show, 20)
+  const program = (name: string, text: string): void =>
+    writeFileSync(file(name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
+  program(
+    'date',
+    `if [ "$1" = +%s ]; then read -r s <${file('seconds')}; echo "$s"; else exec ${where('date')} "$@"; fi`,
+  )
+  program(
+    'sleep',
+    `read -r u _ <${file('uptime')}; echo "$u $1" >>${file('sleeps')}; exec ${where('sleep')} "$(($1 * 1000 / ${factor}))e-3"`,
+  )
+  return {
+    path: folder,
+    variables: { STS_UPTIME_FILE: file('uptime') },
+    uptime,
+    setDate: (seconds) => {
+      offset = seconds
+      show()
+    },
+    sleeps: () => {
+      if (!existsSync(file('sleeps'))) return []
+      const lines = readFileSync(file('sleeps'), 'utf8').trim().split('\n')
+      return lines.map((line) => {
+        const [at = 0, seconds = 0] = line.split(' ').map(Number)
+        return { at, seconds }
+      })
+    },
+    stop: () => clearInterval(timer),
+  }
+}
+
 export interface SidecarOptions {
   readonly shell: Shell
   readonly script: string
   /** Address and audience of each target, by the name of its folder. */
   readonly targets: Readonly<Record<string, { readonly url: string; readonly audience: string }>>
   readonly variables?: Readonly<Record<string, string>>
+  readonly clock?: NodeClock
 }
 
 export interface Sidecar {
@@ -41,6 +103,10 @@ export interface Sidecar {
   readonly credential: string
   log(): string
   fileOf(target: string): string
+  /** What the probe of the container says. */
+  probe(): { readonly ready: boolean; readonly output: string }
+  /** What is beside the token of a target. */
+  statusOf(target: string): { lastSuccess: number; expires: number; failures: number; lastError: string }
   /** The exit code, or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals | null>
   /**
@@ -53,7 +119,7 @@ export interface Sidecar {
 }
 
 /** Runs the script as the injected container would: by `sh -c`, with the variables that the injector sets. */
-export function startSidecar({ shell, script, targets, variables = {} }: SidecarOptions): Sidecar {
+export function startSidecar({ shell, script, targets, variables = {}, clock }: SidecarOptions): Sidecar {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sidecar-'))
   const tokens = join(folder, 'tokens')
   mkdirSync(tokens)
@@ -64,16 +130,18 @@ export function startSidecar({ shell, script, targets, variables = {} }: Sidecar
     [url, fileOf(name), credential, JSON.stringify(audience)].join(' '),
   )
   const [program, ...args] = shell.command
+  const env: Readonly<Record<string, string>> = {
+    PATH: clock === undefined ? shell.path : `${clock.path}:${shell.path}`,
+    STS_TARGETS: lines.join('\n'),
+    STS_FILE_MODE: '0440',
+    STS_READY_FILE: join(tokens, '.ready'),
+    ...clock?.variables,
+    ...variables,
+  }
   const child = spawn(program, [...args, '-c', script, 'sts-creds-sidecar'], {
     stdio: ['ignore', 'ignore', 'pipe'],
     detached: true,
-    env: {
-      PATH: shell.path,
-      STS_TARGETS: lines.join('\n'),
-      STS_FILE_MODE: '0440',
-      STS_READY_FILE: join(tokens, '.ready'),
-      ...variables,
-    },
+    env,
   })
   let text = ''
   child.stderr.on('data', (chunk: Buffer) => {
@@ -85,6 +153,12 @@ export function startSidecar({ shell, script, targets, variables = {} }: Sidecar
     credential,
     log: () => text,
     fileOf,
+    probe: () => {
+      const text = probeScript(env['STS_READY_FILE'] ?? '')
+      const { status, stdout } = spawnSync(program, [...args, '-c', text], { encoding: 'utf8', env })
+      return { ready: status === 0, output: stdout.trim() }
+    },
+    statusOf: (target) => JSON.parse(readFileSync(join(tokens, target, 'status.json'), 'utf8')),
     ended: new Promise((resolve) => child.once('close', (code, signal) => resolve(code ?? signal))),
     destroy: () => {
       if (child.pid !== undefined && child.exitCode === null && child.signalCode === null)

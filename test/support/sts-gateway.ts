@@ -118,7 +118,9 @@ async function accountToken(cluster: KubeClient, { configMapsIn, webhookConfigur
     const resources = ['mutatingwebhookconfigurations']
     const rule = { apiGroups: [group], resources, resourceNames: [webhookConfiguration], verbs: ['get', 'update'] }
     await cluster.must('POST', `/apis/${group}/v1/mutatingwebhookconfigurations`, { metadata })
-    await cluster.must('POST', `${rbac}/clusterroles`, { metadata, rules: [rule] })
+    const accounts = { apiGroups: [''], resources: ['serviceaccounts'], verbs: ['get'] }
+    const events = { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create'] }
+    await cluster.must('POST', `${rbac}/clusterroles`, { metadata, rules: [rule, accounts, events] })
     await bind('clusterrolebindings', 'ClusterRole', webhookConfiguration)
   }
   return cluster.token(account, { seconds: 7200 })

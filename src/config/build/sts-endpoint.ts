@@ -1,18 +1,17 @@
 import { buildTokenIssuer, type IssuerPlace, readIssuer } from '#config/build/sts-issuer.ts'
+import { buildPodEndpoint } from '#config/build/sts-pod-endpoint.ts'
 import { checkSubject, defaultSubject } from '#config/build/sts-subject-template.ts'
 import { readSubjects, type Subjects, unknownAttribute } from '#config/build/sts-subjects.ts'
 import type { BuildContext } from '#config/build-context.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
-import { isLabelName, labelName } from '#kernel/pod-label.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import type { StsEndpointSpec, StsFrame } from '#model/sts.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
 import type { StsEndpointConfig } from '#sdk/configuration.ts'
 import { type MappingRule, prepareMapping } from '#sdk/mapping.ts'
 import type { Rule } from '#sdk/rule.ts'
-import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { AwsTags, SubjectIssuer, TokenEndpoint } from '#sdk/token-endpoint.ts'
 
 /** Audience of the tokens that sidecars bring, unless the configuration names another. */
@@ -20,8 +19,6 @@ export const defaultIncomingAudience = 'gatehouse-sts'
 const defaultTtlSeconds = 900
 const defaultOfflineSeconds = 300
 const defaultRate = { burst: 10, perMinute: 30 }
-/** What every release of Kubernetes takes. */
-const variableName = /^[A-Za-z_.-][A-Za-z0-9_.-]{0,252}$/
 
 /** In every token already. */
 const standingClaims = new Set(['cluster', 'namespace', 'saname'])
@@ -58,7 +55,7 @@ export function buildStsEndpoint(
       endpoint,
       issuer: buildTokenIssuer(parts, at, context),
       claims: prepareMapping(claimRules, context.issues, context),
-      pods: podEndpoint(spec, endpoint.incomingAudience, subjects, at, context),
+      pods: buildPodEndpoint(spec, endpoint.incomingAudience, subjects.clusters, at, context),
     },
   }
 }
@@ -217,41 +214,4 @@ function readAwsTags(spec: StsEndpointSpec, subjects: Subjects, at: Path, contex
     if (!tags.has(name)) context.issues.error([...path, 'transitive', i], `no principal tag is named "${name}"`)
   }
   return { principal: tags, transitive }
-}
-
-function podEndpoint(
-  spec: StsEndpointSpec,
-  incomingAudience: string,
-  { clusters }: Subjects,
-  at: Path,
-  { issues }: BuildContext,
-): StsPodEndpoint | undefined {
-  if (spec.injector === undefined) return undefined
-  if (spec.subjectIssuers !== undefined && clusters.length === 0) {
-    issues.error([...at, 'injector'], 'sidecars are injected into pods of clusters, and the endpoint names none')
-  }
-  const { label, token_environment_variable_name } = spec.injector
-  const label_value_environment_variable_name = spec.injector.label_value_environment_variable_name || undefined
-  const variables = { token_environment_variable_name, label_value_environment_variable_name }
-  for (const [field, name] of Object.entries(variables)) {
-    if (name === undefined || variableName.test(name)) continue
-    issues.error([...at, 'injector', field], `"${name}" is no name of an environment variable`)
-  }
-  if (label_value_environment_variable_name === token_environment_variable_name) {
-    const problem = 'the variable holds the path of the token already'
-    issues.error([...at, 'injector', 'label_value_environment_variable_name'], problem)
-  }
-  if (!isLabelName(labelName(label))) {
-    issues.error([...at, 'injector', 'label'], `"${label}" is no name of a label of Kubernetes, so no pod can have it`)
-  }
-  return {
-    name: spec.name,
-    path: spec.path,
-    audience: spec.audience,
-    incomingAudience,
-    label,
-    tokenVariable: token_environment_variable_name,
-    valueVariable: label_value_environment_variable_name,
-    explicitTrust: spec.explicit_certificate_trust ?? false,
-  }
 }

@@ -217,10 +217,22 @@ function injectorUrls({ injector }: StsFrame, hosts: readonly string[], context:
   const { state, issues } = context
   const module = context.module(state.catalog.filters, injectorClass, path)
   if (module === undefined) return []
-  const prepared = module.prepare(context.params(params, path), issues, context)
+  const cluster = injectedCluster(injector, context)
+  const known = cluster === undefined ? params : { ...params, cluster }
+  const prepared = module.prepare(context.params(known, path), issues, context)
   if (webhook === undefined) return [url(hosts, webhookPath, [prepared], path, context)]
   state.draft.stsWebhook = buildStsWebhook(webhook, context)
   return [url([webhookHost], webhookPath, [prepared], path, context)]
+}
+
+/** The Kubernetes target whose API server asks: the one that is named, or the only one. */
+function injectedCluster(injector: NonNullable<StsFrame['injector']>, { state }: BuildContext): string | undefined {
+  const { cluster, webhook } = injector
+  if (cluster !== undefined) return undefined
+  const named = isJsonObject(webhook) ? webhook['cluster'] : undefined
+  const targets = [...state.draft.targets.values()].map(({ config }) => config)
+  const clusters = targets.filter(({ target }) => target.className === 'targets.Kubernetes').map(({ name }) => name)
+  return clusters.length === 1 ? clusters[0] : clusters.find((name) => name === named)
 }
 
 function filter(

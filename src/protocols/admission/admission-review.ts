@@ -21,6 +21,7 @@ const reviewSchema = z.looseObject({
     kind: z.looseObject({ group: z.string(), version: z.string(), kind: z.string() }),
     subResource: z.string().optional(),
     namespace: z.string().max(253).optional(),
+    dryRun: z.boolean().nullish(),
     object: z.unknown(),
   }),
 })
@@ -32,6 +33,8 @@ export interface AdmissionRequest {
   /** Such as `ephemeralcontainers`; empty for the object itself. */
   readonly subResource: string
   readonly namespace: string
+  /** Nothing is stored, so nothing may be noted elsewhere. */
+  readonly dryRun: boolean
   readonly object: unknown
 }
 
@@ -45,8 +48,8 @@ export function parseReview(body: Buffer): AdmissionRequest {
     const [issue] = read.error.issues
     throw notAReview(issue === undefined ? 'it has another shape' : `${issue.path.join('.')}: ${issue.message}`)
   }
-  const { uid, operation, kind, subResource = '', namespace = '', object } = read.data.request
-  return { uid, operation, kind, subResource, namespace, object }
+  const { uid, operation, kind, subResource = '', namespace = '', dryRun, object } = read.data.request
+  return { uid, operation, kind, subResource, namespace, dryRun: dryRun === true, object }
 }
 
 /** Searches without recursion: the depth is bounded, but the caller's stack is not known. */

@@ -4,12 +4,19 @@ import type { InjectorSettings } from '#protocols/admission/injector-settings.ts
 import { diffToPatch } from '#protocols/admission/json-patch.ts'
 import type { Container, Pod } from '#protocols/admission/pod.ts'
 import { escapeVariables } from '#protocols/admission/variable-escape.ts'
-import { awsEndpoint, claudeEndpoint, injectorSettings, podOf, roleArn } from '#testing/injector-fixture.ts'
+import {
+  awsEndpoint,
+  cartAccount,
+  claudeEndpoint,
+  injectorSettings,
+  podOf,
+  roleArn,
+} from '#testing/injector-fixture.ts'
 import { restrictedRules } from '#testing/pod-security.ts'
 
 const endpoints = [awsEndpoint, claudeEndpoint]
 const run = (pod: Pod, settings: Partial<InjectorSettings> = {}) =>
-  inject(pod, endpoints, { ...injectorSettings, ...settings })
+  inject(pod, endpoints, { ...injectorSettings, ...settings }, cartAccount)
 const container = (pod: Pod, name: string): Container => {
   const found = [...(pod.spec.initContainers ?? []), ...(pod.spec.containers ?? [])].find((one) => one.name === name)
   if (found === undefined) throw new Error(`no container ${name}`)
@@ -71,8 +78,10 @@ describe('a pod that asks for one token', () => {
     expect(sidecar(pod)).toMatchObject({
       restartPolicy: 'Always',
       resources: { requests: { cpu: '5m', memory: '8Mi' }, limits: { cpu: '200m', memory: '32Mi' } },
-      startupProbe: { exec: { command: expect.arrayContaining([expect.stringContaining('test -e')]) } },
     })
+    const exec = { command: ['/bin/sh', '-c', expect.stringContaining('</var/run/secrets/gatehouse/.ready')] }
+    expect(sidecar(pod)).toMatchObject({ startupProbe: { exec }, readinessProbe: { exec, failureThreshold: 1 } })
+    expect(sidecar(run(podOf(), { readinessProbe: false }).pod)).not.toHaveProperty('readinessProbe')
     expect(pod.spec.volumes).toContainEqual({ name: 'sts-tokens', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } })
   })
 
@@ -123,7 +132,7 @@ describe('A3: two endpoints in one pod', () => {
   test('whose names are no folder names still have a folder each', () => {
     const names = ['a/b', 'a-b', 'A-b', 'x'.repeat(80), `${'x'.repeat(80)}y`, '..']
     const many = names.map((name) => ({ ...claudeEndpoint, name, tokenVariable: `T${names.indexOf(name)}` }))
-    const result = inject(podOf({ labels: both }), many, injectorSettings)
+    const result = inject(podOf({ labels: both }), many, injectorSettings, cartAccount)
     const files = Object.values(variables(container(result.pod, 'app'))).map(String)
     expect(new Set(files).size).toBe(names.length)
     for (const file of files) expect(file).toMatch(/^\/var\/run\/secrets\/gatehouse\/[a-z0-9][-a-z0-9]{0,62}\/token$/)
@@ -135,6 +144,7 @@ describe('A3: two endpoints in one pod', () => {
       podOf({ labels: both, annotations: { 'tremolo.io/aws-role': roleArn } }),
       [awsEndpoint, other],
       injectorSettings,
+      cartAccount,
     )
     const volume = pods.pod.spec.volumes?.find(({ name }) => name === 'sts-identity')
     expect(JSON.stringify(volume)).toMatch(/gatehouse-sts.*elsewhere/)
@@ -230,6 +240,19 @@ describe("A2: a container's own variables win", () => {
   })
 })
 
+/** Terms with the given expressions about the system: one term with all of them, or one for each. */
+function affinity(expressions: readonly (readonly string[])[], terms = 1, each = false) {
+  const matchExpressions = expressions.map(([operator = '', ...values]) => ({
+    key: 'kubernetes.io/os',
+    operator,
+    values,
+  }))
+  const nodeSelectorTerms = each
+    ? matchExpressions.map((one) => ({ matchExpressions: [one] }))
+    : Array.from({ length: terms }, () => ({ matchExpressions }))
+  return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } }
+}
+
 describe('what cannot be done is told, and nothing is thrown', () => {
   test.each([
     ['A13: a label without annotation', podOf({ labels: { 'tremolo.io/aws-role': 'true' } }), 'needs an annotation'],
@@ -238,6 +261,14 @@ describe('what cannot be done is told, and nothing is thrown', () => {
     ['a huge annotation', podOf({ annotations: { 'tremolo.io/aws-role': 'a'.repeat(3000) } }), 'too long'],
     ['Windows', podOf({ spec: { nodeSelector: { 'kubernetes.io/os': 'windows' } } }), 'Windows'],
     ['Windows by name', podOf({ spec: { os: { name: 'windows' } } }), 'Windows'],
+    [
+      'Windows by a build',
+      podOf({ spec: { nodeSelector: { 'node.kubernetes.io/windows-build': '10.0' } } }),
+      'Windows',
+    ],
+    ['Windows by affinity', podOf({ spec: { affinity: affinity([['In', 'windows']]) } }), 'Windows'],
+    ['no Linux by affinity', podOf({ spec: { affinity: affinity([['NotIn', 'linux']]) } }), 'Windows'],
+    ['Windows by every term', podOf({ spec: { affinity: affinity([['In', 'windows']], 2) } }), 'Windows'],
     ['a container of that name', podOf({ spec: { initContainers: [{ name: 'sts-creds-sidecar' }] } }), 'no place'],
     ['a volume of that name', podOf({ spec: { volumes: [{ name: 'sts-identity', emptyDir: {} }] } }), 'no place'],
   ])('%s: the pod stays as it is', (_, given, text) => {
@@ -245,6 +276,28 @@ describe('what cannot be done is told, and nothing is thrown', () => {
     expect(pod).toEqual(given)
     expect(given2).toEqual([])
     expect(faults).toEqual([expect.stringContaining(text)])
+  })
+
+  test.each([
+    ['either system', { affinity: affinity([['In', 'windows', 'linux']]) }],
+    [
+      'a term for each system',
+      {
+        affinity: affinity(
+          [
+            ['In', 'windows'],
+            ['In', 'linux'],
+          ],
+          1,
+          true,
+        ),
+      },
+    ],
+    ['not Windows', { affinity: affinity([['NotIn', 'windows']]) }],
+    ['no terms', { affinity: { nodeAffinity: {} } }],
+    ['a preference', { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } } }],
+  ])('nodes of %s may run Linux, so the pod gets its token', (_, spec) => {
+    expect(run(podOf({ spec })).endpoints).toEqual(['aws'])
   })
 
   test.each(['app', '-1', '0', '1e3', '4294967296', '１２', ''])('A14: tremolo.io/user "%s"', (user) => {
@@ -273,7 +326,12 @@ describe('what cannot be done is told, and nothing is thrown', () => {
 
   test('a sidecar of another configuration is left, and told', () => {
     const { pod } = run(podOf())
-    const other = inject(pod, endpoints, { ...injectorSettings, tokenService: 'https://elsewhere.example.com' })
+    const other = inject(
+      pod,
+      endpoints,
+      { ...injectorSettings, tokenService: 'https://elsewhere.example.com' },
+      cartAccount,
+    )
     expect(diffToPatch(pod, other.pod)).toEqual([])
     expect(other.faults).toEqual([expect.stringContaining('fetches other tokens')])
   })
@@ -318,6 +376,15 @@ describe('users, groups and modes (A7)', () => {
     expect(faults).toEqual([])
     expect(sidecar(pod).securityContext?.runAsUser).toBe(user)
     expect(mode(pod)).toBe(expected)
+  })
+
+  test.each([
+    ['no group is named', {}, {}, 65532],
+    ['the annotation names one', { 'tremolo.io/group': '99' }, {}, 99],
+    ['all containers share one', {}, { securityContext: { runAsGroup: 3000 } }, 3000],
+    ["all containers have root's", {}, { securityContext: { runAsGroup: 0 } }, 65532],
+  ])("the sidecar's group is never root's: %s", (_, annotations, spec, group) => {
+    expect(sidecar(run(podOf({ annotations, spec })).pod).securityContext?.runAsGroup).toBe(group)
   })
 
   test('a configured mode is taken', () => {

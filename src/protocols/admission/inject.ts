@@ -1,9 +1,9 @@
 import { identityVolume, sidecarName, targetsVariable, tokenVolume } from '#protocols/admission/injector-names.ts'
 import type { InjectedEndpoint, InjectorSettings } from '#protocols/admission/injector-settings.ts'
-import type { Container, Pod, Volume } from '#protocols/admission/pod.ts'
-import { type PodWishes, readWishes } from '#protocols/admission/pod-wishes.ts'
+import type { Container, NodeRequirement, Pod, Volume } from '#protocols/admission/pod.ts'
+import { type PodAccount, type PodWishes, readWishes, type WantedEndpoint } from '#protocols/admission/pod-wishes.ts'
 import { identityVolumeOf, sidecarContainer, tokenVolumeOf } from '#protocols/admission/sidecar-container.ts'
-import { giveTokens } from '#protocols/admission/token-access.ts'
+import { giveTokens, holdersOf } from '#protocols/admission/token-access.ts'
 
 /** The patch has a line for each, and no node runs so many. */
 const mostContainers = 1000
@@ -22,16 +22,29 @@ export interface Injection {
  * A pod with the sidecar, volumes, mounts and variables that its labels ask for. The given one is left alone. Nothing
  * that it holds is removed or changed, and a pod that was injected before stays as it is.
  */
-export function inject(given: Pod, endpoints: readonly InjectedEndpoint[], settings: InjectorSettings): Injection {
+export function inject(
+  given: Pod,
+  endpoints: readonly InjectedEndpoint[],
+  settings: InjectorSettings,
+  account: PodAccount,
+): Injection {
   const pod = structuredClone(given)
-  const wishes = readWishes(pod, endpoints)
+  const asked = readWishes(pod, endpoints, account)
   const none = (faults: readonly string[]): Injection => ({ pod: given, endpoints: [], faults, warnings: [] })
-  if (wishes.endpoints.length === 0) return none(wishes.faults)
+  if (asked.endpoints.length === 0) return none(asked.faults)
   const obstacle = obstacleOf(pod)
-  if (obstacle !== undefined) return none([...wishes.faults, obstacle])
+  if (obstacle !== undefined) return none([...asked.faults, obstacle])
 
-  const faults = [...wishes.faults]
   const warnings: string[] = []
+  const receiving = receivers(pod, asked, settings, warnings)
+  const faults: string[] = []
+  const wishes = { ...asked, endpoints: asked.endpoints.filter((one) => isComplete(one, receiving, faults)) }
+  faults.push(...asked.faults)
+  if (wishes.endpoints.length === 0) return none(faults)
+  if (account.problem !== undefined) {
+    const name = `${account.namespace}/${account.name}`
+    warnings.push(`annotations of the ServiceAccount ${name} do not count: ${account.problem}`)
+  }
   const sidecar = sidecarContainer(pod, wishes, settings)
   const present = containersOf(pod).find(({ name }) => name === sidecarName)
   if (present === undefined) {
@@ -42,16 +55,30 @@ export function inject(given: Pod, endpoints: readonly InjectedEndpoint[], setti
   }
   addVolumes(pod, wishes, settings, faults)
   addPullSecrets(pod, settings)
-  for (const container of receivers(pod, wishes, settings, warnings)) giveTokens(container, wishes.endpoints, faults)
+  for (const container of receiving) giveTokens(container, wishes.endpoints, faults)
   return { pod, endpoints: wishes.endpoints.map(({ endpoint }) => endpoint.name), faults, warnings }
+}
+
+/** False, with a fault, where a setting is missing and a container does not bring the variables that would hold it. */
+function isComplete(
+  { endpoint, missing }: WantedEndpoint,
+  containers: readonly Container[],
+  faults: string[],
+): boolean {
+  const complaints = Array.from(missing).filter(([setting]) =>
+    containers.some(({ env }) => {
+      const holders = holdersOf(endpoint, setting)
+      return holders.length === 0 || !holders.every((holder) => env?.some(({ name }) => name === holder))
+    }),
+  )
+  faults.push(...complaints.map(([, text]) => text))
+  return complaints.length === 0
 }
 
 /** Why nothing can be injected at all. */
 function obstacleOf(pod: Pod): string | undefined {
   if (containersOf(pod).length > mostContainers) return `pods of more than ${mostContainers} containers get no tokens`
-  if (pod.spec.os?.name === 'windows' || pod.spec.nodeSelector?.['kubernetes.io/os'] === 'windows') {
-    return 'pods on Windows get no tokens'
-  }
+  if (isForWindows(pod)) return 'pods on Windows get no tokens'
   const container = containersOf(pod).find(({ name }) => name === sidecarName)
   if (container !== undefined && targetsOf(container) === undefined) {
     return `a container of the pod is named "${sidecarName}", so there is no place for the sidecar, and no token`
@@ -61,6 +88,26 @@ function obstacleOf(pod: Pod): string | undefined {
     return `a volume of the pod is named "${identityVolume}", so there is no place for the sidecar's, and no token`
   }
   return undefined
+}
+
+const systemLabels = ['kubernetes.io/os', 'beta.kubernetes.io/os']
+const windowsBuild = 'node.kubernetes.io/windows-build'
+
+/** No node that the pod may run on has another system. */
+function isForWindows({ spec }: Pod): boolean {
+  if (spec.os?.name !== undefined) return spec.os.name === 'windows'
+  const selector = spec.nodeSelector ?? {}
+  if (Object.hasOwn(selector, windowsBuild) || systemLabels.some((label) => selector[label] === 'windows')) return true
+  // One of the terms must hold, and all expressions of a term.
+  const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
+  return terms.length > 0 && terms.every(({ matchExpressions }) => matchExpressions?.some(isOfWindows) === true)
+}
+
+function isOfWindows({ key, operator, values }: NodeRequirement): boolean {
+  if (key === windowsBuild) return operator !== 'DoesNotExist' && operator !== 'NotIn'
+  if (!systemLabels.includes(key)) return false
+  if (operator === 'In') return (values ?? []).length > 0 && (values ?? []).every((value) => value === 'windows')
+  return operator === 'NotIn' && (values ?? []).includes('linux')
 }
 
 function addSidecar(pod: Pod, sidecar: Container, { nativeSidecars, position }: InjectorSettings): void {

@@ -7,7 +7,7 @@ export const identityVolume = 'sts-identity'
 
 /** Where containers find their tokens, each in a folder named after its endpoint. */
 export const tokenFolder = '/var/run/secrets/gatehouse'
-/** Exists as soon as every token of the pod has been written once. */
+/** "deadline reason": the uptime until which every token of the pod is valid, with a margin, and why not after it. */
 export const readyFile = `${tokenFolder}/.ready`
 /**
  * Where the sidecar finds its own credential: in the place of the token for the API server, which Kubernetes therefore
@@ -19,7 +19,18 @@ export const trustFile = `${identityFolder}/trust/ca.crt`
 /** Present in every sidecar that was made here: what it fetches, line by line. */
 export const targetsVariable = 'STS_TARGETS'
 
-export const tokenFileOf = (endpoint: string): string => `${tokenFolder}/${folderName(endpoint)}/token`
+export const tokenFileOf = (endpoint: string): string => fileOf(endpoint, 'token')
+
+/** A file beside an endpoint's token. */
+export const fileOf = (endpoint: string, name: string): string => `${tokenFolder}/${folderName(endpoint)}/${name}`
+
+const longestWorkload = 64
+
+/** Namespace and service account as one name of at most 64 characters, which end with a hash where it was cut. */
+export function workloadName(namespace: string, account: string): string {
+  const name = `${namespace}-${account}`
+  return name.length <= longestWorkload ? name : `${name.slice(0, longestWorkload - 9)}-${shortHash(name)}`
+}
 
 export const credentialName = (audience: string): string => `token-${shortHash(audience)}`
 

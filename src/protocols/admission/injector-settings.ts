@@ -1,3 +1,6 @@
+import type { JsonObject } from '#kernel/json.ts'
+import type { Template } from '#kernel/template.ts'
+
 /** An endpoint of the token service, as far as pods are concerned. */
 export interface InjectedEndpoint {
   readonly name: string
@@ -15,6 +18,40 @@ export interface InjectedEndpoint {
   readonly valueVariable?: string | undefined
   /** The service's certificate is not signed by a public authority. */
   readonly explicitTrust: boolean
+  /** Values that annotations and the configuration give. */
+  readonly settings: readonly PodSetting[]
+  /** Besides the token's variable and that of the annotation's value. */
+  readonly variables: readonly PodVariable[]
+  readonly file?: PodFile | undefined
+}
+
+export interface PodSetting {
+  readonly name: string
+  /** The annotation named like the label gives it, too. */
+  readonly main: boolean
+  readonly form: RegExp
+  readonly example: string
+  /** Without it, and without the variables that hold it, there is no token. */
+  readonly needed: boolean
+  /** With attributes of the workload. */
+  readonly fallback?: Template | undefined
+}
+
+export interface PodVariable {
+  readonly name: string
+  /** With attributes of the workload and settings; the variable is left out where one has no value. */
+  readonly text: Template
+  /** Those of an endpoint come together or not at all; others give way to a container's own. */
+  readonly identity: boolean
+}
+
+export interface PodFile {
+  readonly name: string
+  /** Gets the path of the file. */
+  readonly variable: string
+  /** Settings without which there is no file. */
+  readonly needs: readonly string[]
+  content(read: (name: string) => string | undefined): JsonObject
 }
 
 export interface InjectorSettings {
@@ -34,6 +71,8 @@ export interface InjectorSettings {
   /** The cluster knows init containers that keep running (Kubernetes 1.29). */
   readonly nativeSidecars: boolean
   readonly position: 'first' | 'last'
+  /** The pod is Ready only while all its tokens are valid. */
+  readonly readinessProbe: boolean
   /** Containers that never get a token, unless a pod includes them by name. */
   readonly skipContainers: readonly string[]
   /** PEM, for endpoints with explicit trust. */

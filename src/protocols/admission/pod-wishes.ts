@@ -1,12 +1,32 @@
 import { annotationDomain, labelName } from '#kernel/pod-label.ts'
-import { type InjectedEndpoint, isQuantity, type SidecarResources } from '#protocols/admission/injector-settings.ts'
+import type { Template } from '#kernel/template.ts'
+import { tokenFileOf, workloadName } from '#protocols/admission/injector-names.ts'
+import {
+  type InjectedEndpoint,
+  isQuantity,
+  type PodSetting,
+  type SidecarResources,
+} from '#protocols/admission/injector-settings.ts'
 import type { Pod } from '#protocols/admission/pod.ts'
+
+/** The service account of a pod, as far as the injector knows it. */
+export interface PodAccount {
+  readonly namespace: string
+  readonly name: string
+  /** The Kubernetes target whose pod it is. */
+  readonly cluster?: string | undefined
+  readonly annotations: Readonly<Record<string, string>>
+  /** Why its annotations are not known. */
+  readonly problem?: string | undefined
+}
 
 /** An endpoint that a pod asks for. */
 export interface WantedEndpoint {
   readonly endpoint: InjectedEndpoint
-  /** Of the annotation; undefined where the endpoint takes none. */
-  readonly value: string | undefined
+  /** Of settings and attributes of the workload, by name. */
+  readonly values: ReadonlyMap<string, string>
+  /** Settings that it needs and that nobody gave, with what to do. */
+  readonly missing: ReadonlyMap<string, string>
 }
 
 /** What a pod's labels and annotations ask of the injector. */
@@ -44,26 +64,30 @@ const noWishes: PodWishes = {
   faults: [],
 }
 
-export function readWishes(pod: Pod, endpoints: readonly InjectedEndpoint[]): PodWishes {
-  const faults: string[] = []
+/** The endpoints that the pod's labels turn on. */
+export function labelledEndpoints(pod: Pod, endpoints: readonly InjectedEndpoint[]): readonly InjectedEndpoint[] {
   const labels = new Map(Object.entries(pod.metadata.labels ?? {}))
+  return endpoints.filter(({ label }) => {
+    const chosen = labels.get(labelName(label))
+    return chosen !== undefined && !off.has(chosen.toLowerCase())
+  })
+}
+
+/** True where an annotation of the service account could count. */
+export const asksAccount = (pod: Pod, endpoints: readonly InjectedEndpoint[]): boolean =>
+  labelledEndpoints(pod, endpoints).some((endpoint) =>
+    settingsOf(endpoint).some((setting) =>
+      annotationsFor(endpoint, setting).every((name) => !Object.hasOwn(pod.metadata.annotations ?? {}, name)),
+    ),
+  )
+
+export function readWishes(pod: Pod, endpoints: readonly InjectedEndpoint[], account: PodAccount): PodWishes {
+  const faults: string[] = []
   const annotations = new Map(Object.entries(pod.metadata.annotations ?? {}))
   const annotation = (name: string): string | undefined => annotations.get(`${annotationDomain}${name}`)
-
-  const wanted = endpoints.flatMap((endpoint): WantedEndpoint[] => {
-    const name = labelName(endpoint.label)
-    const chosen = labels.get(name)
-    if (chosen === undefined || off.has(chosen.toLowerCase())) return []
-    if (endpoint.valueVariable === undefined) return [{ endpoint, value: undefined }]
-    const value = annotations.get(name)?.trim() ?? ''
-    if (value !== '' && value.length <= maxValue && isPlainText(value)) return [{ endpoint, value }]
-    faults.push(
-      value === ''
-        ? `the label "${name}" needs an annotation of the same name, so there is no token of "${endpoint.name}"`
-        : `the annotation "${name}" is too long or not plain text, so there is no token of "${endpoint.name}"`,
-    )
-    return []
-  })
+  const wanted = labelledEndpoints(pod, endpoints).flatMap((endpoint) =>
+    readEndpoint(endpoint, annotations, account, faults),
+  )
   if (wanted.length === 0) return { ...noWishes, faults }
   const fault = (name: string, rule: string): undefined => {
     faults.push(`the annotation "${annotationDomain}${name}" ${rule}`)
@@ -107,6 +131,81 @@ export function readWishes(pod: Pod, endpoints: readonly InjectedEndpoint[]): Po
     ),
     faults,
   }
+}
+
+/** An endpoint without a preset has one setting at most: the value of its annotation. */
+const settingsOf = ({ settings, valueVariable }: InjectedEndpoint): readonly PodSetting[] =>
+  settings.length > 0 || valueVariable === undefined
+    ? settings
+    : [{ name: 'value', main: true, form: /^/, example: 'a text', needed: true }]
+
+function annotationsFor({ label }: InjectedEndpoint, { name, main }: PodSetting): readonly string[] {
+  const long = `${labelName(label)}.${name}`
+  return main ? [labelName(label), long] : [long]
+}
+
+/** Nothing, with a fault, where an annotation has a value that cannot be used. */
+function readEndpoint(
+  endpoint: InjectedEndpoint,
+  annotations: ReadonlyMap<string, string>,
+  account: PodAccount,
+  faults: string[],
+): WantedEndpoint[] {
+  const values = new Map([
+    ['namespace', account.namespace],
+    ['saname', account.name],
+    ['workload', workloadName(account.namespace, account.name)],
+    ['token_file', tokenFileOf(endpoint.name)],
+    ...(account.cluster === undefined ? [] : [['cluster', account.cluster] as const]),
+  ])
+  const missing = new Map<string, string>()
+  const known = new Map(Object.entries(account.annotations))
+  for (const setting of settingsOf(endpoint)) {
+    const names = annotationsFor(endpoint, setting)
+    const [label = '', long = label] = names
+    const place = [annotations, known].flatMap((source) =>
+      names.flatMap((name) => {
+        const value = source.get(name)?.trim() ?? ''
+        return value === '' ? [] : [{ name, value }]
+      }),
+    )[0]
+    const { fallback } = setting
+    const value =
+      place?.value ?? (fallback?.attributes.every((name) => values.has(name)) ? fallbackText(fallback, values) : '')
+    if (value === '') {
+      if (setting.needed) missing.set(setting.name, complaint(endpoint, setting, setting.main ? label : long, account))
+      continue
+    }
+    if ((place !== undefined && value.length > maxValue) || !isPlainText(value)) {
+      faults.push(
+        `the annotation "${place?.name}" is too long or not plain text, so there is no token of "${endpoint.name}"`,
+      )
+      return []
+    }
+    if (!setting.form.test(value)) {
+      const what = place === undefined ? `setting "${setting.name}" of the endpoint` : `annotation "${place.name}"`
+      faults.push(`the ${what} has no value such as ${setting.example}, so there is no token of "${endpoint.name}"`)
+      return []
+    }
+    values.set(setting.name, value)
+  }
+  return [{ endpoint, values, missing }]
+}
+
+const fallbackText = (text: Template, values: ReadonlyMap<string, string>): string =>
+  text.render({ attribute: (name) => values.get(name) })
+
+function complaint(
+  { name: endpoint, label }: InjectedEndpoint,
+  setting: PodSetting,
+  annotation: string,
+  { namespace, name, problem }: PodAccount,
+): string {
+  const needs = setting.main
+    ? `the label "${labelName(label)}" needs an annotation of the same name`
+    : `the label "${labelName(label)}" needs the annotation "${annotation}"`
+  const where = problem === undefined ? '' : ` (ServiceAccount ${namespace}/${name}: ${problem})`
+  return `${needs} on the pod or its ServiceAccount${where}, so there is no token of "${endpoint}"`
 }
 
 const isPlainText = (text: string): boolean => !/\p{Cc}/u.test(text)

@@ -1,5 +1,6 @@
 import {
   credentialName,
+  fileOf,
   identityFolder,
   identityVolume,
   readyFile,
@@ -15,17 +16,34 @@ import type { Container, Pod, Volume } from '#protocols/admission/pod.ts'
 import type { PodWishes } from '#protocols/admission/pod-wishes.ts'
 import { escapeVariables } from '#protocols/admission/variable-escape.ts'
 
-/** Who the sidecar is where the pod does not say; nobody in any image. */
+/** The sidecar's user and group where the pod names none; no image has them. */
 const defaultUser = 65532
+const defaultGroup = 65532
 const startSeconds = 120
+/** With the time that a probe may take, below the margin that the sidecar keeps before a token expires. */
+const readinessSeconds = 5
+
+/**
+ * Succeeds while all tokens are valid, whether or not the sidecar still runs, and prints what is wrong otherwise, which
+ * Kubernetes shows in an event of the pod. It compares uptimes, since the node's date may be wrong.
+ */
+export const probeScript = (file: string): string =>
+  [
+    'read -r now _ <"${STS_UPTIME_FILE:-/proc/uptime}" || now=$(date +%s)',
+    `deadline=0 reason="no token yet"; read -r deadline reason <${file}`,
+    '[ "${now%%.*}" -lt "$deadline" ] || { echo "$reason"; exit 1; }',
+  ].join('\n')
 
 /** The container that keeps the pod's tokens fresh. It passes the `restricted` level of pod security. */
 export function sidecarContainer(pod: Pod, wishes: PodWishes, settings: InjectorSettings): Container {
-  const user = wishes.user ?? sharedUser(pod) ?? defaultUser
+  const user = wishes.user ?? sharedId(pod, 'runAsUser') ?? defaultUser
+  const probe = { command: ['/bin/sh', '-c', probeScript(readyFile)] }
   const resources = { ...settings.resources, ...wishes.resources }
   const trusts = wishes.endpoints.some(({ endpoint }) => endpoint.explicitTrust)
+  const files = fileLines(wishes)
   const variables = {
     [targetsVariable]: targetLines(wishes, settings),
+    ...(files === '' ? {} : { STS_FILES: files }),
     STS_FILE_MODE: fileMode(pod, user, settings),
     STS_READY_FILE: readyFile,
     ...(trusts ? { STS_TRUST_FILE: trustFile } : {}),
@@ -52,15 +70,18 @@ export function sidecarContainer(pod: Pod, wishes: PodWishes, settings: Injector
       readOnlyRootFilesystem: true,
       runAsNonRoot: true,
       runAsUser: user,
-      ...(wishes.group === undefined ? {} : { runAsGroup: wishes.group }),
+      runAsGroup: wishes.group ?? sharedId(pod, 'runAsGroup') ?? defaultGroup,
       seccompProfile: { type: 'RuntimeDefault' },
     },
     startupProbe: {
-      exec: { command: ['/bin/sh', '-c', `test -e ${readyFile}`] },
+      exec: probe,
       periodSeconds: 1,
       timeoutSeconds: 5,
       failureThreshold: startSeconds,
     },
+    ...(settings.readinessProbe
+      ? { readinessProbe: { exec: probe, periodSeconds: readinessSeconds, timeoutSeconds: 3, failureThreshold: 1 } }
+      : {}),
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
       { name: tokenVolume, mountPath: tokenFolder },
@@ -109,21 +130,32 @@ function targetLines({ endpoints }: PodWishes, { tokenService }: InjectorSetting
     .join('\n')
 }
 
+/** Path and content, which has no line ends, since JSON needs none. */
+function fileLines({ endpoints }: PodWishes): string {
+  return endpoints
+    .flatMap(({ endpoint: { name, file }, values }) =>
+      file?.needs.every((setting) => values.has(setting))
+        ? [`${fileOf(name, file.name)} ${JSON.stringify(file.content((setting) => values.get(setting)))}`]
+        : [],
+    )
+    .join('\n')
+}
+
 /** Only the user or the group that the containers have for sure; else everyone in the pod, which is all who can see it. */
 function fileMode(pod: Pod, user: number, { fileMode: mode }: InjectorSettings): string {
   if (mode !== 'auto') return mode
   if (typeof pod.spec.securityContext?.fsGroup === 'number') return '0440'
-  return sharedUser(pod) === user ? '0400' : '0444'
+  return sharedId(pod, 'runAsUser') === user ? '0400' : '0444'
 }
 
-/** The user that all containers run as, if they say so and it is not root. */
-function sharedUser(pod: Pod): number | undefined {
+/** The user or group that all containers run as, if they say so and it is not root's. */
+function sharedId(pod: Pod, field: 'runAsUser' | 'runAsGroup'): number | undefined {
   const containers = [...(pod.spec.initContainers ?? []), ...(pod.spec.containers ?? [])]
-  const users = new Set(
+  const ids = new Set(
     containers
       .filter(({ name }) => name !== sidecarName)
-      .map(({ securityContext }) => securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser ?? 0),
+      .map(({ securityContext }) => securityContext?.[field] ?? pod.spec.securityContext?.[field] ?? 0),
   )
-  const [user = 0] = users
-  return users.size === 1 && user !== 0 ? user : undefined
+  const [id = 0] = ids
+  return ids.size === 1 && id !== 0 ? id : undefined
 }

@@ -16,7 +16,7 @@ test('B1, B2, B3, B4: one webhook for all endpoints, which fails closed for few 
     clientConfig: { service, caBundle: Buffer.from('PEM').toString('base64') },
     failurePolicy: 'Fail',
     reinvocationPolicy: 'IfNeeded',
-    sideEffects: 'None',
+    sideEffects: 'NoneOnDryRun',
     timeoutSeconds: 5,
     matchPolicy: 'Equivalent',
     rules: [{ operations: ['CREATE'], resources: ['pods'] }],

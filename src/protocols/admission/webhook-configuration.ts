@@ -67,7 +67,8 @@ export function webhookConfiguration(options: WebhookOptions): JsonObject {
               matchPolicy: 'Equivalent',
               failurePolicy: 'Fail',
               reinvocationPolicy: 'IfNeeded',
-              sideEffects: 'None',
+              // Events and audit entries.
+              sideEffects: 'NoneOnDryRun',
               timeoutSeconds,
             },
           ],

@@ -111,10 +111,55 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - workflows
 {{- end -}}
 
+{{/* All places that documents are published to, as YAML, each with where in the values it is. */}}
+{{- define "gatehouse.places" -}}
+{{- $places := list -}}
+{{- if .Values.sts.endpoints -}}
+{{- range $i, $place := .Values.sts.publish -}}
+{{- $places = append $places (merge (dict "at" (printf "sts.publish[%d]" $i)) $place) -}}
+{{- end -}}
+{{- range $e, $endpoint := .Values.sts.endpoints -}}
+{{- range $i, $place := $endpoint.publish -}}
+{{- $places = append $places (merge (dict "at" (printf "sts.endpoints[%d].publish[%d]" $e $i)) $place) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $places -}}
+{{- end -}}
+
+{{/* The mount that a folder is below, as the values name it; empty where there is none. */}}
+{{- define "gatehouse.mountOf" -}}
+{{- $folder := .folder -}}
+{{- $found := "" -}}
+{{- range .root.Values.extraVolumeMounts -}}
+{{- $path := trimSuffix "/" .mountPath -}}
+{{- if or (eq $path $folder) (hasPrefix (printf "%s/" $path) $folder) -}}{{- $found = .name -}}{{- end -}}
+{{- end -}}
+{{- $found -}}
+{{- end -}}
+
+{{/* Prints nothing, and fails where documents could not be published or would be seen by nobody. */}}
+{{- define "gatehouse.checkPlaces" -}}
+{{- $connected := lookup "v1" "Namespace" "" "kube-system" -}}
+{{- range include "gatehouse.places" . | fromYamlArray -}}
+{{- if eq .type "folder" -}}
+{{- $folder := ternary .folder (printf "/data/%s" .folder) (hasPrefix "/" .folder) -}}
+{{- $kept := and (hasPrefix "/data/" $folder) (eq $.Values.database.secretName "") -}}
+{{- if not (or $kept (include "gatehouse.mountOf" (dict "root" $ "folder" $folder))) -}}
+{{- fail (printf "%s.folder: %s is on no volume that outlives the pod and that a web server could share; mount one there with extraVolumes and extraVolumeMounts, or publish to a place of the type s3 or configmap" .at $folder) -}}
+{{- end -}}
+{{- else if and (eq .type "configmap") (eq .target $.Values.cluster.target) -}}
+{{- $absent := and $connected (ne .namespace $.Release.Namespace) (not $.Values.publishing.createNamespaces) (not (lookup "v1" "Namespace" "" .namespace)) -}}
+{{- if $absent -}}
+{{- fail (printf "%s.namespace: there is no namespace %s; create it, or set publishing.createNamespaces" .at .namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* ConfigMaps of this cluster that documents are published to, by namespace. */}}
 {{- define "gatehouse.publishedConfigMaps" -}}
-{{- $places := .Values.sts.publish | default list -}}
-{{- range .Values.sts.endpoints -}}{{- $places = concat $places (.publish | default list) -}}{{- end -}}
+{{- $places := include "gatehouse.places" . | fromYamlArray -}}
 {{- $byNamespace := dict -}}
 {{- range $places -}}
 {{- if and (eq .type "configmap") (eq .target $.Values.cluster.target) -}}

@@ -50,10 +50,19 @@ export const injectorParameters = {
     about: 'Where among the init containers the sidecar starts.',
     fallback: 'first',
   }),
+  readinessProbe: flag({
+    about: 'A pod is Ready only while all its tokens are valid. Otherwise only its start waits for them.',
+    fallback: true,
+  }),
   skipContainers: list({ about: 'Containers that get no token in any pod, unless the pod includes them.' }),
-  refuseFaultyPods: flag({
-    about: 'A pod that does not get what it asks for is refused instead of being admitted with a warning.',
-    fallback: false,
+  whenNotInjectable: choice(['admit', 'refuse'], {
+    about: 'What happens to a pod that does not get what it asks for: it is admitted with a warning, or refused.',
+    fallback: undefined,
+  }),
+  refuseFaultyPods: flag({ about: 'An older name: true is whenNotInjectable: refuse.', fallback: false }),
+  cluster: text({
+    about: 'The Kubernetes target whose pods are injected: service accounts are read there, and events created.',
+    reference: 'target',
   }),
   cpuRequest: quantity('The sidecar’s CPU request.'),
   cpuLimit: quantity('The sidecar’s CPU limit.'),

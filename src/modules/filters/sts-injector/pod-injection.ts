@@ -1,5 +1,8 @@
-import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import { labelName } from '#kernel/pod-label.ts'
+import { OwnerEvents } from '#modules/filters/sts-injector/owner-events.ts'
+import { ServiceAccounts } from '#modules/filters/sts-injector/service-accounts.ts'
 import type { InjectorConfig } from '#modules/filters/sts-injector/sts-injector.ts'
 import {
   type AdmissionAnswer,
@@ -8,18 +11,23 @@ import {
   parseReview,
   reviewResponse,
 } from '#protocols/admission/admission-review.ts'
-import { inject } from '#protocols/admission/inject.ts'
+import { type Injection, inject } from '#protocols/admission/inject.ts'
 import { diffToPatch } from '#protocols/admission/json-patch.ts'
-import { type Pod, podSchema } from '#protocols/admission/pod.ts'
+import { ownerOf, type Pod, podSchema } from '#protocols/admission/pod.ts'
+import { asksAccount, type PodAccount } from '#protocols/admission/pod-wishes.ts'
 import type { Filter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
+import { isCluster } from '#sdk/kubernetes-cluster.ts'
+import type { PodAdmission } from '#sdk/pod-admission.ts'
+import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 
 const maxFaults = 16
 const maxFault = 400
 
 /** Answers each review with what the pod is to get. */
 export function createInjection(config: InjectorConfig, host: ModuleHost): Filter {
+  const injection = new PodInjection(config, host)
   return {
     async handle({ request, pathInfo }) {
       if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
@@ -27,7 +35,7 @@ export function createInjection(config: InjectorConfig, host: ModuleHost): Filte
         throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'POST' } })
       }
       const review = parseReview(await bodyOf(request))
-      return jsonAnswer(reviewResponse(review.uid, answerTo(review, config, host)))
+      return jsonAnswer(reviewResponse(review.uid, await injection.answer(review, request.id)))
     },
   }
 }
@@ -42,47 +50,97 @@ async function bodyOf(request: GatewayRequest): Promise<Buffer> {
   return request.body(maxReviewBytes)
 }
 
-/** Whatever goes wrong with one pod is told in the answer, where whoever made the pod sees it. */
-function answerTo(review: AdmissionRequest, config: InjectorConfig, host: ModuleHost): AdmissionAnswer {
-  const { group, kind } = review.kind
-  if (group !== '' || kind !== 'Pod') return { warnings: [`gatehouse gives tokens to pods only, not to ${kind}`] }
-  if (review.operation !== 'CREATE' || review.subResource !== '') return {}
-  const read = podSchema.safeParse(review.object)
-  if (!read.success) {
-    const where = read.error.issues[0]?.path.join('.') ?? ''
-    return { refusal: { code: 422, message: `gatehouse cannot read the pod: ${where} is not as it should be` } }
+class PodInjection {
+  readonly #config: InjectorConfig
+  readonly #host: ModuleHost
+  readonly #endpoints: readonly StsPodEndpoint[]
+  readonly #accounts: ServiceAccounts | undefined
+  readonly #events: OwnerEvents | undefined
+
+  constructor(config: InjectorConfig, host: ModuleHost) {
+    this.#config = config
+    this.#host = host
+    this.#endpoints = host.stsPodEndpoints ?? []
+    const target = config.cluster === undefined ? undefined : host.targets.get(config.cluster)
+    if (target === undefined || !isCluster(target)) return
+    const { objects } = target
+    const { clock, log } = host
+    this.#accounts = new ServiceAccounts({ objects, clock, log, names: annotationNames(this.#endpoints) })
+    this.#events = new OwnerEvents({ objects, clock, log })
   }
-  try {
-    return injected(read.data, review, config, host)
-  } catch (thrown) {
-    const { code, message } = asGatewayError(thrown)
-    host.log.error('a pod could not be injected', { code, detail: message, namespace: review.namespace })
-    return { refusal: { code: 422, message: 'gatehouse could not give the pod its tokens; its log says why' } }
+
+  /** Whatever goes wrong with one pod is in the answer, where whoever made the pod sees it. */
+  async answer(review: AdmissionRequest, requestId: string): Promise<AdmissionAnswer> {
+    const { group, kind } = review.kind
+    if (group !== '' || kind !== 'Pod') return { warnings: [`gatehouse gives tokens to pods only, not to ${kind}`] }
+    if (review.operation !== 'CREATE' || review.subResource !== '') return {}
+    const read = podSchema.safeParse(review.object)
+    if (!read.success) {
+      const where = read.error.issues[0]?.path.join('.') ?? ''
+      return { refusal: { code: 422, message: `gatehouse cannot read the pod: ${where} is invalid` } }
+    }
+    const pod = read.data
+    const account = await this.#account(pod, review.namespace)
+    let result: Injection
+    try {
+      result = inject(pod, this.#endpoints, this.#config.settings, account)
+    } catch (err) {
+      this.#host.log.error('a pod could not be injected', { namespace: review.namespace, err })
+      result = { pod, endpoints: [], faults: ['an internal error, which the log of gatehouse has'], warnings: [] }
+    }
+    return this.#decide(review, pod, account, result, requestId)
+  }
+
+  /** The pod's account, read where its annotations could count. */
+  async #account({ metadata, spec }: Pod, reviewed: string): Promise<PodAccount> {
+    const namespace = reviewed || (metadata.namespace ?? '')
+    const name = spec.serviceAccountName || 'default'
+    const asks = this.#accounts !== undefined && asksAccount({ metadata, spec }, this.#endpoints)
+    const known = asks ? await this.#accounts.annotationsOf(namespace, name) : { annotations: {} }
+    return { namespace, name, cluster: this.#config.cluster, ...known }
+  }
+
+  async #decide(
+    review: AdmissionRequest,
+    pod: Pod,
+    account: PodAccount,
+    { warnings, endpoints, ...result }: Injection,
+    requestId: string,
+  ): Promise<AdmissionAnswer> {
+    const faults = shortened(result.faults)
+    const refused = faults.length > 0 && this.#config.whenNotInjectable === 'refuse'
+    const patch = refused ? [] : diffToPatch(review.object, result.pod)
+    if ((faults.length > 0 || patch.length > 0) && !review.dryRun) {
+      const owner = ownerOf(pod)
+      const admission: PodAdmission = {
+        requestId,
+        namespace: account.namespace,
+        serviceAccount: account.name,
+        pod: pod.metadata.name ?? pod.metadata.generateName ?? '',
+        owner: owner === undefined ? undefined : `${owner.kind}/${owner.name}`,
+        decision: refused ? 'refused' : endpoints.length > 0 ? 'injected' : 'admitted',
+        endpoints: refused ? [] : endpoints,
+        reasons: faults,
+      }
+      if (faults.length > 0) this.#host.log.warn('a pod does not get the tokens that it asks for', { ...admission })
+      else this.#host.log.info('a pod gets tokens', { ...admission })
+      if (faults.length > 0 && owner !== undefined) {
+        this.#events?.report(account.namespace, owner, refused, `${admission.pod}: ${faults.join('; ')}`)
+      }
+      await this.#host.recordAdmission?.(admission)
+    }
+    if (refused) return { refusal: { code: 422, message: `gatehouse: ${faults.join('; ')}` } }
+    return { patch, warnings: [...faults, ...warnings].map((text) => `gatehouse: ${text}`) }
   }
 }
 
-function injected(
-  pod: Pod,
-  review: AdmissionRequest,
-  { settings, refuseFaultyPods }: InjectorConfig,
-  host: ModuleHost,
-): AdmissionAnswer {
-  const result = inject(pod, host.stsPodEndpoints ?? [], settings)
-  const { warnings, endpoints } = result
-  const faults = shortened(result.faults)
-  if (faults.length > 0 || endpoints.length > 0) {
-    const about = { namespace: review.namespace, pod: pod.metadata.name ?? pod.metadata.generateName, endpoints }
-    if (faults.length > 0) host.log.warn('a pod does not get what it asks for', { ...about, faults })
-    else host.log.info('a pod gets tokens', about)
-  }
-  if (refuseFaultyPods && faults.length > 0) {
-    return { refusal: { code: 422, message: `gatehouse: ${faults.join('; ')}` } }
-  }
-  return {
-    patch: diffToPatch(review.object, result.pod),
-    warnings: [...faults, ...warnings].map((text) => `gatehouse: ${text}`),
-  }
-}
+const annotationNames = (endpoints: readonly StsPodEndpoint[]): ReadonlySet<string> =>
+  new Set(
+    endpoints.flatMap(({ label, settings }) => [
+      labelName(label),
+      ...settings.map(({ name }) => `${labelName(label)}.${name}`),
+    ]),
+  )
 
 /** Names in them are the pod's own, and there may be as many as containers. */
 function shortened(faults: readonly string[]): readonly string[] {

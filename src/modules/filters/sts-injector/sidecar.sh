@@ -1,13 +1,22 @@
 #!/bin/sh
-# Keeps the workload tokens of one pod fresh. POSIX shell; needs curl, date, od, mktemp, base64, tr, sed, cat, chmod, mv, sleep.
+# Keeps the workload tokens of one pod fresh. POSIX shell; needs curl, date, od, mktemp, base64, tr, sed, cat, chmod, mkdir, mv, rm, sleep.
 #
 # STS_TARGETS       lines of "address token-file credential-file audience", the audience as JSON has it
+# STS_FILES         lines of "file text": written before the first token, such as a credential configuration of an SDK
 # STS_FILE_MODE     of the token files, such as 0440
-# STS_READY_FILE    made once every token was written
+# STS_READY_FILE    "deadline reason": the probe succeeds while the uptime is below the deadline, and prints the reason otherwise
 # STS_TRUST_FILE    PEM to trust besides STS_CERTIFICATES; it may be absent or empty
 # STS_CERTIFICATES  PEM to trust instead of the public authorities
+# STS_UPTIME_FILE   in tests; /proc/uptime otherwise
 #
-# Ends with 0 on SIGTERM and SIGINT, with 1 when the service refuses a token for good, and with 2 when it was set up wrongly.
+# Beside each token, status.json has the times of the last success and of the token's expiry (seconds since 1970; the latter by
+# the token service's clock), and the last error.
+#
+# Delays are measured by the uptime, and a token's life is what the token service says (exp - iat), so the node's date may be
+# wrong and may be set at any time.
+#
+# Ends with 0 on SIGTERM and SIGINT, with 1 when the service refuses every token and none is valid, and with 2 when it was set up
+# wrongly.
 set -eu
 export LC_ALL=C
 umask 022
@@ -16,6 +25,10 @@ newline='
 child=''
 temporary=''
 trust=''
+# A probe that ran just before a token expires must not count after it: more than the probe's period and a slow node.
+margin=10
+# Also the longest time until a machine that was suspended refreshes.
+longest_sleep=30
 
 say() {
   printf '%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$*" >&2
@@ -29,6 +42,11 @@ finish() {
 }
 trap 'finish 0' TERM INT
 trap '' HUP USR1 USR2
+
+# Sets now, in seconds of a clock that no one can set.
+tick() {
+  if read -r now _ 2>/dev/null <"${STS_UPTIME_FILE:-/proc/uptime}"; then now=${now%%.*}; else now=$(date +%s); fi
+}
 
 # Runs a command that a signal can interrupt at once.
 attend() {
@@ -60,6 +78,11 @@ number_or() {
   esac
 }
 
+# Replaces the file $1 by the text $2 with the mode $3, as a whole.
+replace() {
+  printf %s "$2" >"$1.new" && chmod "$3" "$1.new" && mv -f "$1.new" "$1"
+}
+
 gather_trust() {
   trust=''
   if [ -z "${STS_TRUST_FILE:-}" ]; then return; fi
@@ -73,9 +96,13 @@ gather_trust() {
   done <"$gathered"
 }
 
-# Sets expires; fails when the text is no token that could be meant for this target.
+# The time $1 in the claims.
+time_of() {
+  printf '%s\n' "$claims" | sed -n "s/.*\"$1\":\\([0-9]\\{1,11\\}\\)[,}].*/\\1/p"
+}
+
+# Sets expires and life, in seconds; fails when the text is no token that could be meant for this target.
 check_token() {
-  expires=''
   case $1 in
     *[!A-Za-z0-9._-]* | *.*.*.*) return 1 ;;
     ?*.?*.?*) ;;
@@ -93,84 +120,112 @@ check_token() {
     *"\"aud\":$2"* | *'"aud":['*"$2"*) ;;
     *) return 1 ;;
   esac
-  expires=$(printf '%s\n' "$claims" | sed -n 's/.*"exp":\([0-9]\{1,11\}\)[,}].*/\1/p')
-  [ -n "$expires" ] && [ "$expires" -gt "$(date +%s)" ]
+  exp=$(time_of exp)
+  [ -n "$exp" ] || return 1
+  here=$(date +%s)
+  iat=$(time_of iat)
+  iat=${iat:-$here}
+  [ "$exp" -gt "$iat" ] || return 1
+  expires=$exp life=$((exp - iat))
+  skew=$((here - iat))
+  if [ "${skew#-}" -gt 60 ] && [ -z "${skewed:-}" ]; then
+    say "the clock of this node differs by $skew s from that of the token service"
+    skewed=true
+  fi
 }
 
-# Asks once. Sets verdict to done, again or refused, and delay to the seconds until the next attempt.
+# Asks once. Sets verdict to done, again or refused, error to a short code, detail to a text, and asked to the seconds of Retry-After.
 exchange() {
   address=$1 file=$2 credential=$3 audience=$4
   folder=${file%/*}
-  verdict=again delay=0
+  verdict=again error='' detail='' asked=0
   if [ ! -s "$credential" ]; then
-    say "$credential: there is no credential yet"
+    error=no-credential detail="there is no credential yet in $credential"
     return
   fi
+  gather_trust
   # What a killed predecessor left.
   set +f
   rm -f "$folder"/.token.*
   set -f
   if ! mkdir -p "$folder" || ! temporary=$(mktemp "$folder/.token.XXXXXX"); then
-    say "$folder: cannot be written"
+    error=not-writable detail="$folder cannot be written"
     return
   fi
   notes="${STS_READY_FILE%/*}/.answer"
   answer=';;'
-  if attend bounded curl -q --silent --show-error --globoff --connect-timeout 5 --max-time 10 --max-filesize 65536 \
+  if attend bounded curl -q --silent --show-error --globoff --connect-timeout 3 --max-time 10 --max-filesize 65536 \
     ${trust:+--cacert "$trust"} --header 'Accept: application/jwt' --header 'Expect:' \
     --data-urlencode 'grant_type=urn:ietf:params:oauth:grant-type:token-exchange' \
     --data-urlencode 'subject_token_type=urn:ietf:params:oauth:token-type:jwt' \
     --data-urlencode "subject_token@$credential" \
     --output "$temporary" --write-out '%{http_code};%header{refresh-after};%header{retry-after}' \
-    "$address" >"$notes"; then
+    "$address" >"$notes" 2>"$notes.error"; then
     answer=$(cat "$notes")
+  else
+    detail=$(tr -c ' -~' ' ' <"$notes.error")
+    detail=$(printf %.200s "$detail")
   fi
   status=${answer%%;*}
   answer=${answer#*;}
+  error=${status:-curl-$outcome}
   body=$(tr -d '\000' <"$temporary")
   case $status in
     200)
-      if check_token "$body" "$audience"; then
-        if printf %s "$body" >"$temporary" && chmod "$STS_FILE_MODE" "$temporary" && mv -f "$temporary" "$file"; then
-          verdict='done' delay=$(refresh_delay "${answer%%;*}")
-        fi
+      if ! check_token "$body" "$audience"; then
+        error=bad-token detail="the answer is not a token with the audience $audience"
+      elif printf %s "$body" >"$temporary" && chmod "$STS_FILE_MODE" "$temporary" && mv -f "$temporary" "$file"; then
+        verdict='done' error=''
       else
-        say "$address: the answer is not a token with the audience $audience"
+        error=not-writable
       fi
       ;;
-    400 | 403)
-      verdict=refused
-      case $body in *'"invalid_grant"'*) verdict=again ;; esac
+    '') ;;
+    *)
+      # Nothing else of an answer is logged: it may repeat what it was sent.
+      keyword=$(printf %.2000s "$body" | sed -n 's/.*"error": *"\([a-z_]\{1,40\}\)".*/\1/p')
+      error="$status${keyword:+-$keyword}"
+      detail=$(printf %.2000s "$body" | tr -c ' -~' ' ' | sed -n 's/.*"error_description": *"\([^"\\]\{1,200\}\).*/\1/p')
+      case $detail in *eyJ*) detail='' ;; esac
+      case $error in
+        # The credential may be about to be replaced. Older token services say invalid_grant for it.
+        *-invalid_grant | *-invalid_request | *-temporarily_unavailable) ;;
+        400* | 403*) verdict=refused error="refused-$error" ;;
+      esac
       ;;
   esac
   rm -f "$temporary"
   temporary=''
-  if [ "$verdict" != 'done' ]; then
-    delay=$(number_or "${answer##*;}" 0)
-    say "$address: status ${status:-none}, $verdict: $(printf '%.200s' "$body" | tr -c ' -~' ' ')"
-  fi
+  asked=$(number_or "${answer##*;}" 0)
 }
 
 # A random part of what the server says, so that pods do not come together; never too close to the token's end.
 refresh_delay() {
-  left=$((expires - $(date +%s)))
-  wait_for=$(number_or "$1" $((left * 2 / 3)))
-  if [ "$wait_for" -gt $((left * 9 / 10)) ]; then wait_for=$((left * 9 / 10)); fi
+  wait_for=$(number_or "$1" $((life * 2 / 3)))
+  if [ "$wait_for" -gt $((life * 9 / 10)) ]; then wait_for=$((life * 9 / 10)); fi
   if [ "$wait_for" -gt 43200 ]; then wait_for=43200; fi
   wait_for=$((wait_for - $(random_below $((wait_for / 5 + 1)))))
   if [ "$wait_for" -lt 1 ]; then wait_for=1; fi
   echo "$wait_for"
 }
 
-# After $1 failures in a row, of which the last one asked for $2 seconds.
+# After $1 failures in a row, with $2 seconds of the token left, where the server asked for $3 seconds: the less is left, the
+# shorter, and 2 or 3 seconds once the token has expired.
 retry_delay() {
   base=1 failure=1
   while [ "$failure" -lt "$1" ] && [ "$base" -lt 64 ]; do
     base=$((base * 2)) failure=$((failure + 1))
   done
-  asked=$2
-  if [ "$asked" -gt 300 ]; then asked=300; fi
-  if [ "$asked" -gt "$base" ]; then base=$asked; fi
+  longest=$(($2 / 32))
+  if [ "$longest" -lt 2 ]; then longest=2; fi
+  # The service has been away for more than ten minutes.
+  if [ "$1" -gt 240 ] && [ "$longest" -lt 10 ]; then longest=10; fi
+  if [ "$base" -gt "$longest" ]; then base=$longest; fi
+  longest=$(($2 / 20))
+  if [ "$longest" -lt 3 ]; then longest=3; fi
+  if [ "$longest" -gt 300 ]; then longest=300; fi
+  if [ "$3" -lt "$longest" ]; then longest=$3; fi
+  if [ "$longest" -gt "$base" ]; then base=$longest; fi
   echo $((base + $(random_below $((base / 2 + 1)))))
 }
 
@@ -178,52 +233,79 @@ if [ -z "${STS_TARGETS:-}" ] || [ -z "${STS_FILE_MODE:-}" ] || [ -z "${STS_READY
   say 'STS_TARGETS, STS_FILE_MODE and STS_READY_FILE must be set'
   exit 2
 fi
-rm -f "$STS_READY_FILE"
 set -f
 IFS=$newline
-# Each parameter is "when failures target", the first two in numbers.
+for line in ${STS_FILES:-}; do
+  file=${line%% *}
+  if ! mkdir -p "${file%/*}" || ! replace "$file" "${line#* }" "$STS_FILE_MODE"; then
+    say "$file: cannot be written"
+    exit 2
+  fi
+done
+# Each parameter is "due deadline failures success expires error target": when to ask next and until when the token is valid, by
+# the uptime; the last success and the expiry, by dates; and the last error, or "-".
 set --
 for target in $STS_TARGETS; do
-  set -- "$@" "0 0 $target"
+  set -- "$@" "0 0 0 0 0 - $target"
 done
 IFS=' '
+readiness='0 no token yet'
+replace "$STS_READY_FILE" "$readiness$newline" 0644
 
 while :; do
-  now=$(date +%s)
-  next=$((now + 3600)) refused='' waiting='' left_over=$#
-  gather_trust
-  while [ "$left_over" -gt 0 ]; do
-    left_over=$((left_over - 1))
-    entry=$1
+  tick
+  next=$((now + longest_sleep)) first='' reason='' remaining=$# refusals=0 valid=0
+  while [ "$remaining" -gt 0 ]; do
+    remaining=$((remaining - 1))
+    read -r due deadline failures success expires last target <<END
+$1
+END
     shift
-    due=${entry%% *} entry=${entry#* }
-    failures=${entry%% *} target=${entry#* }
     rest=${target#* }
     path=${rest%% *} rest=${rest#* }
     if [ "$due" -le "$now" ]; then
       exchange "${target%% *}" "$path" "${rest%% *}" "${rest#* }"
-      case $verdict in
-        'done')
-          if [ "$failures" -gt 0 ] || [ "$due" -eq 0 ]; then say "$path: written, next in $delay s"; fi
-          failures=0
-          ;;
-        *)
-          failures=$((failures + 1))
-          delay=$(retry_delay "$failures" "$delay")
-          if [ "$verdict" = refused ]; then refused=$path; fi
-          ;;
-      esac
-      due=$(($(date +%s) + delay))
+      asked_at=$now
+      tick
+      if [ "$verdict" = 'done' ]; then
+        delay=$(refresh_delay "${answer%%;*}")
+        if [ "$failures" -gt 0 ] || [ "$due" -eq 0 ]; then say "$path: written, next in $delay s"; fi
+        # From when it was asked for: the server's clock has gone on since it signed.
+        failures=0 deadline=$((asked_at + life)) success=$(date +%s)
+      else
+        failures=$((failures + 1)) left=$((deadline - now))
+        if [ "$left" -lt 0 ]; then left=0; fi
+        if [ "$verdict" = refused ]; then
+          delay=$((20 + $(random_below 11)))
+        else
+          delay=$(retry_delay "$failures" "$left" "$asked")
+        fi
+        # Every failure of a long outage would fill the log.
+        if [ "$error" != "$last" ] || [ $((failures & (failures - 1))) -eq 0 ]; then
+          say "${target%% *}: $error: ${detail:-no token}; $left s of the last one left, again in $delay s"
+        fi
+        last=$error
+      fi
+      due=$((now + delay))
+      status_file="${path%/*}/status.json"
+      status="{\"lastSuccess\":$success,\"expires\":$expires,\"failures\":$failures,\"lastError\":\"$last\"}"
+      if ! mkdir -p "${path%/*}" || ! replace "$status_file" "$status$newline" 0644; then say "$status_file: cannot be written"; fi
     fi
+    case $failures$last in [1-9]*refused-*) refusals=$((refusals + 1)) ;; esac
+    if [ "$deadline" -gt "$now" ]; then valid=$((valid + 1)); fi
     if [ "$due" -lt "$next" ]; then next=$due; fi
-    if [ ! -s "$path" ]; then waiting=true; fi
-    set -- "$@" "$due $failures $target"
+    if [ -z "$first" ] || [ "$deadline" -lt "$first" ]; then first=$deadline reason="$path: no valid token; last error: $last"; fi
+    set -- "$@" "$due $deadline $failures $success $expires $last $target"
   done
-  if [ -n "$refused" ]; then
-    say "$refused: refused for good; mend the rules or the pod and start it again"
+  if [ "$first" -gt 0 ]; then first=$((first - margin)); fi
+  if [ "$readiness" != "$first $reason" ]; then
+    readiness="$first $reason"
+    replace "$STS_READY_FILE" "$readiness$newline" 0644 || say "$STS_READY_FILE: cannot be written"
+  fi
+  if [ "$refusals" -eq $# ] && [ "$valid" -eq 0 ]; then
+    say "$reason: refused for good; change the rules or the pod, and start it again"
     exit 1
   fi
-  if [ -z "$waiting" ]; then : >"$STS_READY_FILE"; fi
-  pause=$((next - $(date +%s)))
-  if [ "$pause" -gt 0 ]; then attend sleep "$pause" || :; fi
+  tick
+  if [ "$next" -gt "$now" ]; then attend sleep $((next - now)) || :; fi
 done

@@ -1,10 +1,14 @@
 import { jsonpatch } from 'json-p3'
 import { describe, expect, test } from 'vitest'
+import { GatewayError } from '#kernel/errors.ts'
 import stsInjector from '#modules/filters/sts-injector/sts-injector.ts'
+import type { ModuleHost } from '#sdk/host.ts'
+import type { ClusterObject, ClusterObjects, KubernetesCluster } from '#sdk/kubernetes-cluster.ts'
+import type { PodAdmission } from '#sdk/pod-admission.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
-import { awsEndpoint, claudeEndpoint, podOf } from '#testing/injector-fixture.ts'
+import { awsEndpoint, claudeEndpoint, podOf, roleArn } from '#testing/injector-fixture.ts'
 import { subject } from '#testing/subjects.ts'
 
 const tokenService = 'https://gatehouse.example.com'
@@ -18,11 +22,15 @@ interface Call {
   readonly headers?: Record<string, string>
 }
 
-async function call({ body = '', params = {}, method = 'POST', pathInfo = '', headers = json }: Call) {
+async function filterFor(params: Record<string, string>, host: Partial<ModuleHost> = {}) {
   const issues = noIssues()
   const prepared = stsInjector.prepare(fakeParams({ tokenService, ...params }), issues, fakeParseContext())
   expect(issueTexts(issues.list)).toEqual([])
-  const filter = await prepared.create(fakeModuleHost({ stsPodEndpoints: [awsEndpoint, claudeEndpoint] }))
+  return prepared.create({ ...fakeModuleHost({ stsPodEndpoints: [awsEndpoint, claudeEndpoint] }), ...host })
+}
+
+async function call({ body = '', params = {}, method = 'POST', pathInfo = '', headers = json }: Call) {
+  const filter = await filterFor(params)
   return filter.handle(
     {
       request: fakeRequest({ method, headers, body }),
@@ -237,4 +245,181 @@ test('what is said of a pod is short, however much is wrong with it', async () =
   expect(refused.allowed).toBe(false)
   expect(refused.status?.message).toMatch(/; and 884 more$/)
   expect(refused.status?.message.length).toBeLessThan(8_000)
+})
+
+describe('with a cluster', () => {
+  type Get = ClusterObjects['get']
+  const stored = (annotations: Record<string, string>): ClusterObject => ({
+    metadata: { name: 'cart', namespace: 'shop', uid: 'u', resourceVersion: '1' },
+    content: { metadata: { annotations } },
+  })
+  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'cart-5d9', uid: 'rs-1', controller: true }
+  const bare = () => {
+    const pod = podOf({ labels: { 'tremolo.io/aws-role': 'true' }, spec: { serviceAccountName: 'cart' } })
+    pod.metadata.ownerReferences = [owner]
+    return pod
+  }
+
+  async function start(get: Get, params: Record<string, string> = {}, create?: ClusterObjects['create']) {
+    const events: Record<string, unknown>[] = []
+    const admissions: PodAdmission[] = []
+    const time = { millis: Date.now() }
+    const read: string[] = []
+    const objects: Partial<ClusterObjects> = {
+      get: (resource, name) => {
+        read.push(`${resource.plural} ${resource.namespace}/${name}`)
+        return get(resource, name)
+      },
+      create:
+        create ??
+        (async (_, event) => {
+          events.push({ ...event })
+          return stored({})
+        }),
+    }
+    const target = { objects } as unknown as KubernetesCluster
+    const filter = await filterFor(
+      { cluster: 'k8s', ...params },
+      {
+        targets: { get: () => target },
+        clock: () => new Date(time.millis),
+        recordAdmission: async (admission) => void admissions.push(admission),
+      },
+    )
+    const send = async (pod: unknown, request: Record<string, unknown> = {}): Promise<Answer> => {
+      const exchange = {
+        request: fakeRequest({ method: 'POST', headers: json, body: review(pod, request) }),
+        application: 'a',
+        mount: '/sts/inject',
+        pathInfo: '',
+        subject: subject('uid=Anonymous,o=Tremolo'),
+      }
+      const { body } = await filter.handle(exchange, async () => ({ status: 404, headers: {} }))
+      return (JSON.parse(String(body)) as { response: Answer }).response
+    }
+    return { send, events, admissions, time, read }
+  }
+  const roleIn = ({ patch = '' }: Answer): boolean => Buffer.from(patch, 'base64').toString().includes(roleArn)
+
+  test('the annotation of the ServiceAccount counts, and is read once in ten seconds', async () => {
+    const { send, read, time, admissions } = await start(async () => stored({ 'tremolo.io/aws-role': roleArn }))
+    expect(roleIn(await send(bare()))).toBe(true)
+    await send(bare())
+    expect(read).toEqual(['serviceaccounts shop/cart'])
+    time.millis += 11_000
+    await send(bare())
+    expect(read).toHaveLength(2)
+    expect(admissions[0]).toEqual({
+      requestId: expect.any(String),
+      namespace: 'shop',
+      serviceAccount: 'cart',
+      pod: 'app-',
+      owner: 'ReplicaSet/cart-5d9',
+      decision: 'injected',
+      endpoints: ['aws'],
+      reasons: [],
+    })
+  })
+
+  test('a pod that says everything itself costs no call', async () => {
+    const { send, read } = await start(async () => undefined)
+    expect(roleIn(await send(podOf()))).toBe(true)
+    expect(read).toEqual([])
+  })
+
+  test.each([
+    ['admit', true, 'admitted'],
+    ['refuse', false, 'refused'],
+  ])('while the API server does not answer, the policy %s decides', async (whenNotInjectable, allowed, decision) => {
+    const away: Get = async () => {
+      throw new GatewayError('TARGET_UNREACHABLE', 'no route')
+    }
+    const { send, events, admissions, read } = await start(away, { whenNotInjectable })
+    const given = await send(bare())
+    expect(given.allowed).toBe(allowed)
+    const text = allowed ? given.warnings?.[0] : given.status?.message
+    expect(text).toContain('the API server did not answer in time')
+    expect(given.patch).toBeUndefined()
+    expect(admissions).toMatchObject([{ decision, endpoints: [], reasons: [expect.stringContaining('shop/cart')] }])
+    expect(events).toMatchObject([
+      {
+        reason: allowed ? 'TokensNotInjected' : 'PodRefused',
+        regarding: { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'cart-5d9', namespace: 'shop', uid: 'rs-1' },
+        note: expect.stringContaining('needs an annotation'),
+      },
+    ])
+    // It is left in peace for some seconds, and the owner for some minutes.
+    await send(bare())
+    expect([read.length, events.length, admissions.length]).toEqual([1, 1, 2])
+  })
+
+  test('what is known of an account counts for ten minutes while the API server does not answer', async () => {
+    let away = false
+    const { send, time } = await start(async () => {
+      if (away) throw new GatewayError('TARGET_UNREACHABLE', 'no route')
+      return stored({ 'tremolo.io/aws-role': roleArn })
+    })
+    await send(bare())
+    away = true
+    time.millis += 300_000
+    const late = await send(bare())
+    expect([roleIn(late), late.warnings]).toEqual([true, [expect.stringContaining('do not count')]])
+    time.millis += 301_000
+    expect(roleIn(await send(bare()))).toBe(false)
+  })
+
+  test('the answer waits neither for a slow account beyond two seconds nor for an event', async () => {
+    const never = (): Promise<never> => new Promise(() => {})
+    const { send } = await start(never, {}, never)
+    const began = performance.now()
+    const { warnings } = await send(bare())
+    expect(warnings?.[0]).toContain('did not answer in time')
+    expect(performance.now() - began).toBeLessThan(4500)
+  })
+
+  test('strange names are not asked for, and not everything at once', async () => {
+    const { send, read } = await start(() => new Promise(() => {}))
+    const named = (name: string) =>
+      podOf({ labels: { 'tremolo.io/aws-role': 'true' }, spec: { serviceAccountName: name } })
+    const { warnings } = await send(named('../secrets/x'))
+    expect([read, warnings?.[0]]).toEqual([[], expect.stringContaining('no valid name')])
+    await Promise.all(Array.from({ length: 100 }, (_, i) => send(named(`cart-${i}`))))
+    expect(read).toHaveLength(64)
+  })
+
+  test('an event that cannot be created changes nothing', async () => {
+    const { send } = await start(
+      async () => undefined,
+      {},
+      async () => {
+        throw new GatewayError('TARGET_FAILED', 'forbidden')
+      },
+    )
+    expect((await send(bare())).allowed).toBe(true)
+  })
+
+  test('a dry run leaves no event and no audit entry', async () => {
+    const { send, events, admissions } = await start(async () => undefined)
+    expect((await send(bare(), { dryRun: true })).warnings).toHaveLength(1)
+    await send(podOf(), { dryRun: true })
+    expect([events, admissions]).toEqual([[], []])
+  })
+
+  test('a pod without a controller gets the warning only, and one that asks for nothing is not recorded', async () => {
+    const { send, events, admissions } = await start(async () => undefined)
+    await send(podOf({ labels: { 'tremolo.io/aws-role': 'true' } }))
+    await send(podOf({ labels: {} }))
+    expect([events.length, admissions.length]).toEqual([0, 1])
+  })
+
+  test('events are bounded, whoever calls', async () => {
+    const { send, events } = await start(async () => undefined)
+    for (let i = 0; i < 60; i++) {
+      const pod = bare()
+      pod.metadata.ownerReferences = [{ ...owner, uid: `rs-${i}` }]
+      await send(pod)
+    }
+    expect(events.length).toBeGreaterThan(20)
+    expect(events.length).toBeLessThanOrEqual(31)
+  })
 })

@@ -7,7 +7,9 @@ import { readParameters } from '#sdk/parameters.ts'
 
 export interface InjectorConfig {
   readonly settings: InjectorSettings
-  readonly refuseFaultyPods: boolean
+  readonly whenNotInjectable: 'admit' | 'refuse'
+  /** Undefined: annotations of service accounts do not count, and owners get no events. */
+  readonly cluster: string | undefined
 }
 
 /** The mutating webhook that gives pods their tokens: all endpoints of the token service in one answer. */
@@ -16,7 +18,7 @@ export default defineFilter<InjectorConfig>({
   parameters: injectorParameters,
   answers: true,
   parse: (params, issues, context) => {
-    const { refuseFaultyPods, trustedCertificates, ...given } = readParameters(
+    const { whenNotInjectable, refuseFaultyPods, cluster, trustedCertificates, ...given } = readParameters(
       injectorParameters,
       params,
       issues,
@@ -43,9 +45,12 @@ export default defineFilter<InjectorConfig>({
         memoryLimit: given.memoryLimit ?? defaultResources.memoryLimit,
       },
     }
-    return { settings, refuseFaultyPods }
+    return { settings, whenNotInjectable: whenNotInjectable ?? (refuseFaultyPods ? 'refuse' : 'admit'), cluster }
   },
-  summarize: ({ settings }) => [{ label: 'token service', value: settings.tokenService }],
+  summarize: ({ settings, whenNotInjectable }) => [
+    { label: 'token service', value: settings.tokenService },
+    { label: 'pods that can’t be injected', value: whenNotInjectable },
+  ],
   /** Loaded where there is such a filter: a gateway without one is smaller and starts sooner. */
   create: async (config, host) =>
     (await import('#modules/filters/sts-injector/pod-injection.ts')).createInjection(config, host),

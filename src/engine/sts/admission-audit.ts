@@ -1,0 +1,72 @@
+import type { Clock } from '#kernel/clock.ts'
+import { newId } from '#kernel/ids.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { RateLimit } from '#kernel/rate-limit.ts'
+import type { PodAdmission } from '#sdk/pod-admission.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
+
+/** Where the webhook's callers are not authenticated, anyone who reaches it could fill the audit: beyond this they are counted. */
+const most = { burst: 500, perMinute: 3000 }
+const longestReasons = 500
+/** The API server waits for the answer. */
+const longestWaitMillis = 1000
+
+/** One row for every pod that was given tokens, or that asked for some and did not get them. */
+export class AdmissionAudit {
+  readonly #audit: Pick<AuditStore, 'append'>
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #rate: RateLimit
+  #uncounted = 0
+
+  constructor({ audit, clock, log }: { audit: Pick<AuditStore, 'append'>; clock: Clock; log: Logger }) {
+    this.#audit = audit
+    this.#clock = clock
+    this.#log = log
+    this.#rate = new RateLimit(1, clock)
+  }
+
+  /** Settles when the row is written, or after a second: the decision stands either way, and the log has it then. Never rejects. */
+  async record(admission: PodAdmission): Promise<void> {
+    if (this.#rate.take('', most) !== undefined) {
+      this.#uncounted += 1
+      return
+    }
+    const alsoDecided = this.#uncounted
+    this.#uncounted = 0
+    const { requestId, namespace, serviceAccount, pod, owner, decision, endpoints, reasons } = admission
+    const account = `system:serviceaccount:${namespace}:${serviceAccount}`
+    const why = reasons.join('; ').slice(0, longestReasons)
+    const reason = {
+      pod,
+      ...(owner === undefined ? {} : { owner }),
+      endpoints,
+      ...(why === '' ? {} : { why }),
+      ...(alsoDecided === 0 ? {} : { alsoDecided }),
+    }
+    const written = this.#audit
+      .append([
+        {
+          id: newId(),
+          time: this.#clock(),
+          requestor: account,
+          subject: account,
+          workflow: { id: requestId, name: 'sts' },
+          target: 'sts.injector',
+          kind: 'pod',
+          action: decision === 'injected' ? 'add' : 'refuse',
+          attribute: 'tokens',
+          value: decision,
+          requestId,
+          reason: JSON.stringify(reason),
+        },
+      ])
+      .catch((err: unknown) => this.#log.error('an admission could not be audited', { ...admission, err }))
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, longestWaitMillis)
+    })
+    await Promise.race([written, late])
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,17 @@
+/** What the injector decided about a pod that asks for tokens. */
+export interface PodAdmission {
+  /** Of the call, as in the access log. */
+  readonly requestId: string
+  readonly namespace: string
+  readonly serviceAccount: string
+  /** Its name, or the prefix that its name is made of. */
+  readonly pod: string
+  /** Such as `ReplicaSet/cart-5d9c`; absent where no controller owns it. */
+  readonly owner?: string | undefined
+  /** `admitted`: without any token. */
+  readonly decision: 'injected' | 'admitted' | 'refused'
+  /** Whose tokens it gets. */
+  readonly endpoints: readonly string[]
+  /** Why it does not get all that it asks for. */
+  readonly reasons: readonly string[]
+}

@@ -1,0 +1,198 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import { promisify } from 'node:util'
+import { parse } from 'yaml'
+import { type AdmittedSidecar, runAdmittedSidecar } from '#testing/admitted-sidecar.ts'
+import { freePort } from '#testing/free-port.ts'
+import { type IssuerSite, openIssuerSite } from '#testing/issuer-site.ts'
+import { type KubeApiServer, startKubeApiServer } from '#testing/kube-api-server.ts'
+import { kubeBinaries } from '#testing/kube-binaries.ts'
+import { type StsGateway, startStsGateway } from '#testing/sts-gateway.ts'
+import { testServerCertificate } from '#testing/test-certificates.ts'
+import type { Presented } from '#testing/token-consumers.ts'
+
+const run = promisify(execFile)
+const tokenFolder = '/var/run/secrets/gatehouse'
+
+/** The code blocks of a guide, in order. */
+function blocksOf(guide: string, language: string): string[] {
+  const text = readFileSync(`docs/guides/${guide}.md`, 'utf8')
+  return Array.from(
+    text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm')),
+    ([, block = '']) => block,
+  )
+}
+
+/** The commands of a guide. */
+export const commandsOf = (guide: string): string => blocksOf(guide, 'sh').join('\n')
+
+/** The YAML block of a guide that begins with `# name`. */
+export function blockOf<T = unknown>(guide: string, name: string): T {
+  const block = blocksOf(guide, 'yaml').find((text) => text.startsWith(`# ${name}\n`))
+  if (block === undefined) throw new Error(`docs/guides/${guide}.md has no block ${name}`)
+  return parse(block) as T
+}
+
+interface GuideEndpoint {
+  readonly name: string
+  readonly audience: string
+  readonly issuer: { readonly host: string; readonly path: string }
+  readonly injector: { readonly settings?: object; readonly environment?: object }
+}
+
+interface GuideValues {
+  readonly sts: { readonly endpoints: readonly [GuideEndpoint] }
+}
+
+/** What a test changes of a guide, since its consumer is on this machine. */
+export interface Changes {
+  readonly settings?: object
+  readonly environment?: object
+  /** Also its issuer is, so that the consumer can fetch its documents. */
+  readonly localIssuer?: boolean
+}
+
+export interface GuideCluster {
+  readonly server: KubeApiServer
+  /** Where the documents of local issuers are. */
+  readonly site: IssuerSite
+  /** Starts the gateway with the endpoints of the guides. */
+  start(changes: Readonly<Record<string, Changes>>): Promise<StsGateway>
+  /** What the consumer of a guide was set up with. */
+  setUp(guide: string): Omit<Presented, 'token' | 'now'>
+  /** Creates the ServiceAccount and the pod of a guide, and runs the sidecar as it was admitted until the pod is Ready. */
+  workload(guide: string): Promise<GuideWorkload>
+  stop(): Promise<void>
+}
+
+export interface GuideWorkload {
+  /** The variables of the guide's container, with its files on this machine. */
+  readonly variables: Readonly<Record<string, string>>
+  readonly sidecar: AdmittedSidecar
+  /** Runs a module with those variables and no others, and returns what it prints as JSON. */
+  node(code: string): Promise<unknown>
+}
+
+interface AdmittedPod {
+  readonly spec: { readonly containers: readonly { readonly env?: readonly { name: string; value?: string }[] }[] }
+}
+
+/** A real API server, which also trusts the issuer of `another-cluster.md`, and a gateway with the endpoints of guides. */
+export async function startGuideCluster(): Promise<GuideCluster> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-guides-'))
+  const documents = join(folder, 'documents')
+  mkdirSync(documents)
+  const authority = join(folder, 'authority.pem')
+  writeFileSync(authority, testServerCertificate)
+  const site = await openIssuerSite(documents, '', true)
+  const { jwt, ...rest } = blockOf<{ jwt: [{ issuer: object }] }>('another-cluster', 'authentication.yaml')
+  const issuer = { ...jwt[0].issuer, url: `${site.url}/other`, certificateAuthority: testServerCertificate }
+  const authentication = join(folder, 'authentication.json')
+  writeFileSync(authentication, JSON.stringify({ ...rest, jwt: [{ ...jwt[0], issuer }] }))
+  const server = await startKubeApiServer(await kubeBinaries(), [`--authentication-config=${authentication}`])
+  await server.client.must('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
+  const sidecars: AdmittedSidecar[] = []
+  let gateway: StsGateway | undefined
+  const endpointOf = (guide: string): GuideEndpoint => blockOf<GuideValues>(guide, 'values.yaml').sts.endpoints[0]
+
+  return {
+    server,
+    site,
+    start: async (guides) => {
+      const [port, webhookPort] = [await freePort(), await freePort()]
+      const endpoints = Object.entries(guides).map(([guide, { settings, environment, localIssuer = false }]) => {
+        const { injector, issuer: own, ...endpoint } = endpointOf(guide)
+        return {
+          ...endpoint,
+          issuer: localIssuer ? { ...own, host: new URL(site.url).host } : own,
+          publish: [{ type: 'folder', folder: join(documents, own.path) }],
+          explicit_certificate_trust: true,
+          injector: {
+            ...injector,
+            settings: { ...injector.settings, ...settings },
+            ...(environment === undefined ? {} : { environment: { ...injector.environment, ...environment } }),
+          },
+        }
+      })
+      const webhook = { listen: `127.0.0.1:${webhookPort}`, url: `https://127.0.0.1:${webhookPort}` }
+      const injector = { tokenService: `https://127.0.0.1:${port}`, trustedCertificates: 'trusted.pem', webhook }
+      gateway = await startStsGateway(server.client, {
+        tls: true,
+        port,
+        webhookConfiguration: 'gatehouse-sts',
+        sts: { injector, endpoints },
+      })
+      return gateway
+    },
+    setUp: (guide) => {
+      const { audience, issuer: own } = endpointOf(guide)
+      const keys = JSON.parse(readFileSync(join(documents, own.path, 'certs'), 'utf8')) as Presented['keys']
+      return { keys, audience, issuer: `https://${own.host}${own.path}` }
+    },
+    workload: async (guide) => {
+      await server.client.call('DELETE', '/api/v1/namespaces/shop/serviceaccounts/cart')
+      await server.client.must(
+        'POST',
+        '/api/v1/namespaces/shop/serviceaccounts',
+        blockOf<object>(guide, 'service-account.yaml'),
+      )
+      const { metadata, ...pod } = blockOf<{ metadata: object }>(guide, 'pod.yaml')
+      const named = { ...pod, metadata: { ...metadata, name: `cart-${guide}` } }
+      const admitted = await untilInjected(server, named)
+      const sidecar = await runAdmittedSidecar(admitted, server.client)
+      sidecars.push(sidecar)
+      await until(
+        () => sidecar.ready(),
+        () => sidecar.log(),
+      )
+      const variables = Object.fromEntries(
+        (admitted.spec.containers[0]?.env ?? []).map(({ name, value = '' }) => [
+          name,
+          value.replaceAll(tokenFolder, sidecar.place(tokenFolder)),
+        ]),
+      )
+      return {
+        variables,
+        sidecar,
+        node: async (code) => {
+          const env = { ...variables, NODE_EXTRA_CA_CERTS: authority }
+          const args = ['--input-type=module', '--no-warnings', '-e', code]
+          return JSON.parse((await run(process.execPath, args, { env, timeout: 60_000 })).stdout) as unknown
+        },
+      }
+    },
+    stop: async () => {
+      for (const sidecar of sidecars) sidecar.destroy()
+      await gateway?.stop()
+      site.close()
+      server.client.close()
+      await server.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The gateway tells the API server of its webhook, which is asked a second or so later. */
+async function untilInjected({ client }: KubeApiServer, pod: object): Promise<AdmittedPod> {
+  const path = '/api/v1/namespaces/shop/pods'
+  let answer: { spec: { initContainers?: unknown[] } } | undefined
+  await until(
+    async () => {
+      answer = (await client.call<typeof answer>('POST', `${path}?dryRun=All`, pod)).body
+      return answer?.spec?.initContainers !== undefined
+    },
+    () => JSON.stringify(answer),
+  )
+  return client.must<AdmittedPod>('POST', path, pod)
+}
+
+async function until(holds: () => boolean | Promise<boolean>, complaint: () => string): Promise<void> {
+  const end = performance.now() + 40_000
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error(complaint())
+    await new Promise((resume) => setTimeout(resume, 100))
+  }
+}
