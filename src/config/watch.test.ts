@@ -47,17 +47,22 @@ const labels = () => results.map(({ configuration }) => configuration?.orgs.get(
 const eventually = (check: () => void) => vi.waitFor(check, { timeout: 4000, interval: 20 })
 
 test('tells a change, a broken change and its repair, and nothing when the content is the same', async () => {
+  // In one piece: where a file is emptied and then written, both states may be seen.
+  const put = async (text: string): Promise<void> => {
+    await writeFile(join(root, 'next'), text)
+    await rename(join(root, 'next'), join(folder, 'org.yaml'))
+  }
   await start()
-  await writeFile(join(folder, 'org.yaml'), org('second'))
+  await put(org('second'))
   await eventually(() => expect(labels()).toEqual(['second']))
-  await writeFile(join(folder, 'org.yaml'), org('second'))
+  await put(org('second'))
   await writeFile(join(folder, 'notes.txt'), 'not configuration')
   await new Promise((resolve) => setTimeout(resolve, 300))
   expect(labels()).toEqual(['second'])
-  await writeFile(join(folder, 'org.yaml'), 'kind: [')
+  await put('kind: [')
   await eventually(() => expect(labels()).toEqual(['second', undefined]))
   expect(results[1]?.issues.length).toBeGreaterThan(0)
-  await writeFile(join(folder, 'org.yaml'), org('third'))
+  await put(org('third'))
   await eventually(() => expect(labels().at(-1)).toBe('third'))
 })
 

@@ -72,7 +72,7 @@ describe('somebody with an app', () => {
     expect(csp).not.toContain('script-src')
     const outcome = await login.post({ code: codeOf(secret) })
     expect(outcome).toMatchObject({ kind: 'passed', session: { slots: { [secondFactorSlot]: { kind: 'totp' } } } })
-    expect(login.counted).toEqual([`begin second factor of ${ann.dn.key}`, 'succeeded'])
+    expect(login.counted).toEqual([`begin second factor of ${ann.identity}`, 'succeeded'])
   })
 
   test('cannot use a code twice, in whatever login', async () => {
