@@ -36,7 +36,7 @@ export interface StsGateway {
   /** With the same data, at the same address. */
   restart(): Promise<void>
   exchange(endpoint: string, subjectToken: string): Promise<TokenAnswer>
-  /** What the endpoint decided so far, oldest first. */
+  /** What the endpoint, or `sts.injector`, decided so far, oldest first. */
   audit(endpoint: string): Promise<readonly AuditedDecision[]>
   stop(): Promise<void>
 }
@@ -172,5 +172,5 @@ async function auditOf(dataFolder: string, endpoint: string): Promise<readonly A
   const io = { stdout: (line: string) => void lines.push(line), stderr: (line: string) => void lines.push(line) }
   await auditCommand(['tail', '--json', '--data', dataFolder, '--target', endpoint], io)
   const rows = lines.map((line) => JSON.parse(line) as AuditedDecision & { readonly kind: string })
-  return rows.filter(({ kind }) => kind === 'token')
+  return rows.filter(({ kind }) => kind !== 'key')
 }
