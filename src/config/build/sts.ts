@@ -112,23 +112,28 @@ interface PlacedEndpoint {
 }
 
 /**
- * A pod gets all endpoints of a label at once, so each needs a variable of its own for the token. The value of the
- * annotation is the same for all of them.
+ * A pod gets all endpoints of a label at once, so each needs a variable of its own for the token, and for the file that
+ * its preset writes. The value of the annotation is the same for all of them.
  */
 function checkVariables(endpoints: readonly PlacedEndpoint[], context: BuildContext): void {
   const taken = new Map<string, { readonly field: string; readonly place: string }>()
   for (const { config, at } of endpoints) {
-    const { label = '', tokenVariable, valueVariable } = config.pods ?? {}
-    const variables = { token_environment_variable_name: tokenVariable, [valueField]: valueVariable }
+    const { label = '', tokenVariable, valueVariable, file } = config.pods ?? {}
+    const variables = {
+      token_environment_variable_name: tokenVariable,
+      [valueField]: valueVariable,
+      preset: file?.variable,
+    }
     for (const [field, name] of Object.entries(variables)) {
       if (name === undefined || tokenVariable === valueVariable) continue
       const key = JSON.stringify([labelName(label), name])
-      const path = [...at, 'injector', field]
+      const path = field === 'preset' ? [...at, field] : [...at, 'injector', field]
       const earlier = taken.get(key)
       taken.set(key, earlier ?? { field, place: context.at(path) })
       if (earlier === undefined || (earlier.field === valueField && field === valueField)) continue
       const problem = `another endpoint with the label "${label}" sets ${name} too (${earlier.place})`
-      context.issues.error(path, `${problem}, and a pod can get only one of the two: use another variable or label`)
+      const remedy = field === 'preset' ? 'use another label' : 'use another variable or label'
+      context.issues.error(path, `${problem}, and a pod can get only one of the two: ${remedy}`)
     }
   }
 }
