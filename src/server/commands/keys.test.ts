@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
+import { webhookKeys } from '#sdk/sts-webhook.ts'
 import { auditCommand } from '#server/commands/audit.ts'
 import { keysCommand } from '#server/commands/keys.ts'
 import { stsCommand } from '#server/commands/sts.ts'
@@ -185,6 +186,28 @@ describe('gatehouse keys', () => {
       `key source: REFUSED, the keys above stay: the key "aws" was revoked (${givenKid})`,
     )
     expect((await keysOf(data)).map((key) => key.kid)).not.toContain(givenKid)
+  })
+
+  test('revoke takes a key that issuers of two hosts share from both, and passes over the keys of the webhook', async () => {
+    const { config, data, both } = await installation()
+    const one = values('site').replace('issuer.invalid', 'issuer.invalid, keypair: shared')
+    const [, endpoint = ''] = one.split('endpoints:\n')
+    const two = endpoint.replaceAll('aws', 'gcp').replace('issuer.invalid', 'other.invalid').replace('site', 'other')
+    await writeFile(join(config, 'values.yaml'), one + two)
+    await mkdir(join(config, 'keys'))
+    const given = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+    await writeFile(join(config, 'keys', 'shared.key'), String(given.export({ type: 'pkcs8', format: 'pem' })))
+    const storage = openStorage({ dataFolder: data, clock: systemClock, log: silentLogger })
+    await storage.keys.swap(webhookKeys, 0, { certificate: 'something else' })
+    await storage.close()
+    await run(['publish', ...both])
+    const { kid } = publicTokenKey(given)
+    const revoked = await run(['revoke', kid, '--yes', ...both])
+    expect(revoked.errors).toEqual([])
+    expect(revoked.out.filter((line) => line.includes('is revoked'))).toHaveLength(2)
+    for (const folder of ['site', 'other']) {
+      expect(await readFile(join(data, folder, 'certs'), 'utf8')).not.toContain(kid)
+    }
   })
 
   test('revoke drops a next or a retiring key, and the one that signs stays', async () => {

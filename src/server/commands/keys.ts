@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os'
-import { copiesLiveUntil, type KeyRing, keyIn } from '#engine/keys/key-ring.ts'
+import { copiesLiveUntil, type KeyRing, keyIn, type RingKey } from '#engine/keys/key-ring.ts'
 import { readRing } from '#engine/keys/ring-record.ts'
 import { destinationName, readPublications } from '#engine/sts/publish/publication.ts'
 import { webhookKeys } from '#sdk/sts-webhook.ts'
@@ -138,26 +138,36 @@ const revoke =
   (config: string, kid: string): Action =>
   (storage, values, io) =>
     withKeyTools({ ...values, config }, storage, async ({ rings, keeper, issuers }) => {
-      const stored = (await storage.keys.list()).map((each) => ({ ...each, ring: readRing(each.endpoint, each.ring) }))
-      const owner = stored.find(({ ring }) => ring.keys.some((key) => key.kid === kid))
-      const issuer = issuers.find(({ endpoint }) => endpoint === owner?.endpoint)
-      if (owner === undefined || (values.endpoint ?? owner.endpoint) !== owner.endpoint) {
+      const stored = (await storage.keys.list()).filter(({ endpoint }) => endpoint !== webhookKeys)
+      // Issuers of different hosts may share a given key.
+      const owners = stored
+        .map(({ endpoint, ring }) => ({ endpoint, ring: readRing(endpoint, ring) }))
+        .filter(({ endpoint, ring }) => endpoint === (values.endpoint ?? endpoint) && keyOf(ring, kid) !== undefined)
+      if (owners.length === 0) {
         throw new Error(`no endpoint${values.endpoint === undefined ? '' : ` "${values.endpoint}"`} has the key ${kid}`)
       }
-      if (issuer === undefined) throw new Error(`endpoint "${owner.endpoint}" of the key is not configured`)
-      const { endpoint } = issuer
-      const after = await rings.revoke(endpoint, kid, operator(values))
-      const code = tell([{ endpoint, ...(await publishNow(keeper, issuer)) }], values.json, io)
-      const signs = keyIn(after, 'active')?.kid ?? ''
-      const lines = [
-        `${kid} is revoked and never used again; all gateways follow within ${gatewaySeconds} seconds, one that cannot reach the database within five minutes.`,
-        `Verifiers that keep a copy of the documents accept tokens of ${kid} ${copies(after)}: remove the trust there if that is too long.`,
-      ]
-      const isOther = keyIn(owner.ring, 'active')?.kid !== signs
-      if (isOther) lines.push(`${signs} signs now; verifiers with such a copy may refuse its tokens for as long.`)
-      note(values, io, lines)
+      let code = 0
+      for (const { endpoint, ring } of owners) {
+        const issuer = issuers.find((each) => each.endpoint === endpoint)
+        if (issuer === undefined) throw new Error(`endpoint "${endpoint}", which has the key, is not configured`)
+        const after = await rings.revoke(endpoint, kid, operator(values))
+        code = Math.max(code, tell([{ endpoint, ...(await publishNow(keeper, issuer)) }], values.json, io))
+        note(values, io, revocationNotes(kid, ring, after))
+      }
       return code
     })
+
+const keyOf = (ring: KeyRing, kid: string): RingKey | undefined => ring.keys.find((key) => key.kid === kid)
+
+function revocationNotes(kid: string, before: KeyRing, after: KeyRing): string[] {
+  const signs = keyIn(after, 'active')?.kid ?? ''
+  const lines = [
+    `${kid} is revoked and never used again; all gateways follow within ${gatewaySeconds} seconds, one that cannot reach the database within five minutes.`,
+    `Verifiers that keep a copy of the documents accept tokens of ${kid} ${copies(after)}: remove the trust there if that is too long.`,
+  ]
+  if (keyIn(before, 'active')?.kid === signs) return lines
+  return [...lines, `${signs} signs now; verifiers with such a copy may refuse its tokens for as long.`]
+}
 
 /** The keeper of each gateway reads the rings this often. */
 const gatewaySeconds = 15
