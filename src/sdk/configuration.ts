@@ -1,4 +1,5 @@
 import type { Dn } from '#identity/dn.ts'
+import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import type { SafePattern } from '#kernel/safe-pattern.ts'
 import type { Schedule } from '#kernel/schedule.ts'
 import type { TimeSpan } from '#kernel/time-span.ts'
@@ -19,7 +20,6 @@ import type { PreparedJob } from '#sdk/job.ts'
 import type { PreparedMapping } from '#sdk/mapping.ts'
 import type { PreparedNotifier } from '#sdk/notifier.ts'
 import type { Rule } from '#sdk/rule.ts'
-import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { StsWebhookConfig } from '#sdk/sts-webhook.ts'
 import type { PreparedTarget } from '#sdk/target.ts'
 import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
@@ -89,7 +89,7 @@ export interface StsEndpointConfig {
   /** The additional claims. */
   readonly claims: PreparedMapping
   /** Undefined where pods are not injected. */
-  readonly pods: StsPodEndpoint | undefined
+  readonly pods: PodEndpoint | undefined
 }
 
 export interface ApplicationConfig extends Placed {

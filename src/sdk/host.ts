@@ -5,6 +5,7 @@ import type { Subject } from '#identity/subject.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import type { ApprovalAccess } from '#sdk/approvals.ts'
 import type { EventStream, EventStreamOptions, PollEvents } from '#sdk/event-stream.ts'
 import type { GrantAccess } from '#sdk/grants.ts'
@@ -21,7 +22,6 @@ import type { RunAccess } from '#sdk/runs.ts'
 import type { SecondFactorAccess } from '#sdk/second-factors.ts'
 import type { SessionAccess } from '#sdk/session.ts'
 import type { ReadStatistics } from '#sdk/statistics.ts'
-import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { Target } from '#sdk/target.ts'
 import type { TokenService } from '#sdk/token-service.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
@@ -66,7 +66,7 @@ export interface ModuleHost {
   openEventStream(options: EventStreamOptions): EventStream
   readonly pollEvents: PollEvents
   /** The endpoints of the token service that have an injector. None when absent. */
-  readonly stsPodEndpoints?: readonly StsPodEndpoint[]
+  readonly stsPodEndpoints?: readonly PodEndpoint[]
   /** Writes what the injector decided to the audit, within a second or so. Never rejects. */
   recordAdmission?(admission: PodAdmission): Promise<void>
   /** What a portal shows: orgs, links, reports, workflows. */

@@ -4,6 +4,7 @@ import { matches } from '#identity/filter/evaluate.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import type { ApprovalAccess } from '#sdk/approvals.ts'
 import type { EventStreamOptions, PollEvents, SecurityEvent } from '#sdk/event-stream.ts'
 import type { GrantAccess } from '#sdk/grants.ts'
@@ -18,7 +19,6 @@ import type { RunAccess } from '#sdk/runs.ts'
 import type { SecondFactorAccess } from '#sdk/second-factors.ts'
 import type { SessionAccess } from '#sdk/session.ts'
 import type { ReadStatistics } from '#sdk/statistics.ts'
-import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import type { Target } from '#sdk/target.ts'
 import { unknownWrites } from '#sdk/workflow-writes.ts'
 import { directoryEntry } from '#testing/directory-entry.ts'
@@ -56,7 +56,7 @@ export interface FakeHostOptions {
   readonly pollEvents?: PollEvents
   readonly portal?: PortalAccess
   readonly reports?: ReportEndpoint
-  readonly stsPodEndpoints?: readonly StsPodEndpoint[]
+  readonly stsPodEndpoints?: readonly PodEndpoint[]
 }
 
 export interface FakeModuleHost extends ModuleHost {

@@ -1,8 +1,9 @@
-import type { InjectedEndpoint, InjectorSettings } from '#protocols/admission/injector-settings.ts'
+import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
+import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import type { Pod } from '#protocols/admission/pod.ts'
 import type { PodAccount } from '#protocols/admission/pod-wishes.ts'
 
-export const awsEndpoint: InjectedEndpoint = {
+export const awsEndpoint: PodEndpoint = {
   name: 'aws',
   path: '/sts/aws',
   audience: 'sts.amazonaws.com',
@@ -15,7 +16,7 @@ export const awsEndpoint: InjectedEndpoint = {
   variables: [],
 }
 
-export const claudeEndpoint: InjectedEndpoint = {
+export const claudeEndpoint: PodEndpoint = {
   name: 'claude',
   path: '/sts/claude',
   audience: 'https://api.anthropic.com',

@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { buildConfiguration } from '#config/load.ts'
+import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import { stsPresets } from '#model/sts.ts'
 import { presetInjection } from '#model/sts-preset-injection.ts'
 import { inject } from '#protocols/admission/inject.ts'
 import type { Container } from '#protocols/admission/pod.ts'
 import type { PodAccount } from '#protocols/admission/pod-wishes.ts'
-import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 import { cartAccount, injectorSettings, podOf } from '#testing/injector-fixture.ts'
 
 const target = `
@@ -19,7 +19,7 @@ spec:
   params: { url: https://k8s.example.com, tokenFile: /run/token }
 `
 
-function endpoints(...specs: readonly object[]): StsPodEndpoint[] {
+function endpoints(...specs: readonly object[]): PodEndpoint[] {
   const written = specs.map((spec, i) => ({
     name: `e${i}`,
     audience: 'https://consumer.example.com',
@@ -45,7 +45,7 @@ interface Given {
 }
 
 /** What the container of a pod gets that carries the labels of all endpoints. */
-function admit(built: readonly StsPodEndpoint[], { account, annotations = {}, env = [] }: Given = {}) {
+function admit(built: readonly PodEndpoint[], { account, annotations = {}, env = [] }: Given = {}) {
   const labels = Object.fromEntries(built.map(({ label }) => [`tremolo.io/${label}`, 'true']))
   const given = podOf({ labels, annotations, spec: { containers: [{ name: 'app', env }] } })
   const {

@@ -1,11 +1,11 @@
 import type { BuildContext } from '#config/build-context.ts'
 import type { Path } from '#kernel/issues.ts'
+import type { PodEndpoint, PodSetting, PodVariable } from '#kernel/pod-endpoint.ts'
 import { isLabelName, labelName } from '#kernel/pod-label.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import type { StsEndpointSpec } from '#model/sts.ts'
 import { type PresetInjection, presetInjection, providerOf } from '#model/sts-preset-injection.ts'
-import type { PodSetting, PodVariable, StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 
 /** What every release of Kubernetes takes. */
 const variableName = /^[A-Za-z_.-][A-Za-z0-9_.-]{0,252}$/
@@ -25,7 +25,7 @@ export function buildPodEndpoint(
   clusters: readonly string[],
   path: Path,
   { issues }: BuildContext,
-): StsPodEndpoint | undefined {
+): PodEndpoint | undefined {
   const { injector, preset } = spec
   if (injector === undefined) return undefined
   const at = [...path, 'injector']

@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { jsonpatch } from 'json-p3'
 import { describe, expect, test } from 'vitest'
+import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { inject } from '#protocols/admission/inject.ts'
-import type { InjectedEndpoint, InjectorSettings } from '#protocols/admission/injector-settings.ts'
+import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import { diffToPatch } from '#protocols/admission/json-patch.ts'
 import { type Pod, podSchema } from '#protocols/admission/pod.ts'
 import { escapeVariables } from '#protocols/admission/variable-escape.ts'
@@ -11,7 +12,7 @@ import { awsEndpoint, cartAccount, claudeEndpoint, injectorSettings } from '#tes
 import { isKept } from '#testing/is-kept.ts'
 
 const text = (template: string) => parseTemplate(template, { keys: false, attributes: true })
-const endpoints: readonly InjectedEndpoint[] = [
+const endpoints: readonly PodEndpoint[] = [
   awsEndpoint,
   claudeEndpoint,
   {

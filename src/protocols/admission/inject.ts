@@ -1,5 +1,6 @@
+import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import { identityVolume, sidecarName, targetsVariable, tokenVolume } from '#protocols/admission/injector-names.ts'
-import type { InjectedEndpoint, InjectorSettings } from '#protocols/admission/injector-settings.ts'
+import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import type { Container, NodeRequirement, Pod, Volume } from '#protocols/admission/pod.ts'
 import { type PodAccount, type PodWishes, readWishes, type WantedEndpoint } from '#protocols/admission/pod-wishes.ts'
 import { identityVolumeOf, sidecarContainer, tokenVolumeOf } from '#protocols/admission/sidecar-container.ts'
@@ -24,7 +25,7 @@ export interface Injection {
  */
 export function inject(
   given: Pod,
-  endpoints: readonly InjectedEndpoint[],
+  endpoints: readonly PodEndpoint[],
   settings: InjectorSettings,
   account: PodAccount,
 ): Injection {

@@ -1,12 +1,8 @@
+import type { PodEndpoint, PodSetting } from '#kernel/pod-endpoint.ts'
 import { annotationDomain, labelName } from '#kernel/pod-label.ts'
 import type { Template } from '#kernel/template.ts'
 import { tokenFileOf, workloadName } from '#protocols/admission/injector-names.ts'
-import {
-  type InjectedEndpoint,
-  isQuantity,
-  type PodSetting,
-  type SidecarResources,
-} from '#protocols/admission/injector-settings.ts'
+import { isQuantity, type SidecarResources } from '#protocols/admission/injector-settings.ts'
 import type { Pod } from '#protocols/admission/pod.ts'
 
 /** The service account of a pod, as far as the injector knows it. */
@@ -22,7 +18,7 @@ export interface PodAccount {
 
 /** An endpoint that a pod asks for. */
 export interface WantedEndpoint {
-  readonly endpoint: InjectedEndpoint
+  readonly endpoint: PodEndpoint
   /** Of settings and attributes of the workload, by name. */
   readonly values: ReadonlyMap<string, string>
   /** Settings that it needs and that nobody gave, with what to do. */
@@ -65,7 +61,7 @@ const noWishes: PodWishes = {
 }
 
 /** The endpoints that the pod's labels turn on. */
-export function labelledEndpoints(pod: Pod, endpoints: readonly InjectedEndpoint[]): readonly InjectedEndpoint[] {
+export function labelledEndpoints(pod: Pod, endpoints: readonly PodEndpoint[]): readonly PodEndpoint[] {
   const labels = new Map(Object.entries(pod.metadata.labels ?? {}))
   return endpoints.filter(({ label }) => {
     const chosen = labels.get(labelName(label))
@@ -74,14 +70,14 @@ export function labelledEndpoints(pod: Pod, endpoints: readonly InjectedEndpoint
 }
 
 /** True where an annotation of the service account could count. */
-export const asksAccount = (pod: Pod, endpoints: readonly InjectedEndpoint[]): boolean =>
+export const asksAccount = (pod: Pod, endpoints: readonly PodEndpoint[]): boolean =>
   labelledEndpoints(pod, endpoints).some((endpoint) =>
     settingsOf(endpoint).some((setting) =>
       annotationsFor(endpoint, setting).every((name) => !Object.hasOwn(pod.metadata.annotations ?? {}, name)),
     ),
   )
 
-export function readWishes(pod: Pod, endpoints: readonly InjectedEndpoint[], account: PodAccount): PodWishes {
+export function readWishes(pod: Pod, endpoints: readonly PodEndpoint[], account: PodAccount): PodWishes {
   const faults: string[] = []
   const annotations = new Map(Object.entries(pod.metadata.annotations ?? {}))
   const annotation = (name: string): string | undefined => annotations.get(`${annotationDomain}${name}`)
@@ -134,19 +130,19 @@ export function readWishes(pod: Pod, endpoints: readonly InjectedEndpoint[], acc
 }
 
 /** An endpoint without a preset has one setting at most: the value of its annotation. */
-const settingsOf = ({ settings, valueVariable }: InjectedEndpoint): readonly PodSetting[] =>
+const settingsOf = ({ settings, valueVariable }: PodEndpoint): readonly PodSetting[] =>
   settings.length > 0 || valueVariable === undefined
     ? settings
     : [{ name: 'value', main: true, form: /^/, example: 'a text', needed: true }]
 
-function annotationsFor({ label }: InjectedEndpoint, { name, main }: PodSetting): readonly string[] {
+function annotationsFor({ label }: PodEndpoint, { name, main }: PodSetting): readonly string[] {
   const long = `${labelName(label)}.${name}`
   return main ? [labelName(label), long] : [long]
 }
 
 /** Nothing, with a fault, where an annotation has a value that cannot be used. */
 function readEndpoint(
-  endpoint: InjectedEndpoint,
+  endpoint: PodEndpoint,
   annotations: ReadonlyMap<string, string>,
   account: PodAccount,
   faults: string[],
@@ -196,7 +192,7 @@ const fallbackText = (text: Template, values: ReadonlyMap<string, string>): stri
   text.render({ attribute: (name) => values.get(name) })
 
 function complaint(
-  { name: endpoint, label }: InjectedEndpoint,
+  { name: endpoint, label }: PodEndpoint,
   setting: PodSetting,
   annotation: string,
   { namespace, name, problem }: PodAccount,

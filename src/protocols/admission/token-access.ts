@@ -1,5 +1,5 @@
+import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import { fileOf, tokenFileOf, tokenFolder, tokenVolume } from '#protocols/admission/injector-names.ts'
-import type { InjectedEndpoint } from '#protocols/admission/injector-settings.ts'
 import type { Container, EnvironmentVariable } from '#protocols/admission/pod.ts'
 import type { WantedEndpoint } from '#protocols/admission/pod-wishes.ts'
 import { escapeVariables } from '#protocols/admission/variable-escape.ts'
@@ -76,7 +76,7 @@ function variablesOf({ endpoint, values }: WantedEndpoint): Variables {
  * The variables that hold a setting, so that a container that has them all can do without it. None for an annotation
  * that the endpoint asks for by name.
  */
-export function holdersOf({ variables, file, valueVariable, settings }: InjectedEndpoint, setting: string): string[] {
+export function holdersOf({ variables, file, valueVariable, settings }: PodEndpoint, setting: string): string[] {
   const main = settings.find((one) => one.main)?.name ?? setting
   if (valueVariable !== undefined && main === setting) return []
   return [

@@ -1,5 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import { labelName } from '#kernel/pod-label.ts'
 import { OwnerEvents } from '#modules/filters/sts-injector/owner-events.ts'
 import { ServiceAccounts } from '#modules/filters/sts-injector/service-accounts.ts'
@@ -20,7 +21,6 @@ import type { ModuleHost } from '#sdk/host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
 import { isCluster } from '#sdk/kubernetes-cluster.ts'
 import type { PodAdmission } from '#sdk/pod-admission.ts'
-import type { StsPodEndpoint } from '#sdk/sts-endpoints.ts'
 
 const maxFaults = 16
 const maxFault = 400
@@ -53,7 +53,7 @@ async function bodyOf(request: GatewayRequest): Promise<Buffer> {
 class PodInjection {
   readonly #config: InjectorConfig
   readonly #host: ModuleHost
-  readonly #endpoints: readonly StsPodEndpoint[]
+  readonly #endpoints: readonly PodEndpoint[]
   readonly #accounts: ServiceAccounts | undefined
   readonly #events: OwnerEvents | undefined
 
@@ -134,7 +134,7 @@ class PodInjection {
   }
 }
 
-const annotationNames = (endpoints: readonly StsPodEndpoint[]): ReadonlySet<string> =>
+const annotationNames = (endpoints: readonly PodEndpoint[]): ReadonlySet<string> =>
   new Set(
     endpoints.flatMap(({ label, settings }) => [
       labelName(label),

@@ -2,7 +2,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import type { Template } from '#kernel/template.ts'
 
 /** An endpoint of the token service, as far as the pods of a cluster are concerned. */
-export interface StsPodEndpoint {
+export interface PodEndpoint {
   readonly name: string
   /** Below the token service's address. */
   readonly path: string
