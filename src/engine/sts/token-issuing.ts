@@ -7,6 +7,7 @@ import { WaitingRoom } from '#engine/sts/waiting-room.ts'
 import { type Workload, workloadSubject } from '#engine/sts/workload.ts'
 import { type Claimant, WorkloadValidation } from '#engine/sts/workload-validation.ts'
 import type { Subject } from '#identity/subject.ts'
+import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -26,14 +27,17 @@ import type { AuditStore } from '#storage/audit-store.ts'
 /** What outlives a configuration. */
 export interface IssuingState {
   readonly lastAnswers: Map<string, number>
+  readonly refused: BoundedCache<true>
   readonly rates: RateLimit
   readonly breakers: ApiServerBreakers
 }
 
 const rememberedWorkloads = 200_000
+const rememberedRefusals = 20_000
 
 export const createIssuingState = (clock: Clock, parts: Omit<BreakerParts, 'clock'> = {}): IssuingState => ({
   lastAnswers: new Map(),
+  refused: new BoundedCache(rememberedRefusals, clock),
   rates: new RateLimit(rememberedWorkloads, clock),
   breakers: new ApiServerBreakers({ clock, ...parts }),
 })

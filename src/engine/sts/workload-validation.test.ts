@@ -86,6 +86,47 @@ describe('an API server that hangs', () => {
   })
 })
 
+describe('a pod that the API server no longer knows', () => {
+  const pod = { name: 'cart-0', uid: 'pod-1' }
+
+  it('gets no token when the API server is away afterwards, with none of its credentials', async () => {
+    const fixture = await issuingFixture({ endpoint: { offlineSeconds: 60 }, breaker })
+    const cluster = fixture.cluster()
+    const [first, second, other] = [await cluster.token({ pod }), await cluster.token({ pod }), await cluster.token()]
+    await fixture.exchange(first)
+    cluster.deletePod(pod.uid)
+    fixture.clock.millis += 11_000
+    expect((await errorOf(fixture.exchange(first))).keyword).toBe('invalid_grant')
+    // An API server that comes and goes answers now and then, so it is never away for long.
+    for (let i = 0; i < 20; i++) {
+      cluster.away = true
+      for (const token of [first, second]) {
+        const { keyword, message } = await errorOf(fixture.exchange(token))
+        expect([keyword, message]).toEqual([
+          'invalid_grant',
+          'the API server refused the subject token when it last answered',
+        ])
+      }
+      await fixture.exchange(other)
+      cluster.away = false
+      fixture.clock.millis += 20_000
+      await fixture.exchange(await cluster.token())
+    }
+  })
+
+  it('gets tokens again once the API server accepts it', async () => {
+    const fixture = await issuingFixture({ endpoint: { offlineSeconds: 60 }, breaker })
+    const cluster = fixture.cluster()
+    cluster.reviewed = (review) => ({ ...review, authenticated: false, error: 'etcdserver: request timed out' })
+    await errorOf(fixture.exchange(await cluster.token({ pod })))
+    cluster.reviewed = undefined
+    await fixture.exchange(await cluster.token({ pod }))
+    cluster.away = true
+    await fixture.exchange(await cluster.token({ pod }))
+    expect(fixture.audit.at(-1)?.action).toBe('issue')
+  })
+})
+
 describe('why a subject token is refused', () => {
   it('an expired one is called expired, also where its audience is wrong', async () => {
     for (const seconds of [-1, -10, -3600]) {

@@ -2,6 +2,7 @@ import { type ApiServerBreakers, isUnreachable } from '#engine/sts/api-server-br
 import { ReviewCache } from '#engine/sts/review-cache.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import { Attributes } from '#identity/attributes.ts'
+import type { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
@@ -24,6 +25,8 @@ export interface ValidationParts {
   target(name: string): Target
   /** When each cluster last said anything about a token, by name, in milliseconds. Outlives a configuration. */
   readonly lastAnswers: Map<string, number>
+  /** Pods, and tokens without one, that an API server no longer knows: its absence does not bring them back. */
+  readonly refused: BoundedCache<true>
   readonly breakers: ApiServerBreakers
 }
 
@@ -54,6 +57,8 @@ export type Claimant = Pick<Workload, 'cluster' | 'username' | 'podUid'> & { rea
 
 /** Keys that are at hand are found in less; the keys of a cluster that is away may take seconds not to come. */
 const patienceMillis = 250
+/** The least time for which a refusal of the API server counts while it is away. */
+const refusedMillis = 86_400_000
 const compactJwt = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/
 const extraNames = ['credential-id', 'node-name', 'node-uid', 'pod-name', 'pod-uid'] as const
 
@@ -169,10 +174,13 @@ export class WorkloadValidation {
     claims: VerifiedAccountToken,
     { offlineSeconds }: Policy,
   ): Promise<TokenReview | 'away'> {
-    const { lastAnswers, clock } = this.#parts
+    const { lastAnswers, refused, clock } = this.#parts
     const breaker = this.#parts.breakers.of(cluster)
     const reviews = this.#reviewsOf(cluster)
     const key = JSON.stringify([hash, cluster, audiences])
+    const podUid = claims.extras.get('pod-uid')
+    // A pod may have other tokens. One for the API server itself can be refused for its audience alone.
+    const subject = podUid === undefined || audiences.length === 0 ? key : JSON.stringify([cluster, podUid])
     const known = reviews.known(key)
     if (known !== undefined) return known
     const question = async (): Promise<TokenReview> => {
@@ -180,6 +188,8 @@ export class WorkloadValidation {
       if (!verifiesAccountTokens(target)) throw new GatewayError('INTERNAL', `target "${cluster}" reviews no tokens`)
       const review = await target.reviewToken(token, audiences)
       lastAnswers.set(cluster, clock().getTime())
+      if (isPositive(review)) refused.delete(subject)
+      else refused.set(subject, true, new Date(Math.max(claims.expires.getTime(), clock().getTime() + refusedMillis)))
       return review
     }
     try {
@@ -187,17 +197,20 @@ export class WorkloadValidation {
         reviews.ask(
           key,
           () => breaker.call(question, { unlessOpen: !isProbe }),
-          (review) => (review.authenticated && review.error === undefined ? claims.expires : undefined),
+          (review) => (isPositive(review) ? claims.expires : undefined),
         ),
       )
     } catch (error) {
       const silent = clock().getTime() - (lastAnswers.get(cluster) ?? Number.NEGATIVE_INFINITY)
       const mayBeAway = offlineSeconds > 0 && silent <= offlineSeconds * 1000
       if (!isUnreachable(error) || !mayBeAway) throw error
+      if (refused.get(subject) === true) throw refusal('the API server refused the subject token when it last answered')
       return 'away'
     }
   }
 }
+
+const isPositive = ({ authenticated, error }: TokenReview): boolean => authenticated && error === undefined
 
 /** The first that is there soon; undefined when none is, or the first one to settle says nothing. */
 async function soonOf<T>(...promises: readonly Promise<T>[]): Promise<T | undefined> {
