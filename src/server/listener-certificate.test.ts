@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import https, { Agent, type RequestOptions, request } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -132,6 +133,21 @@ describe('a listener whose certificate is replaced', () => {
     await reload.look()
     expect(metered.current).toBe(true)
   })
+})
+
+test.each([
+  ['a named pipe', (path: string) => execFileSync('mkfifo', [path]), 'is not a file'],
+  ['a device without an end', (path: string) => symlinkSync('/dev/zero', path), 'is not a file'],
+  ['a link to itself', (path: string) => symlinkSync(path, path), 'ELOOP'],
+  ['a folder', (path: string) => mkdirSync(path), 'is not a file'],
+  ['a large file', (path: string) => writeFileSync(path, Buffer.alloc(2 << 20)), 'is larger than 1048576 bytes'],
+])('%s in place of a certificate is refused at once', async (_, make, reason) => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-certificate-'))
+  closers.push(() => rmSync(folder, { recursive: true, force: true }))
+  const [certFile, keyFile] = [join(folder, 'tls.crt'), join(folder, 'tls.key')]
+  make(certFile)
+  writeFileSync(keyFile, freshCertificate().privateKey)
+  await expect(readPair({ certFile, keyFile })).rejects.toThrow(reason)
 })
 
 test('a certificate that clients refuse is reported where it is all there is', () => {

@@ -1,4 +1,5 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type https from 'node:https'
 import { createSecureContext } from 'node:tls'
@@ -32,11 +33,13 @@ export async function readPair({ certFile, keyFile }: TlsFiles): Promise<Certifi
   }
 }
 
+/** Opens without waiting: a named pipe without a writer would keep a thread, and the end of the process, forever. */
 async function readBounded(file: string): Promise<string> {
-  const handle = await open(file)
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
-    const { size } = await handle.stat()
-    if (size > mostBytes) throw new Error(`${file} is larger than ${mostBytes} bytes`)
+    const found = await handle.stat()
+    if (!found.isFile()) throw new Error(`${file} is not a file`)
+    if (found.size > mostBytes) throw new Error(`${file} is larger than ${mostBytes} bytes`)
     return await handle.readFile('utf8')
   } finally {
     await handle.close()

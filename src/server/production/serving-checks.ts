@@ -1,6 +1,7 @@
 import { existsSync, globSync, lstatSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve, sep } from 'node:path'
+import { NamedFiles } from '#config/named-files.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import { isLoopbackHost } from '#kernel/loopback.ts'
 import type { Configuration } from '#sdk/configuration.ts'
@@ -33,7 +34,8 @@ function givenCertificates({
 }: ProductionSetup): { at: string; pair: () => CertificateWithKey }[] {
   const { tls } = settings
   const webhook = configuration.stsWebhook
-  const read = (file: string): string => readFileSync(file, 'utf8')
+  const files = new NamedFiles()
+  const read = (file: string): string => files.read(file)
   return [
     ...(tls === undefined
       ? []
