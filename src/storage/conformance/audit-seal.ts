@@ -197,6 +197,31 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
     expect(await kinds()).toEqual(['changed', 'changed'])
   })
 
+  test('a row whose context has the id of another one is stored whole', async () => {
+    const first = await fresh()
+    await (await first.open([key])).audit.append([{ ...issuance('t1'), time: past(1) }])
+    const [own] = await first.sql('select id, day from audit_contexts')
+    const { open, sql } = await fresh()
+    const { audit } = await open([key])
+    await audit.authenticate()
+    await sql(`insert into audit_contexts (id, day, subject, shared)
+      values ('${own?.['id']}', ${own?.['day']}, 'system:serviceaccount:shop:till', '{"pod":"cart-0"')`)
+    for (const id of ['t1', 't2']) await audit.append([{ ...issuance(id), time: past(1) }])
+    expect((await audit.verify()).problems).toEqual([])
+    expect((await audit.list({ limit: 9 })).rows.map(({ subject }) => subject)).toEqual([login, login])
+  })
+
+  test('contexts are removed although older records of other kinds are kept', async () => {
+    const { open, sql } = await fresh()
+    const { audit } = await open([key])
+    await audit.authenticate()
+    await audit.append([{ ...auditRow('login'), time: past(1) }])
+    for (const day of [1, 2]) await audit.append([{ ...issuance(`t${day}`), time: past(day) }])
+    await audit.prune(past(2), { ...by, part: 'tokens' })
+    expect(await sql('select day from audit_contexts')).toHaveLength(1)
+    expect((await audit.verify()).problems).toEqual([])
+  })
+
   test('contexts are removed with the last rows of their day', async () => {
     const { open, sql } = await fresh()
     const { audit } = await open([key])

@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
+import { sql } from 'kysely'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { RecordColumns } from '#storage/sql/audit-records.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
-import { fixed, fixedInserts } from '#storage/sql/queries.ts'
+import { fixed, fixedInserts, fixedLists } from '#storage/sql/queries.ts'
 import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 import { isStorable } from '#storage/sql/text-keys.ts'
 
@@ -25,12 +26,18 @@ const dayMillis = 24 * 3600_000
 /** Clocks differ, and a row is on its way for a moment. */
 const spareDays = 2
 
-/** 66 bits, for some hundred thousand contexts of a day. */
+/** 66 bits, for some hundred thousand contexts of a day. Two with the same id can be found with some effort. */
 const idLength = 11
 /** With its mark as long as fits into eight bytes of an index of PostgreSQL. */
 const compactKeyLength = 6
 
 const dayOf = (millis: number): number => Math.floor(millis / dayMillis)
+
+/** The words of the index `audit_tokens`, which serves only the same ones. */
+export const isToken = {
+  sqlite: sql<boolean>`json_extract(changes, '$[0][1]') = 'token'`,
+  postgres: sql<boolean>`changes::jsonb -> 0 ->> 1 = 'token'`,
+}
 
 const statements = perDialect((dialect) => ({
   insert: fixedInserts<AuditContext>(dialect, ['id', 'day', 'subject', 'shared'], (db, rows) =>
@@ -39,8 +46,17 @@ const statements = perDialect((dialect) => ({
       .values(rows)
       .onConflict((conflict) => conflict.doNothing()),
   ),
-  oldest: fixed<object, { time: number | null }>(dialect, (db) =>
-    db.selectFrom('audit').select(({ fn }) => fn.min('time').as('time')),
+  read: fixedLists<object, string, AuditContext>(dialect, (db, _, ids) =>
+    db.selectFrom('audit_contexts').select(['id', 'day', 'subject', 'shared']).where('id', 'in', ids),
+  ),
+  oldest: fixed<object, { time: number }>(dialect, (db) =>
+    db
+      .selectFrom('audit')
+      .select('time')
+      .where(isToken[dialect])
+      .where('context', 'is not', null)
+      .orderBy('time')
+      .limit(1),
   ),
   remove: fixed<{ before: number }, unknown>(dialect, (db, at) =>
     db.deleteFrom('audit_contexts').where('day', '<', at('before')),
@@ -96,16 +112,29 @@ export function storedRecord(record: RecordColumns, context: AuditContext | unde
   }
 }
 
-/** In an order that all writers share, so that none waits for one that waits for it. */
-export async function insertContexts(tx: SqlTransaction, contexts: readonly AuditContext[]): Promise<void> {
+/**
+ * The ids of those that are stored now. Not of one whose id another context has: its rows would be shown with the other
+ * subject. Writes in an order that all writers share, so that none waits for one that waits for it.
+ */
+export async function insertContexts(tx: SqlTransaction, contexts: readonly AuditContext[]): Promise<Set<string>> {
   const sorted = contexts.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  for (const query of statements(tx.dialect).insert(sorted)) await tx.run(query)
+  const { insert, read } = statements(tx.dialect)
+  for (const query of insert(sorted)) await tx.run(query)
+  const wanted = new Map(sorted.map((context) => [context.id, context]))
+  const stored = new Set<string>()
+  for (const query of read({}, [...wanted.keys()])) {
+    for (const found of await tx.query(query)) if (isSame(found, wanted.get(found.id))) stored.add(found.id)
+  }
+  return stored
 }
 
-/** Removes the contexts of days of which no row is left. Writers use those of the present day only. */
+export const isSame = (a: AuditContext, b: AuditContext | undefined): boolean =>
+  a.day === b?.day && a.subject === b.subject && a.shared === b.shared
+
+/** Removes the contexts of days of which no compact row is left. Writers use those of the present day only. */
 export async function pruneContexts(tx: SqlTransaction, now: Date): Promise<void> {
   const { oldest, remove } = statements(tx.dialect)
   const [row] = await tx.query(oldest({}))
   const latest = dayOf(now.getTime()) - spareDays
-  await tx.run(remove({ before: row?.time == null ? latest : Math.min(dayOf(row.time), latest) }))
+  await tx.run(remove({ before: row === undefined ? latest : Math.min(dayOf(row.time), latest) }))
 }

@@ -18,7 +18,7 @@ import type {
 } from '#storage/audit-store.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { anchorAudit, compareAnchors, compareRecords } from '#storage/sql/audit-comparison.ts'
-import { type AuditContext, compactKey, contextOf, insertContexts } from '#storage/sql/audit-contexts.ts'
+import { type AuditContext, compactKey, contextOf, insertContexts, isSame } from '#storage/sql/audit-contexts.ts'
 import { auditColumns, type RecordColumns, toRows } from '#storage/sql/audit-records.ts'
 import { auditSize, keptSince, pruneAudit } from '#storage/sql/audit-retention.ts'
 import type { AuditSeal } from '#storage/sql/audit-seal.ts'
@@ -43,7 +43,7 @@ export class SqlAuditStore implements AuditStore {
   readonly #client: SqlClient
   readonly #seal: AuditSeal | undefined
   /** Contexts that are surely stored. */
-  readonly #contexts = new BoundedCache<true>(rememberedContexts, systemClock)
+  readonly #contexts = new BoundedCache<AuditContext>(rememberedContexts, systemClock)
 
   /** `seal` is the one that the client's transactions have. */
   constructor(client: SqlClient, seal?: AuditSeal) {
@@ -55,14 +55,22 @@ export class SqlAuditStore implements AuditStore {
     if (rows.length === 0) return
     try {
       const contexts = new Map(rows.flatMap((row) => [[row.id, contextOf(row)] as const]).filter(hasContext))
-      const unknown = new Map([...contexts.values()].map((each) => [each.id, each]))
-      for (const id of unknown.keys()) if (this.#contexts.get(id) === true) unknown.delete(id)
+      const unknown = new Map<string, AuditContext>()
+      for (const [row, context] of contexts) {
+        const known = this.#contexts.get(context.id) ?? unknown.get(context.id)
+        if (known === undefined) unknown.set(context.id, context)
+        else if (!isSame(context, known)) contexts.delete(row)
+      }
       await this.#client.transaction(async (tx) => {
-        if (unknown.size > 0) await insertContexts(tx, [...unknown.values()])
-        await appendToChain(tx, rows, contexts)
+        if (unknown.size === 0) return appendToChain(tx, rows, contexts)
+        const stored = await insertContexts(tx, [...unknown.values()])
+        for (const id of unknown.keys()) if (!stored.has(id)) unknown.delete(id)
+        const isStored = ([, { id }]: readonly [string, AuditContext]): boolean =>
+          unknown.has(id) || this.#contexts.get(id) !== undefined
+        await appendToChain(tx, rows, new Map([...contexts].filter(isStored)))
       })
       const end = new Date(systemClock().getTime() + contextMillis)
-      for (const id of unknown.keys()) this.#contexts.set(id, true, end)
+      for (const [id, context] of unknown) this.#contexts.set(id, context, end)
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
       throw new GatewayError('CONFLICT', 'these audit rows exist', { cause: error })

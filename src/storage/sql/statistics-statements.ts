@@ -1,5 +1,6 @@
 import { type AliasedRawBuilder, type RawBuilder, sql } from 'kysely'
 import type { RunState } from '#storage/run-store.ts'
+import { isToken } from '#storage/sql/audit-contexts.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { builderFor, dynamic, fixed, type Place } from '#storage/sql/queries.ts'
 import type { SqlDialect, SqlQuery } from '#storage/sql/sql-client.ts'
@@ -40,12 +41,12 @@ const within = (at: SpanPlace, column: string): RawBuilder<boolean> =>
 /** The words of the index, which serves only the same ones. */
 const tokenWords = {
   sqlite: {
-    isToken: sql<boolean>`json_extract(changes, '$[0][1]') = 'token'`,
+    isToken: isToken.sqlite,
     action: sql<string>`json_extract(changes, '$[0][2]')`,
     decisions: sql<number>`json_array_length(changes)`,
   },
   postgres: {
-    isToken: sql<boolean>`changes::jsonb -> 0 ->> 1 = 'token'`,
+    isToken: isToken.postgres,
     action: sql<string>`changes::jsonb -> 0 ->> 2`,
     decisions: sql<number>`jsonb_array_length(changes::jsonb)`,
   },
