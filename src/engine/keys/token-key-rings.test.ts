@@ -231,6 +231,7 @@ describe('a key in another service', () => {
     leave: false,
   }
   const versions = [ecKey(), ecKey(), ecKey()]
+  const rsaKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
   let latest: number
   let away: GatewayError | undefined
 
@@ -298,6 +299,21 @@ describe('a key in another service', () => {
     away = undefined
     await rings.tend('aws')
     expect(rings.problem('aws')).toBeUndefined()
+  })
+
+  test.each<[string, (content: Buffer) => Buffer]>([
+    ['of another key', (content) => sign('sha256', content, { key: ecKey(), dsaEncoding: 'ieee-p1363' })],
+    ['of another type', (content) => sign('sha256', content, rsaKey)],
+    ['in another form', (content) => sign('sha256', content, versions[0] as KeyObject)],
+    ['of another content', () => sign('sha256', Buffer.from('y'), versions[0] as KeyObject)],
+    ['that is empty', () => Buffer.alloc(0)],
+    ['that is too long', () => Buffer.alloc(100_000, 1)],
+  ])('whose signature is one %s issues no token', async (_, answer) => {
+    const service: KeyCustodian = { ...custodian(), sign: async (_custody, _algorithm, content) => answer(content) }
+    const issuers = [tokenIssuer({ custody })]
+    const rings = tokenKeyRings({ store, clock, given, issuers, custodian: () => service })
+    const { sign: signed } = await rings.active('aws')
+    await expect(signed(Buffer.from('x'))).rejects.toThrow('version 1 of transit/aws signs with another key')
   })
 
   test('that is no longer configured is followed by a local one, and does not sign', async () => {

@@ -1,4 +1,4 @@
-import type { KeyObject } from 'node:crypto'
+import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import type { KeyCustodian } from '#engine/keys/key-custody.ts'
 import { type KeyEventParts, KeyEvents } from '#engine/keys/key-events.ts'
 import {
@@ -22,7 +22,7 @@ import { readRing, ringRecord } from '#engine/keys/ring-record.ts'
 import { makePrivateKey, openPrivateKey, sealPrivateKey } from '#engine/keys/token-key-pair.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { TokenAlgorithm } from '#kernel/signing-key.ts'
+import { digestOf, type TokenAlgorithm } from '#kernel/signing-key.ts'
 import { discoveryDocument } from '#protocols/sts/discovery-document.ts'
 import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
 import { localSigner } from '#protocols/sts/signed-token.ts'
@@ -354,11 +354,16 @@ export class TokenKeyRings implements TokenKeys {
     if (known === undefined || known.at <= held.at) this.#held.set(endpoint, held)
   }
 
-  async #signer(issuer: TokenIssuer, { kid, alg, sealed, custody }: RingKey): Promise<TokenKey> {
+  async #signer(issuer: TokenIssuer, ringKey: RingKey): Promise<TokenKey> {
     const { endpoint } = issuer
+    const { kid, alg, sealed, custody } = ringKey
     if (custody !== null) {
       const custodian = this.#custodian(issuer)
-      return { kid, alg, sign: (content) => custodian.sign(custody, alg, content) }
+      return {
+        kid,
+        alg,
+        sign: async (content) => verified(await custodian.sign(custody, alg, content), content, ringKey),
+      }
     }
     if (sealed === null) throw new GatewayError('INTERNAL', `no key of endpoint "${endpoint}" can sign`)
     let opened = this.#opened.get(sealed)
@@ -405,6 +410,18 @@ export function documentsOf(issuer: TokenIssuer, ring: KeyRing): IssuerDocuments
 const inCustody = ({ name: key }: KeyCustodian, version: number, publicKey: KeyObject): NewKey => {
   const jwk = publicTokenKey(publicKey)
   return { kid: jwk.kid, alg: jwk.alg, jwk, sealed: null, given: false, custody: { key, version } }
+}
+
+/** The signature, if the published key verifies it: a key of the same name may have replaced the one that was published. */
+function verified(signature: Buffer, content: Buffer, { kid, alg, jwk, custody }: RingKey): Promise<Buffer> {
+  const key = { key: createPublicKey({ key: jwk, format: 'jwk' }), dsaEncoding: 'ieee-p1363' } as const
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  verify(digestOf(alg), content, key, signature, (error, isValid) => {
+    if (error === null && isValid) return resolve(signature)
+    const text = `version ${custody?.version} of ${custody?.key} signs with another key than the published one (${kid})`
+    reject(new GatewayError('INTERNAL', text, error === null ? {} : { cause: error }))
+  })
+  return promise
 }
 
 const reasonOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown))
