@@ -83,25 +83,25 @@ replace() {
   printf %s "$2" >"$1.new" && chmod "$3" "$1.new" && mv -f "$1.new" "$1"
 }
 
+# Fails where the volume is full: half of the certificates would refuse the service, and none would trust any.
 gather_trust() {
   trust=''
   if [ -z "${STS_TRUST_FILE:-}" ]; then return; fi
   gathered="${STS_READY_FILE%/*}/.trust"
   {
-    printf '%s\n' "${STS_CERTIFICATES:-}"
-    if [ -r "$STS_TRUST_FILE" ]; then cat "$STS_TRUST_FILE"; fi
-  } >"$gathered"
+    printf '%s\n' "${STS_CERTIFICATES:-}" && if [ -r "$STS_TRUST_FILE" ]; then cat "$STS_TRUST_FILE"; fi
+  } 2>/dev/null >"$gathered" || return 1
   while read -r line; do
     case $line in *'BEGIN CERTIFICATE'*) trust=$gathered ;; esac
   done <"$gathered"
 }
 
-# The time $1 in the claims.
+# The time $1 in the claims. Shells take a number with a leading zero for an octal one, and end where it is none.
 time_of() {
-  printf '%s\n' "$claims" | sed -n "s/.*\"$1\":\\([0-9]\\{1,11\\}\\)[,}].*/\\1/p"
+  printf '%s\n' "$claims" | sed -n "s/.*\"$1\":\\([1-9][0-9]\\{0,10\\}\\)[,}].*/\\1/p"
 }
 
-# Sets expires and life, in seconds; fails when the text is no token that could be meant for this target.
+# Sets exp and life, in seconds; fails when the text is no token that could be meant for this target.
 check_token() {
   case $1 in
     *[!A-Za-z0-9._-]* | *.*.*.*) return 1 ;;
@@ -126,7 +126,7 @@ check_token() {
   iat=$(time_of iat)
   iat=${iat:-$here}
   [ "$exp" -gt "$iat" ] || return 1
-  expires=$exp life=$((exp - iat))
+  life=$((exp - iat))
   skew=$((here - iat))
   if [ "${skew#-}" -gt 60 ] && [ -z "${skewed:-}" ]; then
     say "the clock of this node differs by $skew s from that of the token service"
@@ -143,7 +143,10 @@ exchange() {
     error=no-credential detail="there is no credential yet in $credential"
     return
   fi
-  gather_trust
+  if ! gather_trust; then
+    error=not-writable detail="$gathered cannot be written"
+    return
+  fi
   # What a killed predecessor left.
   set +f
   rm -f "$folder"/.token.*
@@ -163,7 +166,7 @@ exchange() {
     "$address" >"$notes" 2>"$notes.error"; then
     answer=$(cat "$notes")
   else
-    detail=$(tr -c ' -~' ' ' <"$notes.error")
+    detail=$(tr -c ' -~' ' ' <"$notes.error") || detail=''
     detail=$(printf %.200s "$detail")
   fi
   status=${answer%%;*}
@@ -250,7 +253,10 @@ for target in $STS_TARGETS; do
 done
 IFS=' '
 readiness='0 no token yet'
-replace "$STS_READY_FILE" "$readiness$newline" 0644
+if ! replace "$STS_READY_FILE" "$readiness$newline" 0644; then
+  say "$STS_READY_FILE: cannot be written"
+  exit 2
+fi
 
 while :; do
   tick
@@ -271,7 +277,7 @@ END
         delay=$(refresh_delay "${answer%%;*}")
         if [ "$failures" -gt 0 ] || [ "$due" -eq 0 ]; then say "$path: written, next in $delay s"; fi
         # From when it was asked for: the server's clock has gone on since it signed.
-        failures=0 deadline=$((asked_at + life)) success=$(date +%s)
+        failures=0 deadline=$((asked_at + life)) success=$(date +%s) expires=$exp
       else
         failures=$((failures + 1)) left=$((deadline - now))
         if [ "$left" -lt 0 ]; then left=0; fi

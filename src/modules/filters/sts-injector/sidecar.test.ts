@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -94,6 +94,42 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
       subject_token: readFileSync(sidecar.credential, 'utf8'),
     })
     expect(server.requests).toHaveLength(2)
+  })
+
+  test.each([
+    '{"aud":"a","iat":0899,"exp":0999999999}',
+    '{"aud":"a","iat":1,"exp":09}',
+    '{"aud":"a","iat":-1,"exp":-2}',
+    '{"aud":"a","iat":1e9,"exp":1e10}',
+    '{"aud":"a","iat":"$(exit 7)","exp":"`exit 7`"}',
+    '{"aud":"a","exp":999999999999999999999}',
+    '{"aud":"a","exp":}',
+  ])('survives a token with the claims %s, and takes the next one', async (claims) => {
+    const hostile = ['{"alg":"RS256"}', claims].map((part) => Buffer.from(part).toString('base64url')).join('.')
+    let asked = 0
+    const headers = { 'refresh-after': '1e9;\t-5', 'retry-after': '-1' }
+    const server = await endpoint(() => (++asked === 1 ? { headers, body: `${hostile}.sig` } : good('a')))
+    const sidecar = start({ shell, targets: { a: { url: server.url, audience: 'a' } } })
+    await vi.waitFor(() => expect(sidecar.probe()).toEqual({ ready: true, output: '' }), soon)
+    expect(sidecar.log()).toContain('bad-token: the answer is not a token')
+  })
+
+  test('a full volume does not end it, and its status has no token that was not written', async () => {
+    const server = await endpoint(() => good('a'))
+    const targets = { a: { url: server.url, audience: 'a' } }
+    const volume = temporaryFolder()
+    const trust = join(volume, '.trust')
+    symlinkSync('/dev/full', trust)
+    const variables = { STS_TRUST_FILE: '/nowhere', STS_CERTIFICATES: 'x', STS_READY_FILE: join(volume, '.ready') }
+    const full = start({ shell, targets, variables })
+    const unwritable = start({ shell, targets, variables: { STS_FILE_MODE: 'none' } })
+    await vi.waitFor(() => {
+      for (const { log } of [full, unwritable]) expect(log()).toContain('not-writable: ')
+      for (const { statusOf } of [full, unwritable]) expect(statusOf('a').failures).toBeGreaterThan(1)
+    }, soon)
+    expect(unwritable.statusOf('a')).toMatchObject({ expires: 0, lastSuccess: 0, lastError: 'not-writable' })
+    rmSync(trust)
+    await vi.waitFor(() => expect(full.statusOf('a').failures).toBe(0), soon)
   })
 
   test('the idle sidecar has at most 4 MB', async () => {
