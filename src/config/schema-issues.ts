@@ -101,6 +101,7 @@ function describe(issue: SchemaIssue, found: unknown): string {
       return `must be at least ${issue.minimum}, not ${String(found)}`
     case 'too_big':
       if (issue.origin === 'string') return `must not be longer than ${issue.maximum} characters`
+      if (issue.origin === 'array') return `the list must not have more than ${issue.maximum} entries`
       return `must be at most ${issue.maximum}, not ${String(found)}`
     case 'invalid_format':
       if (issue.format === 'starts_with' && 'prefix' in issue) {

@@ -208,4 +208,11 @@ describe('sts explain --as', () => {
     })
     expect((await explain('cloud', '--as', 'namespace=a', '--as', 'podname=b')).err.join()).toMatch(/no "podname"/)
   })
+
+  test('a file with too many tests is refused by their number, in one short line', async () => {
+    const text = `tests:\n${'  - { endpoint: cloud, as: {}, allowed: false }\n'.repeat(10_001)}`
+    const { code, err } = await run('test', '--config', folder, file(text))
+    expect(code).toBe(1)
+    expect(err).toEqual([expect.stringMatching(/: tests: the list must not have more than 10000 entries$/)])
+  })
 })
