@@ -127,6 +127,17 @@ describe('a subject of an issuer', () => {
     expect(JSON.parse(fixture.audit[0]?.reason ?? '{}')).toMatchObject({ issuer: 'github', error: 'access_denied' })
   })
 
+  test('of an issuer that is listed for two audiences is of the one that its token is for', async () => {
+    const subjectIssuers = [issuer('github', github), issuer('releases', github, { audience: 'releases' })]
+    const rules = ['(&(issuer=releases)(repository=acme/app))']
+    const fixture = await builds({ rules, endpoint: { subjectIssuers } })
+    const { workload } = await fixture.exchange(await signedToken(key, claims(fixture, { aud: 'releases' })))
+    expect(workload).toBe('releases:repo:acme/app:ref:refs/heads/main')
+    fixture.audit.length = 0
+    const elsewhere = await refusalOf(fixture, await signedToken(key, claims(fixture, { aud: 'elsewhere' })))
+    expect(elsewhere.publicText).toBe(`The subject token is for another audience; wanted: ${audience}.`)
+  })
+
   test('has lists, numbers and flags as texts', async () => {
     const fixture = await builds({ rules: ['(&(teams=b)(run_attempt=2)(environment=true))'] })
     const more = { teams: ['a', 'b'], run_attempt: 2, environment: true }

@@ -52,6 +52,7 @@ export class IssuerSubjects {
     const iss = issuerOf(token)
     let unanswered: GatewayError | undefined
     let foreign: Foreign | undefined
+    let refused: GatewayError | undefined
     for (const issuer of subjectIssuers) {
       if (issuer.issuer !== iss) continue
       try {
@@ -61,10 +62,13 @@ export class IssuerSubjects {
       } catch (error) {
         if (error instanceof GatewayError && error.code === 'TARGET_UNREACHABLE') unanswered ??= error
         else if (error instanceof Foreign) foreign ??= error
+        // The same issuer may be listed again, for another audience.
+        else if (error instanceof GatewayError && error.keyword === 'invalid_grant') refused ??= error
         else throw error
       }
     }
     if (unanswered !== undefined) throw unanswered
+    if (refused !== undefined) throw refused
     if (clusters.length > 0) return undefined
     if (foreign !== undefined) throw refusal(foreign.message)
     throw refusal('the subject token is of no issuer of the endpoint', 'The subject token is from another issuer.')
