@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, sign } from 'node:crypto'
 import { decodeJwt, type JWTPayload, UnsecuredJWT } from 'jose'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
@@ -157,7 +157,7 @@ describe('a subject of an issuer', () => {
   })
 })
 
-const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 /** The classic confusion: the public key, which anyone has, as a shared secret. */
 function macWithPublicKey(publicKey: TestKey, content: JWTPayload): string {
@@ -211,6 +211,24 @@ describe('a token that is not accepted', () => {
     const error = await refusalOf(fixture, await make(fixture))
     expect(error.status).toBe(400)
     expect(error.publicText).toMatch(text)
+  })
+
+  test.each<[string, unknown]>([
+    ['demands an extension', { alg: 'RS256', kid: 'k1', crit: ['exp'], exp: 1 }],
+    ['demands nothing by an empty list', { alg: 'RS256', kid: 'k1', crit: [] }],
+    ['has a payload that is not encoded', { alg: 'RS256', kid: 'k1', crit: ['b64'], b64: false }],
+    ['has no algorithm', { kid: 'k1' }],
+    ['has an algorithm that is a list', { alg: ['RS256'], kid: 'k1' }],
+    ['has an algorithm in another case', { alg: 'rs256', kid: 'k1' }],
+    ['has a kid that is a list', { alg: 'RS256', kid: ['k1'] }],
+    ['has a kid that is a path', { alg: 'RS256', kid: '../../k1' }],
+    ['has a header that is a list', [{ alg: 'RS256', kid: 'k1' }]],
+    ['has a header that is null', null],
+  ])('%s, though it is signed by the issuer', async (_, header) => {
+    const fixture = await builds()
+    const text = `${part(header)}.${part(claims(fixture))}`
+    const signature = sign('sha256', Buffer.from(text), key.privateKey).toString('base64url')
+    expect((await refusalOf(fixture, `${text}.${signature}`)).status).toBe(400)
   })
 
   test('is of a pinned algorithm that the issuer does not have', async () => {
