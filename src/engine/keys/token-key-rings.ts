@@ -158,7 +158,8 @@ export class TokenKeyRings implements TokenKeys {
     return this.#change(
       issuer,
       async (ring, now) => {
-        if (keyIn(ring, 'next') !== undefined) throw refused(`endpoint "${endpoint}" has a next key already`)
+        if (keyIn(ring, 'next') !== undefined)
+          throw refused(`endpoint "${endpoint}" has a next key already; wait until it signs, or use --now`)
         if (ring.keys.length >= mostKeys)
           throw refused(`endpoint "${endpoint}" has ${mostKeys} keys; one must go first`)
         return admit(ring, await this.#make(issuer), issuerPolicy(issuer), now)

@@ -31,6 +31,8 @@ const limits: FetchLimits = { bytes: 256 * 1024, millis: 5_000 }
 
 export interface DiscoveryOptions {
   readonly issuer: string
+  /** What error messages call the owner of the keys; the issuer when absent. */
+  readonly owner?: string | undefined
   /** Where the keys are, for an issuer whose discovery document is not read. */
   readonly jwksUri?: string | undefined
   readonly clock: Clock
@@ -46,6 +48,7 @@ export interface DiscoveryOptions {
  */
 export class DiscoveredKeySet implements KeySet {
   readonly #issuer: string
+  readonly #owner: string
   readonly #jwksUri: string | undefined
   readonly #clock: Clock
   readonly #log: Logger
@@ -59,6 +62,7 @@ export class DiscoveredKeySet implements KeySet {
 
   constructor(options: DiscoveryOptions) {
     this.#issuer = options.issuer
+    this.#owner = options.owner ?? options.issuer
     this.#jwksUri = options.jwksUri
     this.#clock = options.clock
     this.#log = options.log
@@ -91,7 +95,8 @@ export class DiscoveredKeySet implements KeySet {
   async #mustLoad(): Promise<void> {
     const waiting = this.#loading !== undefined || this.#sinceTried() >= this.#times.retry
     if (waiting && (await this.#load())) return
-    throw new GatewayError('TARGET_UNREACHABLE', `the keys of issuer ${this.#issuer} cannot be had`, {
+    const reason = this.#failure instanceof Error ? `: ${this.#failure.message}` : ''
+    throw new GatewayError('TARGET_UNREACHABLE', `cannot fetch the keys of ${this.#owner}${reason}`, {
       cause: this.#failure,
       retryAfter: Math.ceil(this.#times.retry / 1000),
     })
@@ -113,7 +118,7 @@ export class DiscoveredKeySet implements KeySet {
       return true
     } catch (error) {
       this.#failure = error
-      this.#log.warn('the keys of an issuer could not be loaded', { issuer: this.#issuer, error })
+      this.#log.warn('the keys of an issuer could not be loaded', { issuer: this.#owner, error })
       return false
     }
   }
@@ -123,7 +128,7 @@ export class DiscoveredKeySet implements KeySet {
     const issuer = parseIssuerUrl(this.#issuer)
     const base = this.#issuer.endsWith('/') ? this.#issuer.slice(0, -1) : this.#issuer
     const document = await this.#fetch(new URL(`${base}/.well-known/openid-configuration`), limits)
-    if (!isJsonObject(document)) throw new Error('the discovery document is no JSON object')
+    if (!isJsonObject(document)) throw new Error('the discovery document is not a JSON object')
     if (document['issuer'] !== this.#issuer) throw new Error('the discovery document names another issuer')
     const address = document['jwks_uri']
     if (typeof address !== 'string') throw new Error('the discovery document has no "jwks_uri"')

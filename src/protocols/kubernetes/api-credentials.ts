@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { type AgentOptions, Agent as HttpsAgent, type RequestOptions } from 'node:https'
 import type { KubeConfig } from '@kubernetes/client-node'
@@ -48,6 +49,9 @@ async function openByKubeConfig(
   connection: Extract<KubernetesConnection, { kind: 'kubeconfig' }>,
   config: KubeConfig,
 ): Promise<ApiServer> {
+  if (!existsSync(connection.file)) {
+    throw new Error(`the kubeconfig ${connection.file} does not exist; correct the path, or use inCluster in a pod`)
+  }
   config.loadFromFile(connection.file)
   if (connection.context !== undefined) config.setCurrentContext(connection.context)
   const cluster = config.getCurrentCluster()

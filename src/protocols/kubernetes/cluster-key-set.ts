@@ -15,8 +15,8 @@ export interface ClusterKeySet extends KeySet {
 
 const discoveryPath = '/.well-known/openid-configuration'
 const keysPath = '/openid/v1/jwks'
-/** Stands for the cluster where an address is needed. Nobody is ever asked there: the API server is. */
-const stand = 'https://cluster.invalid'
+/** A placeholder where an address is needed. Requests go to the API server instead. */
+const placeholder = 'https://cluster.invalid'
 
 /**
  * The keys that a cluster signs service-account tokens with. The addresses in its discovery document are for others,
@@ -30,7 +30,8 @@ export function createClusterKeySet(
 ): ClusterKeySet {
   let issuer: string | undefined
   const keys = new DiscoveredKeySet({
-    issuer: stand,
+    issuer: placeholder,
+    owner: 'the cluster',
     clock,
     log,
     times,
@@ -40,7 +41,7 @@ export function createClusterKeySet(
       const named = isJsonObject(document) ? document['issuer'] : undefined
       if (typeof named !== 'string' || named === '') throw new Error('the cluster does not say what its issuer is')
       issuer = named
-      return { issuer: stand, jwks_uri: `${stand}${keysPath}` }
+      return { issuer: placeholder, jwks_uri: `${placeholder}${keysPath}` }
     },
   })
   return {

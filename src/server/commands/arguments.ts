@@ -7,6 +7,8 @@ interface Usage<O extends ParseArgsOptionsConfig> {
   readonly usage: string
   readonly options: O
   readonly positionals: number
+  /** What the arguments are called in the usage, in their order. */
+  readonly names?: readonly string[]
 }
 
 /**
@@ -20,7 +22,7 @@ export function readArguments<const O extends ParseArgsOptionsConfig>(args: stri
       return { exit: 0 } as const
     }
     const { values, positionals } = parseArgs({ args, options: usage.options, allowPositionals: true })
-    if (positionals.length !== usage.positionals) throw new Error(wrongCount(positionals, usage.positionals))
+    if (positionals.length !== usage.positionals) throw new Error(wrongCount(positionals, usage))
     return { values, positionals } as const
   } catch (error) {
     io.stderr(`gatehouse: ${firstSentence(error instanceof Error ? error.message : String(error))}`)
@@ -32,6 +34,15 @@ export function readArguments<const O extends ParseArgsOptionsConfig>(args: stri
 /** Throws an Error where there is no such file. */
 export function checkFile(file: string): void {
   if (!existsSync(file)) throw new Error(`${file} does not exist`)
+}
+
+/** Why a file could not be read, for the person who named it. */
+export function fileProblem(file: string, error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ENOENT') return `${file} does not exist`
+  if (code === 'EISDIR') return `${file} is a folder, not a file`
+  if (code === 'EACCES') return `${file} cannot be read: permission denied`
+  return `${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`
 }
 
 /** Checks the values of options in turn, and returns what is wrong with the first that does not pass. */
@@ -52,7 +63,11 @@ export function firstWrong(
 /** Node.js continues with arguments that start with a dash, which no command takes. */
 const firstSentence = (message: string): string => message.split('. ', 1)[0] ?? message
 
-function wrongCount(given: readonly string[], wanted: number): string {
+function wrongCount(
+  given: readonly string[],
+  { positionals: wanted, names }: { readonly positionals: number; readonly names?: readonly string[] },
+): string {
+  if (names !== undefined && given.length < wanted) return `missing argument: ${names.slice(given.length).join(' ')}`
   if (given.length > wanted) return `unexpected argument "${given[wanted]}"`
   return `${wanted - given.length} more argument${wanted - given.length === 1 ? '' : 's'} needed`
 }

@@ -35,7 +35,7 @@ export const commands: Readonly<Record<string, Command>> = {
     load: async () => (await import('#server/commands/keys.ts')).keysCommand,
   },
   sts: {
-    about: 'Explain what a token endpoint would do, and publish the documents of endpoints',
+    about: 'Explain and test what token endpoints decide, and publish their documents',
     load: async () => (await import('#server/commands/sts.ts')).stsCommand,
   },
   scim: {

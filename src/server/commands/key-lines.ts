@@ -8,7 +8,7 @@ export interface EndpointKeys {
   readonly publications: ReadonlyMap<string, Publication>
 }
 
-/** For people: the keys in the order of their lives, then what became of publishing. No private part is told. */
+/** For people: the keys in the order of their lives, then the state of publishing, without private parts. */
 export function keyLines({ endpoint, ring, publications }: EndpointKeys): string[] {
   const order = ['next', 'active', 'retiring'] as const
   const keys = order.flatMap((state) => ring.keys.filter((key) => key.state === state))
@@ -50,7 +50,7 @@ function note(key: RingKey, ring: KeyRing): string {
   const kept = key.custody === null ? '' : `, in ${key.custody.key} version ${key.custody.version}`
   const given = `${key.given ? ', given' : ''}${kept}`
   if (key.state === 'active') return `signs since ${time(key.activated)}${given}`
-  if (key.state === 'retiring') return `goes at ${time(key.gone)}`
+  if (key.state === 'retiring') return `leaves the documents at ${time(key.gone)}`
   const at = mayActivateAt(ring)
   if (at === undefined) return `waits until it is seen at the issuer${given}`
   return `seen since ${time(key.visible)}, signs from ${time(at)}${given}`
@@ -59,10 +59,10 @@ function note(key: RingKey, ring: KeyRing): string {
 function placeLine(name: string, { done, failures, error, retryAt }: Publication): string {
   if (name === sourceName) return `key source: REFUSED, the keys above stay: ${error}`
   const what = name === readBackName ? 'read back from the issuer' : `published to ${name}`
-  const last = done === null ? 'never' : time(done)
-  if (failures === 0) return `${what}: ${last}`
+  if (failures === 0) return `${what}: ${time(done) ?? 'never'}`
+  const last = done === null ? 'never succeeded' : `last succeeded at ${time(done)}`
   const often = failures === 1 ? 'once' : `${failures} times`
-  return `${what}: FAILED ${often}, last done ${last}, again at ${time(retryAt)}: ${error}`
+  return `${what}: FAILED ${often}, ${last}, next attempt at ${time(retryAt)}: ${error}`
 }
 
 const time = (millis: number | null): string | null => (millis === null ? null : new Date(millis).toISOString())

@@ -9,6 +9,7 @@ import { type KeyKeeper, noKeyMeter, type PassOutcome } from '#engine/sts/publis
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
+import { suggestion } from '#kernel/suggest.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { TokenIssuer } from '#sdk/token-keys.ts'
 import { type ConfigPlaces, loadOnce } from '#server/commands/load-once.ts'
@@ -82,8 +83,10 @@ function usable({ configuration, issues }: LoadResult): Configuration {
 export function chosenIssuers(issuers: readonly TokenIssuer[], name: string | undefined): readonly TokenIssuer[] {
   const chosen = name === undefined ? issuers : issuers.filter(({ endpoint }) => endpoint === name)
   if (chosen.length > 0) return chosen
-  const known = issuers.map(({ endpoint }) => endpoint).join(', ')
-  throw new Error(name === undefined ? 'no token endpoints are configured' : `no endpoint "${name}"; there is ${known}`)
+  const names = issuers.map(({ endpoint }) => endpoint)
+  const unknown = (given: string): string =>
+    `no endpoint "${given}"${suggestion(given, names)}; there are ${names.join(', ')}`
+  throw new Error(name === undefined ? 'no token endpoints are configured' : unknown(name))
 }
 
 /** Writes and reads everything now; waits for a gateway that is at it. */

@@ -82,7 +82,7 @@ describe('gatehouse keys', () => {
     const { data, both } = await installation()
     expect(await run(['list', '--data', data])).toMatchObject({
       code: 1,
-      errors: ['gatehouse keys: there are no keys'],
+      errors: ['gatehouse keys: there are no keys yet; a gateway creates them when it starts with sts.endpoints'],
     })
     const published = await run(['publish', ...both])
     expect(published).toMatchObject({ code: 0, errors: [] })
@@ -105,7 +105,10 @@ describe('gatehouse keys', () => {
     const { keys } = JSON.parse(await readFile(join(data, 'site', 'certs'), 'utf8')) as { keys: unknown[] }
     expect(keys).toHaveLength(2)
     const again = await run(['rotate', '--endpoint', 'aws', ...both])
-    expect(again).toMatchObject({ code: 1, errors: ['gatehouse keys: endpoint "aws" has a next key already'] })
+    expect(again).toMatchObject({
+      code: 1,
+      errors: ['gatehouse keys: endpoint "aws" has a next key already; wait until it signs, or use --now'],
+    })
   })
 
   test('rotate --now lets the next key sign at once, and says who may refuse it until when', async () => {
@@ -158,7 +161,7 @@ describe('gatehouse keys', () => {
     expect([fresh?.state, others.length, fresh?.kid === kid]).toEqual(['active', 0, false])
     expect(await publishedIn(data)).toEqual([fresh?.kid])
     expect(revoked.out.slice(-3)).toEqual([
-      expect.stringContaining(`${kid} is revoked and never used again`),
+      expect.stringContaining(`${kid} is revoked. All gateways stop using it`),
       expect.stringContaining(`accept tokens of ${kid}`),
       expect.stringContaining(`${fresh?.kid} signs now`),
     ])
@@ -169,7 +172,7 @@ describe('gatehouse keys', () => {
       `key revoked ${kid}`,
     ])
     expect((await run(['revoke', kid, '--yes', ...both])).errors).toEqual([
-      `gatehouse keys: no endpoint has the key ${kid}`,
+      `gatehouse keys: no endpoint has the key ${kid}; gatehouse keys list prints the keys`,
     ])
     // A given key comes back with every look, and stays out.
     const given = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
@@ -226,12 +229,32 @@ describe('gatehouse keys', () => {
     await writeFile(join(data, 'site'), 'a file in the way')
     const { code, out } = await run(['publish', ...both])
     expect(code).toBe(1)
-    expect(out.join('\n')).toMatch(/published to folder site: FAILED once, last done never, again at .*: E/)
+    expect(out.join('\n')).toMatch(/published to folder site: FAILED once, never succeeded, next attempt at .*: E/)
     expect((await run(['list', '--data', data])).code).toBe(1)
     await writeFile(join(config, 'values.yaml'), 'sts: { endpoints: 5 }')
     const broken = await run(['publish', ...both])
     expect(broken.code).toBe(1)
     expect(broken.errors.join('\n')).toContain('values.yaml:1')
+  })
+
+  test.each([
+    [[], 'gatehouse: missing argument: one of list, rotate, revoke, publish'],
+    [['rotat'], 'gatehouse keys: unknown action "rotat" (did you mean "rotate"?)'],
+    [['rotat', 'aws'], 'gatehouse keys: unknown action "rotat" (did you mean "rotate"?)'],
+    [['revoke'], 'gatehouse keys: missing argument: KID; gatehouse keys list prints the keys'],
+    [['revoke', 'x', '--yes'], 'gatehouse keys: --config is required'],
+  ])('%j is wrong usage, and the message names the problem', async (args, message) => {
+    const { code, errors } = await run(args)
+    expect([code, errors[0]]).toEqual([2, message])
+  })
+
+  test('list names the endpoints that have keys when the given one has none', async () => {
+    const { data, both } = await installation()
+    await run(['publish', ...both])
+    expect(await run(['list', '--endpoint', 'awz', '--data', data])).toMatchObject({
+      code: 1,
+      errors: ['gatehouse keys: no keys of "awz" (did you mean "aws"?); there are keys of aws'],
+    })
   })
 
   test('wrong usage is told before anything is opened', async () => {
@@ -245,7 +268,7 @@ describe('gatehouse keys', () => {
     expect(JSON.stringify(await run(['--help'], stsCommand))).not.toContain('gatehouse keys')
     expect(await run(['publish', '--endpoint', 'x', ...both])).toMatchObject({
       code: 1,
-      errors: ['gatehouse keys: no endpoint "x"; there is aws'],
+      errors: ['gatehouse keys: no endpoint "x"; there are aws'],
     })
   })
 })

@@ -2,6 +2,7 @@ import { userInfo } from 'node:os'
 import { copiesLiveUntil, type KeyRing, keyIn, type RingKey } from '#engine/keys/key-ring.ts'
 import { readRing } from '#engine/keys/ring-record.ts'
 import { destinationName, readPublications } from '#engine/sts/publish/publication.ts'
+import { suggestion } from '#kernel/suggest.ts'
 import { webhookKeys } from '#sdk/sts-webhook.ts'
 import { readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
@@ -26,9 +27,9 @@ ${databaseUsage}
   --secrets DIR     files for secrets (secrets/ of the configuration)
   --endpoint NAME   this one only
   --now             rotate: do not wait until every verifier can know the key; some may refuse its tokens for a time
-  --yes             revoke: confirms it
-  --by NAME         rotate and revoke: who does it, for the audit (the user of the system)
-  --json            for programs`
+  --yes             revoke: confirm it; required
+  --by NAME         rotate and revoke: the operator's name, for the audit (the system user)
+  --json            print JSON`
 
 const options = {
   ...databaseOptions,
@@ -45,10 +46,11 @@ export type KeyValues = Extract<ReturnType<typeof read>, { values: unknown }>['v
 type Action = (storage: Storage, values: KeyValues, io: CommandIo) => Promise<number>
 
 /** A kid may start with a dash, so it is moved behind everything that could be an option. */
-function read([first, second, ...rest]: string[], usage: string, io: CommandIo) {
+function read([first, second, ...rest]: string[], usage: string, known: readonly string[], io: CommandIo) {
   const isRevocation = first === 'revoke' && second !== undefined && !second.startsWith('--')
   const args = [first, second].flatMap((word) => (word === undefined ? [] : [word]))
-  if (!isRevocation) return readArguments([...args, ...rest], { usage, options, positionals: 1 }, io)
+  const names = [`one of ${known.join(', ')}`]
+  if (!isRevocation) return readArguments([...args, ...rest], { usage, options, positionals: 1, names }, io)
   return readArguments(['revoke', ...rest, '--', second], { usage, options, positionals: 2 }, io)
 }
 
@@ -61,13 +63,28 @@ class WrongUsage extends Error {}
 export const keysCommand: RunCommand = (args, io) =>
   runKeyAction({ command: 'keys', names: ['list', 'rotate', 'revoke', 'publish'], usage: keysUsage }, args, io)
 
+interface KeyCommand {
+  readonly command: string
+  /** The actions that it runs here. */
+  readonly names: readonly string[]
+  /** All that it has; those above when absent. */
+  readonly known?: readonly string[]
+  readonly usage: string
+}
+
 /** Runs one of the actions under the name of a command. */
 export async function runKeyAction(
-  { command, names, usage }: { readonly command: string; readonly names: readonly string[]; readonly usage: string },
+  { command, names, known = names, usage }: KeyCommand,
   args: string[],
   io: CommandIo,
 ): Promise<number> {
-  const given = read(args, usage, io)
+  const [first = ''] = args
+  if (first !== '' && !first.startsWith('-') && !names.includes(first)) {
+    io.stderr(terminalLine(`gatehouse ${command}: unknown action "${first}"${suggestion(first, known)}`, wide))
+    io.stderr(usage)
+    return 2
+  }
+  const given = read(args, usage, known, io)
   if ('exit' in given) return given.exit
   const { values, positionals } = given
   try {
@@ -91,7 +108,7 @@ type Prepare = (values: KeyValues, kid: string | undefined) => Action
 
 const actions: ReadonlyMap<string, Prepare> = new Map<string, Prepare>([
   ['list', () => list],
-  ['revoke', (values, kid) => revoke(required(values.config, 'config'), confirmed(values, kid))],
+  ['revoke', (values, kid) => revoke(...confirmed(values, kid))],
   ['rotate', (values) => rotate(required(values.config, 'config'), required(values.endpoint, 'endpoint'))],
   ['publish', (values) => publish(required(values.config, 'config'))],
 ])
@@ -99,8 +116,8 @@ const actions: ReadonlyMap<string, Prepare> = new Map<string, Prepare>([
 const list: Action = async ({ keys }, { endpoint, json }, io) => {
   const ofEndpoints = (await keys.list()).filter((each) => each.endpoint !== webhookKeys)
   const stored = ofEndpoints.filter((each) => endpoint === undefined || each.endpoint === endpoint)
-  if (stored.length === 0) throw new Error(endpoint === undefined ? 'there are no keys' : `no keys of "${endpoint}"`)
-  return tell(
+  if (stored.length === 0) throw new Error(noKeys(endpoint, ofEndpoints))
+  return printKeys(
     stored.map((each) => ({
       endpoint: each.endpoint,
       ring: readRing(each.endpoint, each.ring),
@@ -109,6 +126,12 @@ const list: Action = async ({ keys }, { endpoint, json }, io) => {
     json,
     io,
   )
+}
+
+function noKeys(endpoint: string | undefined, stored: readonly { readonly endpoint: string }[]): string {
+  if (stored.length === 0) return 'there are no keys yet; a gateway creates them when it starts with sts.endpoints'
+  const names = stored.map((each) => each.endpoint)
+  return `no keys of "${endpoint}"${suggestion(endpoint ?? '', names)}; there are keys of ${names.join(', ')}`
 }
 
 const rotate =
@@ -121,13 +144,15 @@ const rotate =
       const by = operator(values)
       if (values.now !== true || keyIn(present, 'next') === undefined) await rings.rotate(endpoint, by)
       const published = await publishNow(keeper, issuer)
-      if (values.now !== true) return tell([{ endpoint, ...published }], values.json, io)
+      if (values.now !== true) return printKeys([{ endpoint, ...published }], values.json, io)
       if (issuer.destinations.some((place) => published.publications.get(destinationName(place))?.failures !== 0)) {
-        tell([{ endpoint, ...published }], values.json, io)
-        throw new Error('the next key was not published everywhere, so it does not sign yet')
+        printKeys([{ endpoint, ...published }], values.json, io)
+        throw new Error(
+          'the next key was not published everywhere, so it does not sign yet; correct what FAILED, and try again',
+        )
       }
       await rings.activate(endpoint, by)
-      const code = tell([{ endpoint, ...(await publishNow(keeper, issuer)) }], values.json, io)
+      const code = printKeys([{ endpoint, ...(await publishNow(keeper, issuer)) }], values.json, io)
       const kid = keyIn(published.ring, 'next')?.kid ?? ''
       note(values, io, [`${kid} signs from now on; all gateways follow within ${gatewaySeconds} seconds.`])
       note(values, io, [`Verifiers that keep a copy of the documents may refuse its tokens ${copies(published.ring)}.`])
@@ -144,14 +169,16 @@ const revoke =
         .map(({ endpoint, ring }) => ({ endpoint, ring: readRing(endpoint, ring) }))
         .filter(({ endpoint, ring }) => endpoint === (values.endpoint ?? endpoint) && keyOf(ring, kid) !== undefined)
       if (owners.length === 0) {
-        throw new Error(`no endpoint${values.endpoint === undefined ? '' : ` "${values.endpoint}"`} has the key ${kid}`)
+        throw new Error(
+          `no endpoint${values.endpoint === undefined ? '' : ` "${values.endpoint}"`} has the key ${kid}; gatehouse keys list prints the keys`,
+        )
       }
       let code = 0
       for (const { endpoint, ring } of owners) {
         const issuer = issuers.find((each) => each.endpoint === endpoint)
         if (issuer === undefined) throw new Error(`endpoint "${endpoint}", which has the key, is not configured`)
         const after = await rings.revoke(endpoint, kid, operator(values))
-        code = Math.max(code, tell([{ endpoint, ...(await publishNow(keeper, issuer)) }], values.json, io))
+        code = Math.max(code, printKeys([{ endpoint, ...(await publishNow(keeper, issuer)) }], values.json, io))
         note(values, io, revocationNotes(kid, ring, after))
       }
       return code
@@ -162,8 +189,8 @@ const keyOf = (ring: KeyRing, kid: string): RingKey | undefined => ring.keys.fin
 function revocationNotes(kid: string, before: KeyRing, after: KeyRing): string[] {
   const signs = keyIn(after, 'active')?.kid ?? ''
   const lines = [
-    `${kid} is revoked and never used again; all gateways follow within ${gatewaySeconds} seconds, one that cannot reach the database within five minutes.`,
-    `Verifiers that keep a copy of the documents accept tokens of ${kid} ${copies(after)}: remove the trust there if that is too long.`,
+    `${kid} is revoked. All gateways stop using it within ${gatewaySeconds} seconds; one that cannot reach the database, within five minutes.`,
+    `Verifiers that keep a copy of the documents accept tokens of ${kid} ${copies(after)}. If that is too long, remove the trust there.`,
   ]
   if (keyIn(before, 'active')?.kid === signs) return lines
   return [...lines, `${signs} signs now; verifiers with such a copy may refuse its tokens for as long.`]
@@ -175,7 +202,7 @@ const gatewaySeconds = 15
 function copies(ring: KeyRing): string {
   const until = copiesLiveUntil(ring, Date.now())
   if (until === undefined)
-    return 'for as long as their copy lives, which is not known: the documents were never read back'
+    return 'for as long as they keep it, which is not known because the documents were never read back'
   return `until ${new Date(until).toISOString()}`
 }
 
@@ -186,9 +213,10 @@ function note({ json }: KeyValues, io: CommandIo, lines: readonly string[]): voi
 
 const operator = ({ by = `${userInfo().username} (command line)` }: KeyValues): string => by
 
-function confirmed({ yes }: KeyValues, kid: string | undefined): string {
-  if (kid === undefined) throw new WrongUsage('name the key: gatehouse keys revoke KID')
-  if (yes === true) return kid
+function confirmed({ config, yes }: KeyValues, kid: string | undefined): [config: string, kid: string] {
+  if (kid === undefined) throw new WrongUsage('missing argument: KID; gatehouse keys list prints the keys')
+  const folder = required(config, 'config')
+  if (yes === true) return [folder, kid]
   throw new WrongUsage(`tokens that ${kid} signed will be refused; add --yes to revoke it`)
 }
 
@@ -196,14 +224,14 @@ const publish =
   (config: string): Action =>
   (storage, values, io) =>
     withKeyTools({ ...values, config }, storage, async ({ keeper, issuers }) => {
-      const told: EndpointKeys[] = []
+      const published: EndpointKeys[] = []
       for (const issuer of chosenIssuers(issuers, values.endpoint)) {
-        told.push({ endpoint: issuer.endpoint, ...(await publishNow(keeper, issuer)) })
+        published.push({ endpoint: issuer.endpoint, ...(await publishNow(keeper, issuer)) })
       }
-      return tell(told, values.json, io)
+      return printKeys(published, values.json, io)
     })
 
-function tell(endpoints: readonly EndpointKeys[], json: boolean | undefined, io: CommandIo): number {
+function printKeys(endpoints: readonly EndpointKeys[], json: boolean | undefined, io: CommandIo): number {
   for (const each of endpoints) {
     for (const line of json === true ? [keyJson(each)] : keyLines(each).map((text) => terminalLine(text, wide))) {
       io.stdout(line)

@@ -3,7 +3,7 @@ import process from 'node:process'
 import { formatIssue } from '#config/located-issue.ts'
 import { Scope } from '#kernel/scope.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import { readArguments } from '#server/commands/arguments.ts'
+import { fileProblem, readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import { openRuntime } from '#server/commands/explain.ts'
 import { loadOnce } from '#server/commands/load-once.ts'
@@ -15,8 +15,8 @@ const usage = `Usage: gatehouse sts explain --config DIR [OPTIONS] ENDPOINT
 
   --config DIR      the folder of YAML, or kubernetes:NAMESPACE
   --token FILE      the workload's token, verified and reviewed as the endpoint does it; - reads it from the input
-  --as NAME=VALUE   instead of a token, what the workload has: namespace=, saname=, cluster=, pod-name= ...; may repeat;
-                    of an OpenID Connect issuer: issuer=, sub= and its claims. No cluster is asked.
+  --as NAME=VALUE   instead of a token, the attributes of the workload: namespace=, saname=, cluster=, pod-name= ...; may repeat;
+                    of an OpenID Connect issuer: issuer=, sub= and its claims. No cluster is contacted.
   --data DIR        the embedded database, for rules that ask the directory
   --database URL    postgres://..., likewise; also GATEHOUSE_DATABASE
   --secrets DIR     files for secretParams (secrets/ of the configuration)
@@ -36,7 +36,7 @@ const widest = 2000
 
 /** `gatehouse sts explain`: what a token endpoint would do for a workload, and why. */
 export async function stsExplainCommand(args: string[], io: CommandIo): Promise<number> {
-  const read = readArguments(args, { usage, options, positionals: 1 }, io)
+  const read = readArguments(args, { usage, options, positionals: 1, names: ['ENDPOINT'] }, io)
   if ('exit' in read) return read.exit
   const { values, positionals } = read
   const [name = ''] = positionals
@@ -45,7 +45,10 @@ export async function stsExplainCommand(args: string[], io: CommandIo): Promise<
     return 2
   }
   if (values.config === undefined) return wrong('--config is required')
-  if ((values.token === undefined) === (values.as === undefined)) return wrong('either --token or --as is required')
+  if (values.token !== undefined && values.as !== undefined) return wrong('--token and --as exclude each other')
+  if (values.token === undefined && values.as === undefined) {
+    return wrong('--token FILE or --as NAME=VALUE is required, such as --as namespace=shop --as saname=cart')
+  }
   let explained: ExplainedWorkload
   try {
     explained = readWorkload(values.token, values.as ?? [])
@@ -62,7 +65,7 @@ export async function stsExplainCommand(args: string[], io: CommandIo): Promise<
     const { stsEndpoints } = loaded.configuration
     const names = stsEndpoints.map(({ endpoint }) => endpoint.name)
     const config = stsEndpoints.find(({ endpoint }) => endpoint.name === name)
-    if (config === undefined) return wrong(`no token endpoint "${name}"${suggestion(name, names)}`)
+    if (config === undefined) return wrong(unknownEndpoint(name, names))
     const database = values.database ?? process.env['GATEHOUSE_DATABASE']
     const { configuration } = loaded
     const used = explained.kind === 'described' ? withoutClusters(configuration) : configuration
@@ -86,9 +89,23 @@ export async function stsExplainCommand(args: string[], io: CommandIo): Promise<
   }
 }
 
+/** For people: the endpoint that they named does not exist. */
+export function unknownEndpoint(name: string, known: readonly string[]): string {
+  const others = known.length === 0 ? 'no token endpoints are configured' : `there are ${known.join(', ')}`
+  return `no token endpoint "${name}"${suggestion(name, known)}; ${others}`
+}
+
+function readToken(file: string): string {
+  try {
+    return readFileSync(file === '-' ? 0 : file, 'utf8')
+  } catch (error) {
+    throw new Error(`--token: ${fileProblem(file, error)}`)
+  }
+}
+
 function readWorkload(tokenFile: string | undefined, given: readonly string[]): ExplainedWorkload {
   if (tokenFile !== undefined) {
-    return { kind: 'token', token: readFileSync(tokenFile === '-' ? 0 : tokenFile, 'utf8') }
+    return { kind: 'token', token: readToken(tokenFile) }
   }
   const attributes = new Map<string, string[]>()
   for (const pair of given) {

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { stsCommand } from '#server/commands/sts.ts'
 
 let folder: string
@@ -174,8 +174,35 @@ describe('a file that cannot be run', () => {
 
   test('does not exist', async () => {
     const { code, err } = await run('test', '--config', folder, join(folder, 'none.yaml'))
-    expect([code, err.join()]).toEqual([1, expect.stringContaining('ENOENT')])
+    expect([code, err.join()]).toEqual([1, `gatehouse sts test: ${join(folder, 'none.yaml')} does not exist`])
   })
+})
+
+describe('wrong usage of sts', () => {
+  test.each([
+    [[], 'gatehouse: missing argument: one of explain, test, publish'],
+    [['explian', 'cloud'], 'gatehouse sts: unknown action "explian" (did you mean "explain"?)'],
+    [['explain'], 'gatehouse: missing argument: ENDPOINT'],
+    [['test'], 'gatehouse: missing argument: FILE'],
+    [['explain', '--config', 'x', 'cloud'], /^gatehouse sts explain: --token FILE or --as NAME=VALUE is required/],
+    [
+      ['explain', '--config', 'x', 'cloud', '--token', 'x', '--as', 'a=b'],
+      'gatehouse sts explain: --token and --as exclude each other',
+    ],
+    [['explain', '--config', 'x', 'cloud', '--token', '/none'], 'gatehouse sts explain: --token: /none does not exist'],
+    [['explain', '--config', 'x', 'cloud', '--token', '/tmp'], /--token: \/tmp is a folder, not a file/],
+  ])('%j: the message names the problem', async (args, message) => {
+    const { code, err } = await run(...args)
+    expect(code).toBe(2)
+    expect(err[0]).toEqual(typeof message === 'string' ? message : expect.stringMatching(message))
+  })
+})
+
+test('sts explain --token names a kubeconfig that does not exist', async () => {
+  vi.stubEnv('KUBECONFIG', '/none/kubeconfig')
+  const { code, err } = await run('explain', '--config', 'examples/token-service', 'aws', '--token', join(folder, 'cluster.yaml'))
+  vi.unstubAllEnvs()
+  expect([code, err.join()]).toEqual([1, expect.stringContaining('the kubeconfig /none/kubeconfig does not exist')])
 })
 
 describe('sts explain --as', () => {

@@ -9,12 +9,12 @@ import { readSchema } from '#config/schema-issues.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import { Issues } from '#kernel/issues.ts'
 import { Scope } from '#kernel/scope.ts'
-import { suggestion } from '#kernel/suggest.ts'
 import type { StsEndpointConfig } from '#sdk/configuration.ts'
-import { readArguments } from '#server/commands/arguments.ts'
+import { fileProblem, readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import { openRuntime } from '#server/commands/explain.ts'
 import { loadOnce } from '#server/commands/load-once.ts'
+import { unknownEndpoint } from '#server/commands/sts-explain.ts'
 import { terminalLine } from '#server/commands/terminal-line.ts'
 import { decideToken, describeWorkload, type TokenDecision, verdictText } from '#server/explain-token.ts'
 import { withoutClusters } from '#server/without-clusters.ts'
@@ -35,7 +35,7 @@ FILE lists who may have tokens, and who may not:
       subject: k8s:shop:cart
       claims: { namespace: shop }
 
-Asks no cluster and signs nothing. Exits 0 when all tests pass, 1 when one fails or the file is invalid.`
+Contacts no cluster and signs nothing. Exits 0 when all tests pass, 1 when one fails or the file is invalid.`
 
 const options = {
   config: { type: 'string' },
@@ -69,7 +69,7 @@ interface PolicyTest {
 
 /** `gatehouse sts test`: whether token endpoints decide as a file expects. */
 export async function stsTestCommand(args: string[], io: CommandIo): Promise<number> {
-  const read = readArguments(args, { usage, options, positionals: 1 }, io)
+  const read = readArguments(args, { usage, options, positionals: 1, names: ['FILE'] }, io)
   if ('exit' in read) return read.exit
   const { values, positionals } = read
   const [file = ''] = positionals
@@ -112,9 +112,19 @@ export async function stsTestCommand(args: string[], io: CommandIo): Promise<num
   }
 }
 
+function readTestFile(file: string): string {
+  let size: number
+  try {
+    size = statSync(file).size
+    if (size <= mostBytes) return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new Error(fileProblem(file, error))
+  }
+  throw new Error(`${file} is larger than ${mostBytes} bytes`)
+}
+
 function readTests(file: string, endpoints: readonly StsEndpointConfig[], issues: Issues): PolicyTest[] {
-  if (statSync(file).size > mostBytes) throw new Error(`${file} is larger than ${mostBytes} bytes`)
-  const { documents, problems } = readYaml(readFileSync(file, 'utf8'))
+  const { documents, problems } = readYaml(readTestFile(file))
   for (const { position, message } of [...problems, ...documents.flatMap((each) => each.problems)]) {
     issues.for(new FixedPlace(file, position)).error([], message)
   }
@@ -145,7 +155,7 @@ function readTest(
   const config = endpoints.find(({ endpoint }) => endpoint.name === spec.endpoint)
   if (config === undefined) {
     const names = endpoints.map(({ endpoint }) => endpoint.name)
-    issues.error([...path, 'endpoint'], `no token endpoint "${spec.endpoint}"${suggestion(spec.endpoint, names)}`)
+    issues.error([...path, 'endpoint'], unknownEndpoint(spec.endpoint, names))
     return []
   }
   const given = new Map(

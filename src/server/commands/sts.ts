@@ -16,11 +16,11 @@ ${databaseUsage}
   --config DIR      the folder of YAML, or kubernetes:NAMESPACE
   --secrets DIR     files for secrets (secrets/ of the configuration)
   --endpoint NAME   this one only
-  --json            for programs`
+  --json            print JSON`
 
 /** `gatehouse sts explain` and `sts test`; `gatehouse sts publish` is the same as `gatehouse keys publish`. */
 export const stsCommand: RunCommand = (args, io) => {
   if (args[0] === 'explain') return stsExplainCommand(args.slice(1), io)
   if (args[0] === 'test') return stsTestCommand(args.slice(1), io)
-  return runKeyAction({ command: 'sts', names: ['publish'], usage }, args, io)
+  return runKeyAction({ command: 'sts', names: ['publish'], known: ['explain', 'test', 'publish'], usage }, args, io)
 }
