@@ -35,7 +35,7 @@ export const stsSubjectIssuerSchema = z.strictObject({
   /** What subjects, rules and the audit call it. */
   name: z
     .string()
-    .regex(/^[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?$/, 'is not a name: small letters, digits, dots and hyphens'),
+    .regex(/^[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?$/, 'may have lowercase letters, digits, dots and hyphens only'),
   /** The `iss` of its tokens, byte for byte. */
   issuer: z.string().min(1).max(1024),
   /** The `aud` that its tokens must have. */

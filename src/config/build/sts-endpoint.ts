@@ -111,7 +111,10 @@ function checkConsumer(spec: StsEndpointSpec, at: Path, { issues }: BuildContext
     issues.error([...at, 'audience'], `${consumer} takes at most ${limits.mostAudience} characters`)
   }
   if (limits.usualAudience !== undefined && spec.audience !== limits.usualAudience) {
-    issues.warning([...at, 'audience'], `${consumer} expects "${limits.usualAudience}" unless it is told otherwise`)
+    issues.warning(
+      [...at, 'audience'],
+      `${consumer} expects "${limits.usualAudience}" unless it is configured for another audience`,
+    )
   }
   for (const name of ['awsTags', 'awsRoles'] as const) {
     if (spec[name] !== undefined && spec.preset !== 'aws') issues.error([...at, name], 'belongs to the preset "aws"')
@@ -126,7 +129,7 @@ function checkConsumer(spec: StsEndpointSpec, at: Path, { issues }: BuildContext
 function readRules(spec: StsEndpointSpec, subjects: Subjects, at: Path, context: BuildContext): Rule[] {
   const place = [...at, 'azRules']
   if ((spec.azRules ?? []).length === 0) {
-    context.issues.error(place, 'no rule would deny everyone: say who may have tokens')
+    context.issues.error(place, 'at least one rule is required: without one, every workload is denied')
   }
   const rules = context.rules(spec.azRules, place)
   for (const [i, rule] of rules.entries()) {

@@ -135,7 +135,7 @@ function readDestination(spec: StsDestinationSpec, below: string, at: Path, cont
       const id = readSecret(spec.accessKeyId, [...at, 'accessKeyId'], context)
       const secret = readSecret(spec.secretAccessKey, [...at, 'secretAccessKey'], context)
       if ((spec.accessKeyId === undefined) !== (spec.secretAccessKey === undefined)) {
-        context.issues.error([...at, 'accessKeyId'], 'accessKeyId and secretAccessKey go together')
+        context.issues.error([...at, 'accessKeyId'], 'set both accessKeyId and secretAccessKey')
       }
       return {
         type: 's3',

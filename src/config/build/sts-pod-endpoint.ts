@@ -44,13 +44,13 @@ export function buildPodEndpoint(
     ['label_value_environment_variable_name', valueVariable],
   ] as const) {
     if (name !== undefined && !variableName.test(name))
-      problem([field], `"${name}" is no name of an environment variable`)
+      problem([field], `"${name}" is not a name of an environment variable`)
   }
   if (valueVariable === tokenVariable) {
     problem(['label_value_environment_variable_name'], 'the variable holds the path of the token already')
   }
   if (!isLabelName(labelName(injector.label))) {
-    problem(['label'], `"${injector.label}" is no name of a label of Kubernetes, so no pod can have it`)
+    problem(['label'], `"${injector.label}" is not a valid name of a Kubernetes label, so no pod can have it`)
   }
   const settings = buildSettings(spec, injector, known, valueVariable !== undefined, problem)
   const variables = buildVariables(injector, known, settings, problem)
@@ -85,7 +85,7 @@ function buildSettings(
     const text =
       preset === undefined
         ? 'an endpoint without a preset has no settings'
-        : `the preset "${preset}" has no such setting${suggestion(name, names)}`
+        : `the preset "${preset}" has no such setting${suggestion(name, names)}; it has ${names.join(', ') || 'none'}`
     problem(['settings', name], text)
   }
   const settings = known.settings.map(({ name, form, example, needed = false, fallback }): PodSetting => {
@@ -93,7 +93,7 @@ function buildSettings(
     const text = own ?? (name === 'provider' ? providerOf(audience) : undefined) ?? fallback
     const value = text === undefined ? undefined : template(text, workloadAttributes, ['settings', name], problem)
     if (own !== undefined && value?.attributes.length === 0 && !form.test(own)) {
-      problem(['settings', name], `"${own.slice(0, 80)}" is not a value such as ${example}`)
+      problem(['settings', name], `must be a value such as ${example}, not "${own.slice(0, 80)}"`)
     }
     // A role that every pod must name stays one, where its variable was asked for.
     return {
@@ -124,7 +124,7 @@ function buildVariables(
   const entries = Object.entries(environment)
   if (entries.length > mostVariables) problem(['environment'], `has more than ${mostVariables} variables`)
   for (const [name, text] of entries) {
-    if (!variableName.test(name)) problem(['environment', name], `"${name}" is no name of an environment variable`)
+    if (!variableName.test(name)) problem(['environment', name], `"${name}" is not a name of an environment variable`)
     const own = Object.hasOwn(known.identity, name) || known.file?.variable === name
     if (own) problem(['environment', name], 'the preset sets this variable; use "settings" or an annotation')
     else add(name, text, false)

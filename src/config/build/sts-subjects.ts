@@ -42,6 +42,8 @@ export interface Subjects {
   /** They are service accounts; else what issuers other than clusters say. */
   readonly areAccounts: boolean
   readonly attributes: readonly string[]
+  /** A problem of the subjects themselves is reported already, so it is not known which attributes they have. */
+  readonly unclear: boolean
 }
 
 /** `sts.issuers` by name. */
@@ -59,7 +61,10 @@ export function readSubjectIssuers(
     if (spec.name === reservedName) context.issues.error(named, `"${reservedName}" is reserved for Kubernetes`)
     if (found.has(spec.name)) context.issues.error(named, `another issuer is named "${spec.name}"`)
     if (targets.has(spec.name)) {
-      context.issues.error(named, `a target is named "${spec.name}", and a subject must say which of the two it is of`)
+      context.issues.error(
+        named,
+        `a target has the name "${spec.name}" too, so subjects of the two could be the same; use another name`,
+      )
     }
     const issuer = readSubjectIssuer(spec, at, context)
     if (!found.has(spec.name)) found.set(spec.name, issuer)
@@ -146,7 +151,8 @@ export function readSubjects(
   const clusters =
     spec.subjectIssuers !== undefined && spec.clusters === undefined ? [] : readClusters(spec, at, context)
   const areAccounts = clusters.length > 0 || issuers.length === 0 || issuers.every(({ kubernetes }) => kubernetes)
-  if (areAccounts && !issuers.every(({ kubernetes }) => kubernetes)) {
+  const isMixed = areAccounts && !issuers.every(({ kubernetes }) => kubernetes)
+  if (isMixed) {
     const problem =
       'service accounts and other subjects need endpoints of their own, since rules see different attributes'
     context.issues.error(path, problem)
@@ -160,7 +166,8 @@ export function readSubjects(
       context.issues.error([...at, name], 'belongs to endpoints for service accounts; an issuer has its own audience')
     }
   }
-  return { clusters, issuers, areAccounts, attributes }
+  const unclear = isMixed || (spec.subjectIssuers !== undefined && issuers.length === 0)
+  return { clusters, issuers, areAccounts, attributes, unclear }
 }
 
 function readClusters(spec: StsEndpointSpec, at: Path, context: BuildContext): readonly string[] {
@@ -169,7 +176,7 @@ function readClusters(spec: StsEndpointSpec, at: Path, context: BuildContext): r
   const found = targets.filter(({ target }) => target.className === kubernetesClass).map(({ name }) => name)
   const path = [...at, 'clusters']
   if (spec.clusters === undefined && found.length !== 1) {
-    const have = found.length === 0 ? 'there is none' : `there are ${found.join(', ')}`
+    const have = found.length === 0 ? 'there is none, so add one for the cluster' : `there are ${found.join(', ')}`
     issues.error(path, `is required unless there is exactly one target of class ${kubernetesClass}; ${have}`)
   }
   for (const [i, name] of (spec.clusters ?? []).entries()) {
@@ -183,15 +190,16 @@ function readClusters(spec: StsEndpointSpec, at: Path, context: BuildContext): r
     if (!clusterName.test(name)) {
       issues.error(
         spec.clusters === undefined ? path : [...path, i],
-        `"${name}" cannot stand in a subject as a cluster`,
+        `the name "${name}" cannot be part of a subject: use letters, digits, ".", "_" and "-", 63 at most`,
       )
     }
   }
   return clusters
 }
 
-/** What is wrong with the name of an attribute; undefined where subjects have it. */
-export function unknownAttribute(name: string, { areAccounts, attributes }: Subjects): string | undefined {
+/** What is wrong with the name of an attribute; undefined where subjects have it, or their attributes are unclear. */
+export function unknownAttribute(name: string, { areAccounts, attributes, unclear }: Subjects): string | undefined {
+  if (unclear) return undefined
   if (attributes.some((known) => known.toLowerCase() === name.toLowerCase())) return undefined
   const who = areAccounts ? 'service accounts have' : 'the subjects of this endpoint have'
   return `${who} no attribute "${name}"${suggestion(name, attributes)}`

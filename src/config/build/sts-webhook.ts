@@ -67,7 +67,7 @@ function readSecret(spec: StsWebhookSpec, { state, issues }: BuildContext): Cert
 
 function readPairOfFiles({ certFile, keyFile }: StsWebhookSpec, context: BuildContext): CertificateWithKey | undefined {
   if (certFile === undefined || keyFile === undefined) {
-    context.issues.error([...at, certFile === undefined ? 'keyFile' : 'certFile'], 'certFile and keyFile go together')
+    context.issues.error([...at, certFile === undefined ? 'keyFile' : 'certFile'], 'set both certFile and keyFile')
     return undefined
   }
   const certificate = attempt('certFile', context, () => readFile(certFile, context))
@@ -96,7 +96,7 @@ function readMade(spec: StsWebhookSpec, context: BuildContext): MadeWebhookTls |
 
 function readClient({ service, url }: StsWebhookSpec, context: BuildContext): MadeWebhookTls['client'] | undefined {
   if ((service === undefined) === (url === undefined)) {
-    const problem = 'is required, or "url", so that the API server can be told where it calls: one of the two'
+    const problem = 'set either "service" or "url", so that the API server knows where to call'
     context.issues.error([...at, 'service'], problem)
     return undefined
   }
@@ -127,7 +127,7 @@ function readCluster({ cluster }: StsWebhookSpec, context: BuildContext): string
   }
   context.refer('target', cluster, path)
   if (targets.some(({ name }) => name === cluster) && !found.includes(cluster)) {
-    context.issues.error(path, `the target "${cluster}" is no cluster (class ${kubernetesClass})`)
+    context.issues.error(path, `the target "${cluster}" is not a cluster (class ${kubernetesClass})`)
   }
   return cluster
 }

@@ -99,7 +99,7 @@ function sharedKeyPairs(context: BuildContext): (keypair: string, host: string, 
       context.issues.error(path, `${reason}: name another one; only issuers of different hosts may share a key pair`)
     } else if (other !== undefined) {
       const reason = `the issuer of another host, ${other.host}, has the key pair "${keypair}" as well (${other.place})`
-      const effect = 'a given key of that name signs for both, so whoever gets it can make tokens of both'
+      const effect = 'a given key of that name signs for both, so anyone who gets it can sign tokens of both'
       context.issues.warning(path, `${reason}: ${effect}; give each its own unless they are one service`)
     }
     taken.set(keypair, [...others, { host, place: context.at(path) }])

@@ -86,7 +86,7 @@ export class WorkloadValidation {
    */
   async workload(token: string, policy: Policy, admit: (claimant: Claimant) => void): Promise<Workload> {
     if (token.length > longestSubjectToken) throw refusal('the subject token is too long')
-    if (!compactJwt.test(token)) throw refusal('the subject token is no JWT')
+    if (!compactJwt.test(token)) throw refusal('the subject token is not a JWT')
     const hash = secretHash(token)
     const { cluster, token: claims } = await this.#verify(token, hash, policy.clusters)
     const audiences = askedAudiences(claims, policy)

@@ -57,7 +57,7 @@ export async function verifyServiceAccountToken(
       const foreign = error instanceof errors.JWSSignatureVerificationFailed
       return { kind: 'refused', foreign, reason: `${error.code}: ${error.message}` }
     }
-    if (error instanceof TypeError || error instanceof SyntaxError) return refused('the token is no JWT')
+    if (error instanceof TypeError || error instanceof SyntaxError) return refused('the token is not a JWT')
     throw error
   }
 }

@@ -75,7 +75,8 @@ export const defaultResources = { cpuRequest: '5m', cpuLimit: '200m', memoryRequ
 function parseTokenService(value: string): string {
   const url = URL.canParse(value) ? new URL(value) : undefined
   const local = url?.protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)
-  if (url === undefined || !(url.protocol === 'https:' || local)) throw new Error('must be an https address')
+  if (url === undefined || !(url.protocol === 'https:' || local))
+    throw new Error('must be an https address, such as https://gatehouse.example.com')
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
     throw new Error('must have no user, query or fragment')
   }
