@@ -209,7 +209,7 @@ describe('where a setting comes from', () => {
   })
 
   test.each([
-    ['not of its form', { 'tremolo.io/aws.region': 'Frankfurt' }, 'no value such as eu-central-1'],
+    ['not of its form', { 'tremolo.io/aws.region': 'Frankfurt' }, 'must be a value such as eu-central-1'],
     ['with a line end', { 'tremolo.io/aws': `${role}\nX=1` }, 'not plain text'],
     ['too long', { 'tremolo.io/aws': role + 'x'.repeat(3000) }, 'too long'],
   ])('a value that is %s leaves the pod without the token', (_, annotations, text) => {
@@ -218,7 +218,7 @@ describe('where a setting comes from', () => {
   })
 
   test('a ServiceAccount that could not be read is a fault only where a value is missing', () => {
-    const problem = 'the API server did not answer in time'
+    const problem = 'the API server did not answer'
     const enough = admit(built, { account: { problem } })
     expect(enough.faults).toEqual([])
     expect(enough.warnings).toEqual([`annotations of the ServiceAccount shop/cart do not count: ${problem}`])

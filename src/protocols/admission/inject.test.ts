@@ -194,6 +194,13 @@ describe('init containers and sidecars', () => {
     const { warnings } = run(podOf({ annotations: { 'tremolo.io/skip-containers': 'ap' } }))
     expect(warnings).toEqual(['the pod has no container "ap", which an annotation names'])
   })
+
+  test('a misspelled setting is a warning that suggests the right one', () => {
+    const annotations = { 'tremolo.io/aws-role': roleArn, 'tremolo.io/aws-role.valu': 'x' }
+    expect(run(podOf({ annotations })).warnings).toEqual([
+      'the annotation "tremolo.io/aws-role.valu" names no setting (did you mean "tremolo.io/aws-role.value"?)',
+    ])
+  })
 })
 
 describe('A2: called again', () => {

@@ -2,7 +2,13 @@ import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import { identityVolume, sidecarName, targetsVariable, tokenVolume } from '#protocols/admission/injector-names.ts'
 import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import type { Container, NodeRequirement, Pod, Volume } from '#protocols/admission/pod.ts'
-import { type PodAccount, type PodWishes, readWishes, type WantedEndpoint } from '#protocols/admission/pod-wishes.ts'
+import {
+  type PodAccount,
+  type PodWishes,
+  readWishes,
+  unknownSettings,
+  type WantedEndpoint,
+} from '#protocols/admission/pod-wishes.ts'
 import { identityVolumeOf, sidecarContainer, tokenVolumeOf } from '#protocols/admission/sidecar-container.ts'
 import { giveTokens, holdersOf } from '#protocols/admission/token-access.ts'
 
@@ -36,7 +42,7 @@ export function inject(
   const obstacle = obstacleOf(pod)
   if (obstacle !== undefined) return none([...asked.faults, obstacle])
 
-  const warnings: string[] = []
+  const warnings = [...unknownSettings(pod, endpoints)]
   const receiving = receivers(pod, asked, settings, warnings)
   const faults: string[] = []
   const wishes = { ...asked, endpoints: asked.endpoints.filter((one) => isComplete(one, receiving, faults)) }

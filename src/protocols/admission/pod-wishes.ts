@@ -1,5 +1,6 @@
 import type { PodEndpoint, PodSetting } from '#kernel/pod-endpoint.ts'
 import { annotationDomain, labelName } from '#kernel/pod-label.ts'
+import { suggestion } from '#kernel/suggest.ts'
 import type { Template } from '#kernel/template.ts'
 import { tokenFileOf, workloadName } from '#protocols/admission/injector-names.ts'
 import { isQuantity, type SidecarResources } from '#protocols/admission/injector-settings.ts'
@@ -41,6 +42,7 @@ export interface PodWishes {
 
 const off = new Set(['false', 'disabled'])
 const maxValue = 2048
+const mostUnknown = 10
 
 const resourceAnnotations: Readonly<Record<keyof SidecarResources, string>> = {
   cpuRequest: 'sidecar-cpu-request',
@@ -129,6 +131,19 @@ export function readWishes(pod: Pod, endpoints: readonly PodEndpoint[], account:
   }
 }
 
+/** The pod's annotations below a label that name no setting, which are ignored. */
+export function unknownSettings(pod: Pod, endpoints: readonly PodEndpoint[]): readonly string[] {
+  const known = endpoints.flatMap((endpoint) => [
+    labelName(endpoint.label),
+    ...settingsOf(endpoint).flatMap((setting) => annotationsFor(endpoint, setting)),
+  ])
+  const labels = labelledEndpoints(pod, endpoints).map(({ label }) => `${labelName(label)}.`)
+  return Object.keys(pod.metadata.annotations ?? {})
+    .filter((name) => !known.includes(name) && labels.some((label) => name.startsWith(label)))
+    .slice(0, mostUnknown)
+    .map((name) => `the annotation "${name}" names no setting${suggestion(name, known)}`)
+}
+
 /** An endpoint without a preset has one setting at most: the value of its annotation. */
 const settingsOf = ({ settings, valueVariable }: PodEndpoint): readonly PodSetting[] =>
   settings.length > 0 || valueVariable === undefined
@@ -180,7 +195,7 @@ function readEndpoint(
     }
     if (!setting.form.test(value)) {
       const what = place === undefined ? `setting "${setting.name}" of the endpoint` : `annotation "${place.name}"`
-      faults.push(`the ${what} has no value such as ${setting.example}, so there is no token of "${endpoint.name}"`)
+      faults.push(`the ${what} must be a value such as ${setting.example}, so there is no token of "${endpoint.name}"`)
       return []
     }
     values.set(setting.name, value)

@@ -95,7 +95,7 @@ export class ServiceAccounts {
   }
 }
 
-const silence = 'the API server did not answer in time'
+const silence = 'the API server did not answer'
 
 async function withinTime<T>(call: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined

@@ -338,7 +338,7 @@ describe('with a cluster', () => {
     const given = await send(bare())
     expect(given.allowed).toBe(allowed)
     const text = allowed ? given.warnings?.[0] : given.status?.message
-    expect(text).toContain('the API server did not answer in time')
+    expect(text).toContain('the API server did not answer')
     expect(given.patch).toBeUndefined()
     expect(admissions).toMatchObject([{ decision, endpoints: [], reasons: [expect.stringContaining('shop/cart')] }])
     expect(events).toMatchObject([
@@ -373,7 +373,7 @@ describe('with a cluster', () => {
     const { send } = await start(never, {}, never)
     const began = performance.now()
     const { warnings } = await send(bare())
-    expect(warnings?.[0]).toContain('did not answer in time')
+    expect(warnings?.[0]).toContain('did not answer')
     expect(performance.now() - began).toBeLessThan(4500)
   })
 
