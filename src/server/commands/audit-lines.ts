@@ -4,6 +4,9 @@ import type { AuditProblem, AuditReport, AuditRow } from '#storage/audit-store.t
 
 const verbs = { add: '+', replace: '=', delete: '-', issue: 'issued ', refuse: 'refused ' } as const
 
+/** A token endpoint refuses callers before it knows them. */
+const unknownParty = '(unknown)'
+
 /** A change for a person: when, who asked for what about whom, and on whose behalf. */
 export function auditLine(row: AuditRow, width: number): string {
   const { time, requestor, caller, subject, workflow, target, kind, action, attribute, value, approval, reason } = row
@@ -14,8 +17,8 @@ export function auditLine(row: AuditRow, width: number): string {
     ...(reason === undefined ? [] : [`reason: ${reason}`]),
   ]
   const text = [
-    `${time.toISOString()} ${target} ${subject} ${kind} ${change}`,
-    `by ${by}`,
+    `${time.toISOString()} ${target} ${subject === '' ? unknownParty : subject} ${kind} ${change}`,
+    `by ${by === '' ? unknownParty : by}`,
     // A request that was refused before it became a run has no id.
     workflow.id === '' ? workflow.name : `${workflow.name} ${workflow.id}`,
     ...more,

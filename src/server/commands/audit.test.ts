@@ -77,6 +77,12 @@ test('an audit that is as it was written verifies; a changed row is named, and t
   ])
 })
 
+test('a refusal of an unknown caller shows that the caller is unknown', async () => {
+  const data = await dataFolder([row('', { requestor: '', kind: 'token', action: 'refuse', attribute: 'jti' })])
+  const { output } = await run('tail', '--data', data)
+  expect(output[0]).toMatch(/Z people \(unknown\) token refused jti\S*, by \(unknown\), join run-1$/)
+})
+
 test('the latest changes are told, oldest first, as far as they are asked for', async () => {
   const data = await dataFolder([
     row('a', { time: old }),
