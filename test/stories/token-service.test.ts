@@ -184,7 +184,7 @@ describe('gatehouse sts explain', () => {
   it('exits 2 for an endpoint that there is not', async () => {
     expect(await explain('--as', 'namespace=a', '--as', 'saname=b', 'awz')).toEqual({
       code: 2,
-      text: 'gatehouse sts explain: no token endpoint "awz" (did you mean "aws"?); there are aws, vault',
+      text: 'gatehouse sts explain: no token endpoint "awz" (did you mean "aws"?); there are aws, hosted',
     })
   })
 })
