@@ -200,7 +200,14 @@ describe('wrong usage of sts', () => {
 
 test('sts explain --token names a kubeconfig that does not exist', async () => {
   vi.stubEnv('KUBECONFIG', '/none/kubeconfig')
-  const { code, err } = await run('explain', '--config', 'examples/token-service', 'aws', '--token', join(folder, 'cluster.yaml'))
+  const { code, err } = await run(
+    'explain',
+    '--config',
+    'examples/token-service',
+    'aws',
+    '--token',
+    join(folder, 'cluster.yaml'),
+  )
   vi.unstubAllEnvs()
   expect([code, err.join()]).toEqual([1, expect.stringContaining('the kubeconfig /none/kubeconfig does not exist')])
 })
