@@ -257,7 +257,6 @@ describe.skipIf(postgresUrl() === '')('the outbox, with gateways on PostgreSQL',
 
 async function call(gateway: GatewayProcess, as: string, name: string, attributes: Record<string, string>, more = {}) {
   const user = {
-    uid: 'x',
     attributes: Object.entries(attributes).map(([key, value]) => ({ name: key, values: [value] })),
   }
   const response = await fetch(`${gateway.url}/call`, {

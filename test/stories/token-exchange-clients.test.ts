@@ -130,7 +130,7 @@ describe('openid-client', () => {
     expect(await refusal(await cluster.token({ audiences: ['elsewhere'] }))).toEqual([
       400,
       'invalid_request',
-      'The subject token is for another audience.',
+      'The subject token is for another audience; wanted: gatehouse-sts.',
     ])
     expect((await refusal(await cluster.token({ account: 'other' }))).slice(0, 2)).toEqual([403, 'access_denied'])
     expect((await refusal(await cluster.token(), { audience: 'https://x.example.com' }))[1]).toBe('invalid_target')
