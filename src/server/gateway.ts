@@ -184,9 +184,10 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   })
   const keeping = scope.own(new KeeperLoop({ keeper, rings: tokenKeys, log }))
 
-  let draining = false
+  // The operators' listener answers before the others are open: until then the gateway isn't ready.
+  let state: 'starting' | 'serving' | 'shutting down' = 'starting'
   const ready = async (): Promise<void> => {
-    if (draining) throw new Error('shutting down')
+    if (state !== 'serving') throw new Error(state)
     await storage.ready()
   }
   // The operators' listener opens first and closes last, so that they can watch a drain.
@@ -240,6 +241,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     }),
   )
   await webhook.start()
+  state = 'serving'
 
   await configureAudit(configuration)
   // Reading back may lead here, so there is somebody to answer.
@@ -277,7 +279,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   sweeper.unref()
   scope.defer(() => clearInterval(sweeper))
   scope.defer(() => {
-    draining = true
+    state = 'shutting down'
     services.events.drain()
   })
   return { address, metricsAddress, webhookAddress: webhook.address, reload }
