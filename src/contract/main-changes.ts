@@ -2,13 +2,12 @@ import type * as schema from './schemas/main-changes.ts'
 import type { Wire } from './wire.ts'
 
 /**
- * What approving would do, in its order, as far as it can be told without doing it. What stands behind a step of the kind
- * `unforeseen` may come differently, and what stands behind an `approval` happens only if that is given as well. It holds no
- * secrets. Moments are ISO 8601 on the wire.
+ * What approving would do, in order, as far as that can be foreseen. Steps after one of the kind `unforeseen` may differ, and
+ * steps after an `approval` happen only if it is given too. Has no secrets. Moments are ISO 8601 on the wire.
  */
 export interface ForeseenChanges<Moment = string> {
   readonly steps: readonly ForeseenStep<Moment>[]
-  /** False where more follows than is told. */
+  /** False if more steps follow than are listed. */
   readonly whole: boolean
 }
 
@@ -42,7 +41,7 @@ export interface ForeseenEntry {
   /** Groups of a user. */
   readonly joins: readonly string[]
   readonly leaves: readonly string[]
-  /** There is more than is told. */
+  /** There is more than is listed here. */
   readonly cut: boolean
 }
 

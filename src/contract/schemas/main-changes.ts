@@ -18,7 +18,7 @@ export const foreseenEntry = z.object({
   attributes: z.array(foreseenAttribute),
   joins: z.array(z.string()).describe('Groups of a user.'),
   leaves: z.array(z.string()),
-  cut: z.boolean().describe('There is more than is told.'),
+  cut: z.boolean().describe('There is more than is listed here.'),
 })
 
 export const foreseenStep = z.union([
@@ -55,8 +55,8 @@ export const foreseenStep = z.union([
   }),
 ])
 
-/** What approving would do, in its order, as far as it can be told without doing it. What stands behind a step of the kind `unforeseen` may come differently, and what stands behind an `approval` happens only if that is given as well. It holds no secrets. Moments are ISO 8601 on the wire. */
+/** What approving would do, in order, as far as that can be foreseen. Steps after one of the kind `unforeseen` may differ, and steps after an `approval` happen only if it is given too. Has no secrets. Moments are ISO 8601 on the wire. */
 export const foreseenChanges = z.object({
   steps: z.array(foreseenStep),
-  whole: z.boolean().describe('False where more follows than is told.'),
+  whole: z.boolean().describe('False if more steps follow than are listed.'),
 })
