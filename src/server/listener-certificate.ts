@@ -1,11 +1,10 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
 import type https from 'node:https'
 import { createSecureContext } from 'node:tls'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
+import { readSmallFile } from '#kernel/small-file.ts'
 import type { CertificateWithKey } from '#sdk/sts-webhook.ts'
 
 export interface TlsFiles {
@@ -20,29 +19,15 @@ export interface CertificateMeter {
   current(listener: string, isCurrent: boolean): void
 }
 
-const mostBytes = 1024 * 1024
 /** A pair that is replaced while it is read is read again. */
 const attempts = 3
 
 /** Certificate chain and private key as they are now; read again where the certificate changes meanwhile, so that they fit. */
 export async function readPair({ certFile, keyFile }: TlsFiles): Promise<CertificateWithKey> {
   for (let attempt = 1; ; attempt++) {
-    const certificate = await readBounded(certFile)
-    const privateKey = await readBounded(keyFile)
-    if (attempt >= attempts || (await readBounded(certFile)) === certificate) return { certificate, privateKey }
-  }
-}
-
-/** Opens without waiting: a named pipe without a writer would keep a thread, and the end of the process, forever. */
-async function readBounded(file: string): Promise<string> {
-  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
-  try {
-    const found = await handle.stat()
-    if (!found.isFile()) throw new Error(`${file} is not a file`)
-    if (found.size > mostBytes) throw new Error(`${file} is larger than ${mostBytes} bytes`)
-    return await handle.readFile('utf8')
-  } finally {
-    await handle.close()
+    const certificate = await readSmallFile(certFile)
+    const privateKey = await readSmallFile(keyFile)
+    if (attempt >= attempts || (await readSmallFile(certFile)) === certificate) return { certificate, privateKey }
   }
 }
 

@@ -1,14 +1,15 @@
-import { link, mkdir, open, readFile, unlink } from 'node:fs/promises'
+import { link, mkdir, open, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import { readSmallFileIfPresent } from '#kernel/small-file.ts'
 
 /**
  * The text of a file that only we may read, made when there is none. It is written whole under another name and then
  * linked to its own, which fails when that is taken: of several processes one wins, and all return its text.
  */
 export async function fileOnce(path: string, make: () => Promise<string>): Promise<string> {
-  const present = await readIfThere(path)
+  const present = await readSmallFileIfPresent(path)
   if (present !== undefined) return present
   const text = await make()
   const folder = dirname(path)
@@ -18,22 +19,13 @@ export async function fileOnce(path: string, make: () => Promise<string>): Promi
     await writeDurably(draft, text)
     await link(draft, path)
   } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
   } finally {
     await unlink(draft).catch(() => {})
   }
-  const kept = await readIfThere(path)
+  const kept = await readSmallFileIfPresent(path)
   if (kept === undefined) throw new GatewayError('INTERNAL', `${path} vanished while it was made`)
   return kept
-}
-
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return undefined
-    throw error
-  }
 }
 
 async function writeDurably(path: string, text: string): Promise<void> {
@@ -45,6 +37,3 @@ async function writeDurably(path: string, text: string): Promise<void> {
     await file.close()
   }
 }
-
-const hasCode = (error: unknown, code: string): boolean =>
-  error instanceof Error && 'code' in error && error.code === code

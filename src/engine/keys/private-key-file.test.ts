@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,6 +19,12 @@ test('a private key is found in a .key or a .pem file, after certificates and pu
   for (const name of ['a', 'b'])
     expect((await readPrivateKeyFile(folder, name, 'ES256'))?.equals(privateKey)).toBe(true)
   for (const name of ['c', 'd', 'none']) expect(await readPrivateKeyFile(folder, name, 'ES256')).toBeUndefined()
+})
+
+test('a named pipe is refused without waiting for a writer', async () => {
+  const folder = temporaryFolder()
+  execFileSync('mkfifo', [join(folder, 'a.key')])
+  await expect(readPrivateKeyFile(folder, 'a', 'ES256')).rejects.toThrow('a.key is not a file')
 })
 
 test('no name leaves the folder', async () => {

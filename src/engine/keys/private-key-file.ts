@@ -1,5 +1,4 @@
 import type { KeyObject } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GatewayError } from '#kernel/errors.ts'
 import {
@@ -9,6 +8,7 @@ import {
   readSigningKey,
   type TokenAlgorithm,
 } from '#kernel/signing-key.ts'
+import { readSmallFileIfPresent } from '#kernel/small-file.ts'
 
 /**
  * The private key in `<folder>/<name>.key|pem`; undefined when there is none, or the file has only a certificate or a
@@ -24,7 +24,7 @@ export async function readPrivateKeyFile(
   if (!isKeyName(name)) return undefined
   for (const ending of privateKeyEndings) {
     const path = join(folder, name + ending)
-    const text = await readIfPresent(path)
+    const text = await readSmallFileIfPresent(path)
     if (text === undefined || !isMeantAsPrivateKey(text)) continue
     onPrivateFile(path)
     return readPrivateKey(text, `keys/${name}${ending}`, algorithm)
@@ -38,14 +38,5 @@ export function readPrivateKey(text: string, place: string, algorithm: TokenAlgo
     return readSigningKey(text, algorithm)
   } catch (error) {
     throw new GatewayError('INTERNAL', `${place} ${error instanceof Error ? error.message : String(error)}`)
-  }
-}
-
-async function readIfPresent(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
   }
 }

@@ -1,8 +1,8 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GatewayError } from '#kernel/errors.ts'
 import { isKeyName } from '#kernel/signing-key.ts'
+import { readSmallFileIfPresent } from '#kernel/small-file.ts'
 
 /** Endings of key files in the order they are looked for; each may hold a certificate, a public or a private key. */
 const keyFileEndings = ['.pem', '.crt', '.key'] as const
@@ -31,7 +31,7 @@ export function certificatesIn(text: string): string | undefined {
 async function readKeyFile(folder: string, name: string) {
   if (!isKeyName(name)) return undefined
   for (const ending of keyFileEndings) {
-    const text = await readIfPresent(join(folder, name + ending))
+    const text = await readSmallFileIfPresent(join(folder, name + ending))
     if (text !== undefined) return { text, place: `keys/${name}${ending}` }
   }
   return undefined
@@ -43,14 +43,5 @@ export function readPublicKey(text: string, place: string): KeyObject {
     return createPublicKey(text)
   } catch (cause) {
     throw new GatewayError('INTERNAL', `${place} holds neither a certificate nor a key in PEM form`, { cause })
-  }
-}
-
-async function readIfPresent(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
   }
 }

@@ -319,13 +319,30 @@ describe('a key in another service', () => {
   test('that is no longer configured is followed by a local one, and does not sign', async () => {
     await inService().tend('aws')
     const rings = gateway()
-    expect((await rings.tend('aws')).keys.map(({ state, custody: its }) => [state, its === null])).toEqual([
+    const ring = await rings.tend('aws')
+    expect(ring.keys.map(({ state, custody: its }) => [state, its === null])).toEqual([
       ['active', false],
       ['next', true],
     ])
     await expect(rings.active('aws')).rejects.toThrow('is not configured')
-    await rings.activate('aws')
+    await rings.activate('aws', keyIn(ring, 'next')?.kid ?? '')
     expect((await rings.active('aws')).sign).toBeTypeOf('function')
+  })
+})
+
+describe('activating a key at once', () => {
+  test('is idempotent, and never activates the key of another operator', async () => {
+    const [one, other] = [gateway(), gateway()]
+    await one.tend('aws')
+    const first = keyIn(await one.rotate('aws'), 'next')?.kid ?? ''
+    await other.activate('aws', first)
+    // Unpublished, when the first operator's command activates what it has published.
+    const second = keyIn(await other.rotate('aws'), 'next')?.kid ?? ''
+    const after = await one.activate('aws', first)
+    expect([keyIn(after, 'active')?.kid, keyIn(after, 'next')?.kid]).toEqual([first, second])
+    await other.activate('aws', second)
+    await expect(one.activate('aws', first)).rejects.toThrow(`${first} isn't the next key of endpoint "aws" any more`)
+    expect(keyIn(await one.tend('aws'), 'active')?.kid).toBe(second)
   })
 })
 

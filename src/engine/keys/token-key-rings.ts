@@ -168,14 +168,18 @@ export class TokenKeyRings implements TokenKeys {
     )
   }
 
-  /** Lets the next key sign at once, though copies of the documents may lack it. CONFLICT where there is none. */
-  async activate(endpoint: string, by?: string): Promise<KeyRing> {
+  /**
+   * Lets the next key sign at once, though copies of the documents may lack it. Names the key, so that one which another
+   * operator created meanwhile, and which may be unpublished, doesn't sign: CONFLICT then. Idempotent.
+   */
+  async activate(endpoint: string, kid: string, by?: string): Promise<KeyRing> {
     const issuer = this.#issuer(endpoint)
     return this.#change(
       issuer,
       async (ring, now) => {
-        if (keyIn(ring, 'next') === undefined) throw refused(`endpoint "${endpoint}" has no next key`)
-        return activateNow(ring, issuerPolicy(issuer), now)
+        if (keyIn(ring, 'active')?.kid === kid) return ring
+        if (keyIn(ring, 'next')?.kid === kid) return activateNow(ring, issuerPolicy(issuer), now)
+        throw refused(`${kid} isn't the next key of endpoint "${endpoint}" any more; check with gatehouse keys list`)
       },
       by,
     )

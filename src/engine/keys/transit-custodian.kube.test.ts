@@ -167,7 +167,7 @@ path "transit/sign/logged-in/*" { capabilities = ["update"] }`
       ['next', 2],
     ])
     await expect(rings.rotate('aws')).rejects.toThrow('has a next key already')
-    await rings.activate('aws')
+    await rings.activate('aws', keyIn(second, 'next')?.kid ?? '')
     const third = await rings.rotate('aws')
     expect(keyIn(third, 'next')?.custody?.version).toBe(3)
     const revoked = keyIn(third, 'next')?.kid ?? ''

@@ -1,4 +1,5 @@
-import { readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
+import { readSmallFile } from '#kernel/small-file.ts'
 
 /** A bearer token in a file that its owner replaces from time to time. */
 export class TokenFile {
@@ -15,7 +16,7 @@ export class TokenFile {
     const { ino, mtimeMs, size } = await stat(this.#path)
     const version = `${ino} ${mtimeMs} ${size}`
     if (version !== this.#version) {
-      this.#token = (await readFile(this.#path, 'utf8')).trim()
+      this.#token = (await readSmallFile(this.#path)).trim()
       this.#version = version
     }
     return this.#token

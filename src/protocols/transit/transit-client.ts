@@ -1,9 +1,9 @@
-import { readFile } from 'node:fs/promises'
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { Agent, request } from '#kernel/node-http.ts'
+import { readSmallFile } from '#kernel/small-file.ts'
 
 export interface TransitPlace {
   /** `https://host:port`, or `http` on this machine. */
@@ -122,7 +122,7 @@ export class TransitClient {
   async #logIn({ mount, role, jwtFile }: Extract<TransitLogin, { type: 'jwt' }>): Promise<Held> {
     let jwt: string
     try {
-      jwt = (await readFile(jwtFile, 'utf8')).trim().slice(0, mostJwtCharacters)
+      jwt = (await readSmallFile(jwtFile)).trim().slice(0, mostJwtCharacters)
     } catch (cause) {
       throw new GatewayError('INTERNAL', `the login at Transit needs the file ${jwtFile}, which cannot be read`, {
         cause,

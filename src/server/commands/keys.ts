@@ -142,7 +142,8 @@ const rotate =
       if (issuer === undefined) return 1
       const present = await rings.tend(endpoint)
       const by = operator(values)
-      if (values.now !== true || keyIn(present, 'next') === undefined) await rings.rotate(endpoint, by)
+      const isWaiting = values.now === true && keyIn(present, 'next') !== undefined
+      const kid = keyIn(isWaiting ? present : await rings.rotate(endpoint, by), 'next')?.kid ?? ''
       const published = await publishNow(keeper, issuer)
       if (values.now !== true) return printKeys([{ endpoint, ...published }], values.json, io)
       if (issuer.destinations.some((place) => published.publications.get(destinationName(place))?.failures !== 0)) {
@@ -151,9 +152,8 @@ const rotate =
           'the next key was not published everywhere, so it does not sign yet; correct what FAILED, and try again',
         )
       }
-      await rings.activate(endpoint, by)
+      await rings.activate(endpoint, kid, by)
       const code = printKeys([{ endpoint, ...(await publishNow(keeper, issuer)) }], values.json, io)
-      const kid = keyIn(published.ring, 'next')?.kid ?? ''
       note(values, io, [`${kid} signs from now on; all gateways follow within ${gatewaySeconds} seconds.`])
       note(values, io, [`Verifiers that keep a copy of the documents may refuse its tokens ${copies(published.ring)}.`])
       return code

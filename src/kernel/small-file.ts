@@ -1,0 +1,30 @@
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+
+const mostBytes = 1024 * 1024
+
+/**
+ * Returns the text of a regular file of at most 1 MiB, such as a key, a certificate or a token. Opens it without
+ * blocking: a named pipe without a writer would occupy a thread, and delay the end of the process, forever.
+ */
+export async function readSmallFile(path: string): Promise<string> {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const found = await handle.stat()
+    if (!found.isFile()) throw new Error(`${path} is not a file`)
+    if (found.size > mostBytes) throw new Error(`${path} is larger than ${mostBytes} bytes`)
+    return await handle.readFile('utf8')
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Like `readSmallFile`, but undefined where there is no file of that name. */
+export async function readSmallFileIfPresent(path: string): Promise<string | undefined> {
+  try {
+    return await readSmallFile(path)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
