@@ -36,10 +36,10 @@ import { createServices } from '#server/services.ts'
 import { createKeyBox, createKeyKeeper, keyIssuers, objectsOf } from '#server/token-keys.ts'
 import { reportIgnoredHeaders, TrustedProxies } from '#server/trusted-proxies.ts'
 import { WebhookListener } from '#server/webhook-listener.ts'
+import { readAddress } from '#storage/client/databases.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { openRunWakeUp } from '#storage/run-wake-up.ts'
-import { readAddress } from '#storage/sql/databases.ts'
 
 export interface GatewayOptions {
   /** It is closed with the gateway, or when that does not start. */

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import process from 'node:process'
 import type { Logger } from '#kernel/logger.ts'
 import type { OwnPlaces } from '#sdk/own-file.ts'
-import { readAddress } from '#storage/sql/databases.ts'
+import { readAddress } from '#storage/client/databases.ts'
 
 /** The calls of the operating system that decide, so that tests can be another user. */
 export interface FileSystem {

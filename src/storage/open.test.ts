@@ -5,8 +5,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { readAddress } from '#storage/client/databases.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
-import { readAddress } from '#storage/sql/databases.ts'
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'gatehouse-open-'))

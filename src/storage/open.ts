@@ -6,6 +6,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { AuditSinkStore } from '#storage/audit-sink-store.ts'
 import type { AuditKey, AuditStore } from '#storage/audit-store.ts'
+import { Databases } from '#storage/client/databases.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 import type { EventStore } from '#storage/event-store.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
@@ -23,9 +24,8 @@ import type { RegistrationStore } from '#storage/registration-store.ts'
 import type { ReportStore } from '#storage/report-store.ts'
 import type { RunStore } from '#storage/run-store.ts'
 import type { SecondFactorStore } from '#storage/second-factor-store.ts'
-import type { SessionStore } from '#storage/session-store.ts'
+import { SessionStore } from '#storage/session-store.ts'
 import { AuditSeal } from '#storage/sql/audit-seal.ts'
-import { Databases } from '#storage/sql/databases.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
 import { SqlApprovalStore } from '#storage/sql/sql-approval-store.ts'
 import { SqlAuditSinkStore } from '#storage/sql/sql-audit-sink-store.ts'
@@ -47,7 +47,6 @@ import { SqlRegistrationStore } from '#storage/sql/sql-registration-store.ts'
 import { SqlReportStore } from '#storage/sql/sql-report-store.ts'
 import { SqlRunStore } from '#storage/sql/sql-run-store.ts'
 import { SqlSecondFactorStore } from '#storage/sql/sql-second-factor-store.ts'
-import { SqlSessionStore } from '#storage/sql/sql-session-store.ts'
 import { SqlStatisticsStore } from '#storage/sql/sql-statistics-store.ts'
 import { SqlTimerStore } from '#storage/sql/sql-timer-store.ts'
 import { SqlUserDirectory } from '#storage/sql/sql-user-directory.ts'
@@ -119,7 +118,7 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
   }
   const reports = new SqlReportStore(address, ready, log)
   return {
-    sessions: new SqlSessionStore(client),
+    sessions: new SessionStore(client),
     logins: new SqlLoginStore(client),
     loginFailures: new SqlLoginFailureStore(client),
     audit: new SqlAuditStore(client, seal),

@@ -1,5 +1,5 @@
 import type { Logger } from '#kernel/logger.ts'
-import { readAddress } from '#storage/sql/databases.ts'
+import { readAddress } from '#storage/client/databases.ts'
 import { InProcessWakeUp } from '#storage/sql/in-process-wake-up.ts'
 import type { WakeUp } from '#storage/sql/wake-up.ts'
 

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { Databases } from '#storage/sql/databases.ts'
-import type { SqlQuery } from '#storage/sql/sql-client.ts'
+import { Databases } from '#storage/client/databases.ts'
+import type { SqlQuery } from '#storage/client/sql-client.ts'
 import { countCallers, countCalls, statisticsStatements } from '#storage/sql/statistics-statements.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 

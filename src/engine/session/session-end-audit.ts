@@ -1,6 +1,6 @@
+import type { EndedSession } from '#domain/session.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
-import type { EndedSession } from '#storage/session-store.ts'
 
 type Cause = Pick<AuditRow, 'workflow' | 'requestor'> & Partial<Pick<AuditRow, 'caller' | 'requestId'>>
 

@@ -78,9 +78,9 @@ describe('Sessions', () => {
   ])('a session with %j and %j is none: nobody could be looked for', async (ofSubject, ofData) => {
     const { sessions, store } = setUp()
     const cookie = await begin(sessions, undefined)
-    for (const [id, row] of store.rows) {
-      const stored = row.data['subject'] as JsonObject
-      store.rows.set(id, { ...row, data: { ...row.data, ...ofData, subject: { ...stored, ...ofSubject } } })
+    for (const { id, data } of await store.rows()) {
+      const stored = data['subject'] as JsonObject
+      await store.replaceData({ id, data: { ...data, ...ofData, subject: { ...stored, ...ofSubject } } })
     }
     const other = new Sessions(store, () => new Date('2026-01-01T00:00:01Z'), fakeSecretBox())
     expect(await other.find(portal, carrying(cookie))).toBeUndefined()
@@ -91,7 +91,7 @@ describe('Sessions', () => {
     const cookie = await begin(sessions, undefined)
     const secret = /=([\w-]+);/.exec(cookie)?.[1] ?? ''
     expect(secret).toHaveLength(43)
-    expect(JSON.stringify([...store.rows])).not.toContain(secret)
+    expect(JSON.stringify(await store.rows())).not.toContain(secret)
   })
 
   test('the cookie is bound to the host, http only and same-site', async () => {
@@ -117,7 +117,7 @@ describe('Sessions', () => {
     const { sessions, store } = setUp()
     const first = await sessions.find(portal, carrying(await begin(sessions, undefined)))
     await first?.handle.write('auth.Test', { token: 'very-secret' })
-    expect(JSON.stringify([...store.rows])).not.toContain('very-secret')
+    expect(JSON.stringify(await store.rows())).not.toContain('very-secret')
     expect(await first?.handle.read('auth.Test')).toEqual({ token: 'very-secret' })
     expect(await first?.handle.read('auth.Other')).toBeUndefined()
     const stronger = { ...ada, level: 50 }
@@ -137,9 +137,11 @@ describe('Sessions', () => {
     const one = await sessions.start(portal, { request, subject: ada, before: undefined })
     const two = await sessions.start(portal, { request, subject: ada, before: undefined })
     await one.session.handle.write('a', 'secret')
-    const [from, to] = [...store.rows.values()]
+    const [from, to] = await store.rows()
     if (from === undefined || to === undefined) throw new Error('two were started')
-    store.rows.set(to.id, { ...to, data: { ...to.data, slots: from.data['slots'] ?? {} } })
+    const slots = [from.data['slots'], to.data['slots']]
+    await store.replaceData({ id: from.id, data: { ...from.data, slots: slots[1] ?? {} } })
+    await store.replaceData({ id: to.id, data: { ...to.data, slots: slots[0] ?? {} } })
     await expect(two.session.handle.read('a')).rejects.toMatchObject({ code: 'INTERNAL' })
   })
 

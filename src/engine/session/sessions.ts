@@ -1,3 +1,4 @@
+import { type Session, sessionExpiry, touchEverySeconds } from '#domain/session.ts'
 import type { ChainStep } from '#engine/pipeline/chain.ts'
 import type { LiveSession, SessionHolder } from '#engine/session/live-session.ts'
 import { readSessionCookie, writeSessionCookie } from '#engine/session/session-cookie.ts'
@@ -13,7 +14,7 @@ import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { CookieConfig } from '#sdk/configuration.ts'
 import { type GatewayRequest, header } from '#sdk/http.ts'
 import type { SessionContribution, SessionView } from '#sdk/session.ts'
-import { type Session, type SessionStore, sessionExpiry, touchEverySeconds } from '#storage/session-store.ts'
+import type { SessionStore } from '#storage/session-store.ts'
 
 interface SessionApplication {
   readonly name: string

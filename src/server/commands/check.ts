@@ -14,7 +14,7 @@ import { ConfiguredObjects, type ServeSettings } from '#server/production/produc
 import { formatChecked, runProductionChecks } from '#server/production/production-checks.ts'
 import { temporaryFolders } from '#server/production/serving-checks.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
-import { readAddress } from '#storage/sql/databases.ts'
+import { readAddress } from '#storage/client/databases.ts'
 
 const usage = `Usage: gatehouse check --config SOURCE [OPTIONS]
 

@@ -24,7 +24,7 @@ import { createLogger, type LogLevel, logLevels } from '#server/log.ts'
 import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
 import { ownPlaces } from '#server/private-files.ts'
 import { clientAddressText, TrustedProxies } from '#server/trusted-proxies.ts'
-import { readAddress } from '#storage/sql/databases.ts'
+import { readAddress } from '#storage/client/databases.ts'
 
 const usage = `Usage: gatehouse serve --config SOURCE [OPTIONS]
 

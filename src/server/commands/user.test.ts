@@ -2,12 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
+import type { Session } from '#domain/session.ts'
 import { entryIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { userCommandReading } from '#server/commands/user.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
-import type { Session } from '#storage/session-store.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 
 const insert = (name: string) => `apiVersion: openunison.tremolo.io/v1

@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os'
 import process from 'node:process'
 import { formatIssue } from '#config/located-issue.ts'
+import type { EndedSession } from '#domain/session.ts'
 import { insertIdentity } from '#engine/directory/virtual-directory.ts'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
@@ -26,7 +27,6 @@ import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { Storage } from '#storage/open.ts'
 import type { ChangeClaim } from '#storage/password-change-store.ts'
-import type { EndedSession } from '#storage/session-store.ts'
 
 const usage = `Usage: gatehouse user add LOGIN --config DIR [OPTIONS]
        gatehouse user passwd|remove LOGIN --config DIR [OPTIONS]

@@ -8,7 +8,7 @@ import type { Configuration } from '#sdk/configuration.ts'
 import type { CertificateWithKey, GivenWebhookTls } from '#sdk/sts-webhook.ts'
 import { checkPair, timeProblem } from '#server/listener-certificate.ts'
 import type { Finding, ProductionSetup, ServeSettings } from '#server/production/production-check.ts'
-import { readAddress } from '#storage/sql/databases.ts'
+import { readAddress } from '#storage/client/databases.ts'
 
 const fail = (at: string, message: string): Finding => ({ level: 'fail', at, message })
 const warn = (at: string, message: string): Finding => ({ level: 'warn', at, message })

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
+import type { Session } from '#domain/session.ts'
 import { entryIdentity, formerIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import type { Storage } from '#storage/open.ts'
 import type { ChangeOutcome, ResetLink } from '#storage/password-change-store.ts'
-import type { Session } from '#storage/session-store.ts'
 
 const [ada, grace] = [entryIdentity('people', '1'), entryIdentity('people', '2')]
 

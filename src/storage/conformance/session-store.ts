@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { type Session, touchEverySeconds } from '#domain/session.ts'
 import { entryIdentity } from '#identity/identity.ts'
-import { maxSessionsPerUser, type Session, type SessionStore, touchEverySeconds } from '#storage/session-store.ts'
+import { maxSessionsPerUser, type SessionStore } from '#storage/session-store.ts'
 
 const start = Date.UTC(2030, 0, 1)
 const [alice, bob] = [entryIdentity('people', 'a'), entryIdentity('people', 'b')]

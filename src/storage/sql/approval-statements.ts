@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { ApprovalState } from '#storage/approval-store.ts'
+import { databaseNow } from '#storage/client/database-time.ts'
 import type { ApprovalRow, WholeApprovalRow } from '#storage/sql/approval-records.ts'
-import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { type Builder, fixed, fixedInserts, fixedLists } from '#storage/sql/queries.ts'
 

@@ -1,10 +1,10 @@
 import type { UserRef } from '#identity/identity.ts'
 import type { NewApproval } from '#storage/approval-store.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import { assertStorable, storable } from '#storage/client/text-keys.ts'
 import { approvalStatements } from '#storage/sql/approval-statements.ts'
-import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 import { insertMails } from '#storage/sql/sql-mail-store.ts'
 import { endTimersOfRun, insertTimers } from '#storage/sql/sql-timer-store.ts'
-import { assertStorable, storable } from '#storage/sql/text-keys.ts'
 
 /** Opens an approval of a run that waits from the same transaction on. */
 export async function insertApproval(

@@ -1,10 +1,10 @@
 import type { UserChange } from '#identity/user-directory.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import { foldKey } from '#storage/client/text-keys.ts'
 import { type AttributeChange, attributeChange } from '#storage/sql/attribute-changes.ts'
 import { checkAttributes, valueColumns } from '#storage/sql/entry-values.ts'
 import { deleteValues, holdValues, insertValues, type LockedEntry } from '#storage/sql/entry-writes.ts'
 import { heldByKey, writeHeld } from '#storage/sql/held-values.ts'
-import type { SqlTransaction } from '#storage/sql/sql-client.ts'
-import { foldKey } from '#storage/sql/text-keys.ts'
 
 /** Brings attributes of an entry to the given values; with `addOnly`, none goes away. What changed, for the audit. */
 export async function syncAttributes(

@@ -3,12 +3,12 @@ import { sql } from 'kysely'
 import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
 import { type AuditContext, type StoredRecord, storedRecord } from '#storage/sql/audit-contexts.ts'
 import { auditColumns, type RecordColumns, toRecords } from '#storage/sql/audit-records.ts'
 import { authenticity, type ChainState, chainColumns, missingKey } from '#storage/sql/audit-seal.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { asLists, type Builder, fixed, fixedInserts } from '#storage/sql/queries.ts'
-import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 
 const chains = 16
 const tokenChains = 4

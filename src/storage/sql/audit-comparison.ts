@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import { systemClock } from '#kernel/clock.ts'
 import type { AuditAnchor, AuditComparison, AuditProblem, AuditRecord, AuditRow } from '#storage/audit-store.ts'
+import type { SqlReader } from '#storage/client/sql-client.ts'
 import type { ChainedRecord } from '#storage/sql/audit-chain.ts'
 import { auditColumns, toRows } from '#storage/sql/audit-records.ts'
 import type { AuditSeal, ChainState } from '#storage/sql/audit-seal.ts'
 import { readChains } from '#storage/sql/audit-sealing.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixedLists } from '#storage/sql/queries.ts'
-import type { SqlReader } from '#storage/sql/sql-client.ts'
 
 const statements = perDialect((dialect) => ({
   records: fixedLists<{ chain: number }, number, ChainedRecord>(dialect, (db, at, numbers) =>

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
 import { sql } from 'kysely'
 import type { AuditRow } from '#storage/audit-store.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import { isStorable } from '#storage/client/text-keys.ts'
 import type { RecordColumns } from '#storage/sql/audit-records.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedInserts, fixedLists } from '#storage/sql/queries.ts'
-import type { SqlTransaction } from '#storage/sql/sql-client.ts'
-import { isStorable } from '#storage/sql/text-keys.ts'
 
 /**
  * Most issuances of a day differ from one another in little. Their subject and the beginning of their reason, which names

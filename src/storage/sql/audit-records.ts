@@ -1,5 +1,5 @@
 import type { AuditRow } from '#storage/audit-store.ts'
-import { lookupKey, storable } from '#storage/sql/text-keys.ts'
+import { lookupKey, storable } from '#storage/client/text-keys.ts'
 
 /** Rows that one record holds at most. */
 const maxRows = 100

@@ -1,6 +1,7 @@
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditPart, AuditPruning, PrunedAudit } from '#storage/audit-store.ts'
+import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { appendToChain, auditChains, auditEntry, isTokenChain } from '#storage/sql/audit-chain.ts'
 import { pruneContexts } from '#storage/sql/audit-contexts.ts'
 import { authenticity, type ChainState, chainColumns, missingKey } from '#storage/sql/audit-seal.ts'
@@ -8,7 +9,6 @@ import { readChains } from '#storage/sql/audit-sealing.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
 import { readPositions } from '#storage/sql/sql-audit-sink-store.ts'
-import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
 
 /** Records that one transaction removes, so that those who append do not wait long. */
 const atOnce = 1000

@@ -1,11 +1,11 @@
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditSealing } from '#storage/audit-store.ts'
+import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { appendToChain, auditEntry, isTokenChain } from '#storage/sql/audit-chain.ts'
 import { type AuditSeal, type ChainState, chainColumns, missingKey } from '#storage/sql/audit-seal.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
 
 const statements = perDialect((dialect) => {
   const chains = (isLocking: boolean) =>

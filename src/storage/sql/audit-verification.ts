@@ -1,4 +1,5 @@
 import type { AuditProblem, AuditReport } from '#storage/audit-store.ts'
+import type { SqlReader } from '#storage/client/sql-client.ts'
 import { auditChains, type ChainedRecord, isTokenChain, linkHash } from '#storage/sql/audit-chain.ts'
 import { auditColumns } from '#storage/sql/audit-records.ts'
 import {
@@ -10,7 +11,6 @@ import {
 } from '#storage/sql/audit-seal.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import type { SqlReader } from '#storage/sql/sql-client.ts'
 
 const pageSize = 500
 const maxProblems = 100

@@ -1,8 +1,8 @@
 import { GatewayError } from '#kernel/errors.ts'
+import type { SqlClient, SqlReader } from '#storage/client/sql-client.ts'
+import { assertStorable } from '#storage/client/text-keys.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import type { SqlClient, SqlReader } from '#storage/sql/sql-client.ts'
-import { assertStorable } from '#storage/sql/text-keys.ts'
 
 /** The keys of a directory's two collections. */
 export interface Collections {

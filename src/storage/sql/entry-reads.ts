@@ -4,6 +4,8 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
 import { directoryLimits, type Page, type SortOrder, type UserSearch } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { SqlDialect, SqlReader } from '#storage/client/sql-client.ts'
+import { foldKey, isStorable } from '#storage/client/text-keys.ts'
 import {
   assembleEntries,
   type Entry,
@@ -18,8 +20,6 @@ import { perDialect } from '#storage/sql/per-dialect.ts'
 import { asLists, fixed } from '#storage/sql/queries.ts'
 import type { PlacedKey } from '#storage/sql/sorted-keys.ts'
 import { searchSorted } from '#storage/sql/sorted-search.ts'
-import type { SqlDialect, SqlReader } from '#storage/sql/sql-client.ts'
-import { foldKey, isStorable } from '#storage/sql/text-keys.ts'
 
 function readOne(dialect: SqlDialect, column: 'id' | 'key', related: Related) {
   return fixed<{ wanted: string; collection: number }, unknown>(dialect, (db, at) =>

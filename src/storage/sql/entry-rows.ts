@@ -1,9 +1,9 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
 import type { Attributes } from '#identity/attributes.ts'
 import type { MemberGroup } from '#identity/group.ts'
+import type { SqlDialect } from '#storage/client/sql-client.ts'
 import { readHeld } from '#storage/sql/held-values.ts'
 import { builderFor } from '#storage/sql/queries.ts'
-import type { SqlDialect } from '#storage/sql/sql-client.ts'
 
 /** A user with its groups, or a group with its members, as the tables hold it. */
 export interface Entry {

@@ -2,6 +2,8 @@ import { sql } from 'kysely'
 import { timeAttribute } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
 import { isAlways, type Truth, truthOf } from '#identity/filter/truth.ts'
+import type { SqlDialect, SqlQuery, SqlReader } from '#storage/client/sql-client.ts'
+import { assertStorable, foldKey, isLong } from '#storage/client/text-keys.ts'
 import { type EntryRow, type Related, readEntries } from '#storage/sql/entry-rows.ts'
 import {
   choiceSizes,
@@ -15,8 +17,6 @@ import {
 } from '#storage/sql/filter-to-sql.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { asLists, type Builder, builderFor, dynamic, fixed, type Place } from '#storage/sql/queries.ts'
-import type { SqlDialect, SqlQuery, SqlReader } from '#storage/sql/sql-client.ts'
-import { assertStorable, foldKey, isLong } from '#storage/sql/text-keys.ts'
 
 /** Clauses of a conjunction among which the rarest is looked for. */
 const maxChoices = 8

@@ -1,7 +1,7 @@
 import type { Attributes } from '#identity/attributes.ts'
 import { directoryLimits } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { assertStorable, foldKey, indexKey, isLong, numberOf } from '#storage/sql/text-keys.ts'
+import { assertStorable, foldKey, indexKey, isLong, numberOf } from '#storage/client/text-keys.ts'
 
 /** A value of an attribute as its table holds it, apart from the entry it belongs to. */
 export type ValueColumns = {

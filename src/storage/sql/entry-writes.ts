@@ -1,9 +1,9 @@
 import { GatewayError } from '#kernel/errors.ts'
+import type { SqlDialect, SqlTransaction } from '#storage/client/sql-client.ts'
+import { foldKey, numberOf } from '#storage/client/text-keys.ts'
 import type { ValueColumns } from '#storage/sql/entry-values.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedInserts, fixedLists } from '#storage/sql/queries.ts'
-import type { SqlDialect, SqlTransaction } from '#storage/sql/sql-client.ts'
-import { foldKey, numberOf } from '#storage/sql/text-keys.ts'
 
 /** Rows among which a collection's size is spread on a database with many writers, so that they do not queue for one. */
 const sizeSlots = 16

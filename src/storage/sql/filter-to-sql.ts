@@ -3,7 +3,7 @@ import { type TimeAttribute, timeAttribute, timeAttributes, valueMillis } from '
 import type { Truth, ValueFilter } from '#identity/filter/truth.ts'
 import { keyLength } from '#identity/sort-key.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { assertStorable, foldKey } from '#storage/sql/text-keys.ts'
+import { assertStorable, foldKey } from '#storage/client/text-keys.ts'
 import { keyCondition, type ValueSource, valueTest } from '#storage/sql/value-test.ts'
 
 type Condition = RawBuilder<SqlBool>

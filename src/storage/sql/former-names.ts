@@ -1,6 +1,6 @@
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedLists } from '#storage/sql/queries.ts'
-import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 
 /** How long a change may have been under way that was computed from the name before. */
 const rememberedMillis = 60 * 60 * 1000

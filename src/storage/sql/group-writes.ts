@@ -3,6 +3,7 @@ import type { Group } from '#identity/group.ts'
 import type { GroupUpdate, NestingChange, UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import { foldKey, isStorable } from '#storage/client/text-keys.ts'
 import { syncAttributes } from '#storage/sql/attribute-writes.ts'
 import type { Collections } from '#storage/sql/directory-collections.ts'
 import { checkAttributes, checkName, checkNames, valueColumns } from '#storage/sql/entry-values.ts'
@@ -31,7 +32,6 @@ import {
   type StoredGroup,
 } from '#storage/sql/nested-groups.ts'
 import type { Transactions } from '#storage/sql/recorded-changes.ts'
-import { foldKey, isStorable } from '#storage/sql/text-keys.ts'
 import { taken } from '#storage/sql/user-writes.ts'
 
 export async function createGroup(

@@ -1,9 +1,9 @@
 import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import { foldKey, isStorable } from '#storage/client/text-keys.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import type { SqlTransaction } from '#storage/sql/sql-client.ts'
-import { foldKey, isStorable } from '#storage/sql/text-keys.ts'
 
 const statements = perDialect((dialect) => ({
   hold: fixed<{ collection: number; key: string }, { id: string }>(dialect, (db, at) => {

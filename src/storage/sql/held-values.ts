@@ -1,5 +1,5 @@
 import { Attributes } from '#identity/attributes.ts'
-import { foldKey } from '#storage/sql/text-keys.ts'
+import { foldKey } from '#storage/client/text-keys.ts'
 
 /** All attributes of an entry, as its row holds them: no name stands twice, in whatever letter case. */
 type Held = readonly (readonly [name: string, values: readonly string[]])[]

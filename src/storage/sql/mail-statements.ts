@@ -1,10 +1,10 @@
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
+import { databaseNow, type WhenValues, whenSql } from '#storage/client/database-time.ts'
+import type { SqlDialect } from '#storage/client/sql-client.ts'
 import type { MailClaim, MailState } from '#storage/mail-store.ts'
-import { databaseNow, type WhenValues, whenSql } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce } from '#storage/sql/prune.ts'
 import { fixed, fixedInserts } from '#storage/sql/queries.ts'
-import type { SqlDialect } from '#storage/sql/sql-client.ts'
 
 const newColumns = ['id', 'run', 'step', 'recipient', 'subject', 'body', 'html', 'notifier', 'due', 'updated'] as const
 

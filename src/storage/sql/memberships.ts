@@ -1,9 +1,9 @@
 import type { UserChange } from '#identity/user-directory.ts'
 import { newId } from '#kernel/ids.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
 import { findEntries, insertEntryIfAbsent, lockEntries } from '#storage/sql/entry-writes.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedLists } from '#storage/sql/queries.ts'
-import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 
 interface RelatedEntry {
   readonly pk: number

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedLists } from '#storage/sql/queries.ts'
-import type { SqlReader, SqlTransaction } from '#storage/sql/sql-client.ts'
 
 interface Containing {
   readonly member: string

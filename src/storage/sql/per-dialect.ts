@@ -1,4 +1,4 @@
-import type { SqlDialect } from '#storage/sql/sql-client.ts'
+import type { SqlDialect } from '#storage/client/sql-client.ts'
 
 /** Builds something once for each dialect that is used, such as the fixed statements of a store. */
 export function perDialect<T>(build: (dialect: SqlDialect) => T): (dialect: SqlDialect) => T {

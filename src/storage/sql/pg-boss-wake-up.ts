@@ -1,8 +1,8 @@
 import { PgBoss } from 'pg-boss'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { SqlTransaction, SqlValue } from '#storage/client/sql-client.ts'
 import type { RunWakeUp } from '#storage/run-wake-up.ts'
-import type { SqlTransaction, SqlValue } from '#storage/sql/sql-client.ts'
 
 const queue = 'gatehouse-runs'
 /** Small batches, so that of many calls every process hears some. */

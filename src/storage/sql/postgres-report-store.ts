@@ -1,8 +1,8 @@
 import pg from 'pg'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { postgresError } from '#storage/client/postgres-errors.ts'
 import type { ReportCursor, ReportQuery, ReportRow, ReportRun, ReportStore } from '#storage/report-store.ts'
-import { postgresError } from '#storage/sql/postgres-errors.ts'
 
 const maxConnections = 4
 const rowsAtOnce = 500

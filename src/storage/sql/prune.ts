@@ -1,4 +1,4 @@
-import type { SqlClient, SqlQuery } from '#storage/sql/sql-client.ts'
+import type { SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 
 /** Rows that one transaction removes, so that others do not wait long. */
 export const pruneAtOnce = 1000

@@ -13,8 +13,8 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
+import type { SqlDialect, SqlQuery, SqlValue } from '#storage/client/sql-client.ts'
 import type { Schema } from '#storage/sql/schema.ts'
-import type { SqlDialect, SqlQuery, SqlValue } from '#storage/sql/sql-client.ts'
 
 export type Builder = Kysely<Schema>
 

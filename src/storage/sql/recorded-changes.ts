@@ -1,5 +1,5 @@
 import type { ChangeRecorder, UserChange } from '#identity/user-directory.ts'
-import type { SqlTransaction } from '#storage/sql/sql-client.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
 
 /** A client, as those who change a directory need it. */
 export interface Transactions {

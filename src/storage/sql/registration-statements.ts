@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
+import { databaseNow } from '#storage/client/database-time.ts'
 import { reservationScope, type StoredInvitationState } from '#storage/registration-store.ts'
-import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce } from '#storage/sql/prune.ts'
 import { fixed } from '#storage/sql/queries.ts'

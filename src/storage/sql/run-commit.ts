@@ -1,11 +1,11 @@
 import { GatewayError } from '#kernel/errors.ts'
+import { whenValues } from '#storage/client/database-time.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
 import type { NextState, RunState, StepCommit } from '#storage/run-store.ts'
 import { insertApproval } from '#storage/sql/approval-writes.ts'
-import { whenValues } from '#storage/sql/database-time.ts'
 import { writeEffects } from '#storage/sql/run-effects.ts'
 import type { StoredCancellation } from '#storage/sql/run-records.ts'
 import { runStatements } from '#storage/sql/run-statements.ts'
-import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 import { endTimersOfRun, finishTimers } from '#storage/sql/sql-timer-store.ts'
 import type { Woken } from '#storage/sql/wake-up.ts'
 

@@ -1,13 +1,13 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import { isStorable } from '#storage/client/text-keys.ts'
 import type { CancelRequest, Intervention, RunEffects, RunState } from '#storage/run-store.ts'
 import { closeWaits } from '#storage/sql/approval-writes.ts'
 import { writeEffects } from '#storage/sql/run-effects.ts'
 import type { StoredCancellation, SummaryRow } from '#storage/sql/run-records.ts'
 import { runStatements } from '#storage/sql/run-statements.ts'
-import type { SqlTransaction } from '#storage/sql/sql-client.ts'
 import { finishTimers } from '#storage/sql/sql-timer-store.ts'
-import { isStorable } from '#storage/sql/text-keys.ts'
 import type { Woken } from '#storage/sql/wake-up.ts'
 
 type LockedRun = SummaryRow & { readonly now: number }

@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
 import { identitiesOf } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { databaseNow } from '#storage/client/database-time.ts'
+import type { SqlReader } from '#storage/client/sql-client.ts'
+import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 import type { RunPage, RunQuery, RunState } from '#storage/run-store.ts'
-import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce } from '#storage/sql/prune.ts'
 import { builderFor, dynamic, fixed } from '#storage/sql/queries.ts'
@@ -14,8 +16,6 @@ import {
   summaryColumns,
   toSummary,
 } from '#storage/sql/run-records.ts'
-import type { SqlReader } from '#storage/sql/sql-client.ts'
-import { isStorable, lookupKey } from '#storage/sql/text-keys.ts'
 
 const maxPage = 500
 

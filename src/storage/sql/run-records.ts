@@ -1,5 +1,7 @@
 import { type RunIdentities, storedIdentity } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { type WhenValues, whenValues } from '#storage/client/database-time.ts'
+import { assertStorable, lookupKey, storable } from '#storage/client/text-keys.ts'
 import type {
   Cancellation,
   ClaimedRun,
@@ -12,8 +14,6 @@ import type {
   StepRecord,
   StoredStep,
 } from '#storage/run-store.ts'
-import { type WhenValues, whenValues } from '#storage/sql/database-time.ts'
-import { assertStorable, lookupKey, storable } from '#storage/sql/text-keys.ts'
 
 export const summaryColumns = [
   'seq',

@@ -3,6 +3,8 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { Truth } from '#identity/filter/truth.ts'
 import { compareSortKeys } from '#identity/sort-key.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
+import type { SqlReader } from '#storage/client/sql-client.ts'
+import { assertStorable } from '#storage/client/text-keys.ts'
 import { restriction, smallestChoice } from '#storage/sql/entry-selection.ts'
 import { indexChoices, maxCounted, type SearchSpace, truthCondition } from '#storage/sql/filter-to-sql.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
@@ -18,8 +20,6 @@ import {
   timeKey,
   windowEnd,
 } from '#storage/sql/sorted-keys.ts'
-import type { SqlReader } from '#storage/sql/sql-client.ts'
-import { assertStorable } from '#storage/sql/text-keys.ts'
 
 export interface SortedSlice {
   readonly after: PlacedKey | undefined

@@ -10,16 +10,16 @@ import type {
   Decision,
   Reassignment,
 } from '#storage/approval-store.ts'
+import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
+import { isStorable } from '#storage/client/text-keys.ts'
 import { toApproval, toApprovalSummary, type WholeApprovalRow } from '#storage/sql/approval-records.ts'
 import { approvalReads, approvalStatements, approverPage, maxPage } from '#storage/sql/approval-statements.ts'
 import { insertApprovers } from '#storage/sql/approval-writes.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { optionalText } from '#storage/sql/run-records.ts'
 import { runStatements } from '#storage/sql/run-statements.ts'
-import type { SqlClient, SqlReader, SqlTransaction } from '#storage/sql/sql-client.ts'
 import { insertMails } from '#storage/sql/sql-mail-store.ts'
 import { endTimersOfApproval, finishTimers, insertTimers } from '#storage/sql/sql-timer-store.ts'
-import { isStorable } from '#storage/sql/text-keys.ts'
 import { transactionWithWakeUp, type WakeUp } from '#storage/sql/wake-up.ts'
 
 const maxIdentities = 200

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import type { AuditSinkStore, LinkedRecord, SinkLag, SinkPositions, SinkTurn } from '#storage/audit-sink-store.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
 import { auditChains, type ChainedRecord } from '#storage/sql/audit-chain.ts'
 import { auditColumns, toRows } from '#storage/sql/audit-records.ts'
 import { readChains } from '#storage/sql/audit-sealing.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
 
 interface Claim {
   readonly name: string

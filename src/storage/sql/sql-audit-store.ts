@@ -16,6 +16,8 @@ import type {
   AuditStore,
   PrunedAudit,
 } from '#storage/audit-store.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { anchorAudit, compareAnchors, compareRecords } from '#storage/sql/audit-comparison.ts'
 import { type AuditContext, compactKey, contextOf, insertContexts, isSame } from '#storage/sql/audit-contexts.ts'
@@ -25,8 +27,6 @@ import type { AuditSeal } from '#storage/sql/audit-seal.ts'
 import { authenticateAudit, readChains, resealAudit } from '#storage/sql/audit-sealing.ts'
 import { verifyAudit } from '#storage/sql/audit-verification.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { isStorable, lookupKey } from '#storage/sql/text-keys.ts'
 
 const maxPage = 500
 const rememberedContexts = 50_000

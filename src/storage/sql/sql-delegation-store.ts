@@ -1,13 +1,13 @@
 import { identitiesOf, storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import { databaseNow } from '#storage/client/database-time.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { assertStorable, isStorable, storable } from '#storage/client/text-keys.ts'
 import type { Delegation, DelegationStore } from '#storage/delegation-store.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
-import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable, storable } from '#storage/sql/text-keys.ts'
 
 const maxListed = 100
 

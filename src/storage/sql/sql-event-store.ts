@@ -1,8 +1,8 @@
 import type { JsonObject } from '#kernel/json.ts'
+import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import type { DeliveryTurn, EventStore, StoredEvent } from '#storage/event-store.ts'
 import { eventStatements } from '#storage/sql/event-statements.ts'
-import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
 
 export class SqlEventStore implements EventStore {
   readonly #client: SqlClient

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import { GatewayError } from '#kernel/errors.ts'
+import { databaseNow, readNow, timeOf, type WhenValues, whenSql, whenValues } from '#storage/client/database-time.ts'
+import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import { assertStorable, isStorable, lookupKey, storable } from '#storage/client/text-keys.ts'
 import type { Grant, GrantRevocation, GrantStore, NewGrant } from '#storage/grant-store.ts'
-import { databaseNow, readNow, timeOf, type WhenValues, whenSql, whenValues } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedInserts } from '#storage/sql/queries.ts'
-import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable, lookupKey, storable } from '#storage/sql/text-keys.ts'
 import type { When } from '#storage/timer-store.ts'
 
 const columns = ['id', 'target', 'subject', 'kind', 'name', 'granted', 'expires', 'run', 'state'] as const

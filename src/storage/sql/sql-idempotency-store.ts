@@ -1,6 +1,9 @@
 import { sql } from 'kysely'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { databaseNow } from '#storage/client/database-time.ts'
+import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
+import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import type {
   IdempotencyKey,
   IdempotencyStore,
@@ -8,12 +11,9 @@ import type {
   IdempotentCall,
   Reservation,
 } from '#storage/idempotency-store.ts'
-import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import type { SqlClient, SqlReader, SqlTransaction } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
 
 const maxLength = 500
 

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import type { IssuerKey, IssuerRecord, IssuerStore, StoredIssuerRecord } from '#storage/issuer-store.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 import { fixed, type Place } from '#storage/sql/queries.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
 
 interface Row {
   readonly issuer: string

@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
+import { databaseNow } from '#storage/client/database-time.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import type { JobClaim, JobRun, JobRunStore, JobTime } from '#storage/job-run-store.ts'
-import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 import { fixed } from '#storage/sql/queries.ts'
 import { optionalText } from '#storage/sql/run-records.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
 
 interface Fenced {
   readonly name: string

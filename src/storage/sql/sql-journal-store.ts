@@ -1,10 +1,10 @@
 import { GatewayError } from '#kernel/errors.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { isStorable } from '#storage/client/text-keys.ts'
 import type { JournalBatch, JournalPage, JournalQuery, JournalStore } from '#storage/journal-store.ts'
 import { type JournalRecord, journalColumns, toJournalRecord, toJournalRow } from '#storage/sql/journal-records.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { builderFor, dynamic, fixed, fixedInserts } from '#storage/sql/queries.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { isStorable } from '#storage/sql/text-keys.ts'
 
 const maxPage = 500
 

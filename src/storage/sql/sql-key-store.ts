@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import { databaseNow } from '#storage/client/database-time.ts'
+import type { SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
+import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import type { KeyStore, StoredKeys } from '#storage/key-store.ts'
-import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import type { SqlClient, SqlQuery } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
 
 const columns = ['endpoint', 'version', 'ring', 'publications', 'updated'] as const
 const maxListed = 500

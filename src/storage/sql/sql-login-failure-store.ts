@@ -1,8 +1,8 @@
+import type { SqlClient } from '#storage/client/sql-client.ts'
 import type { FailurePolicy, LoginFailureStore, LoginFailures } from '#storage/login-failure-store.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
 
 interface FailureRow {
   readonly failures: number

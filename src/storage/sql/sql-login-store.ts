@@ -1,10 +1,10 @@
 import { GatewayError } from '#kernel/errors.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import { type Login, type LoginStore, loginsPerBrowser } from '#storage/login-store.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
 
 interface LoginRow {
   readonly id: string

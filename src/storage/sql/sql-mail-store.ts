@@ -1,5 +1,8 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import { readNow, whenValues } from '#storage/client/database-time.ts'
+import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import { assertStorable, isStorable, storable } from '#storage/client/text-keys.ts'
 import type {
   ClaimedMail,
   MailClaim,
@@ -11,7 +14,6 @@ import type {
   NewMail,
 } from '#storage/mail-store.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
-import { readNow, whenValues } from '#storage/sql/database-time.ts'
 import {
   type ClaimedMailRow,
   type MailSummaryRow,
@@ -20,8 +22,6 @@ import {
 } from '#storage/sql/mail-statements.ts'
 import { pruneInParts } from '#storage/sql/prune.ts'
 import { optionalText } from '#storage/sql/run-records.ts'
-import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable, storable } from '#storage/sql/text-keys.ts'
 import type { When } from '#storage/timer-store.ts'
 
 const maxPage = 500

@@ -3,6 +3,9 @@ import { formerIdentity, type Identity, storedIdentity } from '#identity/identit
 import { secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import { databaseNow, readNow } from '#storage/client/database-time.ts'
+import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import type { NewMail } from '#storage/mail-store.ts'
 import type {
   ChangeClaim,
@@ -12,15 +15,12 @@ import type {
   ResetLink,
 } from '#storage/password-change-store.ts'
 import type { SessionEnding } from '#storage/session-store.ts'
+import { endSessions } from '#storage/session-store.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
-import { databaseNow, readNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
 import { insertMails } from '#storage/sql/sql-mail-store.ts'
-import { endSessions } from '#storage/sql/sql-session-store.ts'
-import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
 
 const hourMillis = 3600_000
 /** Longer than the cookie of a known device lives. */

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import { identitiesOf, type UserRef } from '#identity/identity.ts'
+import { databaseNow } from '#storage/client/database-time.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { assertStorable, isStorable, storable } from '#storage/client/text-keys.ts'
 import type { MarkList, PortalMark, PortalOffer, PortalStore } from '#storage/portal-store.ts'
-import { databaseNow } from '#storage/sql/database-time.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedInserts } from '#storage/sql/queries.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { assertStorable, isStorable, storable } from '#storage/sql/text-keys.ts'
 
 interface Owner {
   readonly login_key: string

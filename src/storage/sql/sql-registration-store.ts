@@ -1,5 +1,8 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import { readNow } from '#storage/client/database-time.ts'
+import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import type { NewMail } from '#storage/mail-store.ts'
 import type {
   Invitation,
@@ -11,12 +14,9 @@ import type {
   StoredInvitationState,
 } from '#storage/registration-store.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
-import { readNow } from '#storage/sql/database-time.ts'
 import { pruneInParts } from '#storage/sql/prune.ts'
 import { type InvitationRow, registrationStatements } from '#storage/sql/registration-statements.ts'
-import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
 import { insertMails } from '#storage/sql/sql-mail-store.ts'
-import { assertStorable, isStorable } from '#storage/sql/text-keys.ts'
 
 const maxPage = 500
 /** Behind every id. */

@@ -1,6 +1,6 @@
 import type { Logger } from '#kernel/logger.ts'
+import { readAddress } from '#storage/client/databases.ts'
 import type { ReportCursor, ReportRun, ReportStore } from '#storage/report-store.ts'
-import { readAddress } from '#storage/sql/databases.ts'
 
 /** What a database needs for reports is loaded with the first of them. */
 export class SqlReportStore implements ReportStore {

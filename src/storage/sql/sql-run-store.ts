@@ -1,6 +1,9 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { NewApproval } from '#storage/approval-store.ts'
+import { readNow } from '#storage/client/database-time.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 import type { IdempotentCall } from '#storage/idempotency-store.ts'
 import type {
   CancelRequest,
@@ -21,7 +24,6 @@ import type {
   WorkflowDefinition,
 } from '#storage/run-store.ts'
 import { insertApproval } from '#storage/sql/approval-writes.ts'
-import { readNow } from '#storage/sql/database-time.ts'
 import { pruneInParts } from '#storage/sql/prune.ts'
 import { commitStep } from '#storage/sql/run-commit.ts'
 import { insertRun, isReady, writeEffects } from '#storage/sql/run-effects.ts'
@@ -29,10 +31,8 @@ import { cancelRun, resumeRun, signalRun } from '#storage/sql/run-interventions.
 import { listRuns, runReads } from '#storage/sql/run-reads.ts'
 import { toClaimed, toRun, toStep } from '#storage/sql/run-records.ts'
 import { runStatements } from '#storage/sql/run-statements.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
 import { reserveKey } from '#storage/sql/sql-idempotency-store.ts'
 import { finishTimers } from '#storage/sql/sql-timer-store.ts'
-import { isStorable, lookupKey } from '#storage/sql/text-keys.ts'
 import { transactionWithWakeUp, type WakeUp, type Woken } from '#storage/sql/wake-up.ts'
 
 const claimTries = 4

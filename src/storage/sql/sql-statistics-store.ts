@@ -1,7 +1,7 @@
 import { setImmediate as otherWork } from 'node:timers/promises'
-import type { SqlClient, SqlQuery } from '#storage/sql/sql-client.ts'
+import type { SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
+import { isStorable } from '#storage/client/text-keys.ts'
 import { countCallers, countCalls, type SpanValues, statisticsStatements } from '#storage/sql/statistics-statements.ts'
-import { isStorable } from '#storage/sql/text-keys.ts'
 import type { InPart, StatisticsCounts, StatisticsQuery, StatisticsStore } from '#storage/statistics-store.ts'
 
 const mostNames = 100

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { databaseNow, timeOf, type WhenValues, whenSql, whenValues } from '#storage/sql/database-time.ts'
+import { databaseNow, timeOf, type WhenValues, whenSql, whenValues } from '#storage/client/database-time.ts'
+import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedInserts } from '#storage/sql/queries.ts'
-import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
 import type { ClaimedTimer, NewTimer, TimerClaim, TimerStore, When } from '#storage/timer-store.ts'
 
 const columns = ['id', 'kind', 'due', 'run', 'approval', 'data', 'fence', 'lease_until'] as const

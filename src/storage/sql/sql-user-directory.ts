@@ -12,14 +12,14 @@ import type {
   UserSync,
 } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { foldKey, isStorable } from '#storage/client/text-keys.ts'
 import { type Collections, DirectoryCollections } from '#storage/sql/directory-collections.ts'
 import { findEntry, findWithMembers, searchEntries } from '#storage/sql/entry-reads.ts'
 import type { Entry, Related } from '#storage/sql/entry-rows.ts'
 import { changeMemberGroups, changeMembers, createGroup, deleteGroup, updateGroup } from '#storage/sql/group-writes.ts'
 import { containingGroups } from '#storage/sql/nested-groups.ts'
 import { recordedBy } from '#storage/sql/recorded-changes.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { foldKey, isStorable } from '#storage/sql/text-keys.ts'
 import { createUser, deleteUser, syncUser } from '#storage/sql/user-writes.ts'
 
 /** The users and groups of one name space in a SQL database. */

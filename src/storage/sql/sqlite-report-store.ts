@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { GatewayError } from '#kernel/errors.ts'
+import { sqliteError } from '#storage/client/sqlite-errors.ts'
 import type { ReportCursor, ReportRow, ReportRun, ReportStore } from '#storage/report-store.ts'
 import { openReportFile } from '#storage/sql/report-file.ts'
 import type { ReportMessage, ReportTask } from '#storage/sql/report-messages.ts'
-import { sqliteError } from '#storage/sql/sqlite-errors.ts'
 
 const program = fileURLToPath(new URL('./report-process.ts', import.meta.url))
 

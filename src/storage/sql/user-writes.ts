@@ -2,6 +2,8 @@ import type { User } from '#identity/user.ts'
 import type { UserChange, UserSync } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import { isStorable } from '#storage/client/text-keys.ts'
 import { syncAttributes } from '#storage/sql/attribute-writes.ts'
 import type { Collections } from '#storage/sql/directory-collections.ts'
 import { checkAttributes, checkName, checkNames, valueColumns } from '#storage/sql/entry-values.ts'
@@ -20,8 +22,6 @@ import { holdGroup } from '#storage/sql/held-group.ts'
 import { writeHeld } from '#storage/sql/held-values.ts'
 import { groupsOf, type JoinResult, joinGroups, leaveGroups } from '#storage/sql/memberships.ts'
 import type { Transactions } from '#storage/sql/recorded-changes.ts'
-import type { SqlTransaction } from '#storage/sql/sql-client.ts'
-import { isStorable } from '#storage/sql/text-keys.ts'
 
 export async function createUser(
   client: Transactions,

@@ -3,7 +3,7 @@ import type { CompareFilter, SubstringFilter } from '#identity/filter/ast.ts'
 import { finalSigma, foldPart, foldValue, sigma } from '#identity/filter/compare-values.ts'
 import type { ValueFilter } from '#identity/filter/truth.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { afterPrefix, foldKey, indexKey, isLong, numberOf } from '#storage/sql/text-keys.ts'
+import { afterPrefix, foldKey, indexKey, isLong, numberOf } from '#storage/client/text-keys.ts'
 
 type Text = RawBuilder<string>
 type Condition = RawBuilder<SqlBool>

@@ -1,4 +1,4 @@
-import type { SqlClient, SqlTransaction } from '#storage/sql/sql-client.ts'
+import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 
 /**
  * Tells workers that runs may be claimed. It may be told too often; when it is not heard, the sweep of the workers finds

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
-import { PostgresClient } from '#storage/sql/postgres.ts'
-import type { SqlQuery, SqlTransaction } from '#storage/sql/sql-client.ts'
+import { PostgresClient } from '#storage/client/postgres.ts'
+import type { SqlQuery, SqlTransaction } from '#storage/client/sql-client.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
 
 const query = (sql: string, ...params: string[]): SqlQuery<{ id: string; amount: number; pid: number }> => ({

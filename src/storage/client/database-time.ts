@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
+import type { SqlReader } from '#storage/client/sql-client.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import type { SqlReader } from '#storage/sql/sql-client.ts'
 import type { When } from '#storage/timer-store.ts'
 
 /** The present by the clock of the database, in milliseconds since 1970: one clock for all processes. */

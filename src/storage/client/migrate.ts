@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { SqlClient, SqlDialect } from '#storage/client/sql-client.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
-import type { SqlClient, SqlDialect } from '#storage/sql/sql-client.ts'
 
 export interface Migration {
   readonly name: string

@@ -2,11 +2,11 @@ import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { LazyClient } from '#storage/client/lazy-client.ts'
+import { migrate, readMigrations } from '#storage/client/migrate.ts'
+import type { SqlClient, SqlDialect } from '#storage/client/sql-client.ts'
+import { SqliteClient } from '#storage/client/sqlite.ts'
 import type { AuditSeal } from '#storage/sql/audit-seal.ts'
-import { LazyClient } from '#storage/sql/lazy-client.ts'
-import { migrate, readMigrations } from '#storage/sql/migrate.ts'
-import type { SqlClient, SqlDialect } from '#storage/sql/sql-client.ts'
-import { SqliteClient } from '#storage/sql/sqlite.ts'
 
 interface Opened {
   readonly client: LazyClient
@@ -69,7 +69,7 @@ async function connect(
   seal: AuditSeal | undefined,
 ): Promise<SqlClient> {
   if (dialect === 'sqlite') return new SqliteClient(address, seal)
-  const { PostgresClient } = await import('#storage/sql/postgres.ts')
+  const { PostgresClient } = await import('#storage/client/postgres.ts')
   return new PostgresClient(address, log, seal)
 }
 

@@ -3,11 +3,11 @@ import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GatewayError } from '#kernel/errors.ts'
+import { type CommitConnection, SharedCommits } from '#storage/client/shared-commits.ts'
+import type { MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/client/sql-client.ts'
+import { isBusy, sqliteError } from '#storage/client/sqlite-errors.ts'
+import { StatementCache } from '#storage/client/statement-cache.ts'
 import type { AuditSeal } from '#storage/sql/audit-seal.ts'
-import { type CommitConnection, SharedCommits } from '#storage/sql/shared-commits.ts'
-import type { MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/sql/sql-client.ts'
-import { isBusy, sqliteError } from '#storage/sql/sqlite-errors.ts'
-import { StatementCache } from '#storage/sql/statement-cache.ts'
 
 /**
  * `case_sensitive_like` makes LIKE compare as PostgreSQL does; letter case is folded by us, before a value is stored.
@@ -21,6 +21,7 @@ const settings = `
   pragma temp_store = memory;
   pragma mmap_size = 268435456;
 `
+export const inMemory = ':memory:'
 const migrationLockMillis = 60_000
 /**
  * Another process that closes the database holds it for a moment. Whoever has read once is not disturbed by that, so
@@ -46,14 +47,17 @@ export class SqliteClient implements SqlClient {
   readonly seal: AuditSeal | undefined
   #closed = false
 
-  /** Makes the file and its folder when they do not exist. Only the owner may read them. */
+  /**
+   * Creates the file and its folder when they do not exist; only their owner may read them. With `inMemory` instead of a
+   * file, one connection does everything, so readers see uncommitted rows: for tests.
+   */
   constructor(file: string, seal?: AuditSeal) {
     this.seal = seal
-    makeFile(file)
+    if (file !== inMemory) makeFile(file)
     this.#writer = openFile(file, { readOnly: false })
     try {
       this.#writer.exec(`${waitToOpen} pragma journal_mode = wal; pragma synchronous = full; ${firstRead} ${settings}`)
-      this.#reader = openFile(file, { readOnly: true })
+      this.#reader = file === inMemory ? this.#writer : openFile(file, { readOnly: true })
       this.#reader.exec(`${waitToOpen} ${firstRead} ${settings} pragma cache_size = -4000;`)
     } catch (error) {
       this.#writer.close()
@@ -114,7 +118,7 @@ export class SqliteClient implements SqlClient {
     if (this.#closed) return
     this.#closed = true
     await this.#commits.idle()
-    this.#reader.close()
+    if (this.#reader !== this.#writer) this.#reader.close()
     this.#writer.close()
   }
 }

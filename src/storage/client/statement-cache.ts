@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { SqlQuery } from '#storage/sql/sql-client.ts'
+import type { SqlQuery } from '#storage/client/sql-client.ts'
 
 /** Statements with a text of their own that are kept prepared; the least recently used goes first. */
 const maxDynamic = 100

@@ -1,11 +1,11 @@
 import { onTestFinished } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
+import { readAddress } from '#storage/client/databases.ts'
+import { PostgresClient } from '#storage/client/postgres.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { SqliteClient } from '#storage/client/sqlite.ts'
 import { migrationConformance } from '#storage/conformance/migrations.ts'
 import { sqlClientConformance } from '#storage/conformance/sql-client.ts'
-import { readAddress } from '#storage/sql/databases.ts'
-import { PostgresClient } from '#storage/sql/postgres.ts'
-import type { SqlClient } from '#storage/sql/sql-client.ts'
-import { SqliteClient } from '#storage/sql/sqlite.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 
 function connect(url: string): SqlClient {

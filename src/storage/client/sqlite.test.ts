@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
+import type { SqlQuery } from '#storage/client/sql-client.ts'
+import { SqliteClient } from '#storage/client/sqlite.ts'
 import { builderFor } from '#storage/sql/queries.ts'
-import type { SqlQuery } from '#storage/sql/sql-client.ts'
-import { SqliteClient } from '#storage/sql/sqlite.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 
 const query = <R>(sql: string): SqlQuery<R> => ({ sql, params: [], name: undefined })

@@ -5,7 +5,7 @@ import type {
   SqlDialect,
   SqlQuery,
   SqlTransaction,
-} from '#storage/sql/sql-client.ts'
+} from '#storage/client/sql-client.ts'
 
 /**
  * A database that is connected to when it is first used. What fails then is thrown to whoever used it, and tried again

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { type CommitConnection, SharedCommits } from '#storage/sql/shared-commits.ts'
+import { type CommitConnection, SharedCommits } from '#storage/client/shared-commits.ts'
 
 /** Notes what happens to it. A row that is written stands for a unit's work. */
 function fakeConnection() {

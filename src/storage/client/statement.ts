@@ -1,0 +1,196 @@
+import { createHash } from 'node:crypto'
+import type { SqlDialect, SqlQuery, SqlReader, SqlTransaction, SqlValue } from '#storage/client/sql-client.ts'
+
+/** The few phrases that SQLite and PostgreSQL write differently. */
+export interface DialectText {
+  readonly name: SqlDialect
+  /** The database's clock, in milliseconds since 1970: one clock for all processes. */
+  readonly now: string
+  /** Row locks. SQLite has one writer, so it needs none. */
+  readonly forUpdate: string
+  readonly forNoKeyUpdate: string
+  readonly forUpdateSkipLocked: string
+}
+
+export const dialectTexts: Readonly<Record<SqlDialect, DialectText>> = {
+  sqlite: {
+    name: 'sqlite',
+    now: "cast(unixepoch('subsec') * 1000 as integer)",
+    forUpdate: '',
+    forNoKeyUpdate: '',
+    forUpdateSkipLocked: '',
+  },
+  postgres: {
+    name: 'postgres',
+    now: 'cast(extract(epoch from now()) * 1000 as bigint)',
+    forUpdate: 'for update',
+    forNoKeyUpdate: 'for no key update',
+    forUpdateSkipLocked: 'for update skip locked',
+  },
+}
+
+/** SQL with `:name` where a value goes; a function where the dialects differ. */
+export type StatementText = string | ((on: DialectText) => string)
+
+interface Compiled {
+  readonly sql: string
+  /** Names the prepared statement. */
+  readonly name: string
+  /** The value of each place, by name. */
+  readonly places: readonly string[]
+}
+
+/**
+ * One statement of the program. `P` is the type of its values, `R` that of its rows. Both databases get the same text,
+ * keep it prepared, and get values apart from it.
+ */
+export class Statement<P extends object = object, R = never> {
+  readonly #text: StatementText
+  readonly #compiled = new Map<SqlDialect, Compiled>()
+
+  constructor(text: StatementText) {
+    this.#text = text
+  }
+
+  async all(reader: SqlReader, values: P): Promise<R[]> {
+    return reader.query(this.query(reader.dialect, values))
+  }
+
+  async first(reader: SqlReader, values: P): Promise<R | undefined> {
+    return (await reader.query(this.query(reader.dialect, values)))[0]
+  }
+
+  /** Returns how many rows were changed. */
+  async run(tx: SqlTransaction, values: P): Promise<number> {
+    return tx.run(this.query(tx.dialect, values))
+  }
+
+  /** The statement with its values, for callers that change how it is run. */
+  query(dialect: SqlDialect, values: P): SqlQuery<R> {
+    const { sql, name, places } = this.#compile(dialect)
+    const given = values as Readonly<Record<string, SqlValue>>
+    return { sql, name, params: places.map((place) => given[place] as SqlValue) }
+  }
+
+  #compile(dialect: SqlDialect): Compiled {
+    let compiled = this.#compiled.get(dialect)
+    if (compiled === undefined) {
+      compiled = compile(this.#text, dialect)
+      this.#compiled.set(dialect, compiled)
+    }
+    return compiled
+  }
+}
+
+/** For statements without values or rows, write `statement(…)`; else `statement<Values, Row>(…)`. */
+export const statement = <P extends object = object, R = never>(text: StatementText): Statement<P, R> =>
+  new Statement<P, R>(text)
+
+/** Quoted texts are copied as they are; `::` is a cast, not a place. */
+const placePattern = /'[^']*'|"[^"]*"|::|(\b(?:limit|offset)\s+)?:([a-zA-Z]\w*)/g
+
+function compile(text: StatementText, dialect: SqlDialect): Compiled {
+  const places: string[] = []
+  const written = typeof text === 'string' ? text : text(dialectTexts[dialect])
+  const sql = written.replace(placePattern, (whole, limit: string | undefined, place: string | undefined) => {
+    if (place === undefined) return whole
+    places.push(place)
+    if (dialect === 'postgres') return `${limit ?? ''}$${places.length}`
+    // SQLite prepares a statement again whenever a bare parameter of a limit is bound; it takes an expression as it is.
+    return limit === undefined ? '?' : `${limit}+?`
+  })
+  return { sql, places, name: createHash('sha256').update(sql).digest('base64url').slice(0, 22) }
+}
+
+const batchSizes = [64, 16, 8, 7, 6, 5, 4, 3, 2, 1]
+
+/**
+ * An insert of any number of rows, as few statements of fixed sizes: the texts stay few and prepared. `after` follows the
+ * values, such as `on conflict do nothing`.
+ */
+export class RowInsert<Row extends object> {
+  readonly #columns: readonly (keyof Row & string)[]
+  readonly #ofSize: readonly { readonly size: number; readonly insert: Statement<object> }[]
+
+  constructor(table: string, columns: readonly (keyof Row & string)[], after = '') {
+    this.#columns = columns
+    this.#ofSize = batchSizes.map((size) => {
+      const rows = Array.from({ length: size }, (_, row) => `(${columns.map((name) => `:${name}_${row}`).join(', ')})`)
+      const text = `insert into ${table} (${columns.map(columnName).join(', ')}) values ${rows.join(', ')} ${after}`
+      return { size, insert: statement(text) }
+    })
+  }
+
+  async run(tx: SqlTransaction, rows: readonly Row[]): Promise<void> {
+    for (let done = 0; done < rows.length; ) {
+      const left = rows.length - done
+      const chosen = this.#ofSize.find(({ size }) => size <= left)
+      if (chosen === undefined) return
+      const { size, insert } = chosen
+      const { sql, name } = insert.query(tx.dialect, {})
+      const params = rows
+        .slice(done, done + size)
+        .flatMap((row) => this.#columns.map((column) => row[column] as SqlValue))
+      await tx.run({ sql, name, params })
+      done += size
+    }
+  }
+}
+
+/**
+ * A statement with a list of values, written `in (:list)`, as few statements of fixed sizes. A list that fills none is
+ * padded with its last value, which makes no difference to `in`.
+ */
+export class ListStatement<P extends object, V extends SqlValue, R = never> {
+  readonly #ofSize: readonly { readonly size: number; readonly statement: Statement<object, R> }[]
+
+  constructor(text: StatementText) {
+    this.#ofSize = batchSizes.toReversed().map((size) => {
+      const list = Array.from({ length: size }, (_, i) => `:list_${i}`).join(', ')
+      const write = (on: DialectText): string =>
+        (typeof text === 'string' ? text : text(on)).replaceAll(/:list\b/g, () => list)
+      return { size, statement: statement<object, R>(write) }
+    })
+  }
+
+  async all(reader: SqlReader, values: P, list: readonly V[]): Promise<R[]> {
+    const rows: R[] = []
+    for (const query of this.#queries(reader.dialect, values, list)) rows.push(...(await reader.query(query)))
+    return rows
+  }
+
+  /** Returns how many rows were changed. */
+  async run(tx: SqlTransaction, values: P, list: readonly V[]): Promise<number> {
+    let changed = 0
+    for (const query of this.#queries(tx.dialect, values, list)) changed += await tx.run(query)
+    return changed
+  }
+
+  *#queries(dialect: SqlDialect, values: P, list: readonly V[]): Generator<SqlQuery<R>> {
+    for (let done = 0; done < list.length; ) {
+      const left = list.length - done
+      const chosen = this.#ofSize.find(({ size }) => size >= left) ?? this.#ofSize.at(-1)
+      if (chosen === undefined) return
+      const bound = { ...values } as Record<string, unknown>
+      for (let i = 0; i < chosen.size; i++) bound[`list_${i}`] = list[Math.min(done + i, list.length - 1)]
+      yield chosen.statement.query(dialect, bound)
+      done += chosen.size
+    }
+  }
+}
+
+/** `idleSeconds` is the property of the column `idle_seconds`. */
+const columnName = (property: string): string => property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** The columns of a row's properties, for `select` and `returning`: `id, idle_seconds as "idleSeconds"`. */
+export const columns = (properties: readonly string[], table?: string): string =>
+  properties
+    .map((property) => {
+      const column = columnName(property)
+      return `${table === undefined ? '' : `${table}.`}${column}${column === property ? '' : ` as "${property}"`}`
+    })
+    .join(', ')
+
+/** `(id, idle_seconds) values (:id, :idleSeconds)`, for an insert of one row. */
+export const inserted = (properties: readonly string[]): string =>
+  `(${properties.map(columnName).join(', ')}) values (${properties.map((property) => `:${property}`).join(', ')})`
