@@ -2,12 +2,12 @@ import { Attributes } from '#identity/attributes.ts'
 import type { ChangeRecorder, UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Argon2Cost } from '#kernel/argon2id.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { WorkQueue } from '#kernel/work-queue.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { hashPassword, isPassword, usualCost } from '#sdk/password-hash.ts'
 
-/** Hashing takes memory and a thread of the process each, so that few go on at a time, in all inserts and targets together. */
-const hashing = new WorkQueue(2, 200)
+/** Each hash takes memory and a thread of the process, so few run at a time, in all inserts and targets together. */
+const hashing = new KeyedQueue({ width: 2, maxPending: 202 })
 /** RFC 9106 and common sense: the shortest and longest password that is taken. */
 const limits = { characters: 8, bytes: 1024 } as const
 const attribute = 'hash'
@@ -44,7 +44,7 @@ export class Passwords {
       const text = `A password has from ${limits.characters} characters to ${limits.bytes} bytes.`
       throw new GatewayError('BAD_REQUEST', 'a password that is not taken', { publicText: text })
     }
-    return hashing.run(() => hashPassword(password, this.#cost))
+    return hashing.run('', () => hashPassword(password, this.#cost))
   }
 
   /** `record` is part of the same commit, and does not get the hash. Sets or removes the mark of a demo password. */
@@ -70,7 +70,7 @@ export class Passwords {
   async check(id: string | undefined, password: string): Promise<boolean | 'demo'> {
     const record = await this.#records.findByLogin(id ?? nobody)
     const hash = id === undefined ? undefined : record?.attributes.first(attribute)
-    const right = await hashing.run(() => isPassword(password, hash, this.#cost))
+    const right = await hashing.run('', () => isPassword(password, hash, this.#cost))
     return right && record?.attributes.first(demoMark) !== undefined ? 'demo' : right
   }
 

@@ -16,7 +16,7 @@ import { processName } from '#engine/workflow/process-name.ts'
 import { defaultLimits } from '#engine/workflow/run-worker.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { noStepObserver } from '#engine/workflow/step-observer.ts'
-import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
+import { subjectQueue } from '#engine/workflow/workflow-services.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { PeopleMetrics } from '#server/people-metrics.ts'
@@ -91,7 +91,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     loginAudit: new LoginAudit({ audit: storage.audit, clock, log }),
     loginMeter: parts.loginMeter ?? noLoginMeter,
     audit: storage.audit,
-    subjects: new SubjectQueue(),
+    subjects: subjectQueue(),
     runs: storage.runs,
     idempotency: storage.idempotency,
     approvals: storage.approvals,

@@ -8,9 +8,9 @@ import { registerRunTimers } from '#engine/workflow/run-timers.ts'
 import { RunWorker, type WorkerLimits } from '#engine/workflow/run-worker.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { noStepObserver } from '#engine/workflow/step-observer.ts'
-import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
 import { TimerLoop } from '#engine/workflow/timer-loop.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
+import { subjectQueue } from '#engine/workflow/workflow-services.ts'
 import type { Workflows } from '#engine/workflow/workflows.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
@@ -104,7 +104,7 @@ export async function openDurable(
     log,
     clock: systemClock,
     audit: storage.audit,
-    subjects: new SubjectQueue(),
+    subjects: subjectQueue(),
     runs: storage.runs,
     idempotency: storage.idempotency,
     leaseMillis: 2_000,

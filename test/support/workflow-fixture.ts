@@ -3,8 +3,8 @@ import { tasks as taskModules } from '#catalog/workflow-tasks.ts'
 import { noCrash } from '#engine/workflow/crash-point.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { noStepObserver } from '#engine/workflow/step-observer.ts'
-import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
 import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
+import { subjectQueue } from '#engine/workflow/workflow-services.ts'
 import { createWorkflows, type Workflows } from '#engine/workflow/workflows.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { EntryDirectory } from '#identity/directory.ts'
@@ -118,7 +118,7 @@ export interface FixtureOptions {
   readonly directory?: EntryDirectory
   readonly grants?: GrantAccess
   readonly log?: Logger
-  readonly subjects?: SubjectQueue
+  readonly subjects?: WorkflowServices['subjects']
   readonly append?: (rows: readonly AuditRow[]) => Promise<void>
   /** In place of stores and the like that tests do without. */
   readonly services?: Partial<WorkflowServices>
@@ -187,7 +187,7 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
   const services: WorkflowServices = {
     log: host.log,
     clock: host.clock,
-    subjects: options.subjects ?? new SubjectQueue(),
+    subjects: options.subjects ?? subjectQueue(),
     runs: callStore(append),
     idempotency: absentStore<IdempotencyStore>('keys of calls'),
     leaseMillis: 2_000,

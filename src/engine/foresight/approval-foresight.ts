@@ -5,21 +5,19 @@ import { RunSealer } from '#engine/workflow/stored-form.ts'
 import { restoreStoredRun } from '#engine/workflow/stored-run.ts'
 import type { AccountConflicts, Workflows } from '#engine/workflow/workflows.ts'
 import type { Clock } from '#kernel/clock.ts'
-import type { GatewayError } from '#kernel/errors.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { type TurnLimits, Turns } from '#kernel/turns.ts'
 import type { ExistingAccount } from '#sdk/approvals.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
 import type { Approval } from '#storage/approval-store.ts'
 import type { RunStore } from '#storage/run-store.ts'
 
-/** Targets have more to do than to answer people who are curious. */
-const turnLimits: TurnLimits = {
-  all: 8,
-  ofOne: 2,
-  publicText: 'What other approvals would change is being found out. Try again in a moment.',
-  retryAfter: 3,
-}
+const busy = (reason: string): GatewayError =>
+  new GatewayError('TOO_MANY_REQUESTS', reason, {
+    publicText: 'Other approvals are being previewed. Try again in a moment.',
+    retryAfter: 3,
+  })
 
 const nothingTold: Foreseen = { steps: [], whole: false }
 
@@ -34,7 +32,8 @@ export interface ApprovalForesightParts {
 /** What follows when an approval is given, found by walking the run that waits for it on paper. */
 export class ApprovalForesight {
   readonly #parts: ApprovalForesightParts
-  readonly #turns = new Turns(turnLimits)
+  /** A preview reads from targets, which have other work: two at once for a user, eight for all. */
+  readonly #previews = new KeyedQueue({ width: 2, maxPerKey: 2, maxPending: 8, refuse: busy })
 
   constructor(parts: ApprovalForesightParts) {
     this.#parts = parts
@@ -45,7 +44,7 @@ export class ApprovalForesight {
    * and nothing else.
    */
   async of(approval: Approval, by: string): Promise<Foreseen | undefined> {
-    const endTurn = this.#turns.take(by.toLowerCase())
+    const endTurn = await this.#previews.enter(by.toLowerCase())
     try {
       const workflows = this.#parts.workflows()
       const state = await this.#restore(approval, by)

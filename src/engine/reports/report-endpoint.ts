@@ -11,8 +11,8 @@ import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { type TurnLimits, Turns } from '#kernel/turns.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/reports.ts'
 import type { ReportStore } from '#storage/report-store.ts'
@@ -36,12 +36,11 @@ export interface ReportLimits {
 /** A workbook has to be in memory as a whole, and a page that shows more rows than this is read by nobody. */
 const usualLimits: ReportLimits = { rows: { json: 10_000, csv: 100_000, xlsx: 10_000 }, timeoutMillis: 30_000 }
 
-const turnLimits: TurnLimits = {
-  all: 4,
-  ofOne: 2,
-  publicText: 'Other reports are being made. Try again in a moment.',
-  retryAfter: 5,
-}
+const busy = (reason: string): GatewayError =>
+  new GatewayError('TOO_MANY_REQUESTS', reason, {
+    publicText: 'Other reports are running. Try again in a moment.',
+    retryAfter: 5,
+  })
 
 const types: Readonly<Record<ReportFormat, string>> = {
   json: 'application/json; charset=utf-8',
@@ -60,7 +59,8 @@ export class Reports implements ReportEndpoint {
   readonly #parts: ReportParts
   readonly #limits: ReportLimits
   readonly #references: ReportReferences
-  readonly #turns = new Turns(turnLimits)
+  /** Reports take long, so no user runs more than two at once, and all users together four. */
+  readonly #running = new KeyedQueue({ width: 2, maxPerKey: 2, maxPending: 4, refuse: busy })
 
   constructor(parts: ReportParts) {
     this.#parts = parts
@@ -136,7 +136,7 @@ export class Reports implements ReportEndpoint {
     const started = performance.now()
     const count = (outcome: string): void =>
       this.#parts.meter?.ran(report.name, format, outcome, performance.now() - started)
-    const endTurn = this.#takeTurn(exchange.subject.identity, count)
+    const endTurn = await this.#takeTurn(exchange.subject.identity, count)
     let stop = async (): Promise<void> => endTurn()
     try {
       const cursor = await store.run({
@@ -182,9 +182,9 @@ export class Reports implements ReportEndpoint {
     }
   }
 
-  #takeTurn(identity: Identity, count: (outcome: string) => void): () => void {
+  async #takeTurn(identity: Identity, count: (outcome: string) => void): Promise<() => void> {
     try {
-      return this.#turns.take(identity)
+      return await this.#running.enter(identity)
     } catch (error) {
       count('refused')
       throw error

@@ -3,7 +3,6 @@ import { DecisionAudit } from '#engine/sts/decision-audit.ts'
 import { IssuerSubjects } from '#engine/sts/issuer-subjects.ts'
 import { SharedAudit } from '#engine/sts/shared-audit.ts'
 import { type TokenContent, tokenContent, workloadSource } from '#engine/sts/token-content.ts'
-import { WaitingRoom } from '#engine/sts/waiting-room.ts'
 import { type Workload, workloadSubject } from '#engine/sts/workload.ts'
 import { type Claimant, WorkloadValidation } from '#engine/sts/workload-validation.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -11,6 +10,7 @@ import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
@@ -67,13 +67,22 @@ export interface IssuingEndpoint {
 /** Sidecars come back after two thirds of the life, and have the last third for trouble. */
 const refreshShare = 2 / 3
 
+/** Sidecars come back at different times, so that they do not meet again. They wait for an answer for ten seconds. */
+const busy = (reason: string): GatewayError =>
+  new GatewayError('TOO_MANY_REQUESTS', `too many workloads ask at once: ${reason}`, {
+    retryAfter: 1 + Math.floor(Math.random() * 5),
+    keyword: 'slow_down',
+    publicText: 'Too many workloads request tokens at once.',
+  })
+
 export class TokenIssuing implements TokenService {
   readonly #parts: IssuingParts
   readonly #validation: WorkloadValidation
   readonly #issuerSubjects: IssuerSubjects
   readonly #commits: SharedAudit
   /** One for each endpoint: a cluster that does not answer holds up its own workloads only. */
-  readonly #rooms: ReadonlyMap<string, WaitingRoom>
+  /** Serves a burst in order; more at once would finish no sooner and hold memory meanwhile. */
+  readonly #queue = new KeyedQueue({ width: 64, maxPerKey: 10_064, waitMillis: 8_000, refuse: busy })
   readonly #audit: DecisionAudit
 
   constructor(parts: IssuingParts) {
@@ -81,7 +90,6 @@ export class TokenIssuing implements TokenService {
     this.#validation = new WorkloadValidation({ ...parts, ...parts.state })
     this.#issuerSubjects = new IssuerSubjects(parts)
     this.#commits = new SharedAudit(parts.audit)
-    this.#rooms = new Map(Array.from(parts.endpoints.keys(), (name) => [name, new WaitingRoom(parts)]))
     this.#audit = new DecisionAudit({ ...parts, audit: this.#commits })
   }
 
@@ -108,17 +116,14 @@ export class TokenIssuing implements TokenService {
 
   /** No token is looked at before its turn. A call that gets no turn is counted, and not audited. */
   async exchange(call: TokenCall): Promise<IssuedToken> {
-    const room = this.#rooms.get(call.endpoint)
-    let turned = false
-    const turn = (): Promise<IssuedToken> => {
-      turned = true
-      return this.#commits.during(() => this.#exchange(call))
-    }
-    try {
-      return await (room === undefined ? turn() : room.through(turn))
-    } catch (error) {
-      if (!turned) this.#parts.count?.(call.endpoint, 'refused', 'busy')
+    const leave = await this.#queue.enter(call.endpoint).catch((error: unknown) => {
+      this.#parts.count?.(call.endpoint, 'refused', 'busy')
       throw error
+    })
+    try {
+      return await this.#commits.during(() => this.#exchange(call))
+    } finally {
+      leave()
     }
   }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { RunWorker } from '#engine/workflow/run-worker.ts'
-import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
+import { subjectQueue } from '#engine/workflow/workflow-services.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { next, type TaskContext } from '#sdk/workflow-task.ts'
 import { readAddress } from '#storage/client/databases.ts'
@@ -104,7 +104,7 @@ onEachDatabase('the dispatcher', (freshUrl) => {
     const [one, two, three] = fleet
     if (one === undefined || two === undefined || three === undefined) throw new Error('no fleet')
     const limits = { leaseMillis: 600, sweepMillis: 200, drainMillis: 1 }
-    const dying = { runs: dyingStore(three.storage.runs, 'before-commit'), subjects: new SubjectQueue() }
+    const dying = { runs: dyingStore(three.storage.runs, 'before-commit'), subjects: subjectQueue() }
     const ids: string[] = []
     const start = async (n: number): Promise<void> => {
       ids.push((await one.run('w', { ...asynchronous, userID: `user${n}` })).id)

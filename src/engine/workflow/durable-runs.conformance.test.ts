@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
+import { subjectQueue } from '#engine/workflow/workflow-services.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { entryIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -80,7 +80,7 @@ onEachDatabase('durable runs', (freshUrl) => {
         idleSeconds: 600,
       })
       for (const id of ['here', 'elsewhere']) await sessions.create(session(id))
-      const changed = { runs: dyingStore(process.storage.runs, 'before-commit'), subjects: new SubjectQueue() }
+      const changed = { runs: dyingStore(process.storage.runs, 'before-commit'), subjects: subjectQueue() }
       process.worker({ leaseMillis: 500 }, changed)
       const { id } = await process.run('w', { ...asynchronous, password: 'hunter2', session: 'public here' })
       for (const end = Date.now() + 15_000; store.passwords.get('jjackson') === undefined; await delay(20)) {
@@ -227,7 +227,7 @@ onEachDatabase('durable runs', (freshUrl) => {
         const lease = { leaseMillis: 300, sweepMillis: 20 }
         if (point === 'after-claim') await process.storage.runs.claim('dead', 10, 300)
         else {
-          const changed = { runs: dyingStore(process.storage.runs, point), subjects: new SubjectQueue() }
+          const changed = { runs: dyingStore(process.storage.runs, point), subjects: subjectQueue() }
           process.worker({ ...lease, drainMillis: 1 }, changed)
           const reached = point === 'before-target' ? 'findUser' : 'createUser'
           await expect.poll(() => store.methods().includes(reached)).toBe(true)
@@ -254,7 +254,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       const process = await openDurable(url, { workflows: { w: [provision()] }, targets: { store } })
       const { id } = await process.run('w', asynchronous)
       for (let i = 0; i < 4; i++) {
-        const changed = { runs: dyingStore(process.storage.runs, 'before-target'), subjects: new SubjectQueue() }
+        const changed = { runs: dyingStore(process.storage.runs, 'before-target'), subjects: subjectQueue() }
         const worker = process.worker({ leaseMillis: 1, drainMillis: 1 }, changed)
         const attempts = async () => (await process.storage.runs.get(id))?.data['attempts']
         await expect.poll(attempts).toBe(i + 1)
@@ -294,7 +294,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       const options = { workflows: { w: [{ taskType: 'slow' }] }, targets: { store }, tasks }
       const process = await openDurable(url, options)
       const { id } = await process.run('w', asynchronous)
-      process.worker({ leaseMillis: 150 }, { runs: dyingStore(process.storage.runs), subjects: new SubjectQueue() })
+      process.worker({ leaseMillis: 150 }, { runs: dyingStore(process.storage.runs), subjects: subjectQueue() })
       await expect.poll(() => slow).toBe(false)
       const other = await openDurable(url, options)
       other.worker()

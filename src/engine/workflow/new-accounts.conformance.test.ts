@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
+import { subjectQueue } from '#engine/workflow/workflow-services.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { EntryDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
@@ -252,7 +252,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
       const process = await openDurable(url, { workflows, targets: { store } })
       const { id } = await process.run('w', registration)
       const lease = { leaseMillis: 300, sweepMillis: 20 }
-      const changed = { runs: dyingStore(process.storage.runs, point), subjects: new SubjectQueue() }
+      const changed = { runs: dyingStore(process.storage.runs, point), subjects: subjectQueue() }
       process.worker({ ...lease, drainMillis: 1 }, changed)
       const intends = async () => (await process.storage.runs.get(id))?.data['intents'] !== undefined
       await expect.poll(intends, { timeout: 10_000 }).toBe(true)
@@ -274,7 +274,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     const process = await openDurable(url, { workflows, targets: { store } })
     const { id } = await process.run('w', registration)
     const lease = { leaseMillis: 300, sweepMillis: 20 }
-    const changed = { runs: dyingStore(process.storage.runs, 'before-target'), subjects: new SubjectQueue() }
+    const changed = { runs: dyingStore(process.storage.runs, 'before-target'), subjects: subjectQueue() }
     process.worker({ ...lease, drainMillis: 1 }, changed)
     const intends = async () => (await process.storage.runs.get(id))?.data['intents'] !== undefined
     await expect.poll(intends, { timeout: 10_000 }).toBe(true)
@@ -331,7 +331,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     const users = process.storage.userDirectory({ name: 'people' })
     const { id } = await process.run('w', registration)
     const lease = { leaseMillis: 300, sweepMillis: 20 }
-    const changed = { runs: dyingStore(process.storage.runs, 'before-commit'), subjects: new SubjectQueue() }
+    const changed = { runs: dyingStore(process.storage.runs, 'before-commit'), subjects: subjectQueue() }
     process.worker({ ...lease, drainMillis: 1 }, changed)
     const created = async () => (await users.findByLogin('newhire')) !== undefined
     await expect.poll(created, { timeout: 10_000 }).toBe(true)

@@ -132,7 +132,7 @@ export class RunWorker implements Closable {
     }
     let begun = false
     try {
-      await subjects.run(run.subject, async () => {
+      await subjects.run(run.subject.toLowerCase(), async () => {
         begun = true
         if (this.#stopping) await runs.release(run)
         else await new ClaimedRunExecution(run, parts).execute(() => keeper.step())

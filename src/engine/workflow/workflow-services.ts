@@ -2,8 +2,9 @@ import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import type { CrashHook } from '#engine/workflow/crash-point.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { StepObserver } from '#engine/workflow/step-observer.ts'
-import type { SubjectQueue } from '#engine/workflow/subject-queue.ts'
 import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { AuditStore } from '#storage/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
@@ -15,8 +16,8 @@ export interface WorkflowServices {
   readonly log: Logger
   readonly clock: Clock
   readonly audit: Pick<AuditStore, 'append' | 'appendWithin' | 'list'>
-  /** Shared by all configurations of the process, so that order per subject survives a reload. */
-  readonly subjects: SubjectQueue
+  /** By login in lower case. Shared by all configurations of the process, so that the order of a subject survives a reload. */
+  readonly subjects: KeyedQueue
   readonly runs: RunStore
   readonly idempotency: IdempotencyStore
   readonly secrets: SecretBox
@@ -26,6 +27,19 @@ export interface WorkflowServices {
   readonly crash: CrashHook
   readonly passwordChanges: PasswordChangeStore
 }
+
+/** Runs of one subject are executed one at a time, in the order they came. */
+export const subjectQueue = (): KeyedQueue =>
+  new KeyedQueue({
+    maxPerKey: 65,
+    maxPending: 8192,
+    waitMillis: 30_000,
+    refuse: (reason) =>
+      new GatewayError('TOO_MANY_REQUESTS', reason, {
+        publicText: 'Too many changes to this user are under way.',
+        retryAfter: 5,
+      }),
+  })
 
 /** Makes approvals of what tasks ask for, by the rules of one configuration. */
 export type ApprovalOpener = Pick<ApprovalDesk, 'open'> & Partial<Pick<ApprovalDesk, 'mailsToDeciders'>>

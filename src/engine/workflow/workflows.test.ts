@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { SubjectQueue } from '#engine/workflow/subject-queue.ts'
+import { subjectQueue } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { TaskContext } from '#sdk/workflow-task.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
@@ -98,7 +98,7 @@ describe('a run', () => {
   test('order per subject holds across two configurations that share the queue', async () => {
     const store = new MemoryTarget([{ userID: 'jjackson', groups: ['group1'] }])
     store.before = () => new Promise((resolve) => setTimeout(resolve, 2))
-    const options = { workflows: { groups: groupWorkflow }, targets: { store }, subjects: new SubjectQueue() }
+    const options = { workflows: { groups: groupWorkflow }, targets: { store }, subjects: subjectQueue() }
     const [old, fresh] = await Promise.all([startWorkflows(options), startWorkflows(options)])
     const call = (groupname: string) => ({ keepGroups: true, params: { groupname } })
     await Promise.all([old.run('groups', call('group2')), fresh.run('groups', call('group3'))])

@@ -108,7 +108,7 @@ export class Workflows implements WorkflowStarter, Closable {
   /** Executes the run in its place among those of its subject, until it ended or has to wait. */
   runNow(call: WorkflowCall, state: RunState, key?: KeyedCall): Promise<WorkflowResult> {
     return this.#counted(call.name, () =>
-      this.#services.subjects.run(state.subject, () =>
+      this.#services.subjects.run(state.subject.toLowerCase(), () =>
         new CallExecution(state, {
           services: this.#services,
           definitions: (name, hash) => this.#definitions.get(name, hash),

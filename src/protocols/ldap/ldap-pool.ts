@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { type LdapAddress, LdapConnection, type LdapCredentials } from './ldap-connection.ts'
 import { asLdapFailure, resultCodeOf, unreachable } from './ldap-failure.ts'
-import { Leases } from './leases.ts'
 
 export interface LdapPoolOptions extends LdapAddress {
   /** As errors name the server. */
@@ -29,9 +29,9 @@ export class LdapPool {
   readonly #maxShared: number
   readonly #shared = new Set<LdapConnection>()
   readonly #spare: LdapConnection[] = []
-  readonly #alone: Leases
+  readonly #alone: KeyedQueue
   /** Apart from searches, so that slow ones keep nobody from logging in, nor many who log in the searches. */
-  readonly #binds: Leases
+  readonly #binds: KeyedQueue
   readonly #sweeper: NodeJS.Timeout
   #opening: Promise<LdapConnection> | undefined
   #failures = 0
@@ -44,8 +44,9 @@ export class LdapPool {
     this.#maxShared = Math.max(1, Math.ceil(options.maxConnections / 2))
     const maxAlone = Math.max(1, Math.floor(options.maxConnections / 2))
     const refusal = (reason: string) => unreachable(reason, options.name, 'waiting')
-    this.#alone = new Leases(maxAlone, options.timeoutMillis, refusal)
-    this.#binds = new Leases(maxAlone, options.timeoutMillis, refusal)
+    const limits = { width: maxAlone, maxPending: maxAlone + 1000, waitMillis: options.timeoutMillis, refuse: refusal }
+    this.#alone = new KeyedQueue(limits)
+    this.#binds = new KeyedQueue(limits)
     this.#sweeper = setInterval(() => this.#sweep(), Math.max(1000, options.idleMillis / 2)).unref()
   }
 
@@ -75,7 +76,7 @@ export class LdapPool {
 
   /** A connection that nobody else uses meanwhile. Waits for one no longer than for an answer. */
   async runAlone<T>(asked: string, call: (connection: LdapConnection) => Promise<T>): Promise<T> {
-    return this.#alone.run(async () => {
+    return this.#alone.run('', async () => {
       let connection: LdapConnection | undefined
       try {
         do connection = this.#spare.pop()
@@ -95,7 +96,7 @@ export class LdapPool {
 
   /** Somebody else's bind, on a connection of its own that ends with it. */
   async runAs(credentials: LdapCredentials, asked: string): Promise<void> {
-    await this.#binds.run(async () => {
+    await this.#binds.run('', async () => {
       // That our own password is refused says nothing of somebody else's.
       if (this.#closed || !this.#isTurnedAway) this.#refuseWhileDown(asked)
       try {
