@@ -102,13 +102,4 @@ describe('the house', () => {
     const silenced = production.filter((file) => pattern.test(readFileSync(file, 'utf8')))
     expect({ named, silenced }).toEqual({ named: [], silenced: [] })
   })
-
-  test('the two dialects have the same migrations', () => {
-    const names = (dialect: string): string[] =>
-      globSync(`src/storage/migrations/${dialect}/*.sql`)
-        .map((file) => file.split('/').at(-1) ?? '')
-        .sort()
-    expect(names('sqlite').length).toBeGreaterThan(0)
-    expect(names('sqlite')).toEqual(names('postgres'))
-  })
 })

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { SqlClient, SqlDialect } from '#storage/client/sql-client.ts'
-import { builderFor, dynamic } from '#storage/sql/queries.ts'
+import { statement } from '#storage/client/statement.ts'
 
 export interface Migration {
   readonly name: string
@@ -14,7 +14,7 @@ export interface Migration {
 
 const namePattern = /^\d{4}_[a-z0-9_]+\.sql$/
 
-/** The migrations of a dialect in their order. A released file is never changed again; what it did wrong, the next mends. */
+/** The migrations of a dialect, in order. A released file is never changed: the next one corrects it. */
 export function readMigrations(dialect: SqlDialect): Migration[] {
   const folder = new URL(`../migrations/${dialect}/`, import.meta.url)
   return readdirSync(fileURLToPath(folder))
@@ -23,15 +23,20 @@ export function readMigrations(dialect: SqlDialect): Migration[] {
     .map((name) => migration(name, readFileSync(new URL(name, folder), 'utf8')))
 }
 
-/** The hash is of the text, however its lines end. */
+/** The hash does not depend on how lines end. */
 export function migration(name: string, text: string): Migration {
   const script = text.replaceAll('\r\n', '\n')
   return { name, script, hash: createHash('sha256').update(script).digest('hex') }
 }
 
+const selectApplied = statement<object, Pick<Migration, 'name' | 'hash'>>(`select name, hash from schema_migrations`)
+const insertApplied = statement<Pick<Migration, 'name' | 'hash'> & { applied: number }>(
+  `insert into schema_migrations (name, hash, applied) values (:name, :hash, :applied)`,
+)
+
 /**
- * Brings a database to the present form, all steps or none, while others who try the same wait. Throws, and changes
- * nothing, when the database was made by a newer program, or by a migration that reads otherwise today.
+ * Runs all pending migrations or none, while other processes that try the same wait. Throws, and changes nothing, when a
+ * newer version wrote the database, or when a migration was changed after it ran.
  */
 export async function migrate(
   client: SqlClient,
@@ -39,17 +44,15 @@ export async function migrate(
   clock: Clock,
   log: Logger,
 ): Promise<void> {
-  const db = builderFor(client.dialect)
   await client.migrate(async (tx, runScript) => {
     await runScript(
       'create table if not exists schema_migrations (name text primary key, hash text not null, applied bigint not null)',
     )
-    const done = await tx.query(dynamic(db.selectFrom('schema_migrations').select(['name', 'hash'])))
+    const done = await selectApplied.all(tx, {})
     const pending = pendingMigrations(done, migrations)
     for (const { name, script, hash } of pending) {
       await runScript(script)
-      const applied = clock().getTime()
-      await tx.run(dynamic(db.insertInto('schema_migrations').values({ name, hash, applied })))
+      await insertApplied.run(tx, { name, hash, applied: clock().getTime() })
       log.info('database migrated', { migration: name })
     }
   })
@@ -66,7 +69,7 @@ function pendingMigrations(
       throw new Error(`the database was written by a newer version: this program does not know its migration ${name}`)
     }
     if (migration.hash !== hash) {
-      throw new Error(`the migration ${name} was changed after this database had been made with it`)
+      throw new Error(`the migration ${name} was changed after it ran on this database`)
     }
   }
   const names = new Set(done.map(({ name }) => name).sort())

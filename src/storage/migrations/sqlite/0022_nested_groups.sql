@@ -1,8 +1,0 @@
--- Groups that are direct members of other groups of the same directory. No group contains itself, not through others either.
-create table nested_groups (
-  group_entry integer not null references entries (pk) on delete cascade,
-  member_entry integer not null references entries (pk) on delete cascade,
-  primary key (group_entry, member_entry),
-  check (group_entry <> member_entry)
-) strict, without rowid;
-create index nested_groups_of_member on nested_groups (member_entry, group_entry);
