@@ -85,7 +85,7 @@ function* literals(file: string): Generator<Text> {
     sourceType: 'module',
     locations: true,
   })) {
-    if (token.type.label !== 'string' && token.type.label !== 'template') continue
+    if (!('value' in token) || (token.type.label !== 'string' && token.type.label !== 'template')) continue
     const text = String(token.value)
     if (text.includes(' ')) yield { file, line: token.loc?.start.line ?? 0, text: text.replace(/`[^`]*`/g, '`code`') }
   }
