@@ -1,0 +1,129 @@
+import { globSync, readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+import { tokenizer } from 'acorn'
+import { expect, test } from 'vitest'
+
+/** A phrase that reads like a translation, and what to write instead. CONTRIBUTING.md explains how we write. */
+const phrases: readonly { readonly pattern: RegExp; readonly write: string }[] = [
+  { pattern: /\b(?:tells?|telling|told)\b/i, write: 'print, show, report, log, return or notify' },
+  {
+    pattern: /\b(?:whoever|whomever|whatever|those (?:who|whom|that))\b/i,
+    write: 'name the actor: the caller, the user',
+  },
+  { pattern: /\b(?:nobody|somebody)\b/i, write: '"no one", "no user", "someone" or "another user"' },
+  { pattern: /\bstands\b|\bstand(?:ing)? (?:in|at|there|behind|before)\b/i, write: '"is in" or "appears"' },
+  {
+    pattern:
+      /(?<!\bthere )\b(?:is|are|was|were) no(?: (?!longer\b|more than\b|less than\b|later than\b|older than\b)|$)/i,
+    write: '"is not a"',
+  },
+  { pattern: /\b(?:anew|once more)\b/i, write: 'again' },
+  { pattern: /\b(?:goes|go|going|went) on\b/i, write: 'continue' },
+  { pattern: /\b(?:by itself|by themselves)\b/i, write: 'automatically' },
+  { pattern: /\bin vain\b/i, write: '"failed" or "timed out"' },
+  { pattern: /\b(?:asked for|ask for access)\b/i, write: 'request, requested' },
+  { pattern: /\bto be had\b/i, write: 'is available' },
+  { pattern: /\bas (?:it|they) should be\b/i, write: 'valid' },
+  { pattern: /\b(?:foresee|foresees|foreseen|foresight)\b/i, write: 'preview' },
+  { pattern: /\bthe predecessor\b/i, write: 'OpenUnison' },
+  {
+    pattern: /\b(?:people|users?|person) (?:who|that) (?:is|are|was|were) switched off\b/i,
+    write: 'deactivated users',
+  },
+  { pattern: /\bchosen ends?\b/i, write: 'expiry date' },
+  { pattern: /\bheld\b/i, write: '"reserved" (names) or "stored" (values)' },
+  { pattern: /\bintents?\b|\bintended changes?\b/i, write: 'planned change' },
+  { pattern: /\b(?:wish|wishes|wished)\b/i, write: 'request, options, want' },
+  { pattern: /\bmoments?\b/i, write: 'revision, timestamp, time' },
+  { pattern: /\bchores?\b/i, write: 'maintenance tasks' },
+]
+const anyPhrase = new RegExp(phrases.map(({ pattern }) => pattern.source).join('|'), 'i')
+
+/** Texts that may keep a phrase, each with its reason. */
+const allowed: readonly { readonly file: string; readonly text: string }[] = []
+
+/** Files that are still to be rewritten; a path that ends in a slash names a folder. This list only gets shorter. */
+const notYet: readonly string[] = [
+  'CHANGELOG.md',
+  'README.md',
+  'SECURITY.md',
+  'CONTRIBUTING.md',
+  'docs/',
+  'examples/',
+  'portal/src/i18n/en.json',
+  'src/',
+]
+
+interface Text {
+  readonly file: string
+  readonly line: number
+  readonly text: string
+}
+
+/** The lines of a page without code: fenced blocks and `code` are names, not prose. */
+function* prose(file: string): Generator<Text> {
+  let fenced = false
+  for (const [index, line] of readFileSync(file, 'utf8').split('\n').entries()) {
+    if (/^\s*```/.test(line)) fenced = !fenced
+    else if (!fenced) yield { file, line: index + 1, text: line.replace(/`[^`]*`/g, '`code`') }
+  }
+}
+
+function* messages(file: string): Generator<Text> {
+  for (const [index, line] of readFileSync(file, 'utf8').split('\n').entries()) {
+    const text = /^\s*"[^"]+": "(.*)",?$/.exec(line)?.[1]
+    if (text !== undefined) yield { file, line: index + 1, text }
+  }
+}
+
+/** The string literals with more than one word. Comments are left to reviewers. */
+function* literals(file: string): Generator<Text> {
+  const source = readFileSync(file, 'utf8')
+  if (!anyPhrase.test(source)) return
+  for (const token of tokenizer(stripTypeScriptTypes(source), {
+    ecmaVersion: 'latest',
+    sourceType: 'module',
+    locations: true,
+  })) {
+    if (!('value' in token) || (token.type.label !== 'string' && token.type.label !== 'template')) continue
+    const text = String(token.value)
+    if (text.includes(' ')) yield { file, line: token.loc?.start.line ?? 0, text: text.replace(/`[^`]*`/g, '`code`') }
+  }
+}
+
+const findings = (texts: Iterable<Text>): string[] =>
+  Array.from(texts).flatMap(({ file, line, text }) =>
+    phrases
+      .filter(({ pattern }) => pattern.test(text))
+      .filter(() => !allowed.some((one) => one.file === file && text.includes(one.text)))
+      .map(({ pattern, write }) => `${file}:${line}: "${pattern.exec(text)?.[0]}": write ${write}`),
+  )
+
+const isReady = (file: string): boolean =>
+  !notYet.some((path) => (path.endsWith('/') ? file.startsWith(path) : file === path))
+
+const pages = globSync(['*.md', 'docs/**/*.md', 'examples/**/README.md', 'deploy/**/*.md'])
+  // Written from test titles by `npm run specification`.
+  .filter((file) => file !== 'docs/specification.md')
+const sources = globSync('src/**/*.ts').filter((file) => !/\.test\.ts$|conformance/.test(file))
+
+test('docs are in plain English', () => {
+  expect(pages.filter(isReady).flatMap((file) => findings(prose(file)))).toEqual([])
+})
+
+test('messages of the portal are in plain English', () => {
+  expect(['portal/src/i18n/en.json'].filter(isReady).flatMap((file) => findings(messages(file)))).toEqual([])
+})
+
+test('errors, logs, descriptions and the command line are in plain English', () => {
+  expect(sources.filter(isReady).flatMap((file) => findings(literals(file)))).toEqual([])
+})
+
+test('a phrase is found in prose, and not in code', () => {
+  const found = (text: string): string[] => findings([{ file: 'page.md', line: 3, text }])
+  expect(found('The log tells who came.')).toEqual([
+    'page.md:3: "tells": write print, show, report, log, return or notify',
+  ])
+  expect(found('There is no user, and the key is no longer valid.')).toEqual([])
+  expect(found(' is no ')).toHaveLength(1)
+})
