@@ -1,28 +1,84 @@
-/** Failed tries under one key, such as an account or an address. */
+import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { columns, statement } from '#storage/client/statement.ts'
+
+/** Failed attempts under one key, such as an account or a client address. */
 export interface LoginFailures {
   readonly failures: number
-  /** Tries before this time are refused. */
+  /** Attempts before this time are refused. */
   readonly lockedUntil: Date
 }
 
-/** What a failure leads to. */
 export interface FailurePolicy {
-  /** How long the key is locked, in milliseconds, when it has failed so many times; 0 for not at all. Pure. */
+  /** How long a key is locked after this many failures, in milliseconds; 0 for not at all. Pure. */
   lockMillis(failures: number): number
-  /** Failures are forgotten when there was none for so long after the lock ended. */
+  /** Failures are forgotten this long after the lock ended, unless there was another. */
   readonly forgetMillis: number
 }
 
-/** Keys are opaque and of bounded length: hashes of what callers typed. */
-export interface LoginFailureStore {
-  /**
-   * Counts a try as failed, atomically, unless the key is locked: then nothing changes and `refused` is true.
-   */
-  count(key: string, policy: FailurePolicy, now: Date): Promise<LoginFailures & { readonly refused: boolean }>
-  /** Forgets the failures of a key. */
-  clear(key: string): Promise<void>
-  /** Takes one failure back, where a try turned out well that was not the key's own. */
-  forgive(key: string): Promise<void>
-  /** Removes what is forgotten; how many. */
-  deleteForgotten(now: Date): Promise<number>
+interface FailureRow {
+  readonly failures: number
+  readonly lockedUntil: number
+  readonly forgetAt: number
 }
+
+/** Keys are opaque and of bounded length: hashes of what callers typed. */
+export class LoginFailureStore {
+  readonly #client: SqlClient
+
+  constructor(client: SqlClient) {
+    this.#client = client
+  }
+
+  /** Counts a failed attempt, atomically. While the key is locked, nothing changes and `refused` is true. */
+  async count(key: string, policy: FailurePolicy, now: Date): Promise<LoginFailures & { readonly refused: boolean }> {
+    const time = now.getTime()
+    return await this.#client.transaction(async (tx) => {
+      await ensure.run(tx, { key })
+      const known = (await findForUpdate.first(tx, { key })) ?? { failures: 0, lockedUntil: 0, forgetAt: 0 }
+      if (known.lockedUntil > time) {
+        return { failures: known.failures, lockedUntil: new Date(known.lockedUntil), refused: true }
+      }
+      const failures = (known.forgetAt > time ? known.failures : 0) + 1
+      const lockedUntil = time + Math.max(0, policy.lockMillis(failures))
+      await replace.run(tx, { key, failures, lockedUntil, forgetAt: lockedUntil + policy.forgetMillis })
+      return { failures, lockedUntil: new Date(lockedUntil), refused: false }
+    })
+  }
+
+  /** Forgets the failures of a key. */
+  async clear(key: string): Promise<void> {
+    await this.#client.transaction((tx) => deleteByKey.run(tx, { key }))
+  }
+
+  /** Takes one failure back, where an attempt succeeded that was counted under a key it shares with others. */
+  async forgive(key: string): Promise<void> {
+    await this.#client.transaction((tx) => forgive.run(tx, { key }))
+  }
+
+  /** Removes the keys whose failures are forgotten; returns how many. */
+  async deleteForgotten(now: Date): Promise<number> {
+    return await deleteInParts(this.#client, deleteForgotten, { now: now.getTime() })
+  }
+}
+
+/** Adds the row that is locked next, so that transactions that count the same key wait for each other. */
+const ensure = statement<{ key: string }>(
+  `insert into login_failures (key, failures, locked_until, forget_at) values (:key, 0, 0, 0)
+   on conflict (key) do nothing`,
+)
+const findForUpdate = statement<{ key: string }, FailureRow>(
+  (on) =>
+    `select ${columns(['failures', 'lockedUntil', 'forgetAt'])} from login_failures where key = :key ${on.forUpdate}`,
+)
+const replace = statement<FailureRow & { readonly key: string }>(
+  `update login_failures set failures = :failures, locked_until = :lockedUntil, forget_at = :forgetAt where key = :key`,
+)
+const deleteByKey = statement<{ key: string }>(`delete from login_failures where key = :key`)
+const forgive = statement<{ key: string }>(
+  `update login_failures set failures = failures - 1 where key = :key and failures > 0`,
+)
+const deleteForgotten = statement<{ now: number }>(
+  `delete from login_failures where key in
+     (select key from login_failures where forget_at <= :now limit ${deletedAtOnce})`,
+)

@@ -15,8 +15,8 @@ import type { IssuerStore } from '#storage/issuer-store.ts'
 import type { JobRunStore } from '#storage/job-run-store.ts'
 import type { JournalStore } from '#storage/journal-store.ts'
 import type { KeyStore } from '#storage/key-store.ts'
-import type { LoginFailureStore } from '#storage/login-failure-store.ts'
-import type { LoginStore } from '#storage/login-store.ts'
+import { LoginFailureStore } from '#storage/login-failure-store.ts'
+import { LoginStore } from '#storage/login-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 import type { PortalStore } from '#storage/portal-store.ts'
@@ -38,8 +38,6 @@ import { SqlIssuerStore } from '#storage/sql/sql-issuer-store.ts'
 import { SqlJobRunStore } from '#storage/sql/sql-job-run-store.ts'
 import { SqlJournalStore } from '#storage/sql/sql-journal-store.ts'
 import { SqlKeyStore } from '#storage/sql/sql-key-store.ts'
-import { SqlLoginFailureStore } from '#storage/sql/sql-login-failure-store.ts'
-import { SqlLoginStore } from '#storage/sql/sql-login-store.ts'
 import { SqlMailStore } from '#storage/sql/sql-mail-store.ts'
 import { SqlPasswordChangeStore } from '#storage/sql/sql-password-change-store.ts'
 import { SqlPortalStore } from '#storage/sql/sql-portal-store.ts'
@@ -119,8 +117,8 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
   const reports = new SqlReportStore(address, ready, log)
   return {
     sessions: new SessionStore(client),
-    logins: new SqlLoginStore(client),
-    loginFailures: new SqlLoginFailureStore(client),
+    logins: new LoginStore(client),
+    loginFailures: new LoginFailureStore(client),
     audit: new SqlAuditStore(client, seal),
     auditSinks: new SqlAuditSinkStore(client),
     journal: new SqlJournalStore(client),

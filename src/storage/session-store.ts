@@ -3,6 +3,7 @@ import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { columns, inserted, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable, lookupKey } from '#storage/client/text-keys.ts'
@@ -11,8 +12,6 @@ import { assertStorable, isStorable, lookupKey } from '#storage/client/text-keys
 const maxListedSessions = 100
 /** How many sessions one user has at a time. */
 export const maxSessionsPerUser = 1_000
-/** How many sessions one transaction removes, so that others do not wait long. */
-const removedAtOnce = 1_000
 
 interface SessionRow extends Pick<Session, 'id' | 'publicId' | 'context' | 'application' | 'idleSeconds'> {
   readonly userId: string
@@ -173,12 +172,7 @@ export class SessionStore {
   async deleteExpired(now: Date): Promise<number> {
     const until = { now: now.getTime() }
     await this.#client.transaction((tx) => deleteExpiredMarks.run(tx, until))
-    let deleted = 0
-    for (;;) {
-      const some = await this.#client.transaction((tx) => deleteExpired.run(tx, until))
-      deleted += some
-      if (some < removedAtOnce) return deleted
-    }
+    return await deleteInParts(this.#client, deleteExpired, until)
   }
 }
 
@@ -258,7 +252,7 @@ const endOfLogin = statement<{ loginKey: string; except: string }, EndedSession>
 )
 const deleteExpired = statement<{ now: number }>(
   `delete from sessions where id in
-     (select id from sessions where expires <= :now order by expires, id limit ${removedAtOnce})`,
+     (select id from sessions where expires <= :now order by expires, id limit ${deletedAtOnce})`,
 )
 
 /** A row comes back where a user has more sessions than allowed. */
@@ -271,7 +265,7 @@ const trim = statement<{ userKey: Identity }>(
     (select id from sessions where id in
       (select id from sessions where user_key = :userKey
        order by case when touched > created then 1 else 0 end desc, touched desc, id
-       limit ${removedAtOnce} offset ${Math.floor(maxSessionsPerUser * 0.9)})
+       limit ${deletedAtOnce} offset ${Math.floor(maxSessionsPerUser * 0.9)})
      ${on.forUpdateSkipLocked})`,
 )
 

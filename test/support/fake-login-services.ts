@@ -8,15 +8,17 @@ import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { LoginFailureStore } from '#storage/login-failure-store.ts'
+import { LoginStore } from '#storage/login-store.ts'
 import type { PasswordChangeStore } from '#storage/password-change-store.ts'
-import type { SessionStore } from '#storage/session-store.ts'
+import { SessionStore } from '#storage/session-store.ts'
 import { absentStore } from '#testing/call-store.ts'
-import { memoryFailureStore, memoryLoginStore } from '#testing/memory-login-store.ts'
-import { memorySessionStore } from '#testing/memory-session-store.ts'
+import { memoryDatabase } from '#testing/memory-database.ts'
 
 export interface FakeLoginServices extends LoginServices {
-  readonly logins: ReturnType<typeof memoryLoginStore>
-  /** What was written into the audit. */
+  readonly database: SqlClient
+  /** The rows that were written to the audit. */
   readonly audited: AuditRow[]
   /** When passwords were changed. */
   readonly changed: Map<Identity, Date>
@@ -31,17 +33,19 @@ export function fakeSecretBox(what = 'session'): SecretBox {
   return new SecretBox(async () => [key], { what, damaged: 'INTERNAL' })
 }
 
-/** All that logins need, in memory. */
-export function fakeLoginServices(clock: Clock, store: SessionStore = memorySessionStore()): FakeLoginServices {
+/** What logins need, on a database in memory. */
+export function fakeLoginServices(clock: Clock, store?: SessionStore): FakeLoginServices {
+  const database = memoryDatabase()
   const audited: AuditRow[] = []
   const counted: string[] = []
   const changed = new Map<Identity, Date>()
   return {
+    database,
     audited,
     counted,
     renewal: { current: (session) => session },
-    logins: memoryLoginStore(),
-    loginFailures: memoryFailureStore(),
+    logins: new LoginStore(database),
+    loginFailures: new LoginFailureStore(database),
     passwordChanges: Object.assign(Object.create(absentStore<PasswordChangeStore>('password changes')), {
       changedAt: async (owners: readonly Identity[]) => owners.map((owner) => changed.get(owner)).find(Boolean),
     }),
@@ -53,7 +57,7 @@ export function fakeLoginServices(clock: Clock, store: SessionStore = memorySess
       log: silentLogger,
     }),
     loginMeter: { counted: (chain, outcome) => void counted.push(`${chain} ${outcome}`) },
-    sessions: new Sessions(store, clock, fakeSecretBox()),
+    sessions: new Sessions(store ?? new SessionStore(database), clock, fakeSecretBox()),
     clock,
     log: silentLogger,
   }

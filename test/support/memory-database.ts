@@ -1,18 +1,58 @@
 import { onTestFinished } from 'vitest'
-import { systemClock } from '#kernel/clock.ts'
+import { type Clock, systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { LazyClient } from '#storage/client/lazy-client.ts'
 import { migrate, readMigrations } from '#storage/client/migrate.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
+import type { Durability, SqlClient, SqlQuery, SqlTransaction, SqlValue } from '#storage/client/sql-client.ts'
 import { inMemory, SqliteClient } from '#storage/client/sqlite.ts'
+import { dialectTexts } from '#storage/client/statement.ts'
 
-/** An empty database in memory, with all tables; it ends with the test. */
-export function memoryDatabase(): SqlClient {
-  const client = new LazyClient('sqlite', async () => {
-    const opened = new SqliteClient(inMemory)
-    await migrate(opened, readMigrations('sqlite'), systemClock, silentLogger)
-    return opened
-  })
-  onTestFinished(() => client.close())
-  return client
+/** An empty database in memory, with all tables; it closes with the test. Its clock is that of the test, if one is given. */
+export function memoryDatabase(clock?: Clock): MemoryDatabase {
+  const database = new MemoryDatabase(clock)
+  onTestFinished(() => database.close())
+  return database
 }
+
+export class MemoryDatabase extends LazyClient {
+  /** Every call rejects with it while it is set. */
+  failure: Error | undefined
+  readonly #clock: Clock | undefined
+
+  constructor(clock?: Clock) {
+    super('sqlite', async () => {
+      const opened = new SqliteClient(inMemory)
+      await migrate(opened, readMigrations('sqlite'), systemClock, silentLogger)
+      return opened
+    })
+    this.#clock = clock
+  }
+
+  override async query<R>(query: SqlQuery<R>): Promise<R[]> {
+    if (this.failure !== undefined) throw this.failure
+    return await super.query(this.#atTestTime(query))
+  }
+
+  override async transaction<T>(work: (tx: SqlTransaction) => Promise<T>, durable?: Durability): Promise<T> {
+    if (this.failure !== undefined) throw this.failure
+    return await super.transaction((tx) => work(this.#clock === undefined ? tx : this.#onTestTime(tx)), durable)
+  }
+
+  #onTestTime(tx: SqlTransaction): SqlTransaction {
+    const known: Partial<SqlTransaction> = {
+      query: (query) => tx.query(this.#atTestTime(query)),
+      run: (query) => tx.run(this.#atTestTime(query)),
+    }
+    return new Proxy(tx, { get: (_, name: keyof SqlTransaction) => known[name] ?? Reflect.get(tx, name) })
+  }
+
+  #atTestTime<R>(query: SqlQuery<R>): SqlQuery<R> {
+    if (this.#clock === undefined || !query.sql.includes(dialectTexts.sqlite.now)) return query
+    const sql = query.sql.replaceAll(dialectTexts.sqlite.now, String(this.#clock().getTime()))
+    return { ...query, sql, name: undefined }
+  }
+}
+
+/** The rows of a table as they are stored, by their keys. */
+export const rowsOf = (database: SqlClient, table: string): Promise<Record<string, SqlValue>[]> =>
+  database.query({ sql: `select * from ${table} order by 1`, params: [], name: undefined })

@@ -16,6 +16,7 @@ import { seeOther } from '#sdk/login.ts'
 import { notice } from '#sdk/page.ts'
 import { fakeLoginServices } from '#testing/fake-login-services.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
+import { rowsOf } from '#testing/memory-database.ts'
 import { subject } from '#testing/subjects.ts'
 
 const who = (name: string) => subject(`uid=${name},o=Tremolo`).identity
@@ -210,7 +211,7 @@ describe('a login', () => {
   })
 
   test('is offered to navigations only; others get a 401 and nothing is stored', async () => {
-    const { browser, logins } = setUp()
+    const { browser, database } = setUp()
     for (const headers of [
       {},
       { accept: 'application/json' },
@@ -221,16 +222,16 @@ describe('a login', () => {
       expect([answer.status, body(answer)]).toEqual([401, expect.stringContaining('AUTH_REQUIRED')])
     }
     expect((await browser().get('/portal', { 'sec-fetch-mode': 'navigate' }, 'POST')).status).toBe(401)
-    expect(logins.rows.size).toBe(0)
+    expect(await rowsOf(database, 'logins')).toEqual([])
     expect((await browser().get('/portal', { accept: 'text/html,application/xhtml+xml' })).status).toBe(303)
   })
 
-  test('what is stored of it can be read by nobody who has only the database', async () => {
-    const { browser, logins } = setUp()
+  test('is stored encrypted, so that the database alone does not reveal it', async () => {
+    const { browser, database } = setUp()
     await browser().get('/portal?private=very-secret-value')
-    const [row] = [...logins.rows.values()]
+    const [row] = await rowsOf(database, 'logins')
     expect(JSON.stringify(row)).not.toContain('very-secret-value')
-    expect(row?.data).toMatch(/^g1\./)
+    expect(row?.['data']).toMatch(/^g1\./)
   })
 
   test('goes on after a restart, since nothing of it is in the process', async () => {

@@ -10,11 +10,11 @@ const policy: FailurePolicy = {
   forgetMillis: 600_000,
 }
 
-/** What every LoginFailureStore owes; `open` gives two of one empty database. */
+/** `open` returns two stores of one empty database. */
 export function loginFailureStoreConformance(
   open: () => Promise<readonly [LoginFailureStore, LoginFailureStore]>,
 ): void {
-  test('failures are counted, and lock when they are many', async () => {
+  test('counts failures and locks the key after too many', async () => {
     const [store, other] = await open()
     expect(await store.count('a', policy, after(0))).toEqual({ failures: 1, lockedUntil: after(0), refused: false })
     expect(await other.count('a', policy, after(1))).toMatchObject({ failures: 2, refused: false })
@@ -24,7 +24,7 @@ export function loginFailureStoreConformance(
     expect(await store.count('a', policy, after(62))).toMatchObject({ failures: 4, refused: false })
   })
 
-  test('tries side by side are as many as they are', async () => {
+  test('counts concurrent attempts one by one', async () => {
     const stores = await open()
     const tries = await Promise.all(
       Array.from({ length: 20 }, (_, i) => (stores[i % 2] ?? stores[0]).count('a', policy, after(0))),
@@ -32,7 +32,7 @@ export function loginFailureStoreConformance(
     expect(tries.filter(({ refused }) => !refused)).toHaveLength(3)
   })
 
-  test('a success clears, and an address is forgiven one', async () => {
+  test('clears all failures of a key, or forgives one', async () => {
     const [store] = await open()
     await store.count('a', policy, after(0))
     await store.count('a', policy, after(0))
@@ -40,10 +40,10 @@ export function loginFailureStoreConformance(
     expect(await store.count('a', policy, after(1))).toMatchObject({ failures: 2 })
     await store.clear('a')
     expect(await store.count('a', policy, after(1))).toMatchObject({ failures: 1 })
-    await store.forgive('nobody')
+    await store.forgive('unknown')
   })
 
-  test('failures are forgotten after a while', async () => {
+  test('forgets failures after a while', async () => {
     const [store] = await open()
     await store.count('a', policy, after(0))
     await store.count('a', policy, after(599))

@@ -15,11 +15,11 @@ const login = (id: string, more: Partial<Login> = {}): Login => ({
   ...more,
 })
 
-/** What every LoginStore owes; `open` gives two of one empty database. */
+/** `open` returns two stores of one empty database. */
 export function loginStoreConformance(open: () => Promise<readonly [LoginStore, LoginStore]>): void {
   const key = { id: 'a', browser: 'browser-hash', host: 'portal.test' }
 
-  test('a login is found as it was created, by its own browser and at its own host, until it expires', async () => {
+  test('finds a login by its browser and host until it expires', async () => {
     const [store, other] = await open()
     await store.create(login('a'))
     expect(await other.find(key, after(599))).toEqual(login('a'))
@@ -32,13 +32,13 @@ export function loginStoreConformance(open: () => Promise<readonly [LoginStore, 
     expect(await store.knows('browser-hash', after(600))).toBe(false)
   })
 
-  test('an id is used once', async () => {
+  test('rejects an id that exists', async () => {
     const [store] = await open()
     await store.create(login('a'))
     await expect(store.create(login('a'))).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
-  test('a step is taken once, by whichever process is first', async () => {
+  test('only the first of several processes takes a step', async () => {
     const stores = await open()
     await stores[0].create(login('a'))
     const taken = await Promise.all(
@@ -54,7 +54,7 @@ export function loginStoreConformance(open: () => Promise<readonly [LoginStore, 
     expect(await stores[0].advance('a', 2, 'late', after(1))).toBe(false)
   })
 
-  test('an expired login takes no step', async () => {
+  test('rejects steps of an expired login', async () => {
     const [store] = await open()
     await store.create(login('a'))
     expect(await store.advance('a', 0, 'x', after(600))).toBe(false)
@@ -63,7 +63,7 @@ export function loginStoreConformance(open: () => Promise<readonly [LoginStore, 
     expect(await store.deleteExpired(after(600))).toBe(1)
   })
 
-  test('a browser keeps so many logins, the latest', async () => {
+  test('keeps the latest logins of a browser, up to the limit', async () => {
     const [store] = await open()
     await store.create(login('of-another', { browser: 'another' }))
     for (let i = 0; i <= loginsPerBrowser; i++) await store.create(login(`l${i}`, { created: after(i) }))
