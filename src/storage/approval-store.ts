@@ -1,8 +1,8 @@
+import type { NewMail } from '#domain/mail.ts'
+import type { NewTimer, TimerClaim } from '#domain/timer.ts'
 import type { Identity, RunIdentities, UserRef } from '#identity/identity.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
-import type { NewMail } from '#storage/mail-store.ts'
-import type { NewTimer, TimerClaim } from '#storage/timer-store.ts'
 
 export type ApprovalState = 'open' | 'approved' | 'denied' | 'cancelled'
 

@@ -1,4 +1,4 @@
-import type { When } from '#storage/timer-store.ts'
+import type { When } from '#domain/timer.ts'
 
 /** Access that ends by itself. */
 export interface NewGrant {

@@ -8,7 +8,7 @@ import type { AuditSinkStore } from '#storage/audit-sink-store.ts'
 import type { AuditKey, AuditStore } from '#storage/audit-store.ts'
 import { Databases } from '#storage/client/databases.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
-import type { EventStore } from '#storage/event-store.ts'
+import { EventStore } from '#storage/event-store.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { IssuerStore } from '#storage/issuer-store.ts'
@@ -17,7 +17,7 @@ import type { JournalStore } from '#storage/journal-store.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 import { LoginFailureStore } from '#storage/login-failure-store.ts'
 import { LoginStore } from '#storage/login-store.ts'
-import type { MailStore } from '#storage/mail-store.ts'
+import { MailStore } from '#storage/mail-store.ts'
 import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 import type { PortalStore } from '#storage/portal-store.ts'
 import type { RegistrationStore } from '#storage/registration-store.ts'
@@ -31,14 +31,12 @@ import { SqlApprovalStore } from '#storage/sql/sql-approval-store.ts'
 import { SqlAuditSinkStore } from '#storage/sql/sql-audit-sink-store.ts'
 import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
 import { SqlDelegationStore } from '#storage/sql/sql-delegation-store.ts'
-import { SqlEventStore } from '#storage/sql/sql-event-store.ts'
 import { SqlGrantStore } from '#storage/sql/sql-grant-store.ts'
 import { SqlIdempotencyStore } from '#storage/sql/sql-idempotency-store.ts'
 import { SqlIssuerStore } from '#storage/sql/sql-issuer-store.ts'
 import { SqlJobRunStore } from '#storage/sql/sql-job-run-store.ts'
 import { SqlJournalStore } from '#storage/sql/sql-journal-store.ts'
 import { SqlKeyStore } from '#storage/sql/sql-key-store.ts'
-import { SqlMailStore } from '#storage/sql/sql-mail-store.ts'
 import { SqlPasswordChangeStore } from '#storage/sql/sql-password-change-store.ts'
 import { SqlPortalStore } from '#storage/sql/sql-portal-store.ts'
 import { SqlRegistrationStore } from '#storage/sql/sql-registration-store.ts'
@@ -46,11 +44,10 @@ import { SqlReportStore } from '#storage/sql/sql-report-store.ts'
 import { SqlRunStore } from '#storage/sql/sql-run-store.ts'
 import { SqlSecondFactorStore } from '#storage/sql/sql-second-factor-store.ts'
 import { SqlStatisticsStore } from '#storage/sql/sql-statistics-store.ts'
-import { SqlTimerStore } from '#storage/sql/sql-timer-store.ts'
 import { SqlUserDirectory } from '#storage/sql/sql-user-directory.ts'
 import type { WakeUp } from '#storage/sql/wake-up.ts'
 import type { StatisticsStore } from '#storage/statistics-store.ts'
-import type { TimerStore } from '#storage/timer-store.ts'
+import { TimerStore } from '#storage/timer-store.ts'
 
 export interface StorageOptions {
   /** `postgres://…` or `sqlite:<file>`; else the file `gatehouse.db` in `dataFolder`. */
@@ -122,11 +119,11 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
     audit: new SqlAuditStore(client, seal),
     auditSinks: new SqlAuditSinkStore(client),
     journal: new SqlJournalStore(client),
-    events: new SqlEventStore(client),
+    events: new EventStore(client),
     runs: new SqlRunStore(client, wake),
     approvals: new SqlApprovalStore(client, wake),
-    timers: new SqlTimerStore(client),
-    mails: new SqlMailStore(client),
+    timers: new TimerStore(client),
+    mails: new MailStore(client),
     grants: new SqlGrantStore(client),
     delegations: new SqlDelegationStore(client),
     jobRuns: new SqlJobRunStore(client),

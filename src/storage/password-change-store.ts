@@ -1,7 +1,7 @@
+import type { NewMail } from '#domain/mail.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
-import type { NewMail } from '#storage/mail-store.ts'
 import type { SessionEnding } from '#storage/session-store.ts'
 
 /** A password that is to be, or is being, replaced: by a reset link, or by its owner without one. */

@@ -1,5 +1,5 @@
+import type { NewMail } from '#domain/mail.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
-import type { NewMail } from '#storage/mail-store.ts'
 
 /** A registration that waits for its mail address to be confirmed. */
 export interface PendingRegistration {

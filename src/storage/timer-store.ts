@@ -1,40 +1,97 @@
+import type { ClaimedTimer, NewTimer, TimerClaim, When } from '#domain/timer.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { type DueValues, dueText, dueValues, timeOf } from '#storage/client/database-time.ts'
+import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import { columns, RowInsert, statement } from '#storage/client/statement.ts'
 
-/** A time by the clock of the store, which all processes share. `inMillis` counts from the commit it is part of. */
-export type When = { readonly at: Date } | { readonly inMillis: number }
-
-/** Something that is to happen later, whatever happens to the process that asked for it. */
-export interface NewTimer {
-  /** Unique; made by whoever sets it. */
-  readonly id: string
+interface TimerRow extends TimerClaim {
   readonly kind: string
-  readonly due: When
-  readonly run?: string
-  /** Gone with the approval when that is decided. */
-  readonly approval?: string
-  readonly data?: JsonObject
+  readonly due: number
+  readonly run: string | null
+  readonly approval: string | null
+  readonly data: string
+  readonly leaseUntil: number
 }
 
-/** The right to act on a timer. Void once the lease has run out and another has taken the timer. */
-export interface TimerClaim {
-  readonly id: string
-  readonly fence: number
+const claimed = ['id', 'kind', 'due', 'run', 'approval', 'data', 'fence'] as const
+type ClaimedRow = Pick<TimerRow, (typeof claimed)[number]>
+
+/** Timers are inserted, and mostly deleted, in the commit of what they belong to: see RunEffects and ApprovalStore. */
+export class TimerStore {
+  readonly #client: SqlClient
+
+  constructor(client: SqlClient) {
+    this.#client = client
+  }
+
+  /** Leases the earliest timers that are due and not leased. Concurrent callers never get the same one. */
+  async claim(limit: number, leaseMillis: number): Promise<readonly ClaimedTimer[]> {
+    const rows = await this.#client.transaction((tx) => claim.all(tx, { limit, lease: leaseMillis }))
+    return rows.sort((a, b) => a.due - b.due).map(fromRow)
+  }
+
+  /** Deletes the timer. False when it is gone or another worker has claimed it. */
+  async done({ id, fence }: TimerClaim): Promise<boolean> {
+    return (await this.#client.transaction((tx) => deleteClaimed.run(tx, { id, fence }))) > 0
+  }
+
+  /** Gives the timer back, with a new due time. False when it is gone or another worker has claimed it. */
+  async release({ id, fence }: TimerClaim, due: When): Promise<boolean> {
+    return (await this.#client.transaction((tx) => release.run(tx, { id, fence, ...dueValues(due) }))) > 0
+  }
 }
 
-export interface ClaimedTimer extends TimerClaim {
-  readonly kind: string
-  readonly due: Date
-  readonly run?: string
-  readonly approval?: string
-  readonly data: JsonObject
+export async function insertTimers(tx: SqlTransaction, timers: readonly NewTimer[], now: number): Promise<void> {
+  const rows = timers.map(
+    ({ id, kind, due, run, approval, data }): TimerRow => ({
+      id,
+      kind,
+      due: timeOf(due, now),
+      run: run ?? null,
+      approval: approval ?? null,
+      data: JSON.stringify(data ?? {}),
+      fence: 0,
+      leaseUntil: 0,
+    }),
+  )
+  await insert.run(tx, rows)
 }
 
-/** Timers are set, and mostly ended, along with what they belong to: see RunEffects and ApprovalStore. */
-export interface TimerStore {
-  /** The earliest of those that are due and that nobody holds, for this long. Two who ask never get the same one. */
-  claim(limit: number, leaseMillis: number): Promise<readonly ClaimedTimer[]>
-  /** Removes the timer. False when it is gone or another has it. */
-  done(timer: TimerClaim): Promise<boolean>
-  /** Gives it back, due again then. False when it is gone or another has it. */
-  release(timer: TimerClaim, due: When): Promise<boolean>
+/** Throws VERSION_MISMATCH when one of them is gone, or another worker has claimed it. */
+export async function finishTimers(tx: SqlTransaction, timers: readonly TimerClaim[]): Promise<void> {
+  for (const { id, fence } of timers) {
+    if ((await deleteClaimed.run(tx, { id, fence })) > 0) continue
+    throw new GatewayError('VERSION_MISMATCH', `the timer ${id} is gone, or another worker has claimed it`)
+  }
 }
+
+export const deleteTimersOfApproval = (tx: SqlTransaction, approval: string): Promise<number> =>
+  deleteOfApproval.run(tx, { approval })
+
+export const deleteTimersOfRun = (tx: SqlTransaction, run: string): Promise<number> => deleteOfRun.run(tx, { run })
+
+const fromRow = ({ id, kind, due, run, approval, data, fence }: ClaimedRow): ClaimedTimer => ({
+  id,
+  fence,
+  kind,
+  due: new Date(due),
+  ...(run === null ? {} : { run }),
+  ...(approval === null ? {} : { approval }),
+  data: JSON.parse(data) as JsonObject,
+})
+
+const insert = new RowInsert<TimerRow>('timers', [...claimed, 'leaseUntil'])
+const claim = statement<{ limit: number; lease: number }, ClaimedRow>(
+  (on) => `with free as
+     (select id from timers where due <= ${on.now} and lease_until <= ${on.now}
+      order by due, id limit :limit ${on.forUpdateSkipLocked})
+   update timers set fence = fence + 1, lease_until = ${on.now} + :lease
+   where id in (select id from free) returning ${columns(claimed)}`,
+)
+const release = statement<TimerClaim & DueValues>(
+  (on) => `update timers set due = ${dueText(on)}, lease_until = 0 where id = :id and fence = :fence`,
+)
+const deleteClaimed = statement<TimerClaim>(`delete from timers where id = :id and fence = :fence`)
+const deleteOfApproval = statement<{ approval: string }>(`delete from timers where approval = :approval`)
+const deleteOfRun = statement<{ run: string }>(`delete from timers where run = :run`)

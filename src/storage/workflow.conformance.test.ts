@@ -19,9 +19,9 @@ import { secondFactorStoreConformance } from '#storage/conformance/second-factor
 import { statisticsStoreConformance } from '#storage/conformance/statistics-store.ts'
 import { timerStoreConformance } from '#storage/conformance/timer-store.ts'
 import { auditRow, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { insertMails, MailStore } from '#storage/mail-store.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
-import { insertMails, SqlMailStore } from '#storage/sql/sql-mail-store.ts'
 import type { WakeUp } from '#storage/sql/wake-up.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { runSql } from '#testing/postgres.ts'
@@ -83,7 +83,7 @@ onEachDatabase('audit within a transaction', (freshUrl) => {
 
   test('a change and its audit are one commit, where they are in one database', async () => {
     const [client, elsewhere] = [clientAt(await freshUrl()), clientAt(await freshUrl())]
-    const [audit, mails] = [new SqlAuditStore(client), new SqlMailStore(client)]
+    const [audit, mails] = [new SqlAuditStore(client), new MailStore(client)]
     const other = new SqlAuditStore(elsewhere)
     await other.append([auditRow('first')])
     const change = (fails: boolean) =>

@@ -1,3 +1,4 @@
+import type { NewMail } from '#domain/mail.ts'
 import { isInvolved } from '#engine/approvals/approval-authority.ts'
 import { type Involved, readPlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
@@ -15,7 +16,6 @@ import { isMailAddress, type MailText, type StepMail } from '#sdk/mail.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
-import type { NewMail } from '#storage/mail-store.ts'
 
 /** Deputies are looked for where the approvers are no more than this. */
 const maxRepresented = 100

@@ -1,3 +1,4 @@
+import type { ClaimedTimer } from '#domain/timer.ts'
 import { approvalRow, byItself, loginsText } from '#engine/approvals/approval-audit.ts'
 import type { ApprovalAuthority } from '#engine/approvals/approval-authority.ts'
 import { type ApprovalPlan, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
@@ -11,7 +12,6 @@ import type { Logger } from '#kernel/logger.ts'
 import type { Rule } from '#sdk/rule.ts'
 import type { Approval, ApprovalStore } from '#storage/approval-store.ts'
 import type { AuditStore } from '#storage/audit-store.ts'
-import type { ClaimedTimer } from '#storage/timer-store.ts'
 
 export interface EscalatingParts extends OpeningParts {
   readonly approvals: Pick<ApprovalStore, 'get' | 'reassign'>

@@ -6,8 +6,8 @@ import type { EventOutcome } from '#engine/events/event-meter.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { PushOutcome } from '#protocols/secevent/event-pusher.ts'
-import type { StoredEvent } from '#storage/event-store.ts'
-import { type MemoryEventStore, memoryEventStore } from '#testing/memory-event-store.ts'
+import type { EventStore, StoredEvent } from '#storage/event-store.ts'
+import { memoryEventStore } from '#testing/memory-event-store.ts'
 
 const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const keys = { publicKey: async () => undefined, signingKey: async () => signingKey, secretKeys: async () => [] }
@@ -16,7 +16,7 @@ const accepted: PushOutcome = { kind: 'accepted' }
 const events = (...ids: string[]): StoredEvent[] =>
   ids.map((id) => ({ id, time: new Date(), key: 'k', claims: { jti: id } }))
 
-/** Answers as it is told, and remembers in which order tokens came. */
+/** Answers as the test says, and records the order of the tokens. */
 class FakeReceiver implements Receiver {
   readonly taken: string[] = []
   readonly tried: string[] = []
@@ -35,7 +35,7 @@ class FakeReceiver implements Receiver {
   }
 }
 
-function deliver(store: MemoryEventStore, receiver: Receiver, owner = 'one', times = { idleMillis: 50 }) {
+function deliver(store: EventStore, receiver: Receiver, owner = 'one', times = { idleMillis: 50 }) {
   const counts: Partial<Record<EventOutcome, number>> = {}
   const meter = {
     counted: (_: string, outcome: EventOutcome, count: number) => {
@@ -49,20 +49,18 @@ function deliver(store: MemoryEventStore, receiver: Receiver, owner = 'one', tim
   return { delivery, counts }
 }
 
-const waiting = (store: MemoryEventStore): string[] => (store.streams.get('s')?.events ?? []).map(({ id }) => id)
-
-test('events are pushed in their order and removed when they are taken', async () => {
+test('events are pushed in order and removed once the receiver accepts them', async () => {
   const store = memoryEventStore()
   const ids = Array.from({ length: 45 }, (_, i) => `${i}`)
   await store.append('s', events(...ids))
   const receiver = new FakeReceiver()
   const { counts } = deliver(store, receiver)
-  await vi.waitFor(() => expect(waiting(store)).toEqual([]))
+  await vi.waitFor(async () => expect(await store.ids('s')).toEqual([]))
   expect(receiver.taken).toEqual(ids)
   expect(counts).toEqual({ delivered: 45 })
 })
 
-test('what is appended later is pushed when it is told, or found', async () => {
+test('an event appended later is pushed after a wake-up or by the next look', async () => {
   const store = memoryEventStore()
   const receiver = new FakeReceiver()
   const { delivery } = deliver(store, receiver, 'one', { idleMillis: 60_000 })
@@ -74,43 +72,43 @@ test('what is appended later is pushed when it is told, or found', async () => {
   await vi.waitFor(() => expect(counts).toEqual({ delivered: 1 }))
 })
 
-test('after a failure the same event comes again, before those behind it', async () => {
+test('after a failure the same event is pushed again, before later ones', async () => {
   const store = memoryEventStore()
   await store.append('s', events('1', '2', '3'))
   const receiver = new FakeReceiver((_, attempt) => (attempt === 2 ? { kind: 'failed', reason: '503' } : accepted))
   const { counts } = deliver(store, receiver)
   await vi.waitFor(() => expect(receiver.tried).toEqual(['1', '2']))
-  await vi.waitFor(() => expect(store.streams.get('s')?.failures).toBe(1))
-  expect(waiting(store)).toEqual(['2', '3'])
-  await vi.waitFor(() => expect(waiting(store)).toEqual([]), 3000)
+  await vi.waitFor(async () => expect((await store.stream('s'))?.failures).toBe(1))
+  expect(await store.ids('s')).toEqual(['2', '3'])
+  await vi.waitFor(async () => expect(await store.ids('s')).toEqual([]), 3000)
   expect(receiver.taken).toEqual(['1', '2', '3'])
   expect(counts).toEqual({ delivered: 3, failed: 1 })
-  expect(store.streams.get('s')?.failures).toBe(0)
+  await vi.waitFor(async () => expect((await store.stream('s'))?.failures).toBe(0))
 })
 
-test('a receiver that asks for time is left alone, whatever is appended', async () => {
+test('a receiver that answers Retry-After gets nothing until then', async () => {
   const store = memoryEventStore()
   await store.append('s', events('1'))
   const receiver = new FakeReceiver(() => ({ kind: 'failed', reason: '429', retryAfterMillis: 60_000 }))
   const { delivery } = deliver(store, receiver)
-  await vi.waitFor(() => expect(store.streams.get('s')?.retryAt).toBeGreaterThan(Date.now() + 50_000))
+  await vi.waitFor(async () => expect((await store.stream('s'))?.retryAt).toBeGreaterThan(Date.now() + 50_000))
   await store.append('s', events('2'))
   delivery.wake()
   await new Promise((resolve) => setTimeout(resolve, 150))
   expect(receiver.tried).toEqual(['1'])
 })
 
-test('an event that is refused is dropped, and the next one goes on', async () => {
+test('a refused event is dropped, and the next one is pushed', async () => {
   const store = memoryEventStore()
   await store.append('s', events('1', '2'))
   const receiver = new FakeReceiver((id) => (id === '1' ? { kind: 'refused', reason: '400' } : accepted))
   const { counts } = deliver(store, receiver)
-  await vi.waitFor(() => expect(waiting(store)).toEqual([]))
+  await vi.waitFor(async () => expect(await store.ids('s')).toEqual([]))
   expect(receiver.taken).toEqual(['2'])
   expect(counts).toEqual({ refused: 1, delivered: 1 })
 })
 
-test('of two processes one delivers at a time, and each event comes once', async () => {
+test('of two processes one delivers at a time, and each event is pushed once', async () => {
   const store = memoryEventStore()
   let together = 0
   let most = 0
@@ -132,7 +130,7 @@ test('of two processes one delivers at a time, and each event comes once', async
   expect(most).toBe(1)
 })
 
-test('closing cuts off a push; its event stays, and the turn is given back', async () => {
+test('closing aborts a push, keeps its event and releases the claim', async () => {
   const store = memoryEventStore()
   await store.append('s', events('1'))
   const pushing = Promise.withResolvers<void>()
@@ -146,24 +144,22 @@ test('closing cuts off a push; its event stays, and the turn is given back', asy
   const { delivery, counts } = deliver(store, receiver)
   await pushing.promise
   await delivery.close()
-  expect(waiting(store)).toEqual(['1'])
-  expect(store.streams.get('s')).toMatchObject({ owner: '', failures: 0, retryAt: 0 })
+  expect(await store.ids('s')).toEqual(['1'])
+  expect(await store.stream('s')).toMatchObject({ owner: '', failures: 0, retryAt: 0 })
   expect(counts).toEqual({})
 })
 
-test('a database that fails for a while stops nothing for good', async () => {
+test('delivery continues after the database has failed for a while', async () => {
   const store = memoryEventStore()
   await store.append('s', events('1'))
   let failing = true
-  const flaky: MemoryEventStore = {
-    ...store,
-    read: async (name, limit) => {
-      if (failing) throw new Error('away')
-      return store.read(name, limit)
-    },
+  const read = store.read.bind(store)
+  store.read = async (name, limit) => {
+    if (failing) throw new Error('away')
+    return read(name, limit)
   }
   const receiver = new FakeReceiver()
-  deliver(flaky, receiver)
+  deliver(store, receiver)
   await new Promise((resolve) => setTimeout(resolve, 60))
   failing = false
   await vi.waitFor(() => expect(receiver.taken).toEqual(['1']))

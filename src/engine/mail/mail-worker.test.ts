@@ -1,18 +1,18 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import type { ClaimedMail, MailClaim } from '#domain/mail.ts'
+import type { When } from '#domain/timer.ts'
 import { mailRetryMillis } from '#engine/mail/mail-retry.ts'
-import { MailWorker } from '#engine/mail/mail-worker.ts'
+import { type MailQueue, MailWorker } from '#engine/mail/mail-worker.ts'
 import type { Notifiers } from '#engine/mail/notifiers.ts'
 import { createNotifiers } from '#engine/mail/notifiers.ts'
 import { Scope } from '#kernel/scope.ts'
 import type { HandOver, OutgoingMail, SendOutcome } from '#sdk/notifier.ts'
-import type { ClaimedMail, MailClaim, MailStore, NewMail } from '#storage/mail-store.ts'
-import type { When } from '#storage/timer-store.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { until } from '#testing/gateway-process.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
 
-/** Each mail is claimed once; what the worker says of it is kept. */
-class Outbox implements MailStore {
+/** Each mail is claimed once; what the worker reports about it is recorded. */
+class Outbox implements MailQueue {
   readonly #queue: ClaimedMail[]
   readonly notes: { readonly id: string; readonly error?: string; readonly retry?: When }[] = []
   readonly handed: string[] = []
@@ -28,7 +28,6 @@ class Outbox implements MailStore {
     this.#queue = mails.map((one, i) => ({ ...mail, id: `m${i}`, ...one }))
   }
 
-  async add(_: readonly NewMail[]): Promise<void> {}
   async claim(limit: number): Promise<readonly ClaimedMail[]> {
     this.claims++
     if (this.failure !== undefined) throw this.failure
@@ -50,19 +49,6 @@ class Outbox implements MailStore {
   async unknown({ id }: MailClaim, error: string): Promise<boolean> {
     this.notes.push({ id, error: `unknown: ${error}` })
     return true
-  }
-  async list() {
-    return { mails: [] }
-  }
-  async get() {
-    return undefined
-  }
-  async retry(): Promise<void> {}
-  async figures() {
-    return { queued: 0, unknown: 0, failed: 0 }
-  }
-  async prune(): Promise<number> {
-    return 0
   }
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { ClaimedMail } from '#domain/mail.ts'
 import type { MailMeter } from '#engine/mail/mail-meter.ts'
 import { mailRetryMillis } from '#engine/mail/mail-retry.ts'
 import type { Notifiers } from '#engine/mail/notifiers.ts'
@@ -6,10 +7,12 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { htmlOfText } from '#sdk/mail-body.ts'
 import type { SendOutcome } from '#sdk/notifier.ts'
-import type { ClaimedMail, MailStore } from '#storage/mail-store.ts'
+import type { MailStore } from '#storage/mail-store.ts'
+
+export type MailQueue = Pick<MailStore, 'claim' | 'handOver' | 'sent' | 'failed' | 'unknown'>
 
 export interface MailWorkerParts {
-  readonly store: MailStore
+  readonly store: MailQueue
   readonly clock: Clock
   readonly log: Logger
   readonly meter: MailMeter

@@ -1,3 +1,4 @@
+import type { NewMail } from '#domain/mail.ts'
 import type { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import { entryKey } from '#engine/login/device-cookie.ts'
 import type { LoginServices } from '#engine/login/login-desk.ts'
@@ -32,7 +33,6 @@ import type {
 } from '#sdk/password-changes.ts'
 import { shownAttributes } from '#sdk/shown-attributes.ts'
 import { hasPasswords } from '#sdk/target.ts'
-import type { NewMail } from '#storage/mail-store.ts'
 import type { ChangeClaim, PasswordChangeStore } from '#storage/password-change-store.ts'
 
 export interface PasswordServices

@@ -1,3 +1,4 @@
+import type { NewMail } from '#domain/mail.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { newAccountIn } from '#engine/workflow/saved-run.ts'
@@ -5,7 +6,6 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AnotherSubject } from '#sdk/runs.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
-import type { NewMail } from '#storage/mail-store.ts'
 import type { ClaimedRun, RunEffects } from '#storage/run-store.ts'
 
 /** A run that may only create accounts met one that it did not create. Neither a retry nor an administrator can fix that. */

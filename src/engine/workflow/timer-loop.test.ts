@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { TimerLoop } from '#engine/workflow/timer-loop.ts'
-import type { ClaimedTimer, TimerStore, When } from '#storage/timer-store.ts'
+import type { ClaimedTimer, When } from '#domain/timer.ts'
+import { TimerLoop, type TimerQueue } from '#engine/workflow/timer-loop.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
 
-class MemoryTimers implements TimerStore {
+class MemoryTimers implements TimerQueue {
   readonly due: ClaimedTimer[] = []
   readonly ended: string[] = []
   readonly given: [string, When][] = []

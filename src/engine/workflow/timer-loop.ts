@@ -1,6 +1,7 @@
+import type { ClaimedTimer, When } from '#domain/timer.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { ClaimedTimer, TimerStore, When } from '#storage/timer-store.ts'
+import type { TimerStore } from '#storage/timer-store.ts'
 
 /**
  * What came of a due timer: `ended` when the handler's own transaction has removed it, `done` when there is nothing left
@@ -14,8 +15,10 @@ export type TimerOutcome = 'ended' | 'done' | { readonly again: When }
  */
 export type TimerHandler = (timer: ClaimedTimer) => Promise<TimerOutcome>
 
+export type TimerQueue = Pick<TimerStore, 'claim' | 'done' | 'release'>
+
 export interface TimerLoopOptions {
-  readonly store: TimerStore
+  readonly store: TimerQueue
   readonly log: Logger
   /** How often it is looked for due timers. */
   readonly everyMillis?: number

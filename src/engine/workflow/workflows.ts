@@ -1,3 +1,4 @@
+import type { NewMail } from '#domain/mail.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { foreseeRun } from '#engine/foresight/foresee-run.ts'
 import { createTargetMappings, withMappings } from '#engine/provisioning/target-mappings.ts'
@@ -28,7 +29,6 @@ import type { Target } from '#sdk/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
 import type { IdempotencyKey } from '#storage/idempotency-store.ts'
-import type { NewMail } from '#storage/mail-store.ts'
 import type { NewRun, RunEffects, StartOutcome } from '#storage/run-store.ts'
 
 /** How long closing waits for runs that are under way. */

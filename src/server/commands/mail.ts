@@ -1,4 +1,5 @@
 import { userInfo } from 'node:os'
+import type { MailState, MailSummary } from '#domain/mail.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -8,7 +9,6 @@ import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/o
 import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
 import { wholeNumber } from '#server/commands/whole-number.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
-import type { MailState, MailSummary } from '#storage/mail-store.ts'
 import type { Storage } from '#storage/open.ts'
 
 const usage = `Usage: gatehouse mail list [--state STATE] [OPTIONS]

@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
+import type { When } from '#domain/timer.ts'
 import type { SqlReader } from '#storage/client/sql-client.ts'
+import { type DialectText, statement } from '#storage/client/statement.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
-import { fixed } from '#storage/sql/queries.ts'
-import type { When } from '#storage/timer-store.ts'
 
 /** The present by the clock of the database, in milliseconds since 1970: one clock for all processes. */
 export const databaseNow = perDialect(
@@ -12,7 +12,7 @@ export const databaseNow = perDialect(
       : sql`cast(extract(epoch from now()) * 1000 as bigint)`,
 )
 
-/** A time as a transaction that began at `now` has it. */
+/** The time in milliseconds, in a transaction that began at `now`. */
 export const timeOf = (when: When, now: number): number =>
   Math.trunc('at' in when ? when.at.getTime() : now + when.inMillis)
 
@@ -32,13 +32,19 @@ export const whenSql = (
   dueIn: RawBuilder<number | null>,
 ): RawBuilder<number> => sql`coalesce(cast(${dueAt} as bigint), ${now} + cast(${dueIn} as bigint))`
 
-const present = perDialect((dialect) =>
-  fixed<object, { now: number }>(dialect, (db) => ({
-    compile: () => sql<{ now: number }>`select ${databaseNow(dialect)} as now`.compile(db),
-  })),
-)
-
-export async function readNow(reader: SqlReader): Promise<number> {
-  const [row] = await reader.query(present(reader.dialect)({}))
-  return row?.now ?? 0
+/** The values of a time in a statement, where `dueText` reads them. */
+export interface DueValues {
+  readonly dueAt: number | null
+  readonly dueIn: number | null
 }
+
+export const dueValues = (when: When): DueValues =>
+  'at' in when ? { dueAt: when.at.getTime(), dueIn: null } : { dueAt: null, dueIn: Math.trunc(when.inMillis) }
+
+/** The time given by `dueValues`; null where both are. */
+export const dueText = (on: DialectText, name = 'due'): string =>
+  `coalesce(cast(:${name}At as bigint), ${on.now} + cast(:${name}In as bigint))`
+
+const selectNow = statement<object, { now: number }>((on) => `select ${on.now} as now`)
+
+export const readNow = async (reader: SqlReader): Promise<number> => (await selectNow.first(reader, {}))?.now ?? 0

@@ -29,6 +29,8 @@ export const isStorable = (text: string): boolean => !text.includes('\0') && tex
 export const storable = (text: string): string =>
   isStorable(text) ? text : text.toWellFormed().replaceAll('\0', '\ufffd')
 
+export const optionalText = (text: string | undefined): string | null => (text === undefined ? null : storable(text))
+
 export function assertStorable(what: string, text: string): void {
   if (!isStorable(text)) {
     const publicText = `The ${what} holds a character that cannot be stored.`

@@ -14,9 +14,9 @@ const event = (id: string, more: Partial<StoredEvent> = {}): StoredEvent => ({
 const ids = (events: readonly StoredEvent[]): string[] => events.map(({ id }) => id)
 const lease = (from: number, seconds = 30) => ({ now: at(from), until: at(from + seconds) })
 
-/** What every EventStore owes; `open` gives two stores on the same empty database, as two processes have them. */
+/** Tests of the event store; `open` gives two stores on the same empty database, as two processes have them. */
 export function eventStoreConformance(open: () => Promise<readonly [EventStore, EventStore]>): void {
-  test('events are read as they were written, oldest first, each stream for itself', async () => {
+  test('events of a stream are read oldest first, with all their fields', async () => {
     const [store, other] = await open()
     await store.append('a', [event('1'), event('2')])
     await other.append('b', [event('3')])
@@ -30,7 +30,7 @@ export function eventStoreConformance(open: () => Promise<readonly [EventStore, 
     expect(await store.read('a\0', 10)).toEqual([])
   })
 
-  test('all of them are appended, or none', async () => {
+  test('all events are appended, or none', async () => {
     const [store] = await open()
     await store.append('a', [event('1')])
     await expect(store.append('a', [event('2'), event('1')])).rejects.toMatchObject({ code: 'CONFLICT' })
@@ -38,7 +38,7 @@ export function eventStoreConformance(open: () => Promise<readonly [EventStore, 
     expect(ids(await store.read('a', 10))).toEqual(['1', '3'])
   })
 
-  test('only what is named is removed, and only from its stream', async () => {
+  test('only the given events of the stream are removed', async () => {
     const [store] = await open()
     await store.append(
       'a',
@@ -80,7 +80,7 @@ export function eventStoreConformance(open: () => Promise<readonly [EventStore, 
     expect(seen).toEqual(final.slice(0, seen.length))
   })
 
-  test('the oldest are dropped when there are too many, or they are too old', async () => {
+  test('trim drops the oldest events beyond the limit, and those that are too old', async () => {
     const [store] = await open()
     expect(await store.trim('a', { keep: 5, since: at(0) })).toEqual({ dropped: 0 })
     await store.append(
@@ -95,7 +95,7 @@ export function eventStoreConformance(open: () => Promise<readonly [EventStore, 
     expect(await store.trim('a', { keep: 1, since: at(20) })).toEqual({ dropped: 1 })
   })
 
-  test('one delivers at a time, until it gives back or its time is up', async () => {
+  test('one owner delivers at a time, until it releases the claim or the claim expires', async () => {
     const [one, two] = await open()
     expect(await one.claim('a', 'one', lease(0))).toBeUndefined()
     await one.append('a', [event('1')])
@@ -112,7 +112,7 @@ export function eventStoreConformance(open: () => Promise<readonly [EventStore, 
     expect(await one.claim('a', 'one', lease(60))).toEqual({ failures: 2 })
   })
 
-  test('of many who ask at once, one gets the turn', async () => {
+  test('of concurrent claims one succeeds', async () => {
     const stores = await open()
     await stores[0].append('a', [event('1')])
     const turns = await Promise.all(

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import type { ClaimedMail, NewMail } from '#domain/mail.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import { minute, noLease, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
-import type { ClaimedMail, MailStore, NewMail } from '#storage/mail-store.ts'
+import type { MailStore } from '#storage/mail-store.ts'
 
 const mail = (id: string, more: Partial<NewMail> = {}): NewMail => ({
   id,
@@ -17,9 +18,9 @@ async function claimOne(mails: MailStore, leaseMillis = minute): Promise<Claimed
   return claimed
 }
 
-/** What every MailStore owes; `open` gives an empty database. */
+/** Tests of the mail store; `open` gives an empty database. */
 export function mailStoreConformance(open: () => Promise<WorkflowStores>): void {
-  test('a mail is claimed as it was added, whatever characters it holds', async () => {
+  test('a claimed mail has all fields, with unstorable characters replaced', async () => {
     const { one, two } = await open()
     await one.mails.add([mail('a', { run: 'r', step: 3, html: '<p>é\0</p>', subject: '\ud800', notifier: 'n' })])
     expect(await two.mails.claim(5, minute)).toEqual([
@@ -32,7 +33,7 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
     await one.mails.add([])
   })
 
-  test('a mail that is added twice is one mail, even when it was sent already', async () => {
+  test('adding a mail twice sends it once, even when it was already sent', async () => {
     const { one, two } = await open()
     await Promise.all([one, two, one, two].map(({ mails }) => mails.add([mail('a'), mail('a'), mail('b')])))
     const claimed = await one.mails.claim(10, minute)
@@ -42,7 +43,7 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
     expect(await two.mails.claim(10, minute)).toEqual([])
   })
 
-  test('of many who claim, each mail goes to one', async () => {
+  test('concurrent claims never return the same mail', async () => {
     const { one, two } = await open()
     await one.mails.add(Array.from({ length: 30 }, (_, i) => mail(`${i}`)))
     const claims = await Promise.all(
@@ -53,7 +54,7 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
     expect(claimed).toHaveLength(30)
   })
 
-  test('a mail that failed is tried again later, or given up', async () => {
+  test('a failed mail is tried again later, or given up', async () => {
     const { one } = await open()
     await one.mails.add([mail('a')])
     const first = await claimOne(one.mails)
@@ -68,7 +69,7 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
     expect(await one.mails.figures()).toEqual({ queued: 1, unknown: 0, failed: 1 })
   })
 
-  test('a claim whose lease ran out is void once another has the mail', async () => {
+  test('a claim with an expired lease is void once another worker has claimed the mail', async () => {
     const { one, two } = await open()
     await one.mails.add([mail('a')])
     const stale = await claimOne(one.mails, noLease)
@@ -79,7 +80,7 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
     expect(await two.mails.sent(held)).toBe(false)
   })
 
-  test('a mail that was being handed over when its holder died is not sent by others, until somebody says so', async () => {
+  test('a mail whose worker died during the hand-over is not sent again until an administrator retries it', async () => {
     const { one, two, sql } = await open()
     await one.mails.add([mail('a'), mail('b')])
     const dying = await claimOne(one.mails, noLease)
@@ -122,7 +123,7 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
     await expect(two.mails.retry('b', [])).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
-  test('who was slow to learn that a mail was taken still notes it; a refusal after the hand-over is no unknown', async () => {
+  test('a worker can record the result after its lease has expired; a rejected mail is not unknown', async () => {
     const { one } = await open()
     await one.mails.add([mail('a'), mail('b'), mail('c')])
     const [a, b, c] = (await one.mails.claim(3, noLease)).toSorted((x, y) => x.id.localeCompare(y.id))
@@ -139,7 +140,7 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
     expect(await one.mails.prune(new Date(Date.now() + minute))).toBe(2)
   })
 
-  test('pages of mails', async () => {
+  test('lists mails in pages', async () => {
     const { one } = await open()
     await one.mails.add(['a', 'b', 'c'].map((id) => mail(id)))
     const first = await one.mails.list({ state: 'queued', limit: 2 })
@@ -149,7 +150,7 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
     expect(second.next).toBeUndefined()
   })
 
-  test('what was sent keeps no text, and is forgotten in time; what is queued stays', async () => {
+  test('a sent mail keeps no text and is pruned; a queued mail stays', async () => {
     const { one, sql } = await open()
     await one.mails.add([mail('a', { html: '<b>x</b>' })])
     await one.mails.sent(await claimOne(one.mails))

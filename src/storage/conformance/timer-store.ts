@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { NewTimer } from '#domain/timer.ts'
 import { minute, noLease, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
-import type { NewTimer } from '#storage/timer-store.ts'
 
 const timer = (id: string, more: Partial<NewTimer> = {}): NewTimer => ({
   id,
@@ -11,9 +11,9 @@ const timer = (id: string, more: Partial<NewTimer> = {}): NewTimer => ({
 
 const ids = (timers: readonly { readonly id: string }[]): string[] => timers.map(({ id }) => id)
 
-/** What every TimerStore owes; `open` gives an empty database. */
+/** Tests of the timer store; `open` gives an empty database. */
 export function timerStoreConformance(open: () => Promise<WorkflowStores>): void {
-  test('what is due is claimed, earliest first, as it was set', async () => {
+  test('due timers are claimed, earliest first, with all their fields', async () => {
     const { one, two } = await open()
     const full = timer('b', { due: { at: new Date(1000) }, run: 'r', approval: 'a', data: { n: [1] } })
     await one.runs.record({ timers: [timer('c', { due: { at: new Date(2000) } }), full] })
@@ -24,7 +24,7 @@ export function timerStoreConformance(open: () => Promise<WorkflowStores>): void
     ])
   })
 
-  test('of many who claim, each timer goes to one', async () => {
+  test('concurrent claims never return the same timer', async () => {
     const { one, two } = await open()
     await one.runs.record({ timers: Array.from({ length: 30 }, (_, i) => timer(`${i}`)) })
     const claims = await Promise.all(
@@ -35,7 +35,7 @@ export function timerStoreConformance(open: () => Promise<WorkflowStores>): void
     expect(new Set(ids(claimed)).size).toBe(30)
   })
 
-  test('a lease that ran out is another chance, and the first claim is void', async () => {
+  test('a timer with an expired lease can be claimed again, which voids the first claim', async () => {
     const { one, two } = await open()
     await one.runs.record({ timers: [timer('a')] })
     const [stale] = await one.timers.claim(1, noLease)
@@ -52,7 +52,7 @@ export function timerStoreConformance(open: () => Promise<WorkflowStores>): void
     expect(await two.timers.claim(1, minute)).toEqual([])
   })
 
-  test('a timer that is put off is not due before its new time', async () => {
+  test('a released timer is not due before its new time', async () => {
     const { one } = await open()
     await one.runs.record({ timers: [timer('a')] })
     const [held] = await one.timers.claim(1, minute)

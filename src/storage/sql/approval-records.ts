@@ -1,7 +1,8 @@
 import { formerIdentity, storedIdentity, type UserRef } from '#identity/identity.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { Approval, ApprovalState, ApprovalSummary } from '#storage/approval-store.ts'
-import { type IdentityColumns, identitiesIn } from '#storage/sql/run-records.ts'
+import type { IdentityColumns } from '#storage/sql/run-records.ts'
+import { identitiesIn } from '#storage/sql/run-records.ts'
 
 /** With what the run says about it. */
 export interface ApprovalRow extends IdentityColumns {

@@ -2,9 +2,9 @@ import type { UserRef } from '#identity/identity.ts'
 import type { NewApproval } from '#storage/approval-store.ts'
 import type { SqlTransaction } from '#storage/client/sql-client.ts'
 import { assertStorable, storable } from '#storage/client/text-keys.ts'
+import { insertMails } from '#storage/mail-store.ts'
 import { approvalStatements } from '#storage/sql/approval-statements.ts'
-import { insertMails } from '#storage/sql/sql-mail-store.ts'
-import { endTimersOfRun, insertTimers } from '#storage/sql/sql-timer-store.ts'
+import { deleteTimersOfRun, insertTimers } from '#storage/timer-store.ts'
 
 /** Opens an approval of a run that waits from the same transaction on. */
 export async function insertApproval(
@@ -50,5 +50,5 @@ export async function closeWaits(tx: SqlTransaction, run: string, now: number): 
     await tx.run(decide({ id, state: 'cancelled', decided: now, ...nobody }))
     await tx.run(closeApprovers({ approval: id }))
   }
-  await endTimersOfRun(tx, run)
+  await deleteTimersOfRun(tx, run)
 }

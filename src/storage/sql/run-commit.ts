@@ -6,8 +6,8 @@ import { insertApproval } from '#storage/sql/approval-writes.ts'
 import { writeEffects } from '#storage/sql/run-effects.ts'
 import type { StoredCancellation } from '#storage/sql/run-records.ts'
 import { runStatements } from '#storage/sql/run-statements.ts'
-import { endTimersOfRun, finishTimers } from '#storage/sql/sql-timer-store.ts'
 import type { Woken } from '#storage/sql/wake-up.ts'
+import { deleteTimersOfRun, finishTimers } from '#storage/timer-store.ts'
 
 const ends: ReadonlySet<RunState> = new Set(['completed', 'failed', 'cancelled'])
 
@@ -20,7 +20,7 @@ export async function commitStep(tx: SqlTransaction, step: StepCommit): Promise<
     await insertApproval(tx, run.id, next.approval, now)
   }
   await finishTimers(tx, effects.doneTimers ?? [])
-  if (ends.has(state) && !endsTimers(tx, step)) await endTimersOfRun(tx, run.id)
+  if (ends.has(state) && !endsTimers(tx, step)) await deleteTimersOfRun(tx, run.id)
   const started = await writeEffects(tx, effects, now, run.id)
   const own = state === 'ready' && next.state === 'ready' && isNow(next) ? [run.id] : []
   return { value: state, ready: [...own, ...following, ...started] }

@@ -1,16 +1,17 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import { insertMails } from '#storage/mail-store.ts'
 import type { NewRun, RunClaim, RunEffects } from '#storage/run-store.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixedInserts } from '#storage/sql/queries.ts'
-import { newRunValues, type StepRow, stepColumns, toStepRow } from '#storage/sql/run-records.ts'
+import type { StepRow } from '#storage/sql/run-records.ts'
+import { newRunValues, stepColumns, toStepRow } from '#storage/sql/run-records.ts'
 import { runStatements } from '#storage/sql/run-statements.ts'
 import { insertGrants, revokeGrants } from '#storage/sql/sql-grant-store.ts'
 import { answerKey } from '#storage/sql/sql-idempotency-store.ts'
-import { insertMails } from '#storage/sql/sql-mail-store.ts'
 import { endAfterPassword, voidLinks } from '#storage/sql/sql-password-change-store.ts'
-import { insertTimers } from '#storage/sql/sql-timer-store.ts'
+import { insertTimers } from '#storage/timer-store.ts'
 
 const insertSteps = perDialect((dialect) =>
   fixedInserts<StepRow>(dialect, stepColumns, (db, rows) => db.insertInto('steps').values(rows)),

@@ -7,8 +7,8 @@ import { closeWaits } from '#storage/sql/approval-writes.ts'
 import { writeEffects } from '#storage/sql/run-effects.ts'
 import type { StoredCancellation, SummaryRow } from '#storage/sql/run-records.ts'
 import { runStatements } from '#storage/sql/run-statements.ts'
-import { finishTimers } from '#storage/sql/sql-timer-store.ts'
 import type { Woken } from '#storage/sql/wake-up.ts'
+import { finishTimers } from '#storage/timer-store.ts'
 
 type LockedRun = SummaryRow & { readonly now: number }
 

@@ -8,14 +8,8 @@ import type { RunPage, RunQuery, RunState } from '#storage/run-store.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce } from '#storage/sql/prune.ts'
 import { builderFor, dynamic, fixed } from '#storage/sql/queries.ts'
-import {
-  type ClaimedRow,
-  type StepRow,
-  type SummaryRow,
-  stepColumns,
-  summaryColumns,
-  toSummary,
-} from '#storage/sql/run-records.ts'
+import type { ClaimedRow, StepRow, SummaryRow } from '#storage/sql/run-records.ts'
+import { stepColumns, summaryColumns, toSummary } from '#storage/sql/run-records.ts'
 
 const maxPage = 500
 

@@ -1,7 +1,7 @@
 import { type RunIdentities, storedIdentity } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { type WhenValues, whenValues } from '#storage/client/database-time.ts'
-import { assertStorable, lookupKey, storable } from '#storage/client/text-keys.ts'
+import { assertStorable, lookupKey, optionalText, storable } from '#storage/client/text-keys.ts'
 import type {
   Cancellation,
   ClaimedRun,
@@ -201,8 +201,6 @@ export function newRunValues(run: NewRun): NewRunValues {
     final: first.state === 'completed' || first.state === 'failed' ? 1 : 0,
   }
 }
-
-export const optionalText = (text: string | undefined): string | null => (text === undefined ? null : storable(text))
 
 export const stepColumns = [
   'run',

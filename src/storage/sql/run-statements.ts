@@ -4,7 +4,8 @@ import type { SqlDialect } from '#storage/client/sql-client.ts'
 import type { RunState } from '#storage/run-store.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { type Builder, fixed, type Place } from '#storage/sql/queries.ts'
-import { type ClaimedRow, type NewRunValues, type SummaryRow, summaryColumns } from '#storage/sql/run-records.ts'
+import type { ClaimedRow, NewRunValues, SummaryRow } from '#storage/sql/run-records.ts'
+import { summaryColumns } from '#storage/sql/run-records.ts'
 
 /** States in the text of a statement, since partial indexes serve only what the text itself says. */
 const ready = sql.lit<RunState>('ready')

@@ -11,16 +11,15 @@ import type {
   Reassignment,
 } from '#storage/approval-store.ts'
 import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
-import { isStorable } from '#storage/client/text-keys.ts'
+import { isStorable, optionalText } from '#storage/client/text-keys.ts'
+import { insertMails } from '#storage/mail-store.ts'
 import { toApproval, toApprovalSummary, type WholeApprovalRow } from '#storage/sql/approval-records.ts'
 import { approvalReads, approvalStatements, approverPage, maxPage } from '#storage/sql/approval-statements.ts'
 import { insertApprovers } from '#storage/sql/approval-writes.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
-import { optionalText } from '#storage/sql/run-records.ts'
 import { runStatements } from '#storage/sql/run-statements.ts'
-import { insertMails } from '#storage/sql/sql-mail-store.ts'
-import { endTimersOfApproval, finishTimers, insertTimers } from '#storage/sql/sql-timer-store.ts'
 import { transactionWithWakeUp, type WakeUp } from '#storage/sql/wake-up.ts'
+import { deleteTimersOfApproval, finishTimers, insertTimers } from '#storage/timer-store.ts'
 
 const maxIdentities = 200
 const maxCursor = 200
@@ -92,7 +91,7 @@ export class SqlApprovalStore implements ApprovalStore {
       )
       await tx.run(closeApprovers({ approval: id }))
       if (decision.timer !== undefined) await finishTimers(tx, [decision.timer])
-      await endTimersOfApproval(tx, id)
+      await deleteTimersOfApproval(tx, id)
       await tx.run(runStatements(tx.dialect).goOn({ id: run, signal: JSON.stringify(decision.signal), data: null }))
       await insertMails(tx, decision.mails ?? [], now)
       if (decision.audit.length > 0) await appendToChain(tx, decision.audit)

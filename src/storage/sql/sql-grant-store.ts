@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { databaseNow, readNow, timeOf, type WhenValues, whenSql, whenValues } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
@@ -6,7 +7,6 @@ import { assertStorable, isStorable, lookupKey, storable } from '#storage/client
 import type { Grant, GrantRevocation, GrantStore, NewGrant } from '#storage/grant-store.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedInserts } from '#storage/sql/queries.ts'
-import type { When } from '#storage/timer-store.ts'
 
 const columns = ['id', 'target', 'subject', 'kind', 'name', 'granted', 'expires', 'run', 'state'] as const
 const newColumns = [

@@ -1,12 +1,11 @@
 import { sql } from 'kysely'
 import { databaseNow } from '#storage/client/database-time.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
-import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
+import { assertStorable, isStorable, optionalText } from '#storage/client/text-keys.ts'
 import type { JobClaim, JobRun, JobRunStore, JobTime } from '#storage/job-run-store.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import { optionalText } from '#storage/sql/run-records.ts'
 
 interface Fenced {
   readonly name: string

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { NewMail } from '#domain/mail.ts'
 import { formerIdentity, type Identity, storedIdentity } from '#identity/identity.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
@@ -6,7 +7,7 @@ import type { AuditRow } from '#storage/audit-store.ts'
 import { databaseNow, readNow } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
-import type { NewMail } from '#storage/mail-store.ts'
+import { insertMails } from '#storage/mail-store.ts'
 import type {
   ChangeClaim,
   ChangeOutcome,
@@ -20,7 +21,6 @@ import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import { insertMails } from '#storage/sql/sql-mail-store.ts'
 
 const hourMillis = 3600_000
 /** Longer than the cookie of a known device lives. */

@@ -1,9 +1,10 @@
+import type { NewMail } from '#domain/mail.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
 import { readNow } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
-import type { NewMail } from '#storage/mail-store.ts'
+import { insertMails } from '#storage/mail-store.ts'
 import type {
   Invitation,
   InvitationPage,
@@ -16,7 +17,6 @@ import type {
 import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { pruneInParts } from '#storage/sql/prune.ts'
 import { type InvitationRow, registrationStatements } from '#storage/sql/registration-statements.ts'
-import { insertMails } from '#storage/sql/sql-mail-store.ts'
 
 const maxPage = 500
 /** Behind every id. */

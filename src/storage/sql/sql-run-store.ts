@@ -32,8 +32,8 @@ import { listRuns, runReads } from '#storage/sql/run-reads.ts'
 import { toClaimed, toRun, toStep } from '#storage/sql/run-records.ts'
 import { runStatements } from '#storage/sql/run-statements.ts'
 import { reserveKey } from '#storage/sql/sql-idempotency-store.ts'
-import { finishTimers } from '#storage/sql/sql-timer-store.ts'
 import { transactionWithWakeUp, type WakeUp, type Woken } from '#storage/sql/wake-up.ts'
+import { finishTimers } from '#storage/timer-store.ts'
 
 const claimTries = 4
 
