@@ -1,10 +1,7 @@
 import { groupMapping, userMapping } from '#modules/filters/scim-gateway/built-in-mapping.ts'
 import type { SchemaMapping } from '#modules/filters/scim-gateway/schema-mapping.ts'
-import { internalName } from '#protocols/scim/internal-name.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { groupSchema } from '#protocols/scim/schemas/group.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { ResourceSchema, internalName } from '#protocols/scim/resource-schema.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 /** An internal attribute of the built-in mapping, as a system of somebody else's has to make room for it. */
 export interface ScimAttribute {

@@ -1,5 +1,5 @@
 import type { JsonObject } from '#kernel/json.ts'
-import { defaultCount, maxCount } from '#protocols/scim/list-page.ts'
+import { defaultCount, maxCount } from '#protocols/scim/lists.ts'
 import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { Schema, SchemaAttribute } from '#protocols/scim/schema.ts'
 

@@ -2,9 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseProjection } from '#protocols/scim/projection.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { attribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { groupSchema } from '#protocols/scim/schemas/group.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
 const enterprise = enterpriseUserSchema.id

@@ -2,12 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
-import { readResource, requireAttributes } from '#protocols/scim/read-resource.ts'
-import { clientValues } from '#protocols/scim/read-value.ts'
+import { clientValues, readResource } from '#protocols/scim/read-resource.ts'
+import { requireAttributes } from '#protocols/scim/resource-rules.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { attribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
 const enterprise = enterpriseUserSchema.id

@@ -1,11 +1,10 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { distinctElements } from '#protocols/scim/patch/join-elements.ts'
-import { clientValues, type ReadOptions, readSingle, readValue } from '#protocols/scim/read-value.ts'
+import { jsonInText, requireMessage } from '#protocols/scim/message.ts'
+import { distinctElements } from '#protocols/scim/patch/elements.ts'
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { defaultSubAttribute, isDateTime, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
-
-export { requireAttributes } from '#protocols/scim/required-values.ts'
 
 /**
  * A whole resource as a client sent it (POST, PUT), in the schema's own form. readOnly and unknown attributes are
@@ -49,25 +48,6 @@ export function readResource(
   return resource
 }
 
-/**
- * A body that must be an object; its `schemas`, where given, a list of texts. Where a schema is demanded, the list must
- * be there and name it. Throws invalidSyntax.
- */
-export function requireMessage(body: JsonValue, demanded?: string): JsonObject {
-  if (!isJsonObject(body)) throw scimError('invalidSyntax', 'The body must be a JSON object.')
-  const schemas = body['schemas']
-  const list = Array.isArray(schemas) && schemas.every((uri: JsonValue) => typeof uri === 'string')
-  if (!list && ((schemas !== undefined && schemas !== null) || demanded !== undefined)) {
-    throw scimError('invalidSyntax', 'schemas must be a list of URIs.')
-  }
-  if (list && demanded !== undefined && !schemas.some((uri: JsonValue) => sameUri(uri, demanded))) {
-    throw scimError('invalidSyntax', `schemas must contain ${demanded}.`)
-  }
-  return body
-}
-
-const sameUri = (a: JsonValue, b: string): boolean => typeof a === 'string' && a.toLowerCase() === b.toLowerCase()
-
 /** The ids of the schemas that a body names. Throws invalidValue for one that the resource does not have. */
 function knownSchemas(schema: ResourceSchema, uris: JsonValue | undefined): ReadonlySet<string> {
   const ids = new Set<string>()
@@ -106,3 +86,176 @@ const unknownAttribute = (name: string) =>
     'invalidSyntax',
     `The resource has no attribute ${quoted(name)}. Check the name, and the schema in /Schemas.`,
   )
+
+/** How many values one multi-valued attribute may have, members of a group apart. */
+export const maxValues = 500
+
+export interface ReadOptions {
+  /** What clients send has readOnly parts, which are ignored; what the service itself made keeps them. */
+  readonly readOnly: 'drop' | 'keep'
+  readonly maxValues: number
+  /** Only what the RFCs define: nothing is understood from a wrong type, nothing unknown is ignored. */
+  readonly strict?: boolean
+  /** Called with the name of an attribute, or the URN of an extension, that no schema has; throws to refuse it. */
+  readonly unknown?: (name: string) => void
+  /** An element of a list that holds nothing is refused: left out, it would make another list of this one. */
+  readonly refuseEmpty?: boolean
+}
+
+export const clientValues: ReadOptions = { readOnly: 'drop', maxValues }
+
+/**
+ * The value in the schema's own form: names as the schema spells them, string booleans as booleans, one object for a
+ * list as a list of one, a plain text for a complex attribute as its `value`, an object written as JSON in a text as
+ * that object. Nulls are left out, unknown sub-attributes too unless `unknown` refuses them. Undefined when nothing
+ * remains. Throws invalidValue when it cannot be read as the type; strictly, invalidSyntax for unknown sub-attributes.
+ */
+export function readValue(
+  schema: ResourceSchema,
+  attribute: SchemaAttribute,
+  raw: JsonValue,
+  options: ReadOptions = clientValues,
+): JsonValue | undefined {
+  if (raw === null) return undefined
+  if (!attribute.multiValued) {
+    // Some clients send a list of one for a single complex value.
+    const listed = Array.isArray(raw) && attribute.type === 'complex' && raw.length === 1 && options.strict !== true
+    return readSingle(schema, attribute, listed ? (raw[0] ?? null) : raw, options)
+  }
+  const list = Array.isArray(raw) ? raw : [raw as JsonValue]
+  if (list.length > options.maxValues) {
+    throw scimError('invalidValue', `${attribute.name} has more than ${options.maxValues} values. Send fewer.`)
+  }
+  const values: JsonValue[] = []
+  for (const item of list) {
+    const value = readSingle(schema, attribute, item, options)
+    if (value !== undefined) values.push(value)
+    else if (options.refuseEmpty === true)
+      throw scimError('invalidValue', `${attribute.name}: an element holds no value. Send its value, or leave it out.`)
+  }
+  return values.length === 0 ? undefined : values
+}
+
+/** One element of a multi-valued attribute, or the value of a single-valued one. */
+export function readSingle(
+  schema: ResourceSchema,
+  attribute: SchemaAttribute,
+  raw: JsonValue,
+  options: ReadOptions = clientValues,
+): JsonValue | undefined {
+  if (raw === null) return undefined
+  if (attribute.type !== 'complex') return readSimple(attribute, raw, options)
+  if (isJsonObject(raw))
+    return readComplex(schema, attribute, withoutJsonInText(schema, attribute, raw, options), options)
+  const sub = typeof raw === 'string' && options.strict !== true ? defaultSubAttribute(attribute) : undefined
+  const written = typeof raw === 'string' ? complexInText(schema, attribute, raw, options) : undefined
+  if (written !== undefined) return readComplex(schema, attribute, written, options)
+  if (sub === undefined) throw wrongType(attribute, 'an object')
+  const value = raw === '' ? undefined : readSimple(sub, raw, options)
+  return value === undefined ? undefined : { [sub.name]: value }
+}
+
+/** The object that a text holds for a complex attribute: JSON of which at least one name is a sub-attribute. */
+export function complexInText(
+  schema: ResourceSchema,
+  attribute: SchemaAttribute,
+  text: string,
+  options: ReadOptions = clientValues,
+): JsonObject | undefined {
+  if (options.strict === true || attribute.type !== 'complex') return undefined
+  const object = jsonInText(text)
+  if (object === undefined) return undefined
+  // Such texts hold more than the attribute does, by habit.
+  const known = Object.entries(object).filter(([name]) => schema.subAttribute(attribute, name) !== undefined)
+  return known.length === 0 ? undefined : Object.fromEntries(known)
+}
+
+/** An element whose `value` holds the element itself as JSON; what stands beside it stays. */
+function withoutJsonInText(
+  schema: ResourceSchema,
+  attribute: SchemaAttribute,
+  raw: JsonObject,
+  options: ReadOptions,
+): JsonObject {
+  const text = raw['value']
+  if (typeof text !== 'string' || !text.startsWith('{')) return raw
+  const inner = complexInText(schema, attribute, text, options)
+  return inner === undefined ? raw : { ...raw, value: null, ...inner }
+}
+
+function readComplex(
+  schema: ResourceSchema,
+  attribute: SchemaAttribute,
+  raw: JsonObject,
+  options: ReadOptions,
+): JsonObject | undefined {
+  const result: Record<string, JsonValue> = {}
+  let empty = true
+  for (const name of Object.keys(raw)) {
+    const part = raw[name] ?? null
+    const sub = schema.subAttribute(attribute, name)
+    if (sub === undefined && options.strict === true) {
+      throw scimError('invalidSyntax', `${attribute.name} has no sub-attribute ${quoted(name)}.`)
+    }
+    if (sub === undefined && part !== null) options.unknown?.(`${attribute.name}.${name}`)
+    if (sub === undefined || (sub.mutability === 'readOnly' && options.readOnly === 'drop')) continue
+    const value = readValue(schema, sub, part, options)
+    if (value === undefined) continue
+    result[sub.name] = value
+    empty = false
+  }
+  return empty ? undefined : result
+}
+
+function readSimple(
+  attribute: SchemaAttribute,
+  raw: JsonValue,
+  { strict = false }: ReadOptions,
+): JsonValue | undefined {
+  switch (attribute.type) {
+    case 'boolean':
+      return readBoolean(attribute, raw, strict)
+    case 'integer':
+    case 'decimal':
+      return readNumber(attribute, raw, strict)
+    case 'dateTime':
+      if (typeof raw === 'string' && isDateTime(raw)) return raw
+      throw wrongType(attribute, 'a date and time')
+    case 'binary':
+      if (strict && (typeof raw !== 'string' || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(raw)))
+        throw wrongType(attribute, 'base64')
+      return readText(attribute, raw)
+    default:
+      return readText(attribute, raw)
+  }
+}
+
+function readBoolean(attribute: SchemaAttribute, raw: JsonValue, strict: boolean): boolean {
+  if (typeof raw === 'boolean') return raw
+  const word = typeof raw === 'string' && raw.length <= 5 && !strict ? raw.toLowerCase() : ''
+  if (word === 'true' || word === 'false') return word === 'true'
+  throw wrongType(attribute, 'true or false')
+}
+
+function readNumber(attribute: SchemaAttribute, raw: JsonValue, strict: boolean): number {
+  const number = typeof raw === 'string' && !strict && /^-?\d{1,15}(\.\d{1,15})?$/.test(raw) ? Number(raw) : raw
+  const whole = attribute.type === 'integer'
+  // A number too large for JavaScript comes out of JSON as infinite, and could not go back into it.
+  if (typeof number === 'number' && (whole ? Number.isSafeInteger(number) : Number.isFinite(number))) return number
+  throw wrongType(attribute, whole ? 'a whole number' : 'a number')
+}
+
+function readText(attribute: SchemaAttribute, raw: JsonValue): string {
+  if (typeof raw !== 'string') throw wrongType(attribute, 'a text')
+  // Neither can be kept by every store as it was sent. The value is not told: it may be a password.
+  if (!raw.isWellFormed() || raw.includes('\0')) {
+    throw scimError(
+      'invalidValue',
+      `${attribute.name} contains NUL or half of a surrogate pair. Remove that character.`,
+    )
+  }
+  return raw
+}
+
+const wrongType = (attribute: SchemaAttribute, wanted: string) =>
+  scimError('invalidValue', `${attribute.name} must be ${wanted}.`)

@@ -1,5 +1,5 @@
 import type { Schema, SchemaAttribute } from '#protocols/scim/schema.ts'
-import { commonAttributes } from '#protocols/scim/schemas/common-attributes.ts'
+import { commonAttributes } from '#protocols/scim/standard-schemas.ts'
 
 /** A top-level attribute and where its value lives: in the resource itself, or in an extension's object. */
 export interface AttributeRef {
@@ -120,3 +120,17 @@ export class ResourceSchema {
 
 /** `...:enterprise:2.0User`, as one large client's documentation has it. */
 const withoutLastColon = (urn: string): string => urn.replace(/:([^:]*)$/, '$1')
+
+/** The internal attribute of the built-in mapping: named as the SCIM attribute is written in a filter. */
+export function internalName({ extension, attribute, sub }: AttributePath): string {
+  const name = extension === undefined ? attribute.name : `${extension}:${attribute.name}`
+  return sub === undefined ? name : `${name}.${sub.name}`
+}
+
+/** Names one attribute or sub-attribute, whatever spelling it was written with. */
+export const pathKey = ({ extension, attribute, sub }: AttributePath): string =>
+  `${extension ?? ''}|${attribute.name}|${sub?.name ?? ''}`
+
+/** Whether the path is the core schema's attribute of this name; extensions may have an attribute of the same name. */
+export const isCore = ({ extension, attribute }: AttributePath, name: string): boolean =>
+  extension === undefined && attribute.name === name

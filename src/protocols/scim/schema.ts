@@ -76,3 +76,17 @@ export function labelledValues(
 /** The sub-attribute that stands for the whole where none is named: `emails eq "x"` means `emails.value eq "x"`. */
 export const defaultSubAttribute = (complex: SchemaAttribute): SchemaAttribute | undefined =>
   complex.subAttributes.find((sub) => sub.name === 'value')
+
+const dateTimePattern = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(Z|[+-]\d{2}:\d{2})?$/
+
+/** The moment of an xsd:dateTime (without a zone: UTC) in milliseconds; NaN when the text is none. */
+export function dateTimeMillis(text: string): number {
+  const match = dateTimePattern.exec(text)
+  if (match === null) return Number.NaN
+  const [, year, month, day, zone] = match
+  // Date.parse takes 30 February for 2 March.
+  if (Number(day) > new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate()) return Number.NaN
+  return Date.parse(zone === undefined ? `${text}Z` : text)
+}
+
+export const isDateTime = (text: string): boolean => !Number.isNaN(dateTimeMillis(text))

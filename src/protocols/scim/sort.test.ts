@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
 import { parseSort, sortResources } from '#protocols/scim/sort.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
 const parse = (query: string) => parseSort(new URLSearchParams(query), schema)

@@ -1,8 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { dateTimeMillis } from '#protocols/scim/date-time.ts'
 import { readAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
+import { dateTimeMillis, defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 
 /** The order of RFC 7644 3.4.2.3, its name resolved against a resource's schema. */

@@ -1,6 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { isDateTime } from '#protocols/scim/date-time.ts'
-import type { SchemaAttribute } from '#protocols/scim/schema.ts'
+import { isDateTime, type SchemaAttribute } from '#protocols/scim/schema.ts'
 
 /** A stored text as the value it stands for; undefined where the built-in mapping would not have written it so. */
 export type Decode = (text: string) => JsonValue | undefined

@@ -1,6 +1,5 @@
 import type { Issues, Path } from '#kernel/issues.ts'
-import { pathKey } from '#protocols/scim/path-key.ts'
-import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { type AttributePath, type AttributeRef, pathKey, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { MappingRule } from '#sdk/mapping.ts'
 import type { FilterNames } from './filter-names.ts'
 import { SchemaMapping } from './schema-mapping.ts'

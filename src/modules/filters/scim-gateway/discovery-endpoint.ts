@@ -8,7 +8,7 @@ import {
   schemaDocument,
   serviceProviderConfig,
 } from '#protocols/scim/discovery.ts'
-import { listResponse } from '#protocols/scim/list-response.ts'
+import { listResponse } from '#protocols/scim/lists.ts'
 import { eventUris } from '#protocols/scim/security-events.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { GatewayParts } from './gateway-parts.ts'

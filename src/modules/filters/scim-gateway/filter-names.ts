@@ -1,6 +1,5 @@
 import type { Issues } from '#kernel/issues.ts'
-import { pathKey } from '#protocols/scim/path-key.ts'
-import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { type AttributePath, pathKey, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute } from '#protocols/scim/schema.ts'
 import type { Params } from '#sdk/params.ts'
 

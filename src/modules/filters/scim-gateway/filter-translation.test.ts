@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { evaluate } from '#identity/filter/evaluate.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { dateTimeMillis } from '#protocols/scim/date-time.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { dateTimeMillis } from '#protocols/scim/schema.ts'
+import { userSchema } from '#protocols/scim/standard-schemas.ts'
 import { heldTime, type NameOf, translateFilter } from './filter-translation.ts'
 
 const schema = new ResourceSchema(userSchema)

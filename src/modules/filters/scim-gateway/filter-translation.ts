@@ -1,8 +1,9 @@
 import { type TimeAttribute, timeAttribute, timeValue } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
-import { dateTimeMillis, timeOperator } from '#protocols/scim/date-time.ts'
+import { timeOperator } from '#protocols/scim/filter/evaluate-filter.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import type { AttributePath } from '#protocols/scim/resource-schema.ts'
+import { dateTimeMillis } from '#protocols/scim/schema.ts'
 
 /** Where a SCIM attribute's values stand. */
 export interface Held {

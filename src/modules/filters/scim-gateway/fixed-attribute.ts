@@ -1,5 +1,5 @@
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import { isCore } from './core-attribute.ts'
+import { isCore } from '#protocols/scim/resource-schema.ts'
 
 /** The value that `name eq "value"` demands of every match, where the filter is that or a conjunction with it. */
 export function fixedAttribute(filter: ScimFilter | undefined, name: string, sub?: string): string | undefined {

@@ -9,7 +9,7 @@ import {
   memberReferences,
   needsPresentMembers,
 } from '#protocols/scim/patch/member-change.ts'
-import type { PatchOperation } from '#protocols/scim/patch/patch-operation.ts'
+import type { PatchOperation } from '#protocols/scim/patch/parse-patch.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
 import { runGroupWorkflow } from './group-workflow.ts'

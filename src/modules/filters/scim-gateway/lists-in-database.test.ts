@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
-import { writeCursor } from '#protocols/scim/cursor.ts'
+import { writeCursor } from '#protocols/scim/lists.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
 import { parseSort, sortResources } from '#protocols/scim/sort.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 import { openStack } from '#testing/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
 

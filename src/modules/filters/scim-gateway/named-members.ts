@@ -1,5 +1,5 @@
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import { isCore } from './core-attribute.ts'
+import { isCore } from '#protocols/scim/resource-schema.ts'
 
 /**
  * The ids that a filter on groups asks about in `members`. With the membership of these alone it can be told whether a

@@ -1,4 +1,4 @@
-import { invalidCursor } from '#protocols/scim/cursor.ts'
+import { invalidCursor } from '#protocols/scim/lists.ts'
 import { resourceTypeOf, type ScimResource } from '#protocols/scim/resource.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { sortResources } from '#protocols/scim/sort.ts'

@@ -1,5 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { acceptsJson } from '#protocols/scim/media-type.ts'
+import { acceptsJson } from '#protocols/scim/message.ts'
 import { scimMediaType } from '#protocols/scim/scim-error.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { type GatewayResponse, header } from '#sdk/http.ts'

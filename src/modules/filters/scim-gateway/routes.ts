@@ -1,5 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { readSearchRequest } from '#protocols/scim/search-request.ts'
+import { readSearchRequest } from '#protocols/scim/lists.ts'
 import { BulkEndpoint } from './bulk-endpoint.ts'
 import { DiscoveryEndpoint } from './discovery-endpoint.ts'
 import type { GatewayParts } from './gateway-parts.ts'

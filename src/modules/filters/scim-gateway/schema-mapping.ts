@@ -1,11 +1,15 @@
 import type { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { internalName } from '#protocols/scim/internal-name.ts'
-import { pathKey } from '#protocols/scim/path-key.ts'
-import { type ReadOptions, readSingle, readValue } from '#protocols/scim/read-value.ts'
+import { type ReadOptions, readSingle, readValue } from '#protocols/scim/read-resource.ts'
 import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
-import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import {
+  type AttributePath,
+  type AttributeRef,
+  internalName,
+  pathKey,
+  type ResourceSchema,
+} from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { decoder, emptyMark, encodeList } from '#protocols/scim/stored-value.ts'
 import type { Held } from './filter-translation.ts'

@@ -1,7 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { isJsonContent } from '#protocols/scim/media-type.ts'
-import { parseBody } from '#protocols/scim/parse-body.ts'
+import { isJsonContent, parseBody } from '#protocols/scim/message.ts'
 import { type Projection, parseProjection } from '#protocols/scim/projection.ts'
 import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { quoted, scimMediaType } from '#protocols/scim/scim-error.ts'

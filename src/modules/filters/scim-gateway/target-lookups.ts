@@ -3,7 +3,7 @@ import type { User } from '#identity/user.ts'
 import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import { pathKey } from '#protocols/scim/path-key.ts'
+import { pathKey } from '#protocols/scim/resource-schema.ts'
 import {
   type ContainingGroup,
   hasLookups,

@@ -2,12 +2,16 @@ import type { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { nearestName, suggestion } from '#kernel/suggest.ts'
-import { internalName } from '#protocols/scim/internal-name.ts'
 import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
-import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import {
+  type AttributePath,
+  type AttributeRef,
+  internalName,
+  isCore,
+  type ResourceSchema,
+} from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
-import { isCore } from './core-attribute.ts'
 import type { StoredSchema } from './stored-schema.ts'
 
 export type ChangeKind = 'create' | 'patch' | 'put'

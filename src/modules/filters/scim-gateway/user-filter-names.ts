@@ -1,5 +1,5 @@
-import { pathKey } from '#protocols/scim/path-key.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
+import { pathKey } from '#protocols/scim/resource-schema.ts'
+import { enterpriseUserSchema } from '#protocols/scim/standard-schemas.ts'
 import { heldTime, type NameOf } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { Lookups } from './lookups.ts'

@@ -7,10 +7,10 @@ import { type FilterName, type Narrowed, narrow } from '#modules/targets/scim/fi
 import { ResourceMapping } from '#modules/targets/scim/resource-mapping.ts'
 import { slotName } from '#modules/targets/scim/slot-name.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
-import { printScimFilter } from '#protocols/scim/filter/print-scim-filter.ts'
+import { printScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { attribute } from '#protocols/scim/schema.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { userSchema } from '#protocols/scim/standard-schemas.ts'
 
 const schema = new ResourceSchema(userSchema, [
   {

@@ -1,9 +1,8 @@
 import { timeAttribute, timeValue, valueMillis } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter, PresentFilter, SubstringFilter } from '#identity/filter/ast.ts'
-import { isDateTime } from '#protocols/scim/date-time.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import type { AttributePath } from '#protocols/scim/resource-schema.ts'
-import type { SchemaAttribute } from '#protocols/scim/schema.ts'
+import { isDateTime, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { isText } from './resource-slots.ts'
 
 /** What a name in a filter means to the server. */

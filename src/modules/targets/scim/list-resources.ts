@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { member } from '#protocols/scim/message-member.ts'
+import { member } from '#protocols/scim/message.ts'
 import type { ScimService } from './service-model.ts'
 
 export interface ListQuery {

@@ -4,8 +4,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { applyEdits, ResourceMapping } from '#modules/targets/scim/resource-mapping.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { attribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 const enterprise = enterpriseUserSchema.id
 const schema = new ResourceSchema(userSchema, [

@@ -1,7 +1,7 @@
 import { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { type ReadOptions, readValue } from '#protocols/scim/read-value.ts'
+import { type ReadOptions, readValue } from '#protocols/scim/read-resource.ts'
 import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { SchemaAttribute } from '#protocols/scim/schema.ts'

@@ -1,5 +1,9 @@
-import { internalName } from '#protocols/scim/internal-name.ts'
-import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import {
+  type AttributePath,
+  type AttributeRef,
+  internalName,
+  type ResourceSchema,
+} from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 
 /** What one internal attribute stands for in a resource. Its name is that of the built-in mapping of the SCIM gateway. */

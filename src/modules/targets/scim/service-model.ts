@@ -1,7 +1,6 @@
 import type { Logger } from '#kernel/logger.ts'
 import type { ScimConnection } from '#protocols/scim/client/scim-connection.ts'
-import type { ServiceDiscovery } from '#protocols/scim/client/service-discovery.ts'
-import type { ServiceFeatures } from '#protocols/scim/client/service-features.ts'
+import type { ServiceDiscovery, ServiceFeatures } from '#protocols/scim/client/service-discovery.ts'
 import type { StorableAttributes } from '#sdk/target.ts'
 import { ResourceMapping } from './resource-mapping.ts'
 

@@ -2,7 +2,7 @@ import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { member } from '#protocols/scim/message-member.ts'
+import { member } from '#protocols/scim/message.ts'
 import type { ScimResource } from '#protocols/scim/resource.ts'
 import type { ScimService, ServiceModel } from './service-model.ts'
 

@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { member, requireMessageOf, textMember, wholeMember } from '#protocols/scim/message-member.ts'
+import { member, requireMessageOf, textMember, wholeMember } from '#protocols/scim/message.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 
 export const bulkRequestSchema = 'urn:ietf:params:scim:api:messages:2.0:BulkRequest'

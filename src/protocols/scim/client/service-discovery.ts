@@ -1,9 +1,12 @@
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { JsonObject } from '#kernel/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ScimConnection } from '#protocols/scim/client/scim-connection.ts'
-import { readFeatures, type ServiceFeatures } from '#protocols/scim/client/service-features.ts'
+import { extendResourceSchema, readSchema } from '#protocols/scim/read-schema.ts'
+import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import type { Schema } from '#protocols/scim/schema.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 const keptMillis = 10 * 60_000
 const retryMillis = 30_000
@@ -65,4 +68,124 @@ export class ServiceDiscovery {
       return error instanceof GatewayError && error.code === 'TARGET_FAILED' ? 'refused' : undefined
     }
   }
+}
+
+/** What a service says it can do. */
+export interface ServiceFeatures {
+  readonly patch: boolean
+  /** Undefined where there is no bulk endpoint. */
+  readonly bulk: { readonly maxOperations: number; readonly maxPayload: number } | undefined
+  readonly filter: boolean
+  readonly sort: boolean
+  readonly etag: boolean
+  readonly pages: { readonly cursor: boolean; readonly index: boolean }
+  readonly users: ResourceSchema
+  readonly groups: ResourceSchema
+}
+
+const standardUsers = new ResourceSchema(userSchema, [enterpriseUserSchema])
+const standardGroups = new ResourceSchema(groupSchema)
+
+/** What the documents of RFC 7644 4 say; what they do not say, or say wrongly, is as RFC 7644 has it without them. */
+export function readFeatures(
+  config: JsonObject | undefined,
+  resourceTypes: JsonObject | undefined,
+  schemas: JsonObject | undefined,
+): ServiceFeatures {
+  const documents = resourcesOf(schemas)
+  const extensions = (name: string): ReadonlySet<string> => extensionsOf(resourcesOf(resourceTypes), name)
+  const bulk = partOf(config, 'bulk')
+  const pages = partOf(config, 'pagination')
+  return {
+    patch: isSupported(config, 'patch', true),
+    bulk: isSupported(config, 'bulk', false)
+      ? { maxOperations: limitOf(bulk['maxOperations'], 1000), maxPayload: limitOf(bulk['maxPayloadSize'], 1 << 20) }
+      : undefined,
+    filter: isSupported(config, 'filter', true),
+    sort: isSupported(config, 'sort', false),
+    etag: isSupported(config, 'etag', false),
+    pages: { cursor: pages['cursor'] === true, index: pages['index'] !== false },
+    users: declared(standardUsers, documents, extensions('User')),
+    groups: declared(standardGroups, documents, extensions('Group')),
+  }
+}
+
+const partOf = (config: JsonObject | undefined, name: string): JsonObject => {
+  const part = config?.[name]
+  return isJsonObject(part) ? part : {}
+}
+
+function isSupported(config: JsonObject | undefined, name: string, fallback: boolean): boolean {
+  const supported = partOf(config, name)['supported']
+  return typeof supported === 'boolean' ? supported : fallback
+}
+
+const limitOf = (value: JsonValue | undefined, most: number): number =>
+  typeof value === 'number' && value >= 1 ? Math.min(Math.floor(value), most) : most
+
+function resourcesOf(list: JsonObject | undefined): readonly JsonObject[] {
+  const resources = list?.['Resources']
+  return Array.isArray(resources) ? resources.filter(isJsonObject).slice(0, maxDocuments) : []
+}
+
+const maxDocuments = 100
+
+function extensionsOf(types: readonly JsonObject[], name: string): ReadonlySet<string> {
+  const type = types.find((candidate) => candidate['name'] === name || candidate['id'] === name)
+  const list = type?.['schemaExtensions']
+  const uris = Array.isArray(list)
+    ? list.flatMap((entry: JsonValue) => (isJsonObject(entry) ? entry['schema'] : []))
+    : []
+  return new Set(uris.filter((uri) => typeof uri === 'string').map((uri) => uri.toLowerCase()))
+}
+
+/** The standard schemas with what the service has beyond them. */
+function declared(
+  standard: ResourceSchema,
+  documents: readonly JsonObject[],
+  extensions: ReadonlySet<string>,
+): ResourceSchema {
+  const own = new Set([standard.core, ...standard.extensions].map(({ id }) => id.toLowerCase()))
+  const schemas = documents.flatMap((document) => {
+    const id = typeof document['id'] === 'string' ? document['id'].toLowerCase() : ''
+    return own.has(id) || extensions.has(id) ? readLeniently(document) : []
+  })
+  return extendResourceSchema(standard, schemas, () => {})
+}
+
+const attributeKeys = [
+  ...['name', 'type', 'multiValued', 'description', 'required', 'caseExact', 'mutability', 'returned'],
+  ...['uniqueness', 'subAttributes'],
+]
+
+/** Services describe themselves with more or less care: an attribute that cannot be read is not there. */
+function readLeniently({ id, attributes }: JsonObject): Schema[] {
+  const read = (Array.isArray(attributes) ? attributes : []).slice(0, maxAttributes).flatMap((raw: JsonValue) => {
+    const document = { id, attributes: [knownPart(raw)] }
+    return readSchema(document, () => {})?.attributes ?? []
+  })
+  const [first] = read
+  if (first === undefined || typeof id !== 'string') return []
+  return [
+    {
+      id,
+      name: id,
+      description: '',
+      attributes: [...new Map(read.map((one) => [one.name.toLowerCase(), one])).values()],
+    },
+  ]
+}
+
+const maxAttributes = 200
+
+function knownPart(raw: JsonValue): JsonValue {
+  if (!isJsonObject(raw)) return raw
+  const kept: Record<string, JsonValue> = {}
+  for (const key of attributeKeys) {
+    const value = raw[key]
+    if (value === undefined || value === null) continue
+    if (key !== 'subAttributes') kept[key] = value
+    else if (Array.isArray(value) && value.length > 0) kept[key] = value.map(knownPart)
+  }
+  return kept
 }

@@ -1,9 +1,8 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { dateTimeMillis, timeOperator } from '#protocols/scim/date-time.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { readAttribute } from '#protocols/scim/resource.ts'
-import type { AttributePath } from '#protocols/scim/resource-schema.ts'
-import type { SchemaAttribute } from '#protocols/scim/schema.ts'
+import type { AttributePath, AttributeRef } from '#protocols/scim/resource-schema.ts'
+import { dateTimeMillis, type SchemaAttribute } from '#protocols/scim/schema.ts'
 
 /** Whether a resource, or an element of one, satisfies a filter. */
 export type FilterTest = (object: JsonObject) => boolean
@@ -126,4 +125,59 @@ function isPresent(value: JsonValue): boolean {
   if (value === null || value === '') return false
   if (Array.isArray(value)) return value.some(isPresent)
   return isJsonObject(value) ? Object.values(value).some(isPresent) : true
+}
+
+/** True of nothing. */
+export const never: ScimFilter = { kind: 'or', filters: [] }
+
+export const isNever = (filter: ScimFilter | undefined): boolean => filter?.kind === 'or' && filter.filters.length === 0
+
+type Settled = ScimFilter | boolean
+
+/**
+ * The filter without the conditions that are known beforehand, since every resource has the same value of the
+ * attribute: the one in `known`, or none. Undefined when nothing remains to be tested, `never` when nothing matches.
+ */
+export function settleFilter(
+  filter: ScimFilter,
+  isKnown: (ref: AttributeRef, sub: string | undefined) => boolean,
+  known: JsonObject,
+): ScimFilter | undefined {
+  const settled = settle(filter, isKnown, known)
+  return settled === true ? undefined : settled === false ? never : settled
+}
+
+function settle(
+  filter: ScimFilter,
+  isKnown: (ref: AttributeRef, sub: string | undefined) => boolean,
+  known: JsonObject,
+): Settled {
+  switch (filter.kind) {
+    case 'and':
+    case 'or': {
+      const decisive = filter.kind === 'or'
+      const parts = filter.filters.map((part) => settle(part, isKnown, known))
+      if (parts.includes(decisive)) return decisive
+      const open = parts.filter((part) => typeof part !== 'boolean')
+      const [only] = open
+      return only === undefined ? !decisive : open.length === 1 ? only : { kind: filter.kind, filters: open }
+    }
+    case 'not': {
+      const inner = settle(filter.filter, isKnown, known)
+      return typeof inner === 'boolean' ? !inner : { kind: 'not', filter: inner }
+    }
+    case 'element':
+      return isKnown(filter.of, undefined) ? evaluateFilter(filter, known) : filter
+    default:
+      return isKnown(filter.path, filter.path.sub?.name) ? evaluateFilter(filter, known) : filter
+  }
+}
+
+/**
+ * The operator for a comparison in milliseconds with the time in `text`. A time with more digits stands for its whole
+ * millisecond, which `gt` and `lt` then include: stored times lost those digits, and no resource may be missed for that.
+ */
+export function timeOperator(operator: CompareOperator, text: string): CompareOperator {
+  if (!/\.\d{3}\d*[1-9]/.test(text)) return operator
+  return operator === 'gt' ? 'ge' : operator === 'lt' ? 'le' : operator
 }

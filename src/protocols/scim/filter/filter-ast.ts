@@ -1,4 +1,4 @@
-import type { AttributePath, AttributeRef } from '#protocols/scim/resource-schema.ts'
+import { type AttributePath, type AttributeRef, internalName } from '#protocols/scim/resource-schema.ts'
 
 export type CompareOperator = 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le'
 
@@ -21,3 +21,31 @@ export type ScimFilter =
     }
   /** True when one element of the attribute satisfies the whole filter; paths inside are those of the element. */
   | { readonly kind: 'element'; readonly of: AttributeRef; readonly filter: ScimFilter }
+
+/** RFC 7644 3.4.2.2 text, which reads back as the same filter. Lists of nothing have no such form and are not printed. */
+export function printScimFilter(filter: ScimFilter): string {
+  switch (filter.kind) {
+    case 'and':
+    case 'or': {
+      if (filter.filters.length === 0) throw new TypeError(`an empty ${filter.kind} has no text`)
+      return filter.filters.map(printPart).join(` ${filter.kind} `)
+    }
+    case 'not':
+      return `not (${printScimFilter(filter.filter)})`
+    case 'present':
+      return `${internalName(filter.path)} pr`
+    case 'compare':
+      return `${internalName(filter.path)} ${filter.operator} ${printValue(filter.value)}`
+    case 'element':
+      return `${internalName(filter.of)}[${printScimFilter(filter.filter)}]`
+  }
+}
+
+/** A list of one is itself; others stand in parentheses inside one another. */
+function printPart(filter: ScimFilter): string {
+  const text = printScimFilter(filter)
+  return (filter.kind === 'and' || filter.kind === 'or') && filter.filters.length > 1 ? `(${text})` : text
+}
+
+/** As JSON has it, which is how RFC 7644 has it. */
+const printValue = (value: CompareValue): string => JSON.stringify(value)

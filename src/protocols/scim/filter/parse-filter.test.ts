@@ -5,8 +5,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { maxFilterDepth, parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
 const enterprise = enterpriseUserSchema.id

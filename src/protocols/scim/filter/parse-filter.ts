@@ -1,9 +1,12 @@
-import { readCompareValue } from '#protocols/scim/filter/compare-value.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import { type Token, tokenize } from '#protocols/scim/filter/filter-tokens.ts'
 import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { type AttributeType, defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
-import { quoted, redacted, scimError } from '#protocols/scim/scim-error.ts'
+import {
+  type AttributeType,
+  dateTimeMillis,
+  defaultSubAttribute,
+  type SchemaAttribute,
+} from '#protocols/scim/schema.ts'
+import { quoted, redacted, type ScimErrorType, scimError } from '#protocols/scim/scim-error.ts'
 
 export const maxFilterLength = 4096
 export const maxFilterDepth = 50
@@ -194,4 +197,117 @@ class FilterParser {
   #fail(detail: string): never {
     throw scimError('invalidFilter', detail)
   }
+}
+
+export type Token =
+  | { readonly kind: '(' | ')' | '[' | ']' }
+  | { readonly kind: 'word'; readonly text: string }
+  | { readonly kind: 'string'; readonly value: string }
+
+/** The text in parts. Throws when a string is not closed or not JSON, and tells where, since what it holds may be secret. */
+export function tokenize(text: string, errorType: ScimErrorType): Token[] {
+  const tokens: Token[] = []
+  let at = 0
+  while (at < text.length) {
+    const char = text[at] ?? ''
+    if (char === ' ' || char === '\t') {
+      at++
+    } else if (char === '(' || char === ')' || char === '[' || char === ']') {
+      tokens.push({ kind: char })
+      at++
+    } else if (char === '"') {
+      const end = stringEnd(text, at)
+      if (end < 0) throw scimError(errorType, `The text that starts at character ${at + 1} has no closing quote.`)
+      tokens.push({ kind: 'string', value: readString(text, at, end, errorType) })
+      at = end
+    } else {
+      const start = at
+      while (at < text.length && !isDelimiter(text[at] ?? '')) at++
+      tokens.push({ kind: 'word', text: text.slice(start, at) })
+    }
+  }
+  return tokens
+}
+
+const isDelimiter = (char: string): boolean => ' \t()[]"'.includes(char)
+
+/** The position behind the closing quote; -1 without one. */
+function stringEnd(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === '\\') at++
+    else if (text[at] === '"') return at + 1
+  }
+  return -1
+}
+
+function readString(text: string, start: number, end: number, errorType: ScimErrorType): string {
+  try {
+    return String(JSON.parse(text.slice(start, end)))
+  } catch (cause) {
+    throw scimError(
+      errorType,
+      `The text that starts at character ${start + 1} is not a JSON string. Check its backslashes.`,
+      { cause },
+    )
+  }
+}
+
+const ordering: ReadonlySet<CompareOperator> = new Set(['gt', 'ge', 'lt', 'le'])
+const textual: ReadonlySet<CompareOperator> = new Set(['co', 'sw', 'ew'])
+
+/** The value in the attribute's type, or why the comparison makes no sense. Strictly, quotes make it a text. */
+export function readCompareValue(
+  attribute: SchemaAttribute,
+  operator: CompareOperator,
+  value: CompareValue,
+  strict = false,
+): { readonly value: CompareValue } | { readonly problem: string } {
+  const { name, type } = attribute
+  if (value === null) {
+    return operator === 'eq' || operator === 'ne'
+      ? { value }
+      : { problem: `${name}: ${operator} cannot compare with null. Use eq or ne.` }
+  }
+  switch (type) {
+    case 'complex':
+      return { problem: `${name} is complex. Compare one of its sub-attributes, such as ${firstPart(attribute)}.` }
+    case 'boolean': {
+      if (operator !== 'eq' && operator !== 'ne')
+        return { problem: `${name}: ${operator} does not apply to a boolean. Use eq or ne.` }
+      const word = String(value).toLowerCase()
+      if ((word !== 'true' && word !== 'false') || (strict && typeof value !== 'boolean'))
+        return { problem: `${name} must be compared with true or false${strict ? ', without quotes' : ''}.` }
+      return { value: word === 'true' }
+    }
+    case 'integer':
+    case 'decimal':
+      if (textual.has(operator)) return { problem: notTextual(name, operator, 'a number') }
+      return readNumber(name, value, strict)
+    case 'dateTime':
+      if (textual.has(operator)) return { problem: notTextual(name, operator, 'a date and time') }
+      if (typeof value !== 'string' || Number.isNaN(dateTimeMillis(value)))
+        return { problem: `${name} must be compared with a date and time such as "2026-01-31T09:00:00Z".` }
+      return { value }
+    case 'binary':
+      if (ordering.has(operator))
+        return { problem: `${name}: ${operator} does not apply to binary values. Use eq, ne, co, sw or ew.` }
+      break
+  }
+  if (typeof value !== 'string') return { problem: `${name} must be compared with a text in double quotes.` }
+  // No attribute can hold these, and not every store can be asked for them.
+  return value.isWellFormed() && !value.includes('\0')
+    ? { value }
+    : { problem: `${name}: the value contains NUL or half of a surrogate pair. Remove that character.` }
+}
+
+const notTextual = (name: string, operator: CompareOperator, type: string): string =>
+  `${name}: ${operator} does not apply to ${type}. Use eq, ne, gt, ge, lt or le.`
+
+const firstPart = ({ name, subAttributes: [first] }: SchemaAttribute): string =>
+  first === undefined ? name : `${name}.${first.name}`
+
+function readNumber(name: string, value: string | number | boolean, strict: boolean) {
+  const quotedNumber = typeof value === 'string' && !strict && /^-?\d{1,15}(\.\d{1,15})?$/.test(value)
+  const number = quotedNumber ? Number(value) : value
+  return typeof number === 'number' ? { value: number } : { problem: `${name} must be compared with a number.` }
 }

@@ -5,9 +5,7 @@ import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { applyPatch } from '#protocols/scim/patch/apply-patch.ts'
 import { maxOperations, parsePatch } from '#protocols/scim/patch/parse-patch.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { groupSchema } from '#protocols/scim/schemas/group.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
 const groups = new ResourceSchema(groupSchema)

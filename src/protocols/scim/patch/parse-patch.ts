@@ -1,11 +1,11 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { jsonInText } from '#protocols/scim/json-in-text.ts'
-import { type PatchPath, parsePath } from '#protocols/scim/patch/parse-path.ts'
-import type { PatchOperation, PatchTarget } from '#protocols/scim/patch/patch-operation.ts'
-import { requireMessage } from '#protocols/scim/read-resource.ts'
-import { clientValues, complexInText, type ReadOptions, readSingle, readValue } from '#protocols/scim/read-value.ts'
-import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
+import { type FilterOptions, parseElementFilter, tokenize } from '#protocols/scim/filter/parse-filter.ts'
+import { jsonInText, requireMessage } from '#protocols/scim/message.ts'
+import { clientValues, complexInText, type ReadOptions, readSingle, readValue } from '#protocols/scim/read-resource.ts'
+import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import type { Schema } from '#protocols/scim/schema.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 
 export const maxOperations = 1000
@@ -168,3 +168,52 @@ function refuseReadOnly(target: PatchTarget): void {
   if (!isReadOnly(target)) return
   throw scimError('mutability', `${(target.sub ?? target.attribute).name} is readOnly. Leave it out.`)
 }
+
+export const maxPathLength = 4096
+
+export type PatchPath =
+  | { readonly kind: 'schema'; readonly schema: Schema; readonly extension?: string }
+  | ({ readonly kind: 'attribute' } & PatchTarget)
+
+/**
+ * `attr`, `attr.sub`, `attr[filter]`, `attr[filter].sub`, each with or without a schema's URN, or the URN alone.
+ * Undefined when the schemas have no such attribute. Throws invalidPath or invalidFilter when it is malformed.
+ */
+export function parsePath(text: string, schema: ResourceSchema, options: FilterOptions = {}): PatchPath | undefined {
+  if (text.length > maxPathLength)
+    throw scimError('invalidPath', `path must not be longer than ${maxPathLength} characters.`)
+  const resolved = schema.resolve(/^[^\s()[\]"]*/.exec(text)?.[0] ?? '', options.strict)
+  if (resolved === undefined) return undefined
+  const [, ...rest] = tokenize(text, 'invalidPath')
+  if (rest.length === 0) return resolved
+  const close = rest.findLastIndex((token) => token.kind === ']')
+  const tail = rest.slice(close + 1)
+  const [after] = tail
+  if (rest[0]?.kind !== '[' || close < 0 || tail.length > 1) throw malformed(text)
+  if (after !== undefined && (after.kind !== 'word' || !after.text.startsWith('.'))) throw malformed(text)
+  if (resolved.kind === 'schema' || resolved.sub !== undefined || !resolved.attribute.multiValued) throw malformed(text)
+  const filter = parseElementFilter(rest.slice(1, close), schema, resolved, options)
+  if (after === undefined) return { ...resolved, filter }
+  const sub = schema.subAttribute(resolved.attribute, after.text.slice(1))
+  return sub === undefined ? undefined : { ...resolved, filter, sub }
+}
+
+const malformed = (text: string) =>
+  scimError('invalidPath', `path: ${quoted(text)} is malformed. Use attr, attr.sub, attr[filter] or attr[filter].sub.`)
+
+/** What one operation points at: an attribute, the elements of it that a filter picks, or a sub-attribute of either. */
+export interface PatchTarget extends AttributePath {
+  readonly filter?: ScimFilter
+}
+
+/** Normalised: names resolved, the value in the schema's form. A `replace` with nothing has become a `remove`. */
+export type PatchOperation =
+  | { readonly op: 'add' | 'replace'; readonly target: PatchTarget; readonly value: JsonValue }
+  /** With values, only those are removed from a multi-valued attribute. */
+  | {
+      readonly op: 'remove'
+      readonly target: PatchTarget
+      readonly values?: readonly JsonValue[]
+      /** The client sent a `replace` with nothing, whose filter must pick something where that of a `remove` need not. */
+      readonly replaces?: true
+    }

@@ -5,12 +5,11 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { applyPatch, changedAttributes } from '#protocols/scim/patch/apply-patch.ts'
 import { parsePatch } from '#protocols/scim/patch/parse-patch.ts'
 import { readResource } from '#protocols/scim/read-resource.ts'
-import { replaceResource } from '#protocols/scim/replace-resource.ts'
 import { readAttribute } from '#protocols/scim/resource.ts'
+import { replaceResource } from '#protocols/scim/resource-rules.ts'
 import { type AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { attribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 /** Random resources and operations, all made from the schema's own tables. */
 const schema = new ResourceSchema(userSchema, [

@@ -4,7 +4,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { userSchema } from '#protocols/scim/standard-schemas.ts'
 
 /**
  * Filters of a small grammar, written as text for the engine and judged by an oracle that knows nothing of schemas,

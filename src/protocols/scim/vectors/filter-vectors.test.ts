@@ -5,9 +5,7 @@ import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { attribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { groupSchema } from '#protocols/scim/schemas/group.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 /** Each row: where it comes from, the filter, and what it is of the resource. */
 type Row = readonly [source: string, filter: string, outcome: boolean | 'refused']

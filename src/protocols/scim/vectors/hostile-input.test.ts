@@ -6,13 +6,10 @@ import { applyPatch } from '#protocols/scim/patch/apply-patch.ts'
 import { memberChange } from '#protocols/scim/patch/member-change.ts'
 import { maxOperations, parsePatch } from '#protocols/scim/patch/parse-patch.ts'
 import { parseProjection } from '#protocols/scim/projection.ts'
-import { readResource } from '#protocols/scim/read-resource.ts'
-import { clientValues } from '#protocols/scim/read-value.ts'
+import { clientValues, readResource } from '#protocols/scim/read-resource.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { attribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { groupSchema } from '#protocols/scim/schemas/group.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 vi.setConfig({ testTimeout: 30_000 })
 

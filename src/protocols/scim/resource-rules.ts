@@ -1,8 +1,66 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { readAttribute } from '#protocols/scim/resource.ts'
+import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
 import type { AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import type { SchemaAttribute } from '#protocols/scim/schema.ts'
+import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
+
+/**
+ * What a PUT makes of a resource (RFC 7644 3.5.1): what the client leaves out is cleared, what only the service sets
+ * stays, and so does what cannot change. `sent` is what `readResource` gave. Throws mutability when an immutable value is
+ * another.
+ */
+export function replaceResource(schema: ResourceSchema, before: JsonObject, sent: JsonObject): ScimResource {
+  const after: ScimResource = { ...sent }
+  for (const ref of schema.attributes()) {
+    const { attribute } = ref
+    const present = readAttribute(before, ref)
+    if (present === undefined) continue
+    const value = readAttribute(after, ref)
+    if (attribute.mutability === 'readOnly') writeAttribute(after, ref, present)
+    else if (attribute.mutability === 'immutable' && value === undefined) writeAttribute(after, ref, present)
+    else if (isJsonObject(value)) writeAttribute(after, ref, withReadOnlyParts(attribute, present, value))
+  }
+  requireImmutable(schema, before, after)
+  return after
+}
+
+/** The service's own parts belong to the value they describe. */
+function withReadOnlyParts(attribute: SchemaAttribute, before: JsonValue, after: JsonObject): JsonObject {
+  const value = defaultSubAttribute(attribute)?.name
+  if (!isJsonObject(before) || (value !== undefined && !sameValue(before[value], after[value]))) return after
+  const kept: Record<string, JsonValue> = {}
+  for (const { name, mutability } of attribute.subAttributes) {
+    const part = before[name]
+    if (mutability === 'readOnly' && part !== undefined) kept[name] = part
+  }
+  return { ...kept, ...after }
+}
+
+export const cannotChange = ({ name }: SchemaAttribute) =>
+  scimError('mutability', `${name} is immutable: it cannot be changed once it is set. Leave it as it is.`)
+
+/**
+ * Throws mutability when an immutable attribute that had a value has another one, or none. The parts of a single complex
+ * value count while the value is there; taken away as a whole it takes them along.
+ */
+export function requireImmutable(schema: ResourceSchema, before: JsonObject, after: JsonObject): void {
+  for (const ref of schema.attributes()) {
+    const { attribute } = ref
+    const present = readAttribute(before, ref)
+    if (present === undefined) continue
+    const value = readAttribute(after, ref)
+    if (attribute.mutability === 'immutable' && !sameValue(present, value)) throw cannotChange(attribute)
+    if (isJsonObject(value)) requireImmutableParts(attribute, present, value)
+  }
+}
+
+function requireImmutableParts(attribute: SchemaAttribute, before: JsonValue, after: JsonObject): void {
+  if (!isJsonObject(before)) return
+  for (const sub of attribute.subAttributes) {
+    if (sub.mutability !== 'immutable' || before[sub.name] === undefined) continue
+    if (!sameValue(before[sub.name], after[sub.name])) throw cannotChange(sub)
+  }
+}
 
 /**
  * Throws invalidValue when a required attribute has no value. An extension's are required where the extension is, or is

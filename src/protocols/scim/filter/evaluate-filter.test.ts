@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest'
+import { never, settleFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
-import { never, settleFilter } from '#protocols/scim/filter/settle-filter.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { groupSchema } from '#protocols/scim/schemas/group.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 const schema = new ResourceSchema(userSchema, [groupSchema])
 

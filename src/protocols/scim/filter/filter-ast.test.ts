@@ -1,12 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { CompareOperator, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
+import { type CompareOperator, printScimFilter, type ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
-import { printScimFilter } from '#protocols/scim/filter/print-scim-filter.ts'
-import { internalName } from '#protocols/scim/internal-name.ts'
-import { type AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { type AttributePath, internalName, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
 

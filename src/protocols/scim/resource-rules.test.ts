@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { readResource } from '#protocols/scim/read-resource.ts'
-import { replaceResource } from '#protocols/scim/replace-resource.ts'
+import { replaceResource } from '#protocols/scim/resource-rules.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { attribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema } from '#protocols/scim/schemas/enterprise-user.ts'
-import { userSchema } from '#protocols/scim/schemas/user.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 const enterprise = enterpriseUserSchema.id
 const site = 'urn:example:Site'

@@ -1,6 +1,36 @@
-import { attribute, labelledValues, type Schema } from '#protocols/scim/schema.ts'
+import { attribute, labelledValues, type Schema, type SchemaAttribute } from '#protocols/scim/schema.ts'
 
 const readOnly = { mutability: 'readOnly' } as const
+const immutable = { mutability: 'immutable' } as const
+
+/** What every resource has beside its own schema (RFC 7643 3.1); no schema lists them. */
+export const commonAttributes: readonly SchemaAttribute[] = [
+  attribute('schemas', 'The schemas of the resource.', {
+    type: 'reference',
+    caseExact: false,
+    multiValued: true,
+    returned: 'always',
+    ...readOnly,
+  }),
+  attribute('id', 'The identifier that the service gave the resource.', {
+    caseExact: true,
+    returned: 'always',
+    uniqueness: 'server',
+    ...readOnly,
+  }),
+  attribute('externalId', 'The identifier that the client gave the resource.', { caseExact: true }),
+  attribute('meta', 'What the service knows of the resource itself.', {
+    type: 'complex',
+    ...readOnly,
+    subAttributes: [
+      attribute('resourceType', 'The type of the resource.', { caseExact: true, ...readOnly }),
+      attribute('created', 'When it was created.', { type: 'dateTime', ...readOnly }),
+      attribute('lastModified', 'When it was last changed.', { type: 'dateTime', ...readOnly }),
+      attribute('location', 'Its address.', { type: 'reference', ...readOnly }),
+      attribute('version', 'Its version.', { caseExact: true, ...readOnly }),
+    ],
+  }),
+]
 
 /** RFC 7643 4.1. */
 export const userSchema: Schema = {
@@ -72,5 +102,51 @@ export const userSchema: Schema = {
     labelledValues('entitlements', 'Things the user is entitled to.'),
     labelledValues('roles', 'Roles of the user.'),
     labelledValues('x509Certificates', 'Certificates, base64.', { type: 'binary' }),
+  ],
+}
+
+/** RFC 7643 4.3. */
+export const enterpriseUserSchema: Schema = {
+  id: 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User',
+  name: 'EnterpriseUser',
+  description: 'A user of an organisation',
+  attributes: [
+    attribute('employeeNumber', 'The number the organisation gave the person.'),
+    attribute('costCenter', 'The cost center.'),
+    attribute('organization', 'The organisation.'),
+    attribute('division', 'The division.'),
+    attribute('department', 'The department.'),
+    attribute('manager', "The person's manager.", {
+      type: 'complex',
+      subAttributes: [
+        attribute('value', "The manager's id.", { caseExact: true }),
+        attribute('$ref', "The manager's address.", { type: 'reference', referenceTypes: ['User'] }),
+        attribute('displayName', "The manager's name.", { mutability: 'readOnly' }),
+      ],
+    }),
+  ],
+}
+
+/** RFC 7643 4.2. */
+export const groupSchema: Schema = {
+  id: 'urn:ietf:params:scim:schemas:core:2.0:Group',
+  name: 'Group',
+  description: 'A group of users',
+  attributes: [
+    attribute('displayName', 'The name of the group.', { required: true }),
+    attribute('members', 'The members of the group.', {
+      type: 'complex',
+      multiValued: true,
+      subAttributes: [
+        attribute('value', "The member's id.", { caseExact: true, ...immutable }),
+        attribute('$ref', "The member's address.", {
+          type: 'reference',
+          referenceTypes: ['User', 'Group'],
+          ...immutable,
+        }),
+        attribute('type', 'What the member is.', { canonicalValues: ['User', 'Group'], ...immutable }),
+        attribute('display', "The member's name.", immutable),
+      ],
+    }),
   ],
 }

@@ -1,0 +1,154 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { JsonValue } from '#kernel/json.ts'
+import {
+  listResponse,
+  maxCount,
+  maxCursorLength,
+  parsePage,
+  readCursor,
+  readSearchRequest,
+  searchSchema,
+  writeCursor,
+} from '#protocols/scim/lists.ts'
+
+const page = (query: string) => parsePage(new URLSearchParams(query))
+
+describe('by index (RFC 7644 3.4.2.4)', () => {
+  test.each([
+    ['', 1, 100],
+    ['startIndex=0&count=0', 1, 0],
+    ['startIndex=-5&count=-1', 1, 0],
+    ['startIndex=%2B3&count=100000', 3, maxCount],
+    ['startIndex=&count=', 1, 100],
+  ])('%s', (query, startIndex, count) => {
+    expect(page(query)).toEqual({ kind: 'index', startIndex, count })
+  })
+
+  test.each(['startIndex=x', 'count=1.5', 'count=0x10', 'startIndex=9999999999999999'])('%s is refused', (query) => {
+    expect(() => page(query)).toThrow(expect.objectContaining({ keyword: 'invalidValue' }))
+  })
+})
+
+describe('by cursor (RFC 9865 2)', () => {
+  test('an empty cursor asks for the first page, whether it is written with = or not', () => {
+    expect(page('cursor&count=10')).toEqual({ kind: 'cursor', cursor: '', count: 10 })
+    expect(page('cursor=')).toEqual({ kind: 'cursor', cursor: '', count: 100 })
+    expect(page('cursor=VZUTiyhEQJ94IR')).toEqual({ kind: 'cursor', cursor: 'VZUTiyhEQJ94IR', count: 100 })
+  })
+
+  test.each(['0', '-1', 'ten', '1.5'])('count=%s is invalidCount', (count) => {
+    expect(() => page(`cursor&count=${count}`)).toThrow(
+      expect.objectContaining({ status: 400, keyword: 'invalidCount' }),
+    )
+  })
+
+  test('more than the largest page is the largest page, as maxPageSize is defined', () => {
+    expect(page('cursor&count=5000')).toMatchObject({ count: maxCount })
+  })
+
+  test('cursor and startIndex contradict each other', () => {
+    expect(() => page('cursor&startIndex=1')).toThrow(expect.objectContaining({ keyword: 'invalidValue' }))
+  })
+})
+
+const scope = ['/scim', 'User', 'active eq true', '', '']
+const refused = expect.objectContaining({ status: 400, keyword: 'invalidCursor' })
+
+test('comes back as it went, in unreserved characters', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), (position) => {
+      const cursor = writeCursor(scope, position)
+      expect(cursor).toMatch(/^[A-Za-z0-9._~-]+$/)
+      expect(readCursor(scope, cursor)).toBe(position)
+    }),
+  )
+})
+
+test('is no cursor of another query', () => {
+  const cursor = writeCursor(scope, 'p1')
+  for (let i = 0; i < scope.length; i++) {
+    expect(() => readCursor(scope.with(i, 'other'), cursor)).toThrow(refused)
+  }
+  // The parts are told apart, not run together.
+  expect(() => readCursor(['/sci', 'mUser', ...scope.slice(2)], cursor)).toThrow(refused)
+})
+
+test('anything else is refused', () => {
+  const cursor = writeCursor(scope, 'p1')
+  for (const text of ['x', `${cursor}=`, `${cursor} `, cursor.slice(1), '%', 'é', 'A'.repeat(maxCursorLength + 1)]) {
+    expect(() => readCursor(scope, text)).toThrow(refused)
+  }
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      expect(() => readCursor(scope, text)).toThrow(refused)
+    }),
+  )
+})
+
+test('a position that is not UTF-8 is refused', () => {
+  const bytes = Buffer.concat([Buffer.from(writeCursor(scope, ''), 'base64url'), Buffer.from([0xff, 0xfe])])
+  expect(() => readCursor(scope, bytes.toString('base64url'))).toThrow(refused)
+})
+
+test('numbers are numbers, and the page says where it stands', () => {
+  expect(listResponse([{ id: 'a' }], 7, { startIndex: 3 })).toEqual({
+    schemas: ['urn:ietf:params:scim:api:messages:2.0:ListResponse'],
+    totalResults: 7,
+    startIndex: 3,
+    itemsPerPage: 1,
+    Resources: [{ id: 'a' }],
+  })
+})
+
+test('a page by cursor has no index, and the last one no next cursor', () => {
+  expect(listResponse([], 7, { nextCursor: 'x' })).toMatchObject({ totalResults: 7, nextCursor: 'x' })
+  expect(Object.keys(listResponse([], 7, { nextCursor: undefined }))).toEqual([
+    'schemas',
+    'totalResults',
+    'itemsPerPage',
+    'Resources',
+  ])
+})
+
+test('RFC 7644 3.4.3: the example becomes the query that a GET would have', () => {
+  const query = readSearchRequest({
+    schemas: [searchSchema],
+    attributes: ['displayName', 'userName'],
+    filter: 'displayName sw "smith"',
+    startIndex: 1,
+    count: 10,
+  })
+  expect(Object.fromEntries(query)).toEqual({
+    attributes: 'displayName,userName',
+    filter: 'displayName sw "smith"',
+    startIndex: '1',
+    count: '10',
+  })
+})
+
+test('RFC 9865 3: an empty cursor stays one', () => {
+  expect(readSearchRequest({ schemas: [searchSchema], cursor: '', count: 10 }).get('cursor')).toBe('')
+})
+
+test('letter case, null and unknown members do not count', () => {
+  const query = readSearchRequest({ SortBY: 'userName', sortOrder: null, attributes: [], domain: 'x', __proto__: {} })
+  expect(Object.fromEntries(query)).toEqual({ sortBy: 'userName' })
+})
+
+test.each<[JsonValue, string]>([
+  [[], 'invalidSyntax'],
+  ['x', 'invalidSyntax'],
+  [{ schemas: 'x' }, 'invalidSyntax'],
+  [{ schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'] }, 'invalidSyntax'],
+  [{ filter: 1 }, 'invalidValue'],
+  [{ filter: ['a'] }, 'invalidValue'],
+  [{ attributes: 'userName' }, 'invalidValue'],
+  [{ attributes: [1] }, 'invalidValue'],
+  [{ count: '10' }, 'invalidValue'],
+  [{ count: 1.5 }, 'invalidValue'],
+  [{ startIndex: 1e300 }, 'invalidValue'],
+  [{ cursor: 7 }, 'invalidValue'],
+])('%j is %s', (body, keyword) => {
+  expect(() => readSearchRequest(body)).toThrow(expect.objectContaining({ status: 400, keyword }))
+})

@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto'
+import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import { member, requireMessageOf, textMember, wholeMember } from '#protocols/scim/message.ts'
+import { scimError } from '#protocols/scim/scim-error.ts'
+
+export const defaultCount = 100
+export const maxCount = 200
+
+/** Which part of a list is asked for: by index (RFC 7644 3.4.2.4) or by cursor (RFC 9865). */
+export type ListPage =
+  | {
+      readonly kind: 'index'
+      /** From 1. */
+      readonly startIndex: number
+      readonly count: number
+    }
+  | {
+      readonly kind: 'cursor'
+      /** Empty for the first page. */
+      readonly cursor: string
+      readonly count: number
+    }
+
+/**
+ * `cursor`, even an empty one, asks for the cursor method; without it the index method is used. By index a start below 1
+ * is 1 and a count below 0 is 0; by cursor a count below 1 is invalidCount. More than the maximum is the maximum.
+ */
+export function parsePage(query: URLSearchParams): ListPage {
+  const cursor = query.get('cursor')
+  const start = query.get('startIndex')
+  if (cursor === null) {
+    const startIndex = Math.max(1, wholeNumber(start) ?? invalid('startIndex'))
+    const count = Math.max(0, wholeNumber(query.get('count'), defaultCount) ?? invalid('count'))
+    return { kind: 'index', startIndex, count: Math.min(count, maxCount) }
+  }
+  // RFC 9865 says what each of the two asks for, so together they contradict each other.
+  if (start !== null) throw scimError('invalidValue', 'cursor and startIndex cannot be used together.')
+  const count = wholeNumber(query.get('count'), defaultCount)
+  if (count === undefined || count < 1) {
+    throw scimError('invalidCount', `count must be a whole number from 1 to ${maxCount}.`)
+  }
+  return { kind: 'cursor', cursor, count: Math.min(count, maxCount) }
+}
+
+/** Undefined when it is none. */
+function wholeNumber(text: string | null, fallback = 1): number | undefined {
+  if (text === null || text === '') return fallback
+  return /^[+-]?\d{1,15}$/.test(text) ? Number(text) : undefined
+}
+
+function invalid(name: string): never {
+  throw scimError('invalidValue', `${name} must be a whole number.`)
+}
+
+export const maxCursorLength = 16_384
+
+const bindingBytes = 12
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+/**
+ * A cursor of RFC 9865: a position, bound to the query it is a position in. `scope` tells queries apart: the same list,
+ * filter and order give the same one. It is made of unreserved characters (RFC 3986 2.3) and kept nowhere.
+ */
+export function writeCursor(scope: readonly string[], position: string): string {
+  return Buffer.concat([binding(scope), Buffer.from(position, 'utf8')]).toString('base64url')
+}
+
+/** Throws invalidCursor when it is none, or one of another query. */
+export function readCursor(scope: readonly string[], cursor: string): string {
+  const bytes = cursor.length > maxCursorLength ? Buffer.alloc(0) : Buffer.from(cursor, 'base64url')
+  const same = bytes.toString('base64url') === cursor && bytes.subarray(0, bindingBytes).equals(binding(scope))
+  if (!same) throw invalidCursor()
+  try {
+    return decoder.decode(bytes.subarray(bindingBytes))
+  } catch (cause) {
+    throw invalidCursor(cause)
+  }
+}
+
+export const invalidCursor = (cause?: unknown) =>
+  scimError('invalidCursor', 'cursor: this query did not return it. Send an empty cursor for the first page.', {
+    ...(cause === undefined ? {} : { cause }),
+  })
+
+export const expiredCursor = () =>
+  scimError('expiredCursor', 'cursor: it has expired. Send an empty cursor for the first page.')
+
+const binding = (scope: readonly string[]): Buffer =>
+  createHash('sha256').update(JSON.stringify(scope)).digest().subarray(0, bindingBytes)
+
+export const listSchema = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
+
+/** Where the page stands in the list: a start for the index method, what comes next for the cursor method. */
+export type PagePlace = { readonly startIndex: number } | { readonly nextCursor: string | undefined }
+
+export function listResponse(
+  resources: readonly JsonObject[],
+  total: number,
+  place: PagePlace = { startIndex: 1 },
+): JsonObject {
+  const { nextCursor } = { nextCursor: undefined, ...place }
+  return {
+    schemas: [listSchema],
+    totalResults: total,
+    ...('startIndex' in place ? { startIndex: place.startIndex } : {}),
+    itemsPerPage: resources.length,
+    ...(nextCursor === undefined ? {} : { nextCursor }),
+    Resources: resources,
+  }
+}
+
+export const searchSchema = 'urn:ietf:params:scim:api:messages:2.0:SearchRequest'
+
+/**
+ * The body of `POST .search` (RFC 7644 3.4.3, with RFC 9865's cursor) as the query that a GET would have. Throws
+ * invalidSyntax when it is no such message, invalidValue when a parameter is of another type. Others are ignored.
+ */
+export function readSearchRequest(body: JsonValue): URLSearchParams {
+  const message = requireMessageOf(body, searchSchema)
+  const query = new URLSearchParams()
+  const put = (name: string, value: string | number | undefined): void => {
+    if (value !== undefined) query.set(name, String(value))
+  }
+  for (const name of ['attributes', 'excludedAttributes']) put(name, namesMember(message, name))
+  for (const name of ['filter', 'sortBy', 'sortOrder', 'cursor']) put(name, textMember(message, name))
+  for (const name of ['startIndex', 'count']) put(name, wholeMember(message, name))
+  return query
+}
+
+function namesMember(message: JsonObject, name: string): string | undefined {
+  const value = member(message, name)
+  if (value === undefined) return undefined
+  const names: readonly JsonValue[] = Array.isArray(value) ? value : []
+  if (!Array.isArray(value) || !names.every((item) => typeof item === 'string')) {
+    throw scimError('invalidValue', `${name} must be a list of texts.`)
+  }
+  return names.length === 0 ? undefined : names.join(',')
+}
