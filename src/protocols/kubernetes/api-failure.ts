@@ -56,9 +56,9 @@ export const noAnswer = (who: string, what: string, cause: unknown): GatewayErro
 export const isMissing = ({ status, body }: ApiAnswer): boolean =>
   status === 404 && readStatus(body).reason === 'NotFound'
 
-function readStatus(body: Buffer): Refusal {
+function readStatus(body: string): Refusal {
   try {
-    const { reason, message } = JSON.parse(body.toString()) as { reason?: unknown; message?: unknown }
+    const { reason, message } = JSON.parse(body) as { reason?: unknown; message?: unknown }
     return { reason: textOf(reason), message: textOf(message) }
   } catch {
     return { reason: '', message: '' }

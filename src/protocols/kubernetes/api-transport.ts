@@ -1,6 +1,5 @@
-import type { Agent as HttpAgent, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
-import { request as httpsRequest, type RequestOptions } from 'node:https'
-import { request as httpRequest } from '#kernel/node-http.ts'
+import type { Agent, OutgoingHttpHeaders } from 'node:http'
+import { exchange, type HttpCall, openExchange, readBody } from '#protocols/http/http-client.ts'
 
 export interface ApiRequest {
   readonly url: string
@@ -12,11 +11,11 @@ export interface ApiRequest {
 export interface ApiAnswer {
   readonly status: number
   readonly contentType: string
-  readonly body: Buffer
+  readonly body: string
 }
 
 export interface ApiCredentials {
-  readonly agent: HttpAgent | undefined
+  readonly agent: Agent | undefined
   readonly headers: OutgoingHttpHeaders
 }
 
@@ -30,20 +29,37 @@ export interface ApiLimits {
  * the body, which may hold a token, goes nowhere else.
  */
 export async function callApi(request: ApiRequest, credentials: ApiCredentials, limits: ApiLimits): Promise<ApiAnswer> {
-  return readAnswer(await send(request, credentials, AbortSignal.timeout(limits.millis)), limits.bytes)
+  const { millis, bytes } = limits
+  const answer = await exchange(toCall(request, credentials), credentials, {
+    signal: AbortSignal.timeout(millis),
+    bytes,
+  })
+  return { status: answer.status, contentType: answer.headers['content-type'] ?? '', body: answer.body }
 }
+
+const toCall = ({ url, method, headers, body }: ApiRequest, credentials: ApiCredentials): HttpCall => ({
+  url: new URL(url),
+  method,
+  headers: { ...headers, ...credentials.headers },
+  body,
+})
 
 export type LinesAnswer = { readonly lines: AsyncIterable<string> } | { readonly refusal: ApiAnswer }
 
-/** A GET whose answer goes on: its lines as they come, until the server ends them or `signal` does. */
+/** A GET whose answer continues: its lines as they come, until the server ends them or `signal` does. */
 export async function openLines(
   { url, headers }: Pick<ApiRequest, 'url' | 'headers'>,
   credentials: ApiCredentials,
   { signal, lineBytes }: { readonly signal: AbortSignal; readonly lineBytes: number },
 ): Promise<LinesAnswer> {
-  const response = await send({ url, method: 'GET', headers, body: '' }, credentials, signal)
-  if (response.statusCode !== 200) return { refusal: await readAnswer(response, lineBytes) }
-  return { lines: linesOf(response, lineBytes) }
+  const response = await openExchange(
+    toCall({ url, method: 'GET', headers, body: '' }, credentials),
+    credentials,
+    signal,
+  )
+  if (response.statusCode === 200) return { lines: linesOf(response, lineBytes) }
+  const contentType = response.headers['content-type'] ?? ''
+  return { refusal: { status: response.statusCode ?? 0, contentType, body: await readBody(response, lineBytes) } }
 }
 
 async function* linesOf(response: AsyncIterable<Buffer>, most: number): AsyncGenerator<string> {
@@ -65,34 +81,3 @@ async function* linesOf(response: AsyncIterable<Buffer>, most: number): AsyncGen
 }
 
 const lineEnd = 0x0a
-
-async function readAnswer(response: IncomingMessage, most: number): Promise<ApiAnswer> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > most) {
-      response.destroy()
-      throw new Error(`the API server answered more than ${most} bytes`)
-    }
-    chunks.push(chunk)
-  }
-  return {
-    status: response.statusCode ?? 0,
-    contentType: response.headers['content-type'] ?? '',
-    body: Buffer.concat(chunks),
-  }
-}
-
-function send(request: ApiRequest, credentials: ApiCredentials, signal: AbortSignal): Promise<IncomingMessage> {
-  const options: RequestOptions = {
-    method: request.method,
-    headers: { ...request.headers, ...credentials.headers, 'content-length': Buffer.byteLength(request.body) },
-    agent: credentials.agent,
-    signal,
-  }
-  const open = request.url.startsWith('https:') ? httpsRequest : httpRequest
-  return new Promise((resolve, reject) => {
-    open(request.url, options, resolve).on('error', reject).end(request.body)
-  })
-}

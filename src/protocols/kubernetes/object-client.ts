@@ -163,7 +163,7 @@ export class ObjectClient {
   }
 
   #change(line: string, what: string): ObjectChange | undefined {
-    const { type, object } = this.#json({ status: 200, contentType: '', body: Buffer.from(line) }, what)
+    const { type, object } = this.#json({ status: 200, contentType: '', body: line }, what)
     switch (type) {
       case 'ADDED':
       case 'MODIFIED':
@@ -177,7 +177,7 @@ export class ObjectClient {
       }
       default: {
         const status = isRecord(object) && typeof object['code'] === 'number' ? object['code'] : 500
-        const answer = { status, contentType: '', body: Buffer.from(JSON.stringify(object ?? {})) }
+        const answer = { status, contentType: '', body: JSON.stringify(object ?? {}) }
         throw apiFailure(this.#options.who, what, answer)
       }
     }
@@ -242,7 +242,7 @@ export class ObjectClient {
   #json({ body }: ApiAnswer, what: string): Json {
     let value: unknown
     try {
-      value = JSON.parse(body.toString())
+      value = JSON.parse(body)
     } catch (error) {
       throw noAnswer(this.#options.who, what, error)
     }

@@ -27,7 +27,7 @@ export async function createServiceAccountVerifier(
       const limits = { millis: parts.timeoutMillis, bytes }
       const { status, body } = await callApi(request, await server.credentials(), limits)
       if (status !== 200) throw new Error(`the API server answered ${status} to GET ${path}`)
-      return JSON.parse(body.toString('utf8'))
+      return JSON.parse(body)
     },
     parts.clock,
     parts.log,

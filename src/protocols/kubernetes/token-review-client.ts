@@ -43,7 +43,7 @@ export async function createTokenReviewClient(
           return new library.ResponseContext(
             answer.status,
             { 'content-type': answer.contentType },
-            new library.SelfDecodingBody(Promise.resolve(answer.body)),
+            new library.SelfDecodingBody(Promise.resolve(Buffer.from(answer.body))),
           )
         },
       }),

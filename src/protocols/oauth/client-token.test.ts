@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { jwtVerify } from 'jose'
 import { expect, test } from 'vitest'
-import type { HttpAnswer, HttpCall } from '#protocols/http/http-exchange.ts'
+import type { HttpAnswer, HttpCall } from '#protocols/http/http-client.ts'
 import { readClientKey } from '#protocols/oauth/client-assertion.ts'
 import { type ClientProof, ClientToken } from '#protocols/oauth/client-token.ts'
 

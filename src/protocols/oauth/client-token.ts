@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { HttpAnswer, HttpSend } from '#protocols/http/http-exchange.ts'
+import type { HttpAnswer, HttpSend } from '#protocols/http/http-client.ts'
 import { type ClientKey, signAssertion } from '#protocols/oauth/client-assertion.ts'
 
 /** How a client proves who it is (RFC 6749 2.3, RFC 7523 2.2). */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
-import type { HttpCall, HttpSend } from '#protocols/http/http-exchange.ts'
+import type { HttpCall, HttpSend } from '#protocols/http/http-client.ts'
 import { type PasswordSettings, passwordRules } from './password-rules.ts'
 
 const settings: PasswordSettings = { minChars: 8, maxChars: 64, breachListURL: undefined, acceptUnchecked: false }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Logger } from '#kernel/logger.ts'
-import { type HttpSend, openHttpPool } from '#protocols/http/http-exchange.ts'
+import { type HttpSend, openHttpPool } from '#protocols/http/http-client.ts'
 
 export interface PasswordSettings {
   readonly minChars: number

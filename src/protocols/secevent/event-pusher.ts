@@ -1,7 +1,5 @@
-import type { IncomingMessage } from 'node:http'
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isJsonObject } from '#kernel/json.ts'
-import { Agent as HttpAgent, request as httpRequest } from '#kernel/node-http.ts'
+import { AnswerTooLong, type HttpAnswer, type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
 import { eventTokenType } from '#protocols/secevent/event-token.ts'
 
 export type PushOutcome =
@@ -31,7 +29,7 @@ const setUpErrors = new Set([
 export class EventPusher {
   readonly #url: URL
   readonly #headers: Readonly<Record<string, string>>
-  readonly #agent: HttpAgent | HttpsAgent
+  readonly #pool: HttpPool = openHttpPool(undefined, { maxSockets: 1 })
 
   constructor(url: URL, bearer: string | undefined) {
     this.#url = url
@@ -40,49 +38,31 @@ export class EventPusher {
       accept: 'application/json',
       ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
     }
-    const options = { keepAlive: true, maxSockets: 1 }
-    this.#agent = url.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options)
   }
 
   /** Never throws: whatever goes wrong is a failure. `now` is what a date in Retry-After is compared with. */
   async push(token: string, signal: AbortSignal, now: Date): Promise<PushOutcome> {
     try {
-      const response = await this.#post(token, signal)
-      return outcome(response, await readAnswer(response), now)
+      const call = { method: 'POST', url: this.#url, headers: this.#headers, body: token }
+      return outcome(await this.#pool.send(call, { signal, bytes: maxAnswerBytes }), now)
     } catch (error) {
+      // The status counts, whatever a receiver writes behind it.
+      if (error instanceof AnswerTooLong)
+        return outcome({ status: error.status, headers: error.headers, body: '' }, now)
       return { kind: 'failed', reason: error instanceof Error ? error.message : String(error) }
     }
   }
 
   close(): void {
-    this.#agent.destroy()
-  }
-
-  #post(token: string, signal: AbortSignal): Promise<IncomingMessage> {
-    const send = this.#url.protocol === 'https:' ? httpsRequest : httpRequest
-    return new Promise((resolve, reject) => {
-      const headers = { ...this.#headers, 'content-length': String(Buffer.byteLength(token)) }
-      send(this.#url, { method: 'POST', agent: this.#agent, signal, headers }, resolve).on('error', reject).end(token)
-    })
+    this.#pool.close()
   }
 }
 
-/** The whole body where it is short; of a long one its beginning, and the connection ends. */
-async function readAnswer(response: IncomingMessage): Promise<string> {
-  let text = ''
-  response.setEncoding('utf8')
-  for await (const chunk of response as AsyncIterable<string>) {
-    text += chunk
-    if (text.length > maxAnswerBytes) break
-  }
-  return text
-}
-
-function outcome({ statusCode = 0, headers }: IncomingMessage, body: string, now: Date): PushOutcome {
-  if (statusCode >= 200 && statusCode < 300) return { kind: 'accepted' }
-  const told = statusCode === 400 ? toldError(body) : undefined
-  const reason = `${statusCode}${told === undefined ? '' : ` ${told.err}: ${told.description}`}`.slice(0, maxReason)
-  const unusable = told === undefined ? statusCode === tooLarge : !setUpErrors.has(told.err)
+function outcome({ status, headers, body }: HttpAnswer, now: Date): PushOutcome {
+  if (status >= 200 && status < 300) return { kind: 'accepted' }
+  const told = status === 400 ? toldError(body) : undefined
+  const reason = `${status}${told === undefined ? '' : ` ${told.err}: ${told.description}`}`.slice(0, maxReason)
+  const unusable = told === undefined ? status === tooLarge : !setUpErrors.has(told.err)
   if (unusable) return { kind: 'refused', reason }
   const retryAfterMillis = readRetryAfter(headers['retry-after'], now)
   return { kind: 'failed', reason, ...(retryAfterMillis === undefined ? {} : { retryAfterMillis }) }

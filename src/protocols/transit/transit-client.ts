@@ -1,9 +1,8 @@
-import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import { Agent, request } from '#kernel/node-http.ts'
 import { readSmallFile } from '#kernel/small-file.ts'
+import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
 
 export interface TransitPlace {
   /** `https://host:port`, or `http` on this machine. */
@@ -58,7 +57,7 @@ const mostJwtCharacters = 64 * 1024
 export class TransitClient {
   readonly #place: TransitPlace
   readonly #options: TransitOptions
-  readonly #agent: Agent
+  readonly #pool: HttpPool
   #held: Held | undefined
   #login: Promise<Held> | undefined
   #renewAt = 0
@@ -69,11 +68,7 @@ export class TransitClient {
   constructor(place: TransitPlace, options: TransitOptions) {
     this.#place = place
     this.#options = options
-    const pool = { keepAlive: true, maxSockets: 64 }
-    const isTls = place.address.startsWith('https:')
-    this.#agent = isTls
-      ? new TlsAgent({ ...pool, ...(place.ca === undefined ? {} : { ca: place.ca }) })
-      : new Agent(pool)
+    this.#pool = openHttpPool(place.ca, { maxSockets: 64, maxFreeSockets: 64 })
   }
 
   /**
@@ -105,7 +100,7 @@ export class TransitClient {
   }
 
   close(): void {
-    this.#agent.destroy()
+    this.#pool.close()
   }
 
   async #token(): Promise<string> {
@@ -189,7 +184,7 @@ export class TransitClient {
     return performance.now()
   }
 
-  #send(
+  async #send(
     method: string,
     path: string,
     body: JsonObject | undefined,
@@ -197,44 +192,27 @@ export class TransitClient {
     isSecond = false,
   ): Promise<JsonObject | undefined> {
     const { address, namespace } = this.#place
-    const text = body === undefined ? undefined : JSON.stringify(body)
     const headers = {
       'x-vault-request': 'true',
       ...(token === undefined ? {} : { 'x-vault-token': token }),
       ...(namespace === undefined ? {} : { 'x-vault-namespace': namespace }),
-      ...(text === undefined
-        ? {}
-        : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     }
-    const url = new URL(`${address}/v1/${path}`)
+    const call = { method, url: new URL(`${address}/v1/${path}`), headers }
     const signal = AbortSignal.timeout(this.#options.timeoutMillis ?? usualTimeoutMillis)
-    return new Promise((resolve, reject) => {
-      const open = url.protocol === 'https:' ? tlsRequest : request
-      const sent = open(url, { method, agent: this.#agent, headers, signal }, (answer) => {
-        const chunks: Buffer[] = []
-        let bytes = 0
-        answer.on('data', (chunk: Buffer) => {
-          bytes += chunk.length
-          if (bytes > mostBytes) answer.destroy(new Error('the answer is too long'))
-          else chunks.push(chunk)
-        })
-        answer.on('error', reject)
-        answer.on('end', () => {
-          try {
-            resolve(readAnswer(answer.statusCode ?? 0, Buffer.concat(chunks).toString('utf8')))
-          } catch (error) {
-            reject(error)
-          }
-        })
+    try {
+      const answer = await this.#pool.send(body === undefined ? call : { ...call, body: JSON.stringify(body) }, {
+        signal,
+        bytes: mostBytes,
       })
-      sent.on('error', (error) => {
-        // The other side may close a connection that was kept in the moment in which it is used again.
-        const wasClosed = sent.reusedSocket && 'code' in error && error.code === 'ECONNRESET' && !isSecond
-        if (wasClosed) resolve(this.#send(method, path, body, token, true))
-        else reject(error)
-      })
-      sent.end(text)
-    })
+      return readAnswer(answer.status, answer.body)
+    } catch (error) {
+      // The other side may close a kept connection at the moment it is used again.
+      const wasClosed = error instanceof Error && 'code' in error && error.code === 'ECONNRESET'
+      const isReused = error instanceof Error && 'reusedSocket' in error && error.reusedSocket === true
+      if (wasClosed && isReused && !isSecond) return this.#send(method, path, body, token, true)
+      throw error
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type HttpPool, openHttpPool } from '#protocols/http/http-exchange.ts'
+import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
 import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
 import { type AuditSink, defineAuditSink, readAuthority, type SinkOutcome, type SinkRecord } from '#sdk/audit-sink.ts'
 import { choice, parsed, text } from '#sdk/parameter-types.ts'

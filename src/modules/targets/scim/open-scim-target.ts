@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { type HttpPool, openHttpPool } from '#protocols/http/http-exchange.ts'
+import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
 import { ClientToken } from '#protocols/oauth/client-token.ts'
 import { type Credentials, ScimConnection } from '#protocols/scim/client/scim-connection.ts'
 import { ServiceDiscovery } from '#protocols/scim/client/service-discovery.ts'

@@ -3,7 +3,7 @@ import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
-import { openHttpPool } from '#protocols/http/http-exchange.ts'
+import { openHttpPool } from '#protocols/http/http-client.ts'
 import { type Credentials, ScimConnection } from '#protocols/scim/client/scim-connection.ts'
 import { testServerCertificate, testServerKey, unrelatedCertificate } from '#testing/test-certificates.ts'
 

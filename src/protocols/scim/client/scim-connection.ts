@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
 import { type ErrorCode, GatewayError, type GatewayErrorOptions } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { AnswerTooLong, type HttpAnswer, type HttpSend } from '#protocols/http/http-exchange.ts'
+import { AnswerTooLong, type HttpAnswer, type HttpSend } from '#protocols/http/http-client.ts'
 import { scimMediaType } from '#protocols/scim/scim-error.ts'
 import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { HttpCall, HttpSend } from '#protocols/http/http-exchange.ts'
+import type { HttpCall, HttpSend } from '#protocols/http/http-client.ts'
 import { type ProviderSettings, providerCheck } from './provider-check.ts'
 
 const now = new Date('2030-01-01T00:00:00Z')

@@ -1,7 +1,7 @@
 import type { Clock } from '#kernel/clock.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { type HttpSend, openHttpPool } from '#protocols/http/http-exchange.ts'
+import { type HttpSend, openHttpPool } from '#protocols/http/http-client.ts'
 import type { HumanCheck } from './human-check.ts'
 
 export type ProviderKind = 'recaptcha-v2' | 'recaptcha-v3' | 'turnstile'
