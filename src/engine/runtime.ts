@@ -1,7 +1,6 @@
 import { createDirectory } from '#engine/directory/create-directory.ts'
 import { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import type { EventStreams } from '#engine/events/event-streams.ts'
-import { createGrantAccess } from '#engine/grants/grant-access.ts'
 import { type IssuerServices, Issuers } from '#engine/issuer/issuers.ts'
 import type { Journals } from '#engine/journal/journals.ts'
 import type { LoginServices } from '#engine/login/login-desk.ts'
@@ -142,7 +141,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     workflows: { run: async (call, started) => await workflows.runs.run(call, started) },
     runs: workflows.runs,
     approvals: workflows.approvals,
-    grants: createGrantAccess(services.grants),
+    grants: services.grants,
     workflowParameters: (wanted) => workflowParameters(configuration, wanted),
     loginAttributes: (workflow) => loginAttributes(configuration, workflow),
     workflowWrites: (workflow) =>

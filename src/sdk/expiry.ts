@@ -1,14 +1,12 @@
+import type { When } from '#domain/timer.ts'
 import { parseMoment } from '#kernel/moment.ts'
 import type { TimeSpan } from '#kernel/time-span.ts'
 import { isEmptySpan, parseTimeSpan, spanMillis } from '#kernel/time-span.ts'
 
-/** When access ends: at a time, or so long after it was given. */
+/** When access expires: at a time, or this long after it was granted. */
 export type Expiry = { readonly at: Date } | { readonly after: TimeSpan }
 
-/** A time by the clock that all processes share; `inMillis` counts from the commit it is part of. */
-export type ExpiryTime = { readonly at: Date } | { readonly inMillis: number }
-
-/** `8h`, `30d`, `P30D`; undefined for what is no length of time, or none at all. */
+/** `8h`, `30d`, `P30D`; undefined for text that isn't a length of time, and for none at all. */
 export function parseExpiresAfter(text: string): Expiry | undefined {
   const after = parseTimeSpan(text.trim())
   return after === undefined || isEmptySpan(after) ? undefined : { after }
@@ -23,7 +21,7 @@ export function parseExpiresAt(text: string): Expiry | undefined {
 }
 
 /** Undefined for a time that has passed, or is more than 100 years away. */
-export function expiryTime(expiry: Expiry, now: Date): ExpiryTime | undefined {
+export function expiryTime(expiry: Expiry, now: Date): When | undefined {
   if ('at' in expiry) {
     const millis = spanMillis(now, { months: 0, millis: expiry.at.getTime() - now.getTime() })
     return millis === undefined || millis <= 0 ? undefined : { at: expiry.at }

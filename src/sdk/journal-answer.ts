@@ -1,8 +1,8 @@
+import type { JournalQuery } from '#domain/journal.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { parseMoment } from '#kernel/moment.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
-import type { JournalQuery } from '#sdk/journal.ts'
 
 const defaultLimit = 100
 const maxLimit = 500

@@ -1,17 +1,10 @@
+import type { NewGrant } from '#domain/grant.ts'
 import type { Identity } from '#identity/identity.ts'
-import type { ExpiryTime } from '#sdk/expiry.ts'
 import type { StepMail } from '#sdk/mail.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 
-/** Access that a step gave and that ends by itself. */
-export interface TimedAccess {
-  readonly target: string
-  /** The login that the user has at the target. */
-  readonly subject: string
-  readonly kind: 'user' | 'group'
-  readonly name: string
-  readonly expires: ExpiryTime
-}
+/** Access that a step gave and that expires. */
+export type GrantedAccess = Omit<NewGrant, 'id' | 'run'>
 
 /** A password that a step sets at a target. */
 export interface SetPassword {
@@ -32,7 +25,7 @@ export interface PasswordWrite {
 /** What is to follow from a step. It is committed with the step's end, or not at all. */
 export interface StepEffects {
   mail(mail: StepMail): void
-  grant(access: TimedAccess): void
+  grant(access: GrantedAccess): void
   /**
    * To be called before a password is written. Once it is, the sessions of the account's owner end with the step, except
    * the one that requested the run. They end, too, where no one learns whether it was written: the process was killed, or

@@ -10,8 +10,9 @@ import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
 import type { Target } from '#sdk/target.ts'
 import type { PublishDestination } from '#sdk/token-keys.ts'
 import { createKeyKeeper, createTokenKeys } from '#server/token-keys.ts'
+import { KeyStore } from '#storage/key-store.ts'
 import { temporaryFolder } from '#testing/databases.ts'
-import { MemoryKeyStore } from '#testing/memory-key-store.ts'
+import { memoryDatabase } from '#testing/memory-database.ts'
 import { SetClock, tokenIssuer } from '#testing/token-keys-fixture.ts'
 
 const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
@@ -20,7 +21,7 @@ const pem = (key: ReturnType<typeof newKey>) => String(key.export({ type: 'pkcs8
 function installation() {
   const [configFolder, dataFolder] = [temporaryFolder(), temporaryFolder()]
   const clock = new SetClock()
-  const store = new MemoryKeyStore(clock.read)
+  const store = new KeyStore(memoryDatabase(clock.read))
   const secrets = new SecretSource(join(configFolder, 'secrets'), {})
   const audit = { append: async () => {} }
   const parts = {

@@ -17,8 +17,9 @@ import type { Configuration } from '#sdk/configuration.ts'
 import type { StsWebhookConfig } from '#sdk/sts-webhook.ts'
 import type { ListenerTls } from '#server/http-server.ts'
 import { WebhookListener } from '#server/webhook-listener.ts'
+import { KeyStore } from '#storage/key-store.ts'
 import { freePort } from '#testing/free-port.ts'
-import { MemoryKeyStore } from '#testing/memory-key-store.ts'
+import { memoryDatabase } from '#testing/memory-database.ts'
 
 const day = 86_400_000
 /** So long ago that what is made then is due for renewal now. */
@@ -76,7 +77,7 @@ async function fixture(config: Partial<StsWebhookConfig>, started = true) {
       ({ stsWebhook: state.config, stsEndpoints: [{ pods: { label: 'aws-role' } }] }) as unknown as Configuration,
     createApp,
     useObjects: (_, work) => work(objects),
-    store: new MemoryKeyStore(clock),
+    store: new KeyStore(memoryDatabase(clock)),
     box: new SecretBox(async () => [secret], keyOwners),
     clock,
     log: silentLogger,

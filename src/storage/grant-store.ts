@@ -1,46 +1,129 @@
+import type { Grant, GrantRevocation, NewGrant } from '#domain/grant.ts'
 import type { When } from '#domain/timer.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { type DueValues, dueText, dueValues, readNow, timeOf } from '#storage/client/database-time.ts'
+import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import { columns, inserted, statement } from '#storage/client/statement.ts'
+import { assertStorable, isStorable, lookupKey, storable } from '#storage/client/text-keys.ts'
 
-/** Access that ends by itself. */
-export interface NewGrant {
-  /** Unique; made by whoever adds it. */
-  readonly id: string
-  readonly target: string
-  /** The login of the user who has the access. */
-  readonly subject: string
-  readonly kind: 'user' | 'group'
-  /** The group; for a user as a whole the login. */
-  readonly name: string
-  readonly expires: When
-  /** The run that gave it. */
-  readonly run?: string
+interface GrantRow extends Pick<Grant, 'id' | 'target' | 'subject' | 'kind' | 'name' | 'state'> {
+  readonly subjectKey: string
+  readonly nameKey: string
+  readonly granted: number
+  readonly expires: number
+  readonly run: string | null
 }
 
-export interface Grant extends Omit<NewGrant, 'expires'> {
-  readonly state: 'active' | 'revoked'
-  readonly granted: Date
-  readonly expires: Date
-}
-
-export interface GrantRevocation {
-  readonly grant: string
-  /** Refused while its time has not come, so that one that was extended meanwhile stays. */
-  readonly onlyDue: boolean
-}
+const stored = ['id', 'target', 'subject', 'kind', 'name', 'granted', 'expires', 'run', 'state'] as const
+type StoredGrant = Pick<GrantRow, (typeof stored)[number]>
 
 /**
- * At most one grant of the same access is active. A grant is its own timer: it is due when it is active and its time has
- * passed. What takes the access away is a run that starts in the transaction that revokes: see RunEffects.
+ * At most one grant of the same access is active. A grant is its own timer: it is due when it is active and has expired.
+ * The run that removes the access starts in the transaction that revokes the grant: see RunEffects.
  */
-export interface GrantStore {
-  /** Where the access is granted already, that grant lives until the later of both times. */
-  add(grants: readonly NewGrant[]): Promise<void>
-  get(id: string): Promise<Grant | undefined>
-  /** Active ones of a user, at most 500. */
-  listOfSubject(subject: string): Promise<readonly Grant[]>
-  /** Active ones whose time has passed, earliest first. */
-  due(limit: number): Promise<readonly Grant[]>
+export class GrantStore {
+  readonly #client: SqlClient
+
+  constructor(client: SqlClient) {
+    this.#client = client
+  }
+
+  /** Where the access is granted already, that grant expires at the later of both times. */
+  async add(grants: readonly NewGrant[]): Promise<void> {
+    await this.#client.transaction(async (tx) => insertGrants(tx, grants, await readNow(tx)))
+  }
+
+  async get(id: string): Promise<Grant | undefined> {
+    if (!isStorable(id)) return undefined
+    const row = await findById.first(this.#client, { id })
+    return row && fromRow(row)
+  }
+
+  /** The active grants of a user, at most 500. */
+  async ofSubject(subject: string): Promise<readonly Grant[]> {
+    if (!isStorable(subject)) return []
+    return (await findBySubject.all(this.#client, { subjectKey: lookupKey(subject) })).map(fromRow)
+  }
+
+  /** The active grants that have expired, earliest first. */
+  async due(limit: number): Promise<readonly Grant[]> {
+    return (await findDue.all(this.#client, { limit })).map(fromRow)
+  }
+
   /** Undefined when it is not active any more. A grant is never shortened. */
-  extend(id: string, expires: When): Promise<Grant | undefined>
-  /** Once: undefined for everybody but the first. */
-  revoke(revocation: GrantRevocation): Promise<Grant | undefined>
+  async extend(id: string, expires: When): Promise<Grant | undefined> {
+    if (!isStorable(id)) return undefined
+    const row = await this.#client.transaction((tx) => extend.first(tx, { id, ...dueValues(expires) }))
+    return row && fromRow(row)
+  }
+
+  /** Undefined for all callers but the first. */
+  async revoke(revocation: GrantRevocation): Promise<Grant | undefined> {
+    const row = await this.#client.transaction((tx) => revokeGrant(tx, revocation))
+    return row && fromRow(row)
+  }
 }
+
+/** Where the access is granted already, that grant expires at the later of both times. */
+export async function insertGrants(tx: SqlTransaction, grants: readonly NewGrant[], now: number): Promise<void> {
+  // One by one: PostgreSQL does not let one statement update the same row twice.
+  for (const { id, target, subject, kind, name, expires, run } of grants) {
+    assertStorable('login', subject)
+    await insert.run(tx, {
+      id,
+      target: storable(target),
+      subject,
+      subjectKey: lookupKey(subject),
+      kind,
+      name: storable(name),
+      nameKey: lookupKey(storable(name)),
+      granted: now,
+      expires: timeOf(expires, now),
+      run: run ?? null,
+      state: 'active',
+    })
+  }
+}
+
+/** Throws CONFLICT when one of them is not active any more, or not due where it has to be. */
+export async function revokeGrants(tx: SqlTransaction, revocations: readonly GrantRevocation[]): Promise<void> {
+  for (const revocation of revocations) {
+    if ((await revokeGrant(tx, revocation)) !== undefined) continue
+    throw new GatewayError('CONFLICT', `the grant ${revocation.grant} is not active, or not due`)
+  }
+}
+
+async function revokeGrant(tx: SqlTransaction, { grant, onlyDue }: GrantRevocation): Promise<StoredGrant | undefined> {
+  if (!isStorable(grant)) return undefined
+  return await revoke.first(tx, { id: grant, anyway: onlyDue ? 0 : 1 })
+}
+
+const fromRow = ({ granted, expires, run, ...same }: StoredGrant): Grant => ({
+  ...same,
+  granted: new Date(granted),
+  expires: new Date(expires),
+  ...(run === null ? {} : { run }),
+})
+
+const insert = statement<GrantRow>(
+  `insert into grants ${inserted([...stored, 'subjectKey', 'nameKey'])}
+   on conflict (target, subject_key, kind, name_key) where state = 'active' do update
+   set expires = case when excluded.expires > grants.expires then excluded.expires else grants.expires end`,
+)
+const findById = statement<{ id: string }, StoredGrant>(`select ${columns(stored)} from grants where id = :id`)
+const findBySubject = statement<{ subjectKey: string }, StoredGrant>(
+  `select ${columns(stored)} from grants where subject_key = :subjectKey and state = 'active' order by id limit 500`,
+)
+const findDue = statement<{ limit: number }, StoredGrant>(
+  (on) => `select ${columns(stored)} from grants
+    where state = 'active' and expires <= ${on.now} order by expires, id limit :limit`,
+)
+const extend = statement<{ id: string } & DueValues, StoredGrant>(
+  (on) => `update grants set expires = case when ${dueText(on)} > expires then ${dueText(on)} else expires end
+    where id = :id and state = 'active' returning ${columns(stored)}`,
+)
+const revoke = statement<{ id: string; anyway: number }, StoredGrant>(
+  (on) => `update grants set state = 'revoked'
+    where id = :id and state = 'active' and (expires <= ${on.now} or cast(:anyway as bigint) = 1)
+    returning ${columns(stored)}`,
+)

@@ -1,14 +1,21 @@
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
+import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
+import { statement } from '#storage/client/statement.ts'
+import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
-/** A call that may come again and is to be answered as the first time. */
+const maxLength = 500
+
+/** Names a call, so that a repeated one gets the answer of the first. */
 export interface IdempotencyKey {
-  /** Who calls what: keys of different callers have nothing to do with each other. */
+  /** The caller and what it calls: keys of different scopes are independent. */
   readonly scope: string
   readonly key: string
 }
 
 export interface IdempotentCall extends IdempotencyKey {
-  /** What was asked; another body under the same key is a mistake of the caller. */
+  /** A different body under the same key is a mistake of the caller. */
   readonly bodyHash: string
   /** The run that the call starts. */
   readonly run: string
@@ -16,9 +23,9 @@ export interface IdempotentCall extends IdempotencyKey {
 
 export type Reservation =
   | { readonly kind: 'reserved' }
-  /** Asked before: which run it was, and what was answered, once that is known. */
+  /** The key was used before, by this run; `response` is present once the call is answered. */
   | { readonly kind: 'repeated'; readonly run: string; readonly response?: JsonObject }
-  /** The key was used for something else. */
+  /** The key was used for a different body. */
   | { readonly kind: 'other-body' }
 
 export interface IdempotentAnswer extends IdempotencyKey {
@@ -26,21 +33,103 @@ export interface IdempotentAnswer extends IdempotencyKey {
   readonly response: JsonObject
 }
 
-/**
- * A call that starts a stored run reserves its key in the same transaction: see RunStore.start. Here is what calls need
- * whose run is not stored.
- */
-export interface IdempotencyStore {
+type KeyOfRun = IdempotencyKey & { readonly run: string }
+
+/** For calls whose run is not stored. A call that starts a stored run reserves its key with it: see RunStore.start. */
+export class IdempotencyStore {
+  readonly #client: SqlClient
+
+  constructor(client: SqlClient) {
+    this.#client = client
+  }
+
   /**
-   * For a call that is answered within the lease. When it was not, since the process died, the same body reserves the key
-   * anew. Throws BAD_REQUEST for a key or scope of more than 500 characters.
+   * For a call that is answered within the lease. If it was not, since the process died, the same body can reserve the
+   * key again. Throws BAD_REQUEST for a key or scope of more than 500 characters.
    */
-  reserve(call: IdempotentCall, leaseMillis: number): Promise<Reservation>
-  /** False when the key is another run's by now. */
-  answer(answer: IdempotentAnswer): Promise<boolean>
-  /** Frees a key whose run did nothing. False when it was answered, or is another run's. */
-  abandon(call: IdempotencyKey & { readonly run: string }): Promise<boolean>
-  find(call: Omit<IdempotentCall, 'run'>): Promise<Reservation | undefined>
-  /** Forgets calls from before then; how many. */
-  prune(before: Date): Promise<number>
+  async reserve(call: IdempotentCall, leaseMillis: number): Promise<Reservation> {
+    return await this.#client.transaction((tx) => reserveKey(tx, call, leaseMillis))
+  }
+
+  /** False when another run has reserved the key since. */
+  async answer(answer: IdempotentAnswer): Promise<boolean> {
+    return await this.#client.transaction((tx) => answerKey(tx, answer))
+  }
+
+  /** Frees a key whose run had no effect. False when it was answered, or belongs to another run. */
+  async abandon({ scope, key, run }: KeyOfRun): Promise<boolean> {
+    return (await this.#client.transaction((tx) => abandon.run(tx, { scope, key, run }))) > 0
+  }
+
+  async find(call: Omit<IdempotentCall, 'run'>): Promise<Reservation | undefined> {
+    return await readReservation(this.#client, call)
+  }
+
+  /** Removes calls from before then; returns how many. */
+  async prune(before: Date): Promise<number> {
+    return await deleteInParts(this.#client, deleteBefore, { before: before.getTime() })
+  }
 }
+
+/** Part of the transaction that starts the run. A null lease never expires. */
+export async function reserveKey(
+  tx: SqlTransaction,
+  { scope, key, bodyHash, run }: IdempotentCall,
+  lease: number | null,
+): Promise<Reservation> {
+  assertKey(scope)
+  assertKey(key)
+  if ((await reserve.first(tx, { scope, key, bodyHash, run, lease })) !== undefined) return { kind: 'reserved' }
+  return (await readReservation(tx, { scope, key, bodyHash })) ?? { kind: 'other-body' }
+}
+
+/** False when another run has reserved the key since. */
+export async function answerKey(tx: SqlTransaction, answer: IdempotentAnswer): Promise<boolean> {
+  const { scope, key, run, response } = answer
+  return (await setResponse.run(tx, { scope, key, run, response: JSON.stringify(response) })) > 0
+}
+
+async function readReservation(
+  reader: SqlReader,
+  { scope, key, bodyHash }: Omit<IdempotentCall, 'run'>,
+): Promise<Reservation | undefined> {
+  if (!isStorable(scope) || !isStorable(key)) return undefined
+  const row = await find.first(reader, { scope, key })
+  if (row === undefined) return undefined
+  if (row.bodyHash !== bodyHash) return { kind: 'other-body' }
+  const { run, response } = row
+  return { kind: 'repeated', run, ...(response === null ? {} : { response: JSON.parse(response) as JsonObject }) }
+}
+
+function assertKey(text: string): void {
+  assertStorable('idempotency key', text)
+  if (text.length > maxLength) {
+    throw new GatewayError('BAD_REQUEST', 'an idempotency key or scope that is too long', {
+      publicText: 'The idempotency key is too long.',
+    })
+  }
+}
+
+/** The first call inserts. A later one with the same body takes over only if the lease expired without an answer. */
+const reserve = statement<IdempotentCall & { readonly lease: number | null }, { run: string }>(
+  (on) => `insert into idempotency (scope, key, body_hash, run, lease_until, created)
+    values (:scope, :key, :bodyHash, :run, ${on.now} + cast(:lease as bigint), ${on.now})
+    on conflict (scope, key) do update
+    set run = excluded.run, lease_until = excluded.lease_until, created = excluded.created
+    where idempotency.lease_until <= ${on.now} and idempotency.response is null
+      and idempotency.body_hash = excluded.body_hash
+    returning run`,
+)
+const find = statement<IdempotencyKey, { bodyHash: string; run: string; response: string | null }>(
+  `select body_hash as "bodyHash", run, response from idempotency where scope = :scope and key = :key`,
+)
+const setResponse = statement<KeyOfRun & { readonly response: string }>(
+  `update idempotency set response = :response, lease_until = null where scope = :scope and key = :key and run = :run`,
+)
+const abandon = statement<KeyOfRun>(
+  `delete from idempotency where scope = :scope and key = :key and run = :run and response is null`,
+)
+const deleteBefore = statement<{ before: number }>(
+  `delete from idempotency where (scope, key) in
+     (select scope, key from idempotency where created < :before limit ${deletedAtOnce})`,
+)

@@ -1,57 +1,144 @@
-import type { JsonValue } from '#kernel/json.ts'
+import type { JournalEntry, JournalPage, JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { SqlClient, SqlValue } from '#storage/client/sql-client.ts'
+import { columns, RowInsert, statement } from '#storage/client/statement.ts'
+import { isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
 
-/** One call to an API. Texts hold no secrets: whoever adds the row has left them out. */
-export interface JournalRow {
-  readonly time: Date
+const maxPage = 500
+
+export interface JournalBatch {
+  readonly journal: string
+  /** How many entries stay; older ones of the journal are deleted. */
+  readonly keep: number
+  readonly entries: readonly JournalEntry[]
+}
+
+interface JournalRow {
+  readonly journal: string
+  readonly time: number
   readonly requestId: string
   readonly caller: string
   readonly method: string
   readonly path: string
   readonly status: number
-  readonly keyword?: string
-  readonly error?: string
+  readonly keyword: string | null
+  readonly error: string | null
   readonly millis: number
-  readonly workflows: readonly string[]
-  readonly operations?: JsonValue
+  readonly details: string
 }
 
-export interface StoredJournalRow extends JournalRow {
-  /** Grows from row to row. */
-  readonly id: number
-  readonly journal: string
+type StoredRow = JournalRow & { readonly seq: number }
+type Details = Partial<Pick<JournalEntry, 'workflows' | 'operations'>>
+
+const stored = [
+  'journal',
+  'time',
+  'requestId',
+  'caller',
+  'method',
+  'path',
+  'status',
+  'keyword',
+  'error',
+  'millis',
+  'details',
+] as const
+
+export class JournalStore {
+  readonly #client: SqlClient
+
+  constructor(client: SqlClient) {
+    this.#client = client
+  }
+
+  /** Adds to journals and deletes what they no longer keep, in one transaction. */
+  async append(batches: readonly JournalBatch[]): Promise<void> {
+    if (batches.length === 0) return
+    await this.#client.transaction(async (tx) => {
+      for (const { journal, keep, entries } of batches) {
+        const latest = entries.slice(Math.max(0, entries.length - keep))
+        await insert.run(
+          tx,
+          latest.map((entry) => toRow(journal, entry)),
+        )
+        await trim.run(tx, { journal, keep })
+      }
+    })
+  }
+
+  /** Throws BAD_REQUEST for an `after` that isn't the `next` of a page. */
+  async list(query: JournalQuery): Promise<JournalPage> {
+    const limit = Math.max(1, Math.min(Math.trunc(query.limit) || 1, maxPage))
+    if (query.after !== undefined && !/^\d{1,15}$/.test(query.after)) {
+      throw new GatewayError('BAD_REQUEST', `not a page of the journal: ${query.after}`)
+    }
+    const journals = query.journals?.filter(isStorable)
+    if (journals?.length === 0) return { entries: [] }
+    const { text, values } = search({ ...query, ...(journals === undefined ? {} : { journals }), limit: limit + 1 })
+    const select = statement<typeof values, StoredRow>(text).query(this.#client.dialect, values)
+    // Not prepared by name: the text depends on the query.
+    const found = await this.#client.query({ ...select, name: undefined })
+    const entries = found.slice(0, limit).map(fromRow)
+    const last = entries.at(-1)
+    return found.length > limit && last !== undefined ? { entries, next: String(last.id) } : { entries }
+  }
 }
 
-export interface JournalBatch {
-  readonly journal: string
-  /** Rows that stay; older ones of the journal are deleted. */
-  readonly keep: number
-  readonly rows: readonly JournalRow[]
+function search({ journals, failed, status, since, after, limit }: JournalQuery) {
+  const values: Record<string, SqlValue> = { limit }
+  const conditions: string[] = []
+  if (journals !== undefined) {
+    conditions.push(`journal in (${journals.map((_, i) => `:journal${i}`).join(', ')})`)
+    for (const [i, journal] of journals.entries()) values[`journal${i}`] = journal
+  }
+  const add = (condition: string, more: Record<string, SqlValue> = {}): void => {
+    conditions.push(condition)
+    Object.assign(values, more)
+  }
+  if (failed === true) add('status >= 400')
+  if (status !== undefined) add('status = :status', { status })
+  if (since !== undefined) add('time >= :since', { since: since.getTime() })
+  if (after !== undefined) add('seq < :after', { after: Number(after) })
+  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
+  return { text: `select seq, ${columns(stored)} from journal ${where} order by seq desc limit :limit`, values }
 }
 
-export interface JournalQuery {
-  /** All that are given must hold. An empty list matches nothing. */
-  readonly journals?: readonly string[]
-  /** Only rows with a status of 400 or above. */
-  readonly failed?: boolean
-  readonly status?: number
-  /** From this time on. */
-  readonly since?: Date
-  /** Continues behind a page: the `next` it came with. */
-  readonly after?: string
-  /** At most 500 rows come back, whatever is asked. */
-  readonly limit: number
+function toRow(journal: string, entry: JournalEntry): JournalRow {
+  const { workflows, operations } = entry
+  const details: Details = {
+    ...(workflows.length === 0 ? {} : { workflows }),
+    ...(operations === undefined ? {} : { operations }),
+  }
+  return {
+    journal: storable(journal),
+    time: entry.time.getTime(),
+    requestId: storable(entry.requestId),
+    caller: storable(entry.caller),
+    method: storable(entry.method),
+    path: storable(entry.path),
+    status: entry.status,
+    keyword: optionalText(entry.keyword),
+    error: optionalText(entry.error),
+    millis: Math.round(entry.millis),
+    details: JSON.stringify(details),
+  }
 }
 
-export interface JournalPage {
-  /** Latest first. */
-  readonly entries: readonly StoredJournalRow[]
-  /** Where the following page starts; absent on the last one. */
-  readonly next?: string
+function fromRow({ seq, keyword, error, details, ...same }: StoredRow): StoredJournalEntry {
+  const { workflows = [], operations } = JSON.parse(details) as Details
+  return {
+    id: seq,
+    ...same,
+    time: new Date(same.time),
+    workflows,
+    ...(keyword === null ? {} : { keyword }),
+    ...(error === null ? {} : { error }),
+    ...(operations === undefined ? {} : { operations }),
+  }
 }
 
-export interface JournalStore {
-  /** Adds to journals and deletes what they no longer keep: all of it or nothing. */
-  append(batches: readonly JournalBatch[]): Promise<void>
-  /** Throws BAD_REQUEST for an `after` that no page gave. */
-  list(query: JournalQuery): Promise<JournalPage>
-}
+const insert = new RowInsert<JournalRow>('journal', stored)
+const trim = statement<{ journal: string; keep: number }>(
+  `delete from journal where journal = :journal and seq <=
+     (select seq from journal where journal = :journal order by seq desc limit 1 offset :keep)`,
+)

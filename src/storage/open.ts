@@ -7,19 +7,19 @@ import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { AuditSinkStore } from '#storage/audit-sink-store.ts'
 import type { AuditKey, AuditStore } from '#storage/audit-store.ts'
 import { Databases } from '#storage/client/databases.ts'
-import type { DelegationStore } from '#storage/delegation-store.ts'
+import { DelegationStore } from '#storage/delegation-store.ts'
 import { EventStore } from '#storage/event-store.ts'
-import type { GrantStore } from '#storage/grant-store.ts'
-import type { IdempotencyStore } from '#storage/idempotency-store.ts'
-import type { IssuerStore } from '#storage/issuer-store.ts'
-import type { JobRunStore } from '#storage/job-run-store.ts'
-import type { JournalStore } from '#storage/journal-store.ts'
-import type { KeyStore } from '#storage/key-store.ts'
+import { GrantStore } from '#storage/grant-store.ts'
+import { IdempotencyStore } from '#storage/idempotency-store.ts'
+import { IssuerStore } from '#storage/issuer-store.ts'
+import { JobRunStore } from '#storage/job-run-store.ts'
+import { JournalStore } from '#storage/journal-store.ts'
+import { KeyStore } from '#storage/key-store.ts'
 import { LoginFailureStore } from '#storage/login-failure-store.ts'
 import { LoginStore } from '#storage/login-store.ts'
 import { MailStore } from '#storage/mail-store.ts'
 import type { PasswordChangeStore } from '#storage/password-change-store.ts'
-import type { PortalStore } from '#storage/portal-store.ts'
+import { PortalStore } from '#storage/portal-store.ts'
 import type { RegistrationStore } from '#storage/registration-store.ts'
 import type { ReportStore } from '#storage/report-store.ts'
 import type { RunStore } from '#storage/run-store.ts'
@@ -30,15 +30,7 @@ import { builderFor, dynamic } from '#storage/sql/queries.ts'
 import { SqlApprovalStore } from '#storage/sql/sql-approval-store.ts'
 import { SqlAuditSinkStore } from '#storage/sql/sql-audit-sink-store.ts'
 import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
-import { SqlDelegationStore } from '#storage/sql/sql-delegation-store.ts'
-import { SqlGrantStore } from '#storage/sql/sql-grant-store.ts'
-import { SqlIdempotencyStore } from '#storage/sql/sql-idempotency-store.ts'
-import { SqlIssuerStore } from '#storage/sql/sql-issuer-store.ts'
-import { SqlJobRunStore } from '#storage/sql/sql-job-run-store.ts'
-import { SqlJournalStore } from '#storage/sql/sql-journal-store.ts'
-import { SqlKeyStore } from '#storage/sql/sql-key-store.ts'
 import { SqlPasswordChangeStore } from '#storage/sql/sql-password-change-store.ts'
-import { SqlPortalStore } from '#storage/sql/sql-portal-store.ts'
 import { SqlRegistrationStore } from '#storage/sql/sql-registration-store.ts'
 import { SqlReportStore } from '#storage/sql/sql-report-store.ts'
 import { SqlRunStore } from '#storage/sql/sql-run-store.ts'
@@ -118,21 +110,21 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
     loginFailures: new LoginFailureStore(client),
     audit: new SqlAuditStore(client, seal),
     auditSinks: new SqlAuditSinkStore(client),
-    journal: new SqlJournalStore(client),
+    journal: new JournalStore(client),
     events: new EventStore(client),
     runs: new SqlRunStore(client, wake),
     approvals: new SqlApprovalStore(client, wake),
     timers: new TimerStore(client),
     mails: new MailStore(client),
-    grants: new SqlGrantStore(client),
-    delegations: new SqlDelegationStore(client),
-    jobRuns: new SqlJobRunStore(client),
-    idempotency: new SqlIdempotencyStore(client),
-    keys: new SqlKeyStore(client),
-    issuer: new SqlIssuerStore(client),
+    grants: new GrantStore(client),
+    delegations: new DelegationStore(client),
+    jobRuns: new JobRunStore(client),
+    idempotency: new IdempotencyStore(client),
+    keys: new KeyStore(client),
+    issuer: new IssuerStore(client),
     registrations: new SqlRegistrationStore(client),
     passwordChanges: new SqlPasswordChangeStore(client),
-    portal: new SqlPortalStore(client),
+    portal: new PortalStore(client),
     secondFactors: new SqlSecondFactorStore(client),
     reports,
     statistics: new SqlStatisticsStore(client),

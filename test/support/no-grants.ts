@@ -4,5 +4,5 @@ const absent = async (): Promise<never> => {
   throw new Error('no grants in this test')
 }
 
-/** For modules that are not to ask for access that ends. */
+/** For modules that must not use grants. */
 export const noGrants: GrantAccess = { ofSubject: absent, extend: absent }

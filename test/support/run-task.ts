@@ -2,7 +2,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { StepMail } from '#sdk/mail.ts'
-import type { SetPassword, TimedAccess } from '#sdk/step-effects.ts'
+import type { GrantedAccess, SetPassword } from '#sdk/step-effects.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import type { RequestMap, TaskContext, TaskOutcome, TaskSignal, WorkflowUser } from '#sdk/workflow-task.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -13,7 +13,7 @@ export interface TaskRun {
   readonly user: WorkflowUser
   readonly mails: readonly StepMail[]
   readonly starts: readonly WorkflowCall[]
-  readonly grants: readonly TimedAccess[]
+  readonly grants: readonly GrantedAccess[]
   readonly passwords: readonly SetPassword[]
   readonly request: RequestMap
   readonly log: Logger & { readonly lines: readonly object[] }
@@ -39,7 +39,7 @@ export async function runTask(spec: TaskSpec, options: TaskRunOptions = {}): Pro
   const user: WorkflowUser = { userID: 'jjackson', attributes, groups: [], keepGroups: false, ...options.user }
   const mails: StepMail[] = []
   const starts: WorkflowCall[] = []
-  const grants: TimedAccess[] = []
+  const grants: GrantedAccess[] = []
   const passwords: SetPassword[] = []
   const request: RequestMap = new Map(Object.entries(options.request ?? {}))
   const log = recordingLogger()

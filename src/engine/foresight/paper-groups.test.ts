@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { Grant } from '#domain/grant.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
-import type { TimedGrant } from '#sdk/grants.ts'
 import { MemoryGroups, MemoryNestedGroups } from '#testing/memory-groups.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
@@ -95,7 +95,7 @@ describe('groups', () => {
 
 test('access that is given more time is told with its new end, and not given any', async () => {
   const at = (text: string): Date => new Date(text)
-  const held = (name: string, expires: string): TimedGrant => ({
+  const held = (name: string, expires: string): Grant => ({
     id: name,
     target: 'store',
     subject: 'ann',
@@ -103,6 +103,7 @@ test('access that is given more time is told with its new end, and not given any
     name,
     granted: at('2026-01-01T00:00:00Z'),
     expires: at(expires),
+    state: 'active',
   })
   const grants = {
     ofSubject: async () => [held('vault', '2026-02-01T00:00:00Z'), held('safe', '2099-01-01T00:00:00Z')],

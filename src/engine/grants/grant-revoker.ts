@@ -1,3 +1,4 @@
+import type { Grant } from '#domain/grant.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { removalParameters, removalWorkflow } from '#engine/grants/removal-workflow.ts'
 import type { Runs } from '#engine/workflow/runs.ts'
@@ -6,7 +7,7 @@ import { ownIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
-import type { Grant, GrantStore } from '#storage/grant-store.ts'
+import type { GrantStore } from '#storage/grant-store.ts'
 import type { RunStore } from '#storage/run-store.ts'
 
 export interface RevokerParts {

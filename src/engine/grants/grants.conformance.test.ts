@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createGrantAccess } from '#engine/grants/grant-access.ts'
+import type { NewGrant } from '#domain/grant.ts'
 import { revokeDue } from '#engine/grants/grant-revoker.ts'
 import { removalWorkflow } from '#engine/grants/removal-workflow.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -7,7 +7,6 @@ import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import { newRun } from '#storage/conformance/workflow-stores.ts'
-import type { NewGrant } from '#storage/grant-store.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 
@@ -67,7 +66,7 @@ onEachDatabase('access that ends', (freshUrl) => {
       ])
       expect(await started(storage)).toMatchObject([{ name: removalWorkflow, subject: 'ann', state: 'ready' }])
       expect((await sweep(storage)).revoked).toBe(0)
-      expect(await storage.grants.listOfSubject('ann')).toMatchObject([{ name: 'later' }])
+      expect(await storage.grants.ofSubject('ann')).toMatchObject([{ name: 'later' }])
     })
 
     test('of two processes at the same time one takes each', async () => {
@@ -84,11 +83,11 @@ onEachDatabase('access that ends', (freshUrl) => {
       const given = grant('vault')
       await storage.grants.add([given])
       const { revoked } = await sweep(storage, async () => {
-        await createGrantAccess(storage.grants).extend(given.id, { inMillis: day })
+        await storage.grants.extend(given.id, { inMillis: day })
       })
       expect(revoked).toBe(0)
       expect(await started(storage)).toEqual([])
-      expect(await createGrantAccess(storage.grants).ofSubject('ANN')).toMatchObject([{ id: given.id, name: 'vault' }])
+      expect(await storage.grants.ofSubject('ANN')).toMatchObject([{ id: given.id, name: 'vault' }])
     })
 
     test('one that cannot be taken away does not keep the others', async () => {
@@ -108,7 +107,7 @@ onEachDatabase('access that ends', (freshUrl) => {
     await storage.grants.add([first])
     await storage.grants.add([grant('VAULT', { inMillis: 3 * day })])
     await storage.grants.add([grant('vault', ago)])
-    const [held, ...others] = await createGrantAccess(storage.grants).ofSubject('ann')
+    const [held, ...others] = await storage.grants.ofSubject('ann')
     expect(others).toEqual([])
     expect(held?.id).toBe(first.id)
     expect(held?.expires.getTime()).toBeGreaterThan(Date.now() + 2 * day)

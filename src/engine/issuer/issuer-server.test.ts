@@ -13,12 +13,13 @@ import type { GatewayResponse } from '#sdk/http.ts'
 import type { IssuerConfig, IssuerTrust } from '#sdk/issuer.ts'
 import { prepareMapping } from '#sdk/mapping.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import { IssuerStore } from '#storage/issuer-store.ts'
+import { KeyStore } from '#storage/key-store.ts'
 import { fakeSecretBox } from '#testing/fake-login-services.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParseContext, noIssues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
-import { memoryIssuerStore } from '#testing/memory-issuer-store.ts'
-import { MemoryKeyStore } from '#testing/memory-key-store.ts'
+import { memoryDatabase, rowsOf } from '#testing/memory-database.ts'
 import { subject } from '#testing/subjects.ts'
 import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
 
@@ -53,7 +54,8 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
     ...tokenIssuer({ endpoint: 'idp:people', keypair: 'idp:people', maxTokenSeconds: 60 }),
     algorithm: 'RS256' as const,
   }
-  const rings = tokenKeyRings({ store: new MemoryKeyStore(clock.read), clock, issuers: [keys] })
+  const database = memoryDatabase(clock.read)
+  const rings = tokenKeyRings({ store: new KeyStore(database), clock, issuers: [keys] })
   const mapping = prepareMapping(
     [
       { attribute: 'sub', sourceType: 'user', source: 'uid', path: [] },
@@ -78,7 +80,7 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
   const live = new Set(['session-1'])
   const audited: AuditRow[] = []
   const counted: string[] = []
-  const store = memoryIssuerStore()
+  const store = new IssuerStore(database)
   const server = new IssuerServer({
     config,
     claims: await mapping.create(fakeModuleHost()),
@@ -130,7 +132,7 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
     const form = { grant_type: 'refresh_token', refresh_token: token, client_id: clientId, client_secret: clientSecret }
     return server.handle(exchange('/token', undefined, form))
   }
-  return { server, counted, now, clock, rings, live, audited, store, exchange, mint, published, refresh }
+  return { server, counted, now, clock, rings, live, audited, database, store, exchange, mint, published, refresh }
 }
 
 const sessionOf = (level: number, clock: SetClock) => ({
@@ -191,10 +193,10 @@ describe('an issuer', () => {
     await expect(verified(before)).rejects.toThrow()
   })
 
-  test('what it keeps is hashed and sealed', async () => {
-    const { mint, store } = await setUp()
+  test('stores records hashed and encrypted', async () => {
+    const { mint, database } = await setUp()
     const tokens = await mint()
-    const kept = JSON.stringify([...store.rows])
+    const kept = JSON.stringify(await rowsOf(database, 'issuer_records'))
     expect(kept).not.toContain(tokens?.refreshToken ?? '')
     expect(kept).not.toContain('ada')
     expect(kept).not.toContain('session-1')
@@ -287,7 +289,7 @@ describe('an issuer', () => {
   })
 
   test('without a session there is an id_token and nothing else', async () => {
-    const { server, store, clock } = await setUp()
+    const { server, database, clock } = await setUp()
     const request = fakeRequest({ url: origin })
     const call = {
       issuer: 'people',
@@ -298,7 +300,7 @@ describe('an issuer', () => {
       request,
     }
     const tokens = await server.mint({ ...call, sessionId: undefined })
-    expect([tokens?.refreshToken, store.rows.size]).toEqual([undefined, 0])
+    expect([tokens?.refreshToken, await rowsOf(database, 'issuer_records')]).toEqual([undefined, []])
   })
 
   test('every token is audited, with whose it is, and nobody whom no rule lets gets one', async () => {

@@ -3,7 +3,9 @@ import { JobScheduler, type ScheduledJob } from '#engine/jobs/job-scheduler.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { readSchedule } from '#kernel/schedule.ts'
 import type { Job, JobContext } from '#sdk/job.ts'
-import { MemoryJobRunStore } from '#testing/memory-job-run-store.ts'
+import { statement } from '#storage/client/statement.ts'
+import { JobRunStore } from '#storage/job-run-store.ts'
+import { memoryDatabase } from '#testing/memory-database.ts'
 
 const minute = 60_000
 const start = Date.UTC(2025, 2, 10, 12, 0, 30)
@@ -11,7 +13,8 @@ const start = Date.UTC(2025, 2, 10, 12, 0, 30)
 /** One database, and a clock that the test moves for all. */
 function world() {
   const time = { now: start }
-  const store = new MemoryJobRunStore(() => time.now)
+  const database = memoryDatabase(() => new Date(time.now))
+  const store = new JobRunStore(database)
   const outcomes: string[] = []
   const process = (jobs: readonly ScheduledJob[], own: { now: number } = time, times = {}) =>
     new JobScheduler(
@@ -25,7 +28,7 @@ function world() {
       },
       { sweepMillis: 0, graceMillis: 20, drainMillis: 20, ...times },
     )
-  return { time, store, outcomes, process }
+  return { time, database, store, outcomes, process }
 }
 
 function everyMinute(run: Job['run'], more: Partial<ScheduledJob> = {}): ScheduledJob {
@@ -160,7 +163,7 @@ describe('a runner that died', () => {
     const one = process([everyMinute(run)])
     await one.turn()
     await one.idle()
-    expect(store.rows[0]).toMatchObject({ state: 'failed', error: 'each of its runners has died' })
+    expect((await store.list('tidy', 1))[0]).toMatchObject({ state: 'failed', error: 'each of its runners has died' })
     expect(outcomes).toEqual(['tidy failed'])
     expect(runs).toEqual([])
   })
@@ -171,10 +174,10 @@ describe('a runner that died', () => {
     const one = process([everyMinute(recorded().run)])
     time.now += minute
     await one.turn()
-    expect(store.rows[0]?.state).toBe('running')
+    expect((await store.list('gone', 1))[0]?.state).toBe('running')
     time.now += 25 * 60 * minute
     await one.turn()
-    expect(store.rows[0]?.state).toBe('failed')
+    expect((await store.list('gone', 1))[0]?.state).toBe('failed')
   })
 })
 
@@ -189,7 +192,10 @@ describe('what goes wrong', () => {
       await one.idle()
     }
     expect(outcomes).toEqual(['tidy failed', 'tidy failed'])
-    expect(store.rows.map(({ state, error }) => `${state} ${error}`)).toEqual(['failed no luck', 'failed no luck'])
+    expect((await store.list('tidy', 5)).map(({ state, error }) => `${state} ${error}`)).toEqual([
+      'failed no luck',
+      'failed no luck',
+    ])
   })
 
   test('one that takes too long is told to end, and given up when it does not', async () => {
@@ -205,20 +211,18 @@ describe('what goes wrong', () => {
     await one.turn()
     await one.idle()
     expect(told).toEqual([true])
-    expect(store.rows[0]).toMatchObject({ state: 'failed', error: 'it took longer than 0.01 s' })
+    expect((await store.list('tidy', 1))[0]).toMatchObject({ state: 'failed', error: 'it took longer than 0.01 s' })
   })
 
   test('one that another has taken over is told to end, and does not write its end', async () => {
-    const { time, store, process, outcomes } = world()
+    const { time, database, store, process, outcomes } = world()
     const one = process([everyMinute(() => never)], undefined, { leaseMillis: 30 })
     await one.turn()
     time.now += minute
     await one.turn()
-    const [row] = store.rows
-    if (row === undefined) throw new Error('not begun')
-    row.fence++
+    await database.transaction((tx) => statement('update job_runs set fence = fence + 1').run(tx, {}))
     await one.idle()
-    expect(row.state).toBe('running')
+    expect((await store.list('tidy', 1))[0]?.state).toBe('running')
     expect(outcomes).toEqual(['tidy left'])
   })
 
@@ -231,12 +235,12 @@ describe('what goes wrong', () => {
     time.now += minute
     await one.turn()
     await one.close()
-    expect(store.rows[0]?.state).toBe('running')
+    expect((await store.list('tidy', 1))[0]?.state).toBe('running')
     expect(outcomes).toEqual(['tidy left'])
     expect(closed).toEqual(['closed'])
     time.now += minute
     await one.turn()
-    expect(store.rows).toHaveLength(1)
+    expect(await store.list('tidy', 5)).toHaveLength(1)
   })
 
   test('an end that the store did not take is told again', async () => {
@@ -250,7 +254,7 @@ describe('what goes wrong', () => {
     time.now += minute
     await one.turn()
     await one.idle()
-    expect(store.rows[0]?.state).toBe('done')
+    expect((await store.list('tidy', 1))[0]?.state).toBe('done')
     expect(runs).toHaveLength(1)
   })
 
@@ -265,6 +269,7 @@ describe('what goes wrong', () => {
     time.now += minute
     expect(await one.turn()).toBe(1000)
     expect(runs).toEqual(['12:01:00 1'])
+    await one.idle()
     store.list = list
     await one.turn()
     time.now += minute
@@ -288,7 +293,7 @@ test('runs by itself once started, and rests until the next due time', async () 
   const fast = new JobScheduler(
     [everyMinute(run, { schedule: { next: () => new Date(real.now), latest } })],
     {
-      store: new MemoryJobRunStore(() => Date.now()),
+      store: new JobRunStore(memoryDatabase()),
       worker: 'w',
       clock: () => new Date(),
       log: silentLogger,

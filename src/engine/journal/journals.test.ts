@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
+import type { JournalEntry } from '#domain/journal.ts'
 import { Journals } from '#engine/journal/journals.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
-import type { JournalEntry } from '#sdk/journal.ts'
 import type { JournalBatch, JournalStore } from '#storage/journal-store.ts'
 
 const entry = (requestId: string): JournalEntry => ({
@@ -19,7 +19,7 @@ function open() {
   const written: JournalBatch[][] = []
   const warnings: string[] = []
   const state = { failing: false }
-  const store: JournalStore = {
+  const store: Pick<JournalStore, 'append' | 'list'> = {
     append: async (batches) => {
       if (state.failing) throw new Error('away')
       written.push([...batches])
@@ -32,7 +32,7 @@ function open() {
 
 const shape = (written: readonly JournalBatch[][]) =>
   written.map((batches) =>
-    batches.map(({ journal, keep, rows }) => [journal, keep, rows.map(({ requestId }) => requestId)]),
+    batches.map(({ journal, keep, entries }) => [journal, keep, entries.map(({ requestId }) => requestId)]),
   )
 
 test('what waits is written together, once a second at most', async () => {

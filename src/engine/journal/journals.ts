@@ -1,8 +1,9 @@
+import type { JournalEntry, JournalPage, JournalQuery } from '#domain/journal.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { Journal, JournalEntry, JournalOptions, JournalPage, JournalQuery } from '#sdk/journal.ts'
+import type { Journal, JournalOptions } from '#sdk/journal.ts'
 import type { JournalStore } from '#storage/journal-store.ts'
 
-/** Entries of one journal that wait to be written; while the database is away, the latest stay. */
+/** How many entries of one journal wait to be written; while the database can't be reached, the latest stay. */
 const maxWaiting = 5000
 const writeEveryMillis = 1000
 
@@ -13,18 +14,18 @@ interface Ring {
 }
 
 /**
- * Journals in the database. What is added waits in memory and is written with everything else that waits, at most once
- * a second in one transaction: a write for each call would cost more than most calls.
+ * Journals in the database. Entries of all journals are collected in memory and written at most once a second, in one
+ * transaction: a write for each call would cost more than most calls.
  */
 export class Journals {
-  readonly #store: JournalStore
+  readonly #store: Pick<JournalStore, 'append' | 'list'>
   readonly #log: Logger
   readonly #rings = new Map<string, Ring>()
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> | undefined
   #failing = false
 
-  constructor(store: JournalStore, log: Logger) {
+  constructor(store: Pick<JournalStore, 'append' | 'list'>, log: Logger) {
     this.#store = store
     this.#log = log
   }
@@ -53,13 +54,13 @@ export class Journals {
 
   #add(ring: Ring, entry: JournalEntry): void {
     ring.waiting.push(entry)
-    // Twice the bound, so that what is too much goes at one stroke and not with every entry.
+    // At twice the bound, so that entries are dropped many at a time and not with every new one.
     const most = Math.min(ring.keep, maxWaiting)
     if (ring.waiting.length >= 2 * most) ring.waiting = ring.waiting.slice(-most)
     this.#timer ??= setTimeout(() => void this.write(), writeEveryMillis).unref()
   }
 
-  /** Writes what waits. Never rejects: a journal that cannot be written is told in the log, once. */
+  /** Writes the collected entries. Never rejects: the first failed write is logged. */
   async write(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -67,7 +68,7 @@ export class Journals {
     const batches = [...this.#rings].flatMap(([journal, ring]) => {
       const { keep, waiting } = ring
       ring.waiting = []
-      return waiting.length === 0 ? [] : [{ journal, ring, keep, rows: waiting.slice(-Math.min(keep, maxWaiting)) }]
+      return waiting.length === 0 ? [] : [{ journal, ring, keep, entries: waiting.slice(-Math.min(keep, maxWaiting)) }]
     })
     if (batches.length === 0) return
     this.#writing = this.#store
@@ -79,7 +80,7 @@ export class Journals {
         (err: unknown) => {
           if (!this.#failing) this.#log.warn('the journal could not be written', { err })
           this.#failing = true
-          for (const { ring, rows } of batches) ring.waiting = [...rows, ...ring.waiting]
+          for (const { ring, entries } of batches) ring.waiting = [...entries, ...ring.waiting]
         },
       )
       .finally(() => {

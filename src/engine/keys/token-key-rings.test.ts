@@ -9,16 +9,20 @@ import { tokenAlgorithms } from '#kernel/signing-key.ts'
 import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
 import type { TransitCustody } from '#sdk/token-keys.ts'
-import { MemoryKeyStore } from '#testing/memory-key-store.ts'
+import { statement } from '#storage/client/statement.ts'
+import { KeyStore } from '#storage/key-store.ts'
+import { type MemoryDatabase, memoryDatabase } from '#testing/memory-database.ts'
 import { keyBox, SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
 
 let clock: SetClock
-let store: MemoryKeyStore
+let database: MemoryDatabase
+let store: KeyStore
 let given: Map<string, KeyObject | Error>
 
 beforeEach(() => {
   clock = new SetClock()
-  store = new MemoryKeyStore(clock.read)
+  database = memoryDatabase(clock.read)
+  store = new KeyStore(database)
   given = new Map()
 })
 
@@ -66,7 +70,7 @@ describe('the keys of an endpoint', () => {
 
   test('are not stored in the clear, and open for their endpoint and kid only', async () => {
     const { kid } = await gateway().active('aws')
-    const ring = JSON.stringify(store.rows.get('aws')?.ring)
+    const ring = JSON.stringify((await store.get('aws'))?.ring)
     const sealed = (JSON.parse(ring) as { keys: { sealed: string }[] }).keys[0]?.sealed ?? ''
     const privateKey = await openPrivateKey(keyBox(), sealed, 'aws', kid)
     expect(publicTokenKey(privateKey).kid).toBe(kid)
@@ -85,11 +89,11 @@ describe('the keys of an endpoint', () => {
 
   test('that are damaged are an error, and are not replaced', async () => {
     await gateway().active('aws')
-    const row = store.rows.get('aws')
-    if (row !== undefined) store.rows.set('aws', { ...row, ring: { keys: [] } })
+    const damage = statement<{ ring: string }>(`update endpoint_keys set ring = :ring where endpoint = 'aws'`)
+    await database.transaction((tx) => damage.run(tx, { ring: '{"keys":[]}' }))
     await expect(gateway().active('aws')).rejects.toThrow('damaged')
     await expect(gateway().tend('aws')).rejects.toThrow('damaged')
-    expect(store.rows.get('aws')?.version).toBe(1)
+    expect((await store.get('aws'))?.version).toBe(1)
   })
 
   test('are those of configured endpoints only', async () => {
@@ -346,48 +350,49 @@ describe('activating a key at once', () => {
   })
 })
 
-describe('while the database is away', () => {
+describe('while the database cannot be reached', () => {
   const away = new Error('away')
 
-  test('a gateway signs for five minutes, and no longer', async () => {
+  test('signs for five minutes and no longer', async () => {
     const rings = gateway()
     const { kid } = await rings.active('aws')
-    store.failure = away
+    database.failure = away
     clock.pass(300)
     expect((await rings.active('aws')).kid).toBe(kid)
     clock.pass(1)
     await expect(rings.active('aws')).rejects.toBe(away)
-    store.failure = undefined
+    database.failure = undefined
     expect((await rings.active('aws')).kid).toBe(kid)
   })
 
-  test('documents are served as they were, and nobody is to keep them', async () => {
+  test('serves documents unchanged and not to be cached', async () => {
     const rings = gateway()
     expect((await rings.documents('aws')).maxAgeSeconds).toBe(300)
-    store.failure = away
+    database.failure = away
     clock.pass(60)
     expect((await rings.documents('aws')).maxAgeSeconds).toBe(0)
     clock.pass(3600)
     await expect(rings.documents('aws')).rejects.toBe(away)
   })
 
-  test('a clock that is set back makes what was read old', async () => {
+  test('treats what it read as outdated when the clock is set back', async () => {
     const rings = gateway()
     await rings.active('aws')
-    store.failure = away
+    database.failure = away
     clock.pass(-60)
     await expect(rings.active('aws')).rejects.toBe(away)
   })
 })
 
-test('changes that others make meanwhile are not lost', async () => {
+test('keeps changes that another gateway makes meanwhile', async () => {
   const rings = gateway()
   await rings.tend('aws')
+  const stored = await store.get('aws')
   let first = true
   const ring = await rings.update('aws', (present, policy, now) => {
     if (first) {
       first = false
-      void store.swap('aws', 1, { ...(store.rows.get('aws')?.ring ?? {}), looked: 5 })
+      void store.swap('aws', 1, { ...stored?.ring, looked: 5 })
     }
     const key = { kid: 'n', alg: 'ES256', jwk: { kid: 'n' }, sealed: 's', given: false, custody: null } as const
     return admit(present, key, policy, now)

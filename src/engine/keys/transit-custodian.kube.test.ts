@@ -12,7 +12,8 @@ import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
 import { TransitClient, type TransitLogin } from '#protocols/transit/transit-client.ts'
 import type { TransitCustody } from '#sdk/token-keys.ts'
-import { MemoryKeyStore } from '#testing/memory-key-store.ts'
+import { KeyStore } from '#storage/key-store.ts'
+import { memoryDatabase } from '#testing/memory-database.ts'
 import { type OpenBao, startOpenBao } from '#testing/openbao.ts'
 import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
 
@@ -140,7 +141,7 @@ path "transit/sign/logged-in/*" { capabilities = ["update"] }`
 
   test('follow the life of a ring: versions are next, active, retiring, whoever rotated', async () => {
     const clock = new SetClock()
-    const store = new MemoryKeyStore(clock.read)
+    const store = new KeyStore(memoryDatabase(clock.read))
     const custody: TransitCustody = {
       address: bao.address,
       namespace: undefined,
@@ -156,7 +157,7 @@ path "transit/sign/logged-in/*" { capabilities = ["update"] }`
     const rings = tokenKeyRings({ store, clock, issuers: [issuer], custodian })
     const first = await rings.tend('aws')
     expect(first.keys).toMatchObject([{ state: 'active', sealed: null, custody: { key: 'transit/ring', version: 1 } }])
-    expect(JSON.stringify(store.rows.get('aws'))).not.toContain('PRIVATE')
+    expect(JSON.stringify(await store.get('aws'))).not.toContain('PRIVATE')
     const token = await signedToken(new Map([['sub', 'a']]), await rings.active('aws'))
     await jwtVerify(token, createLocalJWKSet({ keys: [...(await rings.published('aws'))] as JWK[] }))
     // By an operator, in the service itself.

@@ -5,7 +5,8 @@ import { keepWebhookTls, tellApiServer, type WebhookObjects } from '#engine/sts/
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { MemoryKeyStore } from '#testing/memory-key-store.ts'
+import { KeyStore } from '#storage/key-store.ts'
+import { memoryDatabase } from '#testing/memory-database.ts'
 
 const day = 86_400_000
 const start = Date.parse('2026-11-15T08:00:00Z')
@@ -53,14 +54,14 @@ const stored = (name: string, version: number, content: Readonly<Record<string, 
 
 class Fixture {
   readonly objects = new FakeObjects()
-  readonly store: MemoryKeyStore
+  readonly store: KeyStore
   now = start
   readonly box: SecretBox
 
   constructor() {
     const secret = { id: 'k', key: createSecretKey(randomBytes(32)) }
     this.box = new SecretBox(async () => [secret], keyOwners)
-    this.store = new MemoryKeyStore(() => new Date(this.now))
+    this.store = new KeyStore(memoryDatabase(() => new Date(this.now)))
   }
 
   get options() {

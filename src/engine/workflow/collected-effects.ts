@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { checkMail, type StepMail } from '#sdk/mail.ts'
-import type { PasswordWrite, SetPassword, StepEffects, TimedAccess } from '#sdk/step-effects.ts'
+import type { GrantedAccess, PasswordWrite, SetPassword, StepEffects } from '#sdk/step-effects.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import type { ChangeClaim } from '#storage/password-change-store.ts'
 
@@ -20,7 +20,7 @@ export interface WrittenPassword extends SetPassword {
 /** Holds what is to follow from a step until its end is committed. A step that asks for too much fails. */
 export class CollectedEffects implements StepEffects {
   readonly mails: StepMail[] = []
-  readonly grants: TimedAccess[] = []
+  readonly grants: GrantedAccess[] = []
   readonly starts: WorkflowCall[] = []
   readonly passwords: WrittenPassword[] = []
   readonly #notes: PasswordNotes | undefined
@@ -39,7 +39,7 @@ export class CollectedEffects implements StepEffects {
     add(this.mails, mail)
   }
 
-  grant(access: TimedAccess): void {
+  grant(access: GrantedAccess): void {
     add(this.grants, access)
   }
 

@@ -858,7 +858,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     process.worker()
     await process.settled(id, 'completed')
     expect(await process.storage.mails.figures()).toMatchObject({ queued: 2 })
-    expect((await process.storage.grants.listOfSubject('second')).length).toBe(1)
+    expect((await process.storage.grants.ofSubject('second')).length).toBe(1)
     for (const user of ['jjackson', 'second']) await expect.poll(() => store.stored(user)).toBeDefined()
   })
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import type { StoredJournalEntry } from '#domain/journal.ts'
 import { journalJson, journalLines } from '#server/commands/journal-lines.ts'
-import type { StoredJournalRow } from '#storage/journal-store.ts'
 
-const row = (more: Partial<StoredJournalRow> = {}): StoredJournalRow => ({
+const row = (more: Partial<StoredJournalEntry> = {}): StoredJournalEntry => ({
   id: 7,
   journal: 'scim-people',
   time: new Date('2030-01-02T03:04:05.678Z'),

@@ -1,11 +1,11 @@
+import type { StoredJournalEntry } from '#domain/journal.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { terminalLine } from '#server/commands/terminal-line.ts'
-import type { StoredJournalRow } from '#storage/journal-store.ts'
 
 const maxRuns = 3
 
 /** A call for a person: one line, and one more each for why it failed, what it changed and who ran what; none longer than the terminal. */
-export function journalLines(row: StoredJournalRow, width: number): string[] {
+export function journalLines(row: StoredJournalEntry, width: number): string[] {
   const { time, status, method, path, millis, journal, caller, requestId, keyword, error, workflows, operations } = row
   const failed = error === undefined ? [] : [keyword === undefined ? error : `${keyword}: ${error}`]
   const changed = operations === undefined ? [] : [describeOperations(operations)]
@@ -22,7 +22,7 @@ export function journalLines(row: StoredJournalRow, width: number): string[] {
 }
 
 /** A call for a program: one line. */
-export function journalJson({ journal, keyword: scimType, ...row }: StoredJournalRow): string[] {
+export function journalJson({ journal, keyword: scimType, ...row }: StoredJournalEntry): string[] {
   return [JSON.stringify({ gateway: journal, ...row, scimType })]
 }
 

@@ -5,16 +5,16 @@ import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { loadConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
+import type { JournalEntry } from '#domain/journal.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { clientNames } from '#modules/filters/scim-gateway/client-profile.ts'
 import { scimCommand } from '#server/commands/scim.ts'
 import { scimClientNames, scimClientYaml } from '#server/commands/scim-client-setup.ts'
-import type { JournalRow } from '#storage/journal-store.ts'
 import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 
-const row = (path: string, more: Partial<JournalRow> = {}): JournalRow => ({
+const row = (path: string, more: Partial<JournalEntry> = {}): JournalEntry => ({
   time: new Date(),
   requestId: 'r',
   caller: 'idp',
@@ -31,9 +31,9 @@ async function dataFolder(): Promise<string> {
   const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger })
   const failed = row('/b', { status: 404, error: 'no', time: new Date(Date.now() - 7200_000) })
   await storage.journal.append([
-    { journal: 'people', keep: 1000, rows: [row('/a'), failed, row('/c')] },
-    { journal: 'crm', keep: 1000, rows: [row('/d', { status: 500, error: 'no' })] },
-    { journal: 'many', keep: 1000, rows: Array.from({ length: 700 }, (_, i) => row(`/many/${i}`)) },
+    { journal: 'people', keep: 1000, entries: [row('/a'), failed, row('/c')] },
+    { journal: 'crm', keep: 1000, entries: [row('/d', { status: 500, error: 'no' })] },
+    { journal: 'many', keep: 1000, entries: Array.from({ length: 700 }, (_, i) => row(`/many/${i}`)) },
   ])
   await storage.close()
   return folder

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { JournalPage, JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { parseMoment } from '#kernel/moment.ts'
 import { readArguments } from '#server/commands/arguments.ts'
@@ -8,7 +9,7 @@ import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/o
 import { scimInit, scimInitUsage } from '#server/commands/scim-init.ts'
 import { terminalWidth } from '#server/commands/terminal-line.ts'
 import { wholeNumber } from '#server/commands/whole-number.ts'
-import type { JournalPage, JournalQuery, JournalStore, StoredJournalRow } from '#storage/journal-store.ts'
+import type { JournalStore } from '#storage/journal-store.ts'
 
 const logUsage = `Usage: gatehouse scim log [--data DIR | --database URL] [OPTIONS]
 
@@ -69,7 +70,7 @@ export const scimCommand: RunCommand = async (args, io) => {
   const filters = readFilters(values)
   if (typeof filters === 'string') return wrong(filters)
   const width = terminalWidth()
-  const show = values.json === true ? journalJson : (row: StoredJournalRow) => journalLines(row, width)
+  const show = values.json === true ? journalJson : (row: StoredJournalEntry) => journalLines(row, width)
   try {
     let printed = 0
     await withDatabase(values, ({ journal }) =>
@@ -120,7 +121,7 @@ async function tell(
   filters: Filters,
   limit: number,
   follow: boolean,
-  print: (row: StoredJournalRow) => void,
+  print: (row: StoredJournalEntry) => void,
 ): Promise<void> {
   let newest = 0
   const tellLatest = async (most: number): Promise<void> => {
@@ -142,8 +143,8 @@ async function latest(
   filters: Filters,
   limit: number,
   newest: number,
-): Promise<readonly StoredJournalRow[]> {
-  const rows: StoredJournalRow[] = []
+): Promise<readonly StoredJournalEntry[]> {
+  const rows: StoredJournalEntry[] = []
   let after: string | undefined
   do {
     const page: JournalPage = await store.list({

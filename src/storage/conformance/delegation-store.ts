@@ -14,9 +14,9 @@ const delegation = (id: string, more: Partial<Delegation> = {}): Delegation => (
   ...more,
 })
 
-/** What every DelegationStore owes; `open` gives an empty database. */
+/** `open` returns stores of an empty database. */
 export function delegationStoreConformance(open: () => Promise<WorkflowStores>): void {
-  test('a deputy decides while the period lasts, whatever the letter case', async () => {
+  test('finds deputies and the users they represent during the period', async () => {
     const { one, two } = await open()
     const present = delegation('a')
     const future = delegation('b', { deputy: userRef('later'), starts: inMinutes(60), ends: inMinutes(120) })
@@ -30,7 +30,7 @@ export function delegationStoreConformance(open: () => Promise<WorkflowStores>):
     expect(await two.delegations.deputiesOf(userRef('\0'))).toEqual([])
   })
 
-  test('a delegation and its audit are one transaction', async () => {
+  test('writes a delegation and its audit rows in one transaction', async () => {
     const { one } = await open()
     await one.delegations.add(delegation('a'), [auditRow('added')])
     await expect(one.delegations.add(delegation('a'), [auditRow('twice')])).rejects.toMatchObject({ code: 'CONFLICT' })
@@ -39,7 +39,7 @@ export function delegationStoreConformance(open: () => Promise<WorkflowStores>):
     expect((await one.audit.list({ limit: 9 })).rows.map(({ id }) => id).sort()).toEqual(['added', 'removed'])
   })
 
-  test('only its owner removes a delegation', async () => {
+  test('removes a delegation for its owner only', async () => {
     const { one } = await open()
     await one.delegations.add(delegation('a'))
     expect(await one.delegations.remove(userRef('deputy'), 'a')).toBe(false)
@@ -48,7 +48,7 @@ export function delegationStoreConformance(open: () => Promise<WorkflowStores>):
     expect(await one.delegations.deputiesOf(userRef('boss'))).toEqual([])
   })
 
-  test('what cannot be is refused', async () => {
+  test('rejects invalid delegations', async () => {
     const { one } = await open()
     await one.delegations.add(delegation('a'))
     await expect(one.delegations.add(delegation('a'))).rejects.toMatchObject({ code: 'CONFLICT' })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { NewGrant } from '#domain/grant.ts'
 import { minute, newRun, noLease, outcomes, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
-import type { NewGrant } from '#storage/grant-store.ts'
 
 const grant = (id: string, more: Partial<NewGrant> = {}): NewGrant => ({
   id,
@@ -14,9 +14,9 @@ const grant = (id: string, more: Partial<NewGrant> = {}): NewGrant => ({
 
 const ids = (grants: readonly { readonly id: string }[]): string[] => grants.map(({ id }) => id)
 
-/** What every GrantStore owes; `open` gives an empty database. */
+/** `open` returns stores of an empty database. */
 export function grantStoreConformance(open: () => Promise<WorkflowStores>): void {
-  test('a grant is read as it was added, and is due when its time has passed', async () => {
+  test('returns a grant as it was added, and as due after its expiry', async () => {
     const { one, two } = await open()
     const ends = new Date(Date.now() + minute)
     await one.grants.add([grant('a', { run: 'r' }), grant('b', { name: 'users', expires: { at: ends } })])
@@ -26,23 +26,23 @@ export function grantStoreConformance(open: () => Promise<WorkflowStores>): void
       expires: ends,
     })
     expect(ids(await two.grants.due(10))).toEqual(['a'])
-    expect(ids(await two.grants.listOfSubject('bob'))).toEqual(['a', 'b'])
-    expect(await two.grants.listOfSubject('\0')).toEqual([])
+    expect(ids(await two.grants.ofSubject('bob'))).toEqual(['a', 'b'])
+    expect(await two.grants.ofSubject('\0')).toEqual([])
     expect(await two.grants.get('x')).toBeUndefined()
   })
 
-  test('the same access is granted once, until the later time', async () => {
+  test('keeps one grant of the same access, until the later expiry', async () => {
     const { one, two } = await open()
     await one.grants.add([grant('a')])
     const ends = new Date(Date.now() + 5 * minute)
     await two.grants.add([grant('b', { subject: 'BOB', expires: { at: ends } }), grant('c')])
-    expect(ids(await one.grants.listOfSubject('bob'))).toEqual(['a'])
+    expect(ids(await one.grants.ofSubject('bob'))).toEqual(['a'])
     expect((await one.grants.get('a'))?.expires).toEqual(ends)
     await Promise.all([one, two, one].map(({ grants }, i) => grants.add([grant(`${i}`, { name: 'many' })])))
-    expect(await one.grants.listOfSubject('bob')).toHaveLength(2)
+    expect(await one.grants.ofSubject('bob')).toHaveLength(2)
   })
 
-  test('a grant is extended and never shortened', async () => {
+  test('extends a grant and never shortens it', async () => {
     const { one } = await open()
     const later = new Date(Date.now() + 5 * minute)
     await one.grants.add([grant('a')])
@@ -52,7 +52,7 @@ export function grantStoreConformance(open: () => Promise<WorkflowStores>): void
     expect(await one.grants.extend('x', { at: later })).toBeUndefined()
   })
 
-  test('a grant is revoked once, along with the run that takes the access away', async () => {
+  test('revokes a grant once, with the run that removes the access', async () => {
     const { one, two } = await open()
     await one.grants.add([grant('a')])
     const revokes = [{ grant: 'a', onlyDue: true }]
@@ -66,10 +66,10 @@ export function grantStoreConformance(open: () => Promise<WorkflowStores>): void
     expect(await one.grants.extend('a', { inMillis: minute })).toBeUndefined()
     expect(await one.grants.revoke({ grant: 'a', onlyDue: false })).toBeUndefined()
     await one.grants.add([grant('again')])
-    expect(ids(await one.grants.listOfSubject('bob'))).toEqual(['again'])
+    expect(ids(await one.grants.ofSubject('bob'))).toEqual(['again'])
   })
 
-  test('one that was extended meanwhile stays, unless it is to end anyway', async () => {
+  test('revokes an extended grant only when it need not be due', async () => {
     const { one } = await open()
     await one.grants.add([grant('a')])
     await one.grants.extend('a', { inMillis: minute })

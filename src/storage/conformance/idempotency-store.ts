@@ -10,9 +10,9 @@ const call = (run: string, more: Partial<IdempotentCall> = {}): IdempotentCall =
   ...more,
 })
 
-/** What every IdempotencyStore owes, and RunStore.start with a key; `open` gives an empty database. */
+/** Also tests RunStore.start with a key. `open` returns stores of an empty database. */
 export function idempotencyStoreConformance(open: () => Promise<WorkflowStores>): void {
-  test('of many calls with one key one run is started, and all know which', async () => {
+  test('starts one run for concurrent calls with one key and returns it to all of them', async () => {
     const { one, two } = await open()
     const started = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
@@ -26,7 +26,7 @@ export function idempotencyStoreConformance(open: () => Promise<WorkflowStores>)
     expect(repeated).toEqual(Array.from({ length: 9 }, () => ({ kind: 'repeated', run: runs[0]?.id })))
   })
 
-  test('another body under the same key starts nothing; other callers and keys do', async () => {
+  test('rejects another body under the same key, but not other callers or keys', async () => {
     const { one } = await open()
     const start = (id: string, more: Partial<IdempotentCall> = {}) =>
       one.runs.start(newRun(id), { idempotency: call(id, more) })
@@ -37,7 +37,7 @@ export function idempotencyStoreConformance(open: () => Promise<WorkflowStores>)
     expect(await one.runs.get('b')).toBeUndefined()
   })
 
-  test('a run that cannot be started leaves its key free', async () => {
+  test('frees the key when the run cannot start', async () => {
     const { one } = await open()
     await one.runs.start(newRun('a'))
     const taken = one.runs.start(newRun('a'), { idempotency: call('a') })
@@ -45,7 +45,7 @@ export function idempotencyStoreConformance(open: () => Promise<WorkflowStores>)
     expect(await one.runs.start(newRun('b'), { idempotency: call('b') })).toEqual({ kind: 'started' })
   })
 
-  test('a call whose run is not stored is answered as the first time', async () => {
+  test('answers a repeated call as the first one when its run is not stored', async () => {
     const { one, two } = await open()
     expect(await one.idempotency.reserve(call('a'), minute)).toEqual({ kind: 'reserved' })
     expect(await two.idempotency.reserve(call('b'), minute)).toEqual({ kind: 'repeated', run: 'a' })
@@ -57,7 +57,7 @@ export function idempotencyStoreConformance(open: () => Promise<WorkflowStores>)
     expect(await one.idempotency.abandon(call('a'))).toBe(false)
   })
 
-  test('a call that was never answered may be made again, once, with the same body', async () => {
+  test('lets one repeated call with the same body take over an unanswered one', async () => {
     const { one, two } = await open()
     await one.idempotency.reserve(call('dead'), noLease)
     expect(await one.idempotency.reserve(call('x', { bodyHash: 'other' }), minute)).toEqual({ kind: 'other-body' })
@@ -68,7 +68,7 @@ export function idempotencyStoreConformance(open: () => Promise<WorkflowStores>)
     expect(await one.idempotency.answer({ ...call('dead'), response: {} })).toBe(false)
   })
 
-  test('a call that did nothing frees its key, and old ones are forgotten', async () => {
+  test('frees the key of an abandoned call, and removes old calls', async () => {
     const { one } = await open()
     await one.idempotency.reserve(call('a'), minute)
     expect(await one.idempotency.abandon(call('other'))).toBe(false)
@@ -79,7 +79,7 @@ export function idempotencyStoreConformance(open: () => Promise<WorkflowStores>)
     expect(await one.idempotency.reserve(call('c'), minute)).toEqual({ kind: 'reserved' })
   })
 
-  test('keys that cannot be kept are refused', async () => {
+  test('rejects keys that cannot be stored', async () => {
     const { one } = await open()
     for (const more of [{ key: 'x'.repeat(501) }, { scope: 'x'.repeat(501) }, { key: 'a\0' }]) {
       await expect(one.idempotency.reserve(call('a', more), minute)).rejects.toMatchObject({ code: 'BAD_REQUEST' })

@@ -12,9 +12,9 @@ const record = (id: string, more: Partial<IssuerRecord> = {}): IssuerRecord => (
   ...more,
 })
 
-/** What every IssuerStore owes; `open` gives two of one empty database. */
+/** `open` returns two stores of one empty database. */
 export function issuerStoreConformance(open: () => Promise<readonly [IssuerStore, IssuerStore]>): void {
-  test('a record is found as it was put, by its whole key only', async () => {
+  test('finds a record by its whole key only', async () => {
     const [store] = await open()
     const whole = record('a', { grantId: 'g', userCode: 'u' })
     expect(await store.put(whole)).toBe(true)
@@ -30,7 +30,7 @@ export function issuerStoreConformance(open: () => Promise<readonly [IssuerStore
     ).toBeUndefined()
   })
 
-  test('an expired record is absent before it is collected', async () => {
+  test('does not return an expired record that is not deleted yet', async () => {
     const [store] = await open()
     await store.put(record('a', { userCode: 'u' }))
     expect(await store.find(record('a'), after(59))).toBeDefined()
@@ -39,7 +39,7 @@ export function issuerStoreConformance(open: () => Promise<readonly [IssuerStore
     expect(await store.consume(record('a'), after(60))).toBe(false)
   })
 
-  test('of fifty who consume a record side by side, one does', async () => {
+  test('lets one of fifty concurrent callers consume a record', async () => {
     const stores = await open()
     await stores[0].put(record('a'))
     const got = await Promise.all(
@@ -50,7 +50,7 @@ export function issuerStoreConformance(open: () => Promise<readonly [IssuerStore
     expect(await stores[0].consume(record('unknown'), after(1))).toBe(false)
   })
 
-  test('putting a record again changes it, and does not make it unused', async () => {
+  test('replaces a record and keeps it consumed', async () => {
     const [store] = await open()
     await store.put(record('a'))
     await store.consume(record('a'), after(1))
@@ -58,7 +58,7 @@ export function issuerStoreConformance(open: () => Promise<readonly [IssuerStore
     expect(await store.find(record('a'), after(70))).toMatchObject({ data: 'other', consumed: after(1), version: 3 })
   })
 
-  test('a change of what another changed meanwhile is refused', async () => {
+  test('rejects a change of a record that another changed meanwhile', async () => {
     const [one, two] = await open()
     const now = after(1)
     expect(await one.put(record('a', { data: '1' }), { version: 0, now })).toBe(true)
@@ -70,7 +70,7 @@ export function issuerStoreConformance(open: () => Promise<readonly [IssuerStore
     expect(await one.find(record('a'), after(61))).toMatchObject({ data: 'anew', consumed: undefined })
   })
 
-  test('what belongs to a grant goes with it, of that kind and issuer', async () => {
+  test('deletes the records of a grant, of one model and issuer', async () => {
     const [store] = await open()
     for (const [id, more] of [
       ['a', { grantId: 'g' }],
@@ -90,7 +90,7 @@ export function issuerStoreConformance(open: () => Promise<readonly [IssuerStore
     expect(await store.find(record('c'), after(1))).toBeUndefined()
   })
 
-  test('only what has expired is collected', async () => {
+  test('deletes expired records only', async () => {
     const [store] = await open()
     for (let i = 0; i < 20; i++) await store.put(record(`s${i}`, { expires: after(10) }))
     await store.put(record('live'))
@@ -99,7 +99,7 @@ export function issuerStoreConformance(open: () => Promise<readonly [IssuerStore
     expect(await store.find(record('live'), after(10))).toBeDefined()
   })
 
-  test('text that no database holds is a bad request, or simply not there', async () => {
+  test('rejects text that cannot be stored, and does not find it', async () => {
     const [store] = await open()
     await expect(store.put(record('a\0'))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     expect(await store.find(record('a\0'), after(1))).toBeUndefined()

@@ -3,9 +3,9 @@ import { minute, noLease, type WorkflowStores } from '#storage/conformance/workf
 
 const time = { job: 'reminders', due: new Date(Date.UTC(2020, 0, 1)) }
 
-/** What every JobRunStore owes; `open` gives an empty database. */
+/** `open` returns stores of an empty database. */
 export function jobRunStoreConformance(open: () => Promise<WorkflowStores>): void {
-  test('of many who begin, one runs it; each due time anew', async () => {
+  test('lets one worker run each due time', async () => {
     const { one, two } = await open()
     for (let day = 1; day <= 5; day++) {
       const due = new Date(Date.UTC(2020, 0, day))
@@ -20,14 +20,14 @@ export function jobRunStoreConformance(open: () => Promise<WorkflowStores>): voi
     )
   })
 
-  test('nobody runs it before its time by the clock of the database', async () => {
+  test("does not begin before the due time by the database's clock", async () => {
     const { one } = await open()
     const due = new Date(Date.now() + 10 * minute)
     expect(await one.jobRuns.begin({ ...time, due }, 'w', minute)).toBeUndefined()
     expect(await one.jobRuns.list('reminders', 1)).toEqual([])
   })
 
-  test('a runner that died is replaced by one, and comes too late itself', async () => {
+  test('replaces a worker whose lease expired, and ignores its late end', async () => {
     const { one, two } = await open()
     const stale = await one.jobRuns.begin(time, 'dead', noLease)
     if (stale === undefined) throw new Error('not begun')
@@ -48,7 +48,7 @@ export function jobRunStoreConformance(open: () => Promise<WorkflowStores>): voi
     expect(await one.jobRuns.begin(time, 'w', minute)).toBeUndefined()
   })
 
-  test('what has ended is forgotten in time', async () => {
+  test('removes old runs that have ended', async () => {
     const { one } = await open()
     const claim = await one.jobRuns.begin(time, 'w', minute)
     if (claim === undefined) throw new Error('not begun')

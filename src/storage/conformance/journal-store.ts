@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import type { JournalRow, JournalStore, StoredJournalRow } from '#storage/journal-store.ts'
+import type { JournalEntry, StoredJournalEntry } from '#domain/journal.ts'
+import type { JournalStore } from '#storage/journal-store.ts'
 
 const at = (second: number): Date => new Date(Date.UTC(2030, 0, 1) + second * 1000)
 
-function row(requestId: string, more: Partial<JournalRow> = {}): JournalRow {
+function row(requestId: string, more: Partial<JournalEntry> = {}): JournalEntry {
   return {
     time: at(0),
     requestId,
@@ -17,11 +18,11 @@ function row(requestId: string, more: Partial<JournalRow> = {}): JournalRow {
   }
 }
 
-const requests = (entries: readonly StoredJournalRow[]): string[] => entries.map(({ requestId }) => requestId)
+const requests = (entries: readonly StoredJournalEntry[]): string[] => entries.map(({ requestId }) => requestId)
 
-/** What every JournalStore owes; `open` gives an empty one. */
+/** `open` returns an empty store. */
 export function journalStoreConformance(open: () => Promise<JournalStore>): void {
-  test('rows are read as they were written, latest first', async () => {
+  test('returns entries as they were written, latest first', async () => {
     const store = await open()
     const failed = row('b', {
       status: 400,
@@ -30,7 +31,7 @@ export function journalStoreConformance(open: () => Promise<JournalStore>): void
       workflows: ['run-1', 'run-2'],
       operations: [{ op: 'replace', path: 'emails', values: 2 }],
     })
-    await store.append([{ journal: 'people', keep: 10, rows: [row('a'), failed] }])
+    await store.append([{ journal: 'people', keep: 10, entries: [row('a'), failed] }])
     const { entries, next } = await store.list({ limit: 10 })
     expect(next).toBeUndefined()
     const [first, second] = entries
@@ -39,27 +40,31 @@ export function journalStoreConformance(open: () => Promise<JournalStore>): void
     expect(first?.id).toBeGreaterThan(second?.id ?? Number.NaN)
   })
 
-  test('each journal keeps its own latest rows', async () => {
+  test('keeps the latest entries of each journal', async () => {
     const store = await open()
     const many = (count: number, prefix: string) => Array.from({ length: count }, (_, i) => row(`${prefix}${i}`))
     await store.append([
-      { journal: 'a', keep: 5, rows: many(20, 'first-') },
-      { journal: 'b', keep: 100, rows: many(20, 'other-') },
+      { journal: 'a', keep: 5, entries: many(20, 'first-') },
+      { journal: 'b', keep: 100, entries: many(20, 'other-') },
     ])
-    await store.append([{ journal: 'a', keep: 5, rows: many(3, 'second-') }])
+    await store.append([{ journal: 'a', keep: 5, entries: many(3, 'second-') }])
     const of = async (journal: string) => requests((await store.list({ journals: [journal], limit: 100 })).entries)
     expect(await of('a')).toEqual(['second-2', 'second-1', 'second-0', 'first-19', 'first-18'])
     expect(await of('b')).toHaveLength(20)
-    await store.append([{ journal: 'a', keep: 0, rows: many(3, 'third-') }])
+    await store.append([{ journal: 'a', keep: 0, entries: many(3, 'third-') }])
     expect(await of('a')).toEqual([])
     await store.append([])
   })
 
-  test('every filter narrows', async () => {
+  test('applies every condition', async () => {
     const store = await open()
     await store.append([
-      { journal: 'a', keep: 10, rows: [row('1'), row('2', { status: 404 }), row('3', { time: at(100), status: 500 })] },
-      { journal: 'b', keep: 10, rows: [row('4', { status: 404 })] },
+      {
+        journal: 'a',
+        keep: 10,
+        entries: [row('1'), row('2', { status: 404 }), row('3', { time: at(100), status: 500 })],
+      },
+      { journal: 'b', keep: 10, entries: [row('4', { status: 404 })] },
     ])
     const found = async (query: object) => requests((await store.list({ limit: 10, ...query })).entries).sort()
     expect(await found({ journals: ['a'] })).toEqual(['1', '2', '3'])
@@ -72,9 +77,9 @@ export function journalStoreConformance(open: () => Promise<JournalStore>): void
     expect(await found({ journals: ["a' or '1'='1"] })).toEqual([])
   })
 
-  test('pages follow each other without gap or repetition, while rows are added', async () => {
+  test('returns pages without gaps or repetition while entries are added', async () => {
     const store = await open()
-    const append = (...ids: string[]) => store.append([{ journal: 'a', keep: 1000, rows: ids.map((id) => row(id)) }])
+    const append = (...ids: string[]) => store.append([{ journal: 'a', keep: 1000, entries: ids.map((id) => row(id)) }])
     await append(...Array.from({ length: 105 }, (_, i) => `${i}`))
     const seen: string[] = []
     let after: string | undefined
@@ -87,9 +92,9 @@ export function journalStoreConformance(open: () => Promise<JournalStore>): void
     expect(seen).toEqual(Array.from({ length: 105 }, (_, i) => `${104 - i}`))
   })
 
-  test('a page is bounded whatever is asked, and a cursor is read strictly', async () => {
+  test('bounds the page size and rejects an invalid cursor', async () => {
     const store = await open()
-    await store.append([{ journal: 'a', keep: 1000, rows: Array.from({ length: 600 }, (_, i) => row(`${i}`)) }])
+    await store.append([{ journal: 'a', keep: 1000, entries: Array.from({ length: 600 }, (_, i) => row(`${i}`)) }])
     expect((await store.list({ limit: 1_000_000 })).entries).toHaveLength(500)
     expect((await store.list({ limit: Number.NaN })).entries).toHaveLength(1)
     await expect(store.list({ limit: 1, after: '1; drop table journal' })).rejects.toMatchObject({
@@ -97,21 +102,21 @@ export function journalStoreConformance(open: () => Promise<JournalStore>): void
     })
   })
 
-  test('a row is written whatever characters it holds', async () => {
+  test('writes entries with any characters', async () => {
     const store = await open()
     const operations = { note: 'a\0b\ud800' }
     await store.append([
-      { journal: 'a', keep: 5, rows: [row('r', { path: '/a\0b\ud800', error: 'é\u{1f600}', operations })] },
+      { journal: 'a', keep: 5, entries: [row('r', { path: '/a\0b\ud800', error: 'é\u{1f600}', operations })] },
     ])
     const [found] = (await store.list({ limit: 1 })).entries
     expect(found).toMatchObject({ path: '/a\ufffdb\ufffd', error: 'é\u{1f600}', operations })
   })
 
-  test('parallel appends are all there', async () => {
+  test('keeps the entries of concurrent appends', async () => {
     const store = await open()
     await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
-        store.append([{ journal: 'a', keep: 100, rows: [row(`${i}`), row(`${i}b`)] }]),
+        store.append([{ journal: 'a', keep: 100, entries: [row(`${i}`), row(`${i}b`)] }]),
       ),
     )
     expect((await store.list({ limit: 100 })).entries).toHaveLength(40)

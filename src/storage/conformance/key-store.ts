@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { minute, noLease, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 
-/** What every KeyStore owes; `open` gives an empty database. */
+/** `open` returns stores of an empty database. */
 export function keyStoreConformance(open: () => Promise<WorkflowStores>): void {
-  test('a ring is made once, and read as it was written', async () => {
+  test('inserts a ring once and returns it as it was written', async () => {
     const { one, two } = await open()
     expect(await one.keys.get('aws')).toBeUndefined()
     const made = await Promise.all([one, two, one, two].map(({ keys }, i) => keys.swap('aws', 0, { from: i, o: 'ü' })))
@@ -15,7 +15,7 @@ export function keyStoreConformance(open: () => Promise<WorkflowStores>): void {
     await expect(one.keys.swap('\0', 0, {})).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  test('a change is made from the version that was read, or not at all', async () => {
+  test('rejects a change of another version than the stored one', async () => {
     const { one, two } = await open()
     await one.keys.swap('aws', 0, { n: 0 })
     await one.keys.swap('gcp', 0, { n: 0 })
@@ -33,7 +33,7 @@ export function keyStoreConformance(open: () => Promise<WorkflowStores>): void {
     ])
   })
 
-  test('one of all publishes, until it is done or its time has passed', async () => {
+  test('leases publishing to one worker until it is released or expires', async () => {
     const { one, two } = await open()
     await one.keys.swap('aws', 0, {})
     expect(await one.keys.claim('none', 'a', minute)).toBe(false)
@@ -52,7 +52,7 @@ export function keyStoreConformance(open: () => Promise<WorkflowStores>): void {
     expect(await two.keys.claim('aws', 'e', minute)).toBe(true)
   })
 
-  test('publishing does not touch the ring, nor its version', async () => {
+  test('records publications without changing the ring or its version', async () => {
     const { one } = await open()
     await one.keys.swap('aws', 0, { n: 0 })
     await one.keys.claim('aws', 'a', minute)

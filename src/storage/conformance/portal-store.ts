@@ -6,12 +6,12 @@ import { minute, type WorkflowStores } from '#storage/conformance/workflow-store
 const url = (name: string) => ({ kind: 'url', name })
 const offer = (reference: string, parameters = { group: 'admins' }) => ({ reference, workflow: 'join', parameters })
 
-/** What every PortalStore owes; `open` gives an empty database. */
+/** `open` returns stores of an empty database. */
 export function portalStoreConformance(open: () => Promise<WorkflowStores>): void {
   const names = async ({ two }: WorkflowStores, user: UserRef, list: 'favourite' | 'recent') =>
     (await two.portal.marks(user, list)).map(({ kind, name }) => `${kind} ${name}`)
 
-  test('marks are kept in their order, once, up to a limit, under any login of the user', async () => {
+  test('keeps each mark once, in order, up to a limit, for any login of the user', async () => {
     const stores = await open()
     const { portal } = stores.one
     for (const name of ['b', 'a', 'b']) expect(await portal.mark(userRef('Ann'), 'favourite', url(name), 2)).toBe(true)
@@ -24,19 +24,19 @@ export function portalStoreConformance(open: () => Promise<WorkflowStores>): voi
     expect(await names(stores, userRef('ann'), 'recent')).toEqual([])
   })
 
-  test('of what was used the latest stay, each at its latest place', async () => {
+  test('keeps the latest items that were used, each at its latest position', async () => {
     const stores = await open()
     for (const name of ['a', 'b', 'c', 'a', 'd']) await stores.one.portal.note(userRef('ann'), 'recent', url(name), 3)
     expect(await names(stores, userRef('ann'), 'recent')).toEqual(['url c', 'url a', 'url d'])
   })
 
-  test('what cannot be stored is refused', async () => {
+  test('rejects names that cannot be stored', async () => {
     const { one } = await open()
     const refused = { code: 'BAD_REQUEST' }
     await expect(one.portal.mark(userRef('ann'), 'favourite', url('\0'), 5)).rejects.toMatchObject(refused)
   })
 
-  test('an offer is for its login alone, and for its time', async () => {
+  test('returns an offer to its user only, until it expires', async () => {
     const { one, two, sql } = await open()
     await one.portal.offer(userRef('Ann'), [offer('r1'), offer('r2', { group: "'; drop table runs --" })], minute, 100)
     await one.portal.offer(userRef('ann'), [offer('old')], -1, 100)
@@ -51,7 +51,7 @@ export function portalStoreConformance(open: () => Promise<WorkflowStores>): voi
     )
   })
 
-  test('of the offers to one login the latest stay', async () => {
+  test('keeps the latest offers of a user', async () => {
     const { one } = await open()
     await one.portal.offer(userRef('bob'), [offer('b')], minute, 2)
     for (const [i, name] of ['a1', 'a2', 'a3', 'a4'].entries()) {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { JournalEntry } from '#domain/journal.ts'
 import { auditRow, minute, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
-import type { JournalRow } from '#storage/journal-store.ts'
 import type { RunState } from '#storage/run-store.ts'
 import type { StatisticsQuery } from '#storage/statistics-store.ts'
 
@@ -36,7 +36,7 @@ async function addApproval({ sql }: WorkflowStores, run: string, approval: Appro
     ${decided === undefined ? 'null' : begin + decided}, 0, '[]', '{}', ${escalation}, 0)`)
 }
 
-const call = (caller: string, status: number, millis: number): JournalRow => ({
+const call = (caller: string, status: number, millis: number): JournalEntry => ({
   time: at(millis),
   requestId: 'r',
   caller,
@@ -143,8 +143,8 @@ export function statisticsStoreConformance(open: () => Promise<WorkflowStores>):
     const { one } = await open()
     const long = 'x'.repeat(10_000)
     await one.journal.append([
-      { journal: 'a', keep: 100, rows: [call('okta', 200, 0), call('okta', 404, 1), call('hr', 500, 2 * hour)] },
-      { journal: 'b', keep: 100, rows: [call('okta', 399, 0), call(long, 599, 1), call('hr', 499, -1)] },
+      { journal: 'a', keep: 100, entries: [call('okta', 200, 0), call('okta', 404, 1), call('hr', 500, 2 * hour)] },
+      { journal: 'b', keep: 100, entries: [call('okta', 399, 0), call(long, 599, 1), call('hr', 499, -1)] },
     ])
     const all = await one.statistics.count(query)
     expect(all.calls.toSorted((a, b) => a.part - b.part)).toEqual([

@@ -5,6 +5,7 @@ import { readNow } from '#storage/client/database-time.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 import type { IdempotentCall } from '#storage/idempotency-store.ts'
+import { reserveKey } from '#storage/idempotency-store.ts'
 import type {
   CancelRequest,
   ClaimedRun,
@@ -31,7 +32,6 @@ import { cancelRun, resumeRun, signalRun } from '#storage/sql/run-interventions.
 import { listRuns, runReads } from '#storage/sql/run-reads.ts'
 import { toClaimed, toRun, toStep } from '#storage/sql/run-records.ts'
 import { runStatements } from '#storage/sql/run-statements.ts'
-import { reserveKey } from '#storage/sql/sql-idempotency-store.ts'
 import { transactionWithWakeUp, type WakeUp, type Woken } from '#storage/sql/wake-up.ts'
 import { finishTimers } from '#storage/timer-store.ts'
 

@@ -1,6 +1,6 @@
 import type { Generated } from 'kysely'
+import type { Grant } from '#domain/grant.ts'
 import type { ApprovalState } from '#storage/approval-store.ts'
-import type { Grant } from '#storage/grant-store.ts'
 import type { JobRun } from '#storage/job-run-store.ts'
 import type { RunState } from '#storage/run-store.ts'
 import type { ChainState } from '#storage/sql/audit-seal.ts'

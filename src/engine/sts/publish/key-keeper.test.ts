@@ -14,14 +14,15 @@ import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
 import type { PublishDestination, TokenIssuer } from '#sdk/token-keys.ts'
 import type { AuditRow } from '#storage/audit-store.ts'
+import { KeyStore } from '#storage/key-store.ts'
 import { badKeys, goodKey } from '#testing/bad-keys.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 import { type IssuerSite, issuerSite } from '#testing/issuer-site.ts'
-import { MemoryKeyStore } from '#testing/memory-key-store.ts'
+import { memoryDatabase } from '#testing/memory-database.ts'
 import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
 
 let clock: SetClock
-let store: MemoryKeyStore
+let store: KeyStore
 let folder: string
 let site: IssuerSite
 let issuer: TokenIssuer
@@ -68,7 +69,7 @@ const keeperOf = (worker: string, its = rings) =>
 
 beforeEach(async () => {
   clock = new SetClock()
-  store = new MemoryKeyStore(clock.read)
+  store = new KeyStore(memoryDatabase(clock.read))
   folder = temporaryFolder()
   site = await issuerSite(folder, '/aws')
   issuer = tokenIssuer({ issuer: site.url, destinations: [{ type: 'folder', folder }] })
@@ -294,7 +295,7 @@ describe('a given key', () => {
   test.each(badForEs256)('that is bad from the start stops the endpoint, with the reason: $what', async ({ text }) => {
     give(text)
     await expect(keeper.pass(issuer)).rejects.toThrow('tls.key of the secret aws')
-    expect([sourceOk, store.rows.size]).toEqual([false, 0])
+    expect([sourceOk, await store.list()]).toEqual([false, []])
   })
 })
 

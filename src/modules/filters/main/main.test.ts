@@ -285,12 +285,22 @@ describe('reports', () => {
   })
 })
 
-test('access that ends by itself is shown to whoever has it', async () => {
+test('lists the access of the caller that expires', async () => {
   const time = new Date('2030-01-02T00:00:00Z')
   const { send } = await openMain({
     grants: {
       ofSubject: async (login) => [
-        { id: 'g', target: 't', subject: login, kind: 'group', name: 'admins', granted: time, expires: time },
+        {
+          id: 'g',
+          target: 't',
+          subject: login,
+          kind: 'group',
+          name: 'admins',
+          granted: time,
+          expires: time,
+          state: 'active',
+          run: 'r',
+        },
       ],
       extend: async () => undefined,
     },

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { JournalEntry } from '#domain/journal.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { JournalEntry } from '#sdk/journal.ts'
 import { openGateway, tutorialParams } from '#testing/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 

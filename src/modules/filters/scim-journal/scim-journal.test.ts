@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { JournalLine, JournalQuery } from '#sdk/journal.ts'
+import type { JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
@@ -7,7 +7,7 @@ import { subject } from '#testing/subjects.ts'
 import scimJournal from './scim-journal.ts'
 
 const now = Date.UTC(2030, 0, 2)
-const line: JournalLine = {
+const line: StoredJournalEntry = {
   id: 7,
   journal: 'scim-people',
   time: new Date(now),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import type { Grant } from '#domain/grant.ts'
+import type { When } from '#domain/timer.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { ExpiryTime } from '#sdk/expiry.ts'
-import type { TimedGrant } from '#sdk/grants.ts'
 import type { TargetChange } from '#sdk/target.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
@@ -9,7 +9,7 @@ import { runTask } from '#testing/run-task.ts'
 import { customTask, issuesOf } from '#testing/workflow-fixture.ts'
 
 const now = new Date('2026-01-02T03:04:05Z')
-const grant = (more: Partial<TimedGrant>): TimedGrant => ({
+const grant = (more: Partial<Grant>): Grant => ({
   id: 'g1',
   target: 'store',
   subject: 'jjackson',
@@ -17,11 +17,12 @@ const grant = (more: Partial<TimedGrant>): TimedGrant => ({
   name: 'Vault',
   granted: now,
   expires: now,
+  state: 'active',
   ...more,
 })
 
-async function extend(params: Record<string, string>, held: readonly TimedGrant[], request = {}) {
-  const extended: [string, ExpiryTime][] = []
+async function extend(params: Record<string, string>, held: readonly Grant[], request = {}) {
+  const extended: [string, When][] = []
   const changes: TargetChange[] = []
   await runTask(customTask('tasks.ExtendAccess', { target: 'store', ...params }), {
     request,

@@ -1,8 +1,8 @@
+import type { Grant } from '#domain/grant.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { expiryTime, parseExpiresAfter, parseExpiresAt } from '#sdk/expiry.ts'
 import { noFlow } from '#sdk/flow.ts'
-import type { TimedGrant } from '#sdk/grants.ts'
 import { accountExists, accountNamed } from '#sdk/new-account.ts'
 import { parsed, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
@@ -55,7 +55,7 @@ export default defineCustomTask({
         throw accountExists(accountNamed(userID), newAccount.created)
       }
       const name = group === undefined ? userID : renderTask(group, context).trim()
-      const kind: TimedGrant['kind'] = group === undefined ? 'user' : 'group'
+      const kind: Grant['kind'] = group === undefined ? 'user' : 'group'
       const said = renderTask(expiresAfter ?? expiresAt ?? template(''), context)
       const expiry = expiresAfter === undefined ? parseExpiresAt(said) : parseExpiresAfter(said)
       const until = expiry && expiryTime(expiry, clock())

@@ -1,13 +1,14 @@
+import type { When } from '#domain/timer.ts'
 import type { Identity } from '#identity/identity.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { auditedCall } from '#sdk/audited-call.ts'
-import { type Expiry, type ExpiryTime, expiryTime } from '#sdk/expiry.ts'
+import { type Expiry, expiryTime } from '#sdk/expiry.ts'
 import { onTarget } from '#sdk/foresight.ts'
 import type { TargetSource } from '#sdk/host.ts'
 import type { Mapping } from '#sdk/mapping.ts'
-import type { StepEffects, TimedAccess } from '#sdk/step-effects.ts'
+import type { GrantedAccess, StepEffects } from '#sdk/step-effects.ts'
 import { hasPasswords, type Target, type TargetRequest } from '#sdk/target.ts'
 import { type TargetUser, targetUser } from '#sdk/target-user.ts'
 import { expiryFields, readTaskExpiry, type TaskExpiry } from '#sdk/task-expiry.ts'
@@ -134,14 +135,14 @@ function provisionTask(config: Config, targets: TargetSource, clock: Clock): Wor
   })
 }
 
-interface AccessEnd extends Pick<TimedAccess, 'kind' | 'expires'> {
+interface AccessEnd extends Pick<GrantedAccess, 'kind' | 'expires'> {
   /** The group, where it is about one. */
   readonly group?: string
 }
 
 /** What of all that is given ends by itself. Throws BAD_REQUEST for a time that has passed. */
 function accessEnds(account: Expiry | undefined, user: WorkflowUser, now: Date): AccessEnd[] {
-  const timeOf = (expiry: Expiry): ExpiryTime => {
+  const timeOf = (expiry: Expiry): When => {
     const time = expiryTime(expiry, now)
     if (time !== undefined) return time
     throw new GatewayError('BAD_REQUEST', 'access is asked for until a time that has passed, or is too far away', {

@@ -1,0 +1,28 @@
+import type { When } from '#domain/timer.ts'
+
+/** Access that expires. */
+export interface NewGrant {
+  /** Unique; chosen by the caller. */
+  readonly id: string
+  readonly target: string
+  /** The login that the user has at the target. */
+  readonly subject: string
+  readonly kind: 'user' | 'group'
+  /** The group; for a user as a whole the login. */
+  readonly name: string
+  readonly expires: When
+  /** The run that granted it. */
+  readonly run?: string
+}
+
+export interface Grant extends Omit<NewGrant, 'expires'> {
+  readonly state: 'active' | 'revoked'
+  readonly granted: Date
+  readonly expires: Date
+}
+
+export interface GrantRevocation {
+  readonly grant: string
+  /** Refuse it before the grant's expiry, so that a grant that was extended meanwhile stays. */
+  readonly onlyDue: boolean
+}
