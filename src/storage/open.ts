@@ -1,5 +1,3 @@
-import { join } from 'node:path'
-import { sql } from 'kysely'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -8,6 +6,7 @@ import type { AuditSinkStore } from '#storage/audit-sink-store.ts'
 import type { AuditKey, AuditStore } from '#storage/audit-store.ts'
 import { Databases } from '#storage/client/databases.ts'
 import { DelegationStore } from '#storage/delegation-store.ts'
+import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
 import { EventStore } from '#storage/event-store.ts'
 import { GrantStore } from '#storage/grant-store.ts'
 import { IdempotencyStore } from '#storage/idempotency-store.ts'
@@ -36,10 +35,11 @@ import { SqlReportStore } from '#storage/sql/sql-report-store.ts'
 import { SqlRunStore } from '#storage/sql/sql-run-store.ts'
 import { SqlSecondFactorStore } from '#storage/sql/sql-second-factor-store.ts'
 import { SqlStatisticsStore } from '#storage/sql/sql-statistics-store.ts'
-import { SqlUserDirectory } from '#storage/sql/sql-user-directory.ts'
 import type { WakeUp } from '#storage/sql/wake-up.ts'
 import type { StatisticsStore } from '#storage/statistics-store.ts'
 import { TimerStore } from '#storage/timer-store.ts'
+import { sql } from 'kysely'
+import { join } from 'node:path'
 
 export interface StorageOptions {
   /** `postgres://…` or `sqlite:<file>`; else the file `gatehouse.db` in `dataFolder`. */
@@ -130,7 +130,7 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
     statistics: new SqlStatisticsStore(client),
     userDirectory: (options) => {
       const used = databases.use(options.url ?? address)
-      return new SqlUserDirectory(used.client, options.name, clock, used.release)
+      return new UserDirectoryStore(used.client, options.name, clock, used.release)
     },
     ready,
     close: async () => {

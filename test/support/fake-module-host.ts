@@ -25,9 +25,9 @@ import { unknownWrites } from '#sdk/workflow-writes.ts'
 import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeDirectory } from '#testing/fake-directory.ts'
 import { fakePortal } from '#testing/fake-portal.ts'
+import { memoryUserDirectory } from '#testing/memory-database.ts'
 import { MemoryRegistrations } from '#testing/memory-registrations.ts'
 import { memorySecondFactors } from '#testing/memory-second-factors.ts'
-import { memoryUserDirectory } from '#testing/memory-user-directory.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { noGrants } from '#testing/no-grants.ts'
 import { noRuns } from '#testing/no-runs.ts'
@@ -128,7 +128,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     },
     authorize: async (subject, rules) => options.authorize?.(subject, rules) ?? { allowed: false, verdicts: [] },
     openUserDirectory: async ({ name }) => {
-      const directory = directories.get(name) ?? memoryUserDirectory()
+      const directory = directories.get(name) ?? memoryUserDirectory(name)
       directories.set(name, directory)
       return directory
     },

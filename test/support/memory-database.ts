@@ -1,4 +1,5 @@
 import { onTestFinished } from 'vitest'
+import type { UserDirectory } from '#identity/user-directory.ts'
 import { type Clock, systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { LazyClient } from '#storage/client/lazy-client.ts'
@@ -6,6 +7,7 @@ import { migrate, readMigrations } from '#storage/client/migrate.ts'
 import type { Durability, SqlClient, SqlQuery, SqlTransaction, SqlValue } from '#storage/client/sql-client.ts'
 import { inMemory, SqliteClient } from '#storage/client/sqlite.ts'
 import { dialectTexts } from '#storage/client/statement.ts'
+import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
 
 /** An empty database in memory, with all tables; it closes with the test. Its clock is that of the test, if one is given. */
 export function memoryDatabase(clock?: Clock): MemoryDatabase {
@@ -56,3 +58,7 @@ export class MemoryDatabase extends LazyClient {
 /** The rows of a table as they are stored, by their keys. */
 export const rowsOf = (database: SqlClient, table: string): Promise<Record<string, SqlValue>[]> =>
   database.query({ sql: `select * from ${table} order by 1`, params: [], name: undefined })
+
+/** An empty user directory in a database of its own. */
+export const memoryUserDirectory = (name = 'people'): UserDirectory =>
+  new UserDirectoryStore(memoryDatabase(), name, systemClock, async () => {})

@@ -1,6 +1,6 @@
 import { groupMapping, userMapping } from '#modules/filters/scim-gateway/built-in-mapping.ts'
 import type { SchemaMapping } from '#modules/filters/scim-gateway/schema-mapping.ts'
-import { ResourceSchema, internalName } from '#protocols/scim/resource-schema.ts'
+import { internalName, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
 /** An internal attribute of the built-in mapping, as a system of somebody else's has to make room for it. */

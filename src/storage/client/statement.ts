@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Sql } from 'sql-template-tag'
 import type { SqlDialect, SqlQuery, SqlReader, SqlTransaction, SqlValue } from '#storage/client/sql-client.ts'
 
 /** The few phrases that SQLite and PostgreSQL write differently. */
@@ -101,6 +102,16 @@ function compile(text: StatementText, dialect: SqlDialect): Compiled {
   })
   return { sql, places, name: createHash('sha256').update(sql).digest('base64url').slice(0, 22) }
 }
+
+/**
+ * A statement whose text depends on the call, composed of fragments of `sql-template-tag`. It isn't kept prepared, since
+ * such texts are many.
+ */
+export const dynamic = <R>(dialect: SqlDialect, composed: Sql): SqlQuery<R> => ({
+  sql: dialect === 'postgres' ? composed.text : composed.sql,
+  params: composed.values as SqlValue[],
+  name: undefined,
+})
 
 const batchSizes = [64, 16, 8, 7, 6, 5, 4, 3, 2, 1]
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
-import { memoryUserDirectory } from '#testing/memory-user-directory.ts'
+import { memoryUserDirectory } from '#testing/memory-database.ts'
 import { openGateway, People } from '#testing/scim-gateway-fixture.ts'
 import { builtInParams, openStack as openScimStack } from '#testing/scim-stack.ts'
 import { StoredMarks } from './deleted-marks.ts'

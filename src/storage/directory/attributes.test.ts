@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { attributeChange } from '#storage/sql/attribute-changes.ts'
+import { attributeChange } from '#storage/directory/attributes.ts'
 
 const values: fc.Arbitrary<string[]> = fc.array(fc.constantFrom('a', 'b', 'c', 'A'), { maxLength: 4 })
 

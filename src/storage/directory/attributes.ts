@@ -1,0 +1,180 @@
+import type { Attributes } from '#identity/attributes.ts'
+import { directoryLimits, type UserChange } from '#identity/user-directory.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import { RowInsert, statement } from '#storage/client/statement.ts'
+import { assertStorable, foldKey, indexKey, isLong, numberOf } from '#storage/client/text-keys.ts'
+import { attributesByKey, type LockedEntry, storeAttributes, storedAttributes } from '#storage/directory/entries.ts'
+
+/** A value of an attribute, by which searches find its entry. */
+interface AttributeRow extends ValueRow {
+  readonly entry: number
+  readonly collection: number
+}
+
+export interface ValueRow {
+  readonly nameKey: string
+  readonly position: number
+  readonly name: string
+  readonly value: string
+  /** The folded value, or the beginning of a long one. */
+  readonly valueKey: string
+  /** The folded value where it is long. */
+  readonly longKey: string | null
+  readonly number: bigint | null
+}
+
+export const valueRows = (attributes: Iterable<readonly [string, readonly string[]]>): ValueRow[] =>
+  Array.from(attributes, ([name, values]) => {
+    const nameKey = foldKey(name)
+    return values.map((value, position): ValueRow => {
+      const folded = foldKey(value)
+      const longKey = isLong(folded) ? folded : null
+      return { nameKey, position, name, value, valueKey: indexKey(folded), longKey, number: numberOf(value) }
+    })
+  }).flat()
+
+export async function insertValues(
+  tx: SqlTransaction,
+  entry: number,
+  collection: number,
+  values: readonly ValueRow[],
+): Promise<void> {
+  await insertRows.run(
+    tx,
+    values.map((value) => ({ ...value, entry, collection })),
+  )
+}
+
+const insertRows = new RowInsert<AttributeRow>('attributes', [
+  'entry',
+  'nameKey',
+  'position',
+  'collection',
+  'name',
+  'value',
+  'valueKey',
+  'longKey',
+  'number',
+])
+const deleteValues = statement<{ entry: number; nameKey: string }>(
+  `delete from attributes where entry = :entry and name_key = :nameKey`,
+)
+
+/** Brings attributes of an entry to the given values; with `addOnly`, it removes none. Returns what changed. */
+export async function syncAttributes(
+  tx: SqlTransaction,
+  entry: LockedEntry,
+  collection: number,
+  attributes: ReadonlyMap<string, readonly string[]>,
+  addOnly: boolean,
+): Promise<UserChange[]> {
+  if (attributes.size === 0) return []
+  const stored = attributesByKey(entry.attributes)
+  const outcome = new Map(Array.from(stored.values(), ({ name, values }) => [name, values]))
+  const changed: AttributeChange[] = []
+  for (const [key, { name, values }] of byFoldedName(attributes)) {
+    const known = stored.get(key)
+    const change = attributeChange(known?.name ?? name, known?.values ?? [], values, addOnly)
+    if (change === undefined) continue
+    changed.push(change)
+    outcome.set(change.name, change.values)
+    if (known !== undefined) await deleteValues.run(tx, { entry: entry.pk, nameKey: key })
+  }
+  if (changed.length === 0) return []
+  checkAttributes(outcome)
+  await insertValues(tx, entry.pk, collection, valueRows(changed.map(({ name, values }) => [name, values])))
+  await storeAttributes(tx, entry.pk, storedAttributes(outcome))
+  return changed.flatMap(({ changes }) => changes)
+}
+
+/** Names that differ only in letter case are one attribute with the values of both. */
+function byFoldedName(
+  attributes: ReadonlyMap<string, readonly string[]>,
+): Map<string, { name: string; values: readonly string[] }> {
+  const merged = new Map<string, { name: string; values: readonly string[] }>()
+  for (const [name, values] of attributes) {
+    const key = foldKey(name)
+    const known = merged.get(key)
+    merged.set(key, known === undefined ? { name, values } : { name: known.name, values: [...known.values, ...values] })
+  }
+  return merged
+}
+
+interface AttributeChange {
+  readonly name: string
+  /** The new values. */
+  readonly values: readonly string[]
+  readonly changes: readonly UserChange[]
+}
+
+/**
+ * How the stored values of an attribute become the wanted ones; undefined when they already are. With `addOnly`, values
+ * are added and none is removed. Letter case and order count.
+ */
+export function attributeChange(
+  name: string,
+  stored: readonly string[],
+  wanted: readonly string[],
+  addOnly: boolean,
+): AttributeChange | undefined {
+  const values = addOnly ? [...stored, ...without(wanted, stored)] : wanted
+  if (values.length === stored.length && values.every((value, i) => value === stored[i])) return undefined
+  const change = (action: UserChange['action']) => (value: string) =>
+    ({ subject: 'attribute', action, attribute: name, value }) as const
+  const added = without(values, stored)
+  const removed = without(stored, values)
+  if (values.length === 1 && stored.length === 1) return { name, values, changes: added.map(change('replace')) }
+  const changes = [...removed.map(change('delete')), ...added.map(change('add'))]
+  // The same values in another order.
+  return { name, values, changes: changes.length > 0 ? changes : values.map(change('replace')) }
+}
+
+/** The values of `list` that `other` lacks, counting repetitions. */
+function without(list: readonly string[], other: readonly string[]): string[] {
+  const counts = new Map<string, number>()
+  for (const value of other) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return list.filter((value) => {
+    const count = counts.get(value) ?? 0
+    if (count > 0) counts.set(value, count - 1)
+    return count === 0
+  })
+}
+
+const refuse = (publicText: string): never => {
+  throw new GatewayError('BAD_REQUEST', publicText, { publicText })
+}
+
+/** For a login, a group's name or an attribute's name. */
+export function checkName(what: string, name: string): void {
+  if (name === '') refuse(`The ${what} is empty.`)
+  if (Buffer.byteLength(name) > directoryLimits.nameBytes) refuse(`The ${what} is too long.`)
+  assertStorable(what, name)
+}
+
+/** For a list of logins or group names. Returns them without repetition, by folded name. */
+export function checkNames(what: string, names: readonly string[]): Map<string, string> {
+  const byKey = new Map<string, string>()
+  for (const name of names) {
+    checkName(what, name)
+    const key = foldKey(name)
+    if (!byKey.has(key)) byKey.set(key, name)
+  }
+  if (byKey.size > directoryLimits.memberships) refuse('There are too many memberships.')
+  return byKey
+}
+
+export function checkAttributes(attributes: Attributes | ReadonlyMap<string, readonly string[]>): void {
+  if (attributes.size > directoryLimits.attributes) refuse('There are too many attributes.')
+  for (const [name, values] of attributes) {
+    checkName('attribute name', name)
+    if (values.length > directoryLimits.valuesPerAttribute) refuse(`The attribute ${name} has too many values.`)
+    for (const value of values) {
+      // A UTF-16 unit takes at most three bytes, so most values need no counting.
+      const isTooLong =
+        value.length * 3 > directoryLimits.valueBytes && Buffer.byteLength(value) > directoryLimits.valueBytes
+      if (isTooLong) refuse(`A value of the attribute ${name} is too long.`)
+      assertStorable(`value of ${name}`, value)
+    }
+  }
+}

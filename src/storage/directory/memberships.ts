@@ -1,0 +1,223 @@
+import type { NamedGroup, UserChange } from '#identity/user-directory.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import { ListStatement, statement } from '#storage/client/statement.ts'
+import { foldKey, isStorable } from '#storage/client/text-keys.ts'
+import { findEntries, insertEntryIfAbsent, lockEntries } from '#storage/directory/entries.ts'
+
+/** The statements of a table whose rows are a group and one of its members. */
+export const memberTable = (table: string, member: string) => ({
+  add: statement<{ group: number; member: number }, { member: number }>(
+    `insert into ${table} (group_entry, ${member}) values (:group, :member)
+     on conflict (group_entry, ${member}) do nothing returning ${member} as member`,
+  ),
+  remove: new ListStatement<{ group: number }, number, { member: number }>(
+    `delete from ${table} where group_entry = :group and ${member} in (:list) returning ${member} as member`,
+  ),
+})
+export const userMembers = memberTable('memberships', 'user_entry')
+
+/** Changes a group's members without reading the others. Returns the members that were in fact added or removed. */
+export async function changeMemberRows(
+  tx: SqlTransaction,
+  table: ReturnType<typeof memberTable>,
+  group: number,
+  change: { readonly add: readonly number[]; readonly remove: readonly number[] },
+): Promise<{ readonly added: ReadonlySet<number>; readonly removed: ReadonlySet<number> }> {
+  const removed = new Set((await table.remove.all(tx, { group }, change.remove)).map(({ member }) => member))
+  const added = new Set<number>()
+  for (const member of change.add) {
+    if ((await table.add.first(tx, { group, member })) !== undefined) added.add(member)
+  }
+  return { added, removed }
+}
+
+/** What changed in a group's list of members. */
+export const memberChanges = (
+  action: 'add' | 'delete',
+  members: readonly { readonly pk: number; readonly name: string }[],
+  changed: ReadonlySet<number>,
+): UserChange[] =>
+  members
+    .filter(({ pk }) => changed.has(pk))
+    .map(({ name }) => ({ subject: 'group', action, attribute: 'members', value: name }))
+
+interface GroupEntry {
+  readonly pk: number
+  readonly name: string
+  readonly key: string
+}
+
+export const groupsOf = (tx: SqlTransaction, user: number): Promise<GroupEntry[]> => findGroups.all(tx, { user })
+
+const findGroups = statement<{ user: number }, GroupEntry>(
+  `select g.pk, g.name, g.key from memberships as m inner join entries as g on g.pk = m.group_entry
+   where m.user_entry = :user order by g.pk`,
+)
+
+export interface MembershipChanges {
+  readonly changes: readonly UserChange[]
+  /** The groups that need a new version. */
+  readonly groups: readonly number[]
+  /** How many groups were created. */
+  readonly created: number
+}
+
+/** Brings a user's groups to the wanted ones, by folded name; with `addOnly`, the user leaves none. */
+export async function syncGroups(
+  tx: SqlTransaction,
+  user: number,
+  groupCollection: number,
+  wanted: ReadonlyMap<string, string>,
+  options: { readonly addOnly: boolean; readonly refusesFormerNames: boolean; readonly now: number },
+): Promise<MembershipChanges> {
+  const current = await groupsOf(tx, user)
+  const currentKeys = new Set(current.map(({ key }) => key))
+  const missing = new Map([...wanted].filter(([key]) => !currentKeys.has(key)))
+  const surplus = options.addOnly ? [] : current.filter(({ key }) => !wanted.has(key))
+  if (options.refusesFormerNames) await refuseFormerNames(tx, surplus, missing, options.now)
+  const left = await leaveGroups(tx, user, surplus)
+  const joined = await joinGroups(tx, groupCollection, user, missing, options.now)
+  return {
+    changes: [...left.changes, ...joined.changes],
+    groups: [...left.groups, ...joined.groups],
+    created: joined.created,
+  }
+}
+
+/**
+ * Adds a user to groups, by folded name, and creates groups that do not exist. Many transactions want the same group, so
+ * its row is locked only by the new version at the end, unless several groups have to be locked in order.
+ */
+export async function joinGroups(
+  tx: SqlTransaction,
+  collection: number,
+  user: number,
+  wanted: ReadonlyMap<string, string>,
+  now: number,
+): Promise<MembershipChanges> {
+  if (wanted.size === 0) return { changes: [], groups: [], created: 0 }
+  const changes: UserChange[] = []
+  const keys = [...wanted.keys()].sort()
+  let found = await findEntries(tx, collection, keys)
+  let created = 0
+  for (const key of keys) {
+    if (found.has(key)) continue
+    const name = wanted.get(key) ?? key
+    const group = { collection, id: newId(), name, attributes: '[]', now }
+    if ((await insertEntryIfAbsent(tx, group)) === undefined) continue
+    created++
+    changes.push({ subject: 'entry', action: 'add', attribute: 'name', value: name })
+  }
+  if (found.size < keys.length) found = await findEntries(tx, collection, keys)
+  const groups = [...found.values()]
+  await lockSeveral(tx, groups)
+  const joined: number[] = []
+  for (const { pk, name } of groups) {
+    if ((await userMembers.add.first(tx, { group: pk, member: user })) === undefined) continue
+    joined.push(pk)
+    changes.push(membership('add', name))
+  }
+  return { changes, groups: joined, created }
+}
+
+export async function leaveGroups(
+  tx: SqlTransaction,
+  user: number,
+  groups: readonly GroupEntry[],
+): Promise<Omit<MembershipChanges, 'created'>> {
+  if (groups.length === 0) return { changes: [], groups: [] }
+  const keys = groups.map(({ pk }) => pk)
+  await lockSeveral(tx, groups)
+  await deleteMemberships.run(tx, { user }, keys)
+  return { changes: groups.map(({ name }) => membership('delete', name)), groups: keys }
+}
+
+const deleteMemberships = new ListStatement<{ user: number }, number>(
+  `delete from memberships where user_entry = :user and group_entry in (:list)`,
+)
+
+async function lockSeveral(tx: SqlTransaction, groups: readonly { readonly pk: number }[]): Promise<void> {
+  if (groups.length < 2) return
+  const keys = groups.map(({ pk }) => pk)
+  await lockEntries(tx, keys)
+}
+
+const membership = (action: 'add' | 'delete', group: string): UserChange => ({
+  subject: 'group',
+  action,
+  attribute: 'groups',
+  value: group,
+})
+
+/** Locks a group's members. Call it before locking the group: all transactions lock users first. */
+export async function lockMembers(tx: SqlTransaction, group: number): Promise<void> {
+  if (tx.dialect === 'postgres') await lockAll.first(tx, { group })
+}
+
+const memberKeys = 'select user_entry from memberships where group_entry = :group'
+const lockAll = statement<{ group: number }, { members: number }>(
+  (on) => `select count(*) as members from
+    (select pk from entries where pk in (${memberKeys}) order by pk ${on.forUpdate}) as locked`,
+)
+
+/** Gives all members of a group a new version, in one statement for any number of them. */
+export async function bumpMembers(tx: SqlTransaction, group: number, now: number): Promise<void> {
+  await bumpAll.run(tx, { group, now })
+}
+
+const bumpAll = statement<{ group: number; now: number }>(
+  `update entries set version = version + 1, modified = :now where pk in (${memberKeys})`,
+)
+
+/** The group keeps this name until the transaction ends. Throws VERSION_MISMATCH when another group, or none, has it. */
+export async function lockGroupName(tx: SqlTransaction, collection: number, { name, id }: NamedGroup): Promise<void> {
+  const found = isStorable(name) ? await lockName.first(tx, { collection, key: foldKey(name) }) : undefined
+  if (found?.id !== id) throw new GatewayError('VERSION_MISMATCH', `the group ${name} was renamed or deleted`)
+}
+
+/** Others may join and leave the group meanwhile. */
+const lockName = statement<{ collection: number; key: string }, { id: string }>(
+  ({ name }) => `select id from entries where collection = :collection and key = :key
+    ${name === 'postgres' ? 'for key share' : ''}`,
+)
+
+/** How long the former name of a group is kept: longer than a change computed from it may take. */
+const formerNameMillis = 60 * 60 * 1000
+
+/** Keeps the name that a group had until now. */
+export async function keepFormerName(tx: SqlTransaction, entry: number, key: string, now: number): Promise<void> {
+  await deleteFormerNames.run(tx, { entry, before: now - formerNameMillis })
+  await insertFormerName.run(tx, { entry, key, now })
+}
+
+const deleteFormerNames = statement<{ entry: number; before: number }>(
+  `delete from former_names where entry = :entry and time < :before`,
+)
+const insertFormerName = statement<{ entry: number; key: string; now: number }>(
+  `insert into former_names (entry, key, time) values (:entry, :key, :now)
+   on conflict (entry, key) do update set time = excluded.time`,
+)
+
+/**
+ * Renaming a group gives its members no new version. A list of groups that was read before would therefore make the user
+ * leave the group and join a new one with the former name. Throws VERSION_MISMATCH instead.
+ */
+async function refuseFormerNames(
+  tx: SqlTransaction,
+  surplus: readonly GroupEntry[],
+  missing: ReadonlyMap<string, string>,
+  now: number,
+): Promise<void> {
+  if (surplus.length === 0 || missing.size === 0) return
+  const groups = surplus.map(({ pk }) => pk)
+  const formerNames = await findFormerNames.all(tx, { since: now - formerNameMillis }, groups)
+  const former = formerNames.find(({ key }) => missing.has(key))
+  if (former === undefined) return
+  throw new GatewayError('VERSION_MISMATCH', `the group ${missing.get(former.key)} was renamed`)
+}
+
+const findFormerNames = new ListStatement<{ since: number }, number, { key: string }>(
+  `select key from former_names where entry in (:list) and time >= :since`,
+)

@@ -1,0 +1,223 @@
+import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import type {
+  ChangeRecorder,
+  GroupReading,
+  GroupUpdate,
+  NestingChange,
+  Page,
+  UserChange,
+  UserDirectory,
+  UserSearch,
+  UserSync,
+} from '#identity/user-directory.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { SqlClient, SqlReader } from '#storage/client/sql-client.ts'
+import { inserted, statement } from '#storage/client/statement.ts'
+import { assertStorable, foldKey, isStorable } from '#storage/client/text-keys.ts'
+import { type DirectoryWrite, type Entry, findEntry } from '#storage/directory/entries.ts'
+import { changeMembers, createGroup, deleteGroup, updateGroup } from '#storage/directory/groups.ts'
+import { changeMemberGroups, containingGroups } from '#storage/directory/nested-groups.ts'
+import { searchEntries } from '#storage/directory/search.ts'
+import { createUser, deleteUser, syncUser } from '#storage/directory/users.ts'
+
+type Collections = Pick<DirectoryWrite, 'users' | 'groups'>
+
+/** The users and groups of one name space in a SQL database. */
+export class UserDirectoryStore implements UserDirectory {
+  readonly #client: SqlClient
+  readonly #name: string
+  readonly #clock: Clock
+  readonly #release: () => Promise<void>
+  #known: Collections | undefined
+
+  /** `release` gives the client back. */
+  constructor(client: SqlClient, name: string, clock: Clock, release: () => Promise<void>) {
+    assertStorable('directory name', name)
+    this.#client = client
+    this.#name = name
+    this.#clock = clock
+    this.#release = release
+  }
+
+  async findByLogin(userID: string): Promise<User | undefined> {
+    return this.#findUser('key', foldKey(userID))
+  }
+
+  async findById(id: string): Promise<User | undefined> {
+    return this.#findUser('id', id)
+  }
+
+  async #findUser(by: 'id' | 'key', wanted: string): Promise<User | undefined> {
+    if (!isStorable(wanted)) return undefined
+    const { users } = await this.#collections()
+    const entry = await findEntry(this.#client, users, by, wanted, 'groups')
+    return entry && toUser(entry)
+  }
+
+  async searchUsers(search: UserSearch): Promise<Page<User>> {
+    const { users } = await this.#collections()
+    const space = { collection: users, nameAttribute: 'userID' } as const
+    const page = await searchEntries(this.#client, space, search, 'groups')
+    return { ...page, items: page.items.map(toUser) }
+  }
+
+  async create(user: User, record?: ChangeRecorder): Promise<readonly UserChange[]> {
+    return createUser(await this.#write(record), user)
+  }
+
+  async sync(change: UserSync, record?: ChangeRecorder): Promise<readonly UserChange[]> {
+    return syncUser(await this.#write(record), change)
+  }
+
+  async delete(
+    userID: string,
+    options: { readonly expectedVersion?: string } = {},
+    record?: ChangeRecorder,
+  ): Promise<readonly UserChange[]> {
+    return deleteUser(await this.#write(record), userID, options.expectedVersion)
+  }
+
+  async findGroupByName(name: string, options?: GroupReading): Promise<Group | undefined> {
+    return this.#findGroup('key', foldKey(name), options)
+  }
+
+  async findGroupById(id: string, options?: GroupReading): Promise<Group | undefined> {
+    return this.#findGroup('id', id, options)
+  }
+
+  async #findGroup(
+    by: 'id' | 'key',
+    wanted: string,
+    { members, display }: GroupReading = { members: true },
+  ): Promise<Group | undefined> {
+    if (!isStorable(wanted)) return undefined
+    const { groups } = await this.#collections()
+    const entry = await findEntry(this.#client, groups, by, wanted, members ? 'members' : 'none', display)
+    return entry && toGroup(entry, display !== undefined)
+  }
+
+  async searchGroups(search: UserSearch): Promise<Page<Group>> {
+    const { groups } = await this.#collections()
+    const space = { collection: groups, nameAttribute: 'name' } as const
+    const page = await searchEntries(this.#client, space, search, 'none')
+    return { ...page, items: page.items.map((entry) => toGroup(entry, false)) }
+  }
+
+  async createGroup(name: string, attributes: ReadonlyMap<string, readonly string[]>): Promise<Group> {
+    return createGroup(await this.#write(), name, attributes)
+  }
+
+  async updateGroup(name: string, update: GroupUpdate, record?: ChangeRecorder): Promise<readonly UserChange[]> {
+    return updateGroup(await this.#write(record), name, update)
+  }
+
+  async deleteGroup(name: string, options: { readonly expectedVersion?: string } = {}): Promise<boolean> {
+    return deleteGroup(await this.#write(), name, options.expectedVersion)
+  }
+
+  async changeMembers(
+    group: string,
+    change: { readonly add: readonly string[]; readonly remove: readonly string[] },
+  ): Promise<readonly UserChange[]> {
+    return changeMembers(await this.#write(), group, change)
+  }
+
+  async changeMemberGroups(
+    group: string,
+    change: NestingChange,
+    record?: ChangeRecorder,
+  ): Promise<readonly UserChange[]> {
+    return changeMemberGroups(await this.#write(record), group, change)
+  }
+
+  async containingGroups(ids: readonly string[]) {
+    const { groups } = await this.#collections()
+    return containingGroups(this.#client, groups, [...new Set(ids)].filter(isStorable))
+  }
+
+  close(): Promise<void> {
+    return this.#release()
+  }
+
+  /** `record` gets the changes as part of their transaction, unless there are none. */
+  async #write(record?: ChangeRecorder): Promise<DirectoryWrite> {
+    const { users, groups } = await this.#collections()
+    return {
+      users,
+      groups,
+      now: this.#clock().getTime(),
+      transaction: (work) =>
+        this.#client.transaction(async (tx) => {
+          const result = await work(tx)
+          if (record !== undefined && isChanges(result)) await record(tx, result)
+          return result
+        }),
+    }
+  }
+
+  /** Finds the directory's collections when they are first needed, and creates them if they are absent. */
+  async #collections(): Promise<Collections> {
+    this.#known ??= (await this.#findCollections(this.#client)) ?? (await this.#createCollections())
+    return this.#known
+  }
+
+  async #createCollections(): Promise<Collections> {
+    return await this.#client.transaction(async (tx) => {
+      for (const kind of ['users', 'groups']) await insertCollection.run(tx, { directory: this.#name, kind })
+      const created = await this.#findCollections(tx)
+      if (created === undefined) throw new GatewayError('INTERNAL', `cannot create the directory ${this.#name}`)
+      return created
+    })
+  }
+
+  async #findCollections(reader: SqlReader): Promise<Collections | undefined> {
+    const rows = await findCollections.all(reader, { directory: this.#name })
+    const users = rows.find(({ kind }) => kind === 'users')?.pk
+    const groups = rows.find(({ kind }) => kind === 'groups')?.pk
+    return users === undefined || groups === undefined ? undefined : { users, groups }
+  }
+}
+
+const findCollections = statement<{ directory: string }, { pk: number; kind: string }>(
+  `select pk, kind from collections where directory = :directory`,
+)
+const insertCollection = statement<{ directory: string; kind: string }>(
+  `insert into collections ${inserted(['directory', 'kind'])} on conflict (directory, kind) do nothing`,
+)
+
+const isChanges = (result: unknown): result is readonly UserChange[] => Array.isArray(result) && result.length > 0
+
+function toUser(entry: Entry): User {
+  const { id, name, version, created, modified, attributes, related, relatedIds, groupsAreNested } = entry
+  return {
+    userID: name,
+    attributes,
+    groups: related,
+    groupIds: relatedIds,
+    ...(groupsAreNested === undefined ? {} : { groupsAreNested }),
+    id,
+    version,
+    created,
+    modified,
+  }
+}
+
+function toGroup(entry: Entry, hasDisplays: boolean): Group {
+  const { id, name, version, created, modified, attributes, related, relatedIds, displays, memberGroups } = entry
+  const description = attributes.first('description')
+  return {
+    id,
+    name,
+    ...(description === undefined ? {} : { description }),
+    members: related,
+    memberIds: relatedIds,
+    ...(hasDisplays && displays !== undefined ? { memberDisplays: displays } : {}),
+    ...(memberGroups === undefined ? {} : { memberGroups }),
+    attributes,
+    version,
+    created,
+    modified,
+  }
+}
