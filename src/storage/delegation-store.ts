@@ -1,5 +1,5 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { UserRef } from '#identity/identity.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 
 /** For a time another may decide in one's place. */
 export interface Delegation {
@@ -14,9 +14,9 @@ export interface Delegation {
 /** What is changed and its audit are one transaction. */
 export interface DelegationStore {
   /** Throws CONFLICT when the id exists, BAD_REQUEST for a period that ends before it starts. */
-  add(delegation: Delegation, audit?: readonly AuditRow[]): Promise<void>
+  add(delegation: Delegation, audit?: readonly AuditEntry[]): Promise<void>
   /** False, and nothing is written, when the user has none with this id. */
-  remove(user: UserRef, id: string, audit?: readonly AuditRow[]): Promise<boolean>
+  remove(user: UserRef, id: string, audit?: readonly AuditEntry[]): Promise<boolean>
   /** Those of a user that have not ended, earliest first, at most 100. */
   listOf(user: UserRef): Promise<readonly Delegation[]>
   /** Who may decide for the user now, at most 100. */

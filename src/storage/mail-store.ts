@@ -1,4 +1,4 @@
-import type { AuditRow } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 import type { When } from '#storage/timer-store.ts'
 
 /** A mail that is to be sent once its transaction is durable. */
@@ -95,7 +95,7 @@ export interface MailStore {
    * Queues a mail anew that was given up, or of which nobody knows whether it arrived. Throws NOT_FOUND, and CONFLICT
    * when it is neither.
    */
-  retry(id: string, audit: readonly AuditRow[]): Promise<void>
+  retry(id: string, audit: readonly AuditEntry[]): Promise<void>
   figures(): Promise<MailFigures>
   /** Forgets mails that were sent, given up or `unknown` before then; how many. */
   prune(before: Date): Promise<number>

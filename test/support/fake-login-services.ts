@@ -1,4 +1,5 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
+import type { AuditEntry } from '#domain/audit.ts'
 import { LoginAudit } from '#engine/login/login-audit.ts'
 import type { LoginServices } from '#engine/login/login-desk.ts'
 import type { PipelineParts } from '#engine/pipeline/pipeline.ts'
@@ -7,7 +8,6 @@ import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 import type { SessionStore } from '#storage/session-store.ts'
 import { absentStore } from '#testing/call-store.ts'
@@ -17,7 +17,7 @@ import { memorySessionStore } from '#testing/memory-session-store.ts'
 export interface FakeLoginServices extends LoginServices {
   readonly logins: ReturnType<typeof memoryLoginStore>
   /** What was written into the audit. */
-  readonly audited: AuditRow[]
+  readonly audited: AuditEntry[]
   /** When passwords were changed. */
   readonly changed: Map<Identity, Date>
   /** `chain outcome` of each login that was counted. */
@@ -33,7 +33,7 @@ export function fakeSecretBox(what = 'session'): SecretBox {
 
 /** All that logins need, in memory. */
 export function fakeLoginServices(clock: Clock, store: SessionStore = memorySessionStore()): FakeLoginServices {
-  const audited: AuditRow[] = []
+  const audited: AuditEntry[] = []
   const counted: string[] = []
   const changed = new Map<Identity, Date>()
   return {

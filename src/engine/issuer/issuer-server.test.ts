@@ -1,6 +1,7 @@
 import { createSecretKey } from 'node:crypto'
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
 import { describe, expect, test } from 'vitest'
+import type { AuditEntry } from '#domain/audit.ts'
 import { IssuerServer } from '#engine/issuer/issuer-server.ts'
 import { advance, observe } from '#engine/keys/key-ring.ts'
 import { Attributes } from '#identity/attributes.ts'
@@ -12,7 +13,6 @@ import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { IssuerConfig, IssuerTrust } from '#sdk/issuer.ts'
 import { prepareMapping } from '#sdk/mapping.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { fakeSecretBox } from '#testing/fake-login-services.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParseContext, noIssues } from '#testing/fake-parse.ts'
@@ -76,7 +76,7 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
     keys,
   }
   const live = new Set(['session-1'])
-  const audited: AuditRow[] = []
+  const audited: AuditEntry[] = []
   const counted: string[] = []
   const store = memoryIssuerStore()
   const server = new IssuerServer({

@@ -1,10 +1,10 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { newAccountIn } from '#engine/workflow/saved-run.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AnotherSubject } from '#sdk/runs.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { NewMail } from '#storage/mail-store.ts'
 import type { ClaimedRun, RunEffects } from '#storage/run-store.ts'
 
@@ -42,9 +42,9 @@ export function anotherSubjectEffects(
 
 const rowOf = (
   { id, name, subject, requestor, caller, requestId }: ClaimedRun,
-  what: Pick<AuditRow, 'action' | 'attribute' | 'value' | 'reason'>,
+  what: Pick<AuditEntry, 'action' | 'attribute' | 'value' | 'reason'>,
   time: Date,
-): AuditRow => ({
+): AuditEntry => ({
   id: newId(),
   time,
   requestor,

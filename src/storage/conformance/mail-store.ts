@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { AuditRow } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 import { minute, noLease, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 import type { ClaimedMail, MailStore, NewMail } from '#storage/mail-store.ts'
 
@@ -100,7 +100,7 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
       ],
     })
     expect((await two.mails.list({ state: 'queued', limit: 10 })).mails.map(({ id }) => id)).toEqual(['b'])
-    const row: AuditRow = {
+    const row: AuditEntry = {
       id: 'row',
       time: new Date(0),
       requestor: 'admin',

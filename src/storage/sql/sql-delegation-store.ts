@@ -1,6 +1,6 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { identitiesOf, storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { databaseNow } from '#storage/client/database-time.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { assertStorable, isStorable, storable } from '#storage/client/text-keys.ts'
@@ -87,7 +87,7 @@ export class SqlDelegationStore implements DelegationStore {
     return statements(this.#client.dialect)
   }
 
-  async add({ id, user, deputy, starts, ends }: Delegation, audit: readonly AuditRow[] = []): Promise<void> {
+  async add({ id, user, deputy, starts, ends }: Delegation, audit: readonly AuditEntry[] = []): Promise<void> {
     assertStorable('id', id)
     assertStorable('login', user.login)
     assertStorable('deputy', deputy.login)
@@ -107,7 +107,7 @@ export class SqlDelegationStore implements DelegationStore {
     })
   }
 
-  async remove(user: UserRef, id: string, audit: readonly AuditRow[] = []): Promise<boolean> {
+  async remove(user: UserRef, id: string, audit: readonly AuditEntry[] = []): Promise<boolean> {
     if (!isStorable(id)) return false
     const query = this.#statements.remove({ ...ownerOf(user), id })
     return await this.#client.transaction(async (tx) => {

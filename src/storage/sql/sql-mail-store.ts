@@ -1,5 +1,5 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { readNow, whenValues } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { assertStorable, isStorable, storable } from '#storage/client/text-keys.ts'
@@ -101,7 +101,7 @@ export class SqlMailStore implements MailStore {
     return row && toSummary(row)
   }
 
-  async retry(id: string, audit: readonly AuditRow[]): Promise<void> {
+  async retry(id: string, audit: readonly AuditEntry[]): Promise<void> {
     if (!isStorable(id)) throw new GatewayError('NOT_FOUND', 'no such mail')
     await this.#client.transaction(async (tx) => {
       if ((await tx.run(this.#statements.retry({ id }))) > 0) {

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
+import type { AuditEntry } from '#domain/audit.ts'
 import { formerIdentity, type Identity, storedIdentity } from '#identity/identity.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { databaseNow, readNow } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
@@ -170,7 +170,7 @@ export class SqlPasswordChangeStore implements PasswordChangeStore {
     link: ResetLink,
     perHour: number,
     mails: readonly NewMail[],
-    audit: readonly AuditRow[],
+    audit: readonly AuditEntry[],
   ): Promise<'added' | 'too many'> {
     const { turn, recent, replace, insert } = this.#statements
     const { tokenHash, validMillis, owner } = link
@@ -284,7 +284,7 @@ async function commitOutcome(tx: SqlTransaction, { ending, mails = [], audit }: 
   return sessions.ended.length
 }
 
-async function appendAudit(tx: SqlTransaction, audit: readonly AuditRow[]): Promise<void> {
+async function appendAudit(tx: SqlTransaction, audit: readonly AuditEntry[]): Promise<void> {
   if (audit.length > 0) await appendToChain(tx, audit)
 }
 
