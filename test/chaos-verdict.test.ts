@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { AuditRow } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 import type { Run } from '#storage/run-store.ts'
 import type { Effect } from './chaos/hostile-target.ts'
 import { type Evidence, judge } from './chaos/verdict.ts'
@@ -24,7 +24,7 @@ const effect = (ticket: string, stage: string, more: Partial<Effect> = {}): Effe
   ...more,
 })
 
-const decision = (approval: string, value: string): AuditRow => ({
+const decision = (approval: string, value: string): AuditEntry => ({
   id: `${approval}${value}`,
   time: new Date(0),
   requestor: 'alice',
@@ -38,7 +38,7 @@ const decision = (approval: string, value: string): AuditRow => ({
   approval,
 })
 
-const change = ({ user, stage, ticket, key }: Effect): AuditRow => ({
+const change = ({ user, stage, ticket, key }: Effect): AuditEntry => ({
   id: `${ticket}${stage}`,
   time: new Date(0),
   requestor: 'chaos',
@@ -55,7 +55,7 @@ interface Story {
   readonly submissions?: readonly Submission[]
   readonly effects?: readonly Effect[]
   readonly states?: Readonly<Record<string, Run['state']>>
-  readonly rows?: readonly AuditRow[]
+  readonly rows?: readonly AuditEntry[]
   /** The effects that the audit tells of; all when absent. */
   readonly audited?: readonly Effect[]
   readonly mails?: readonly { readonly recipient: string; readonly subject: string }[]

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import type { AuditLink } from '#domain/audit.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module.ts'
@@ -7,8 +8,7 @@ import type { ParseContext } from '#sdk/parse-context.ts'
 
 /** A record of the audit, as sinks get it: several rows that were written together. */
 export interface SinkRecord {
-  /** Its place, by which a receiver recognizes a repetition, and its hash. */
-  readonly link: { readonly chain: number; readonly number: number; readonly hash: string }
+  readonly link: AuditLink
   /** One JSON object for each row: that of `gatehouse audit export`. */
   readonly lines: readonly string[]
   readonly time: Date

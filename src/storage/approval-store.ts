@@ -1,8 +1,8 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { NewMail } from '#domain/mail.ts'
 import type { NewTimer, TimerClaim } from '#domain/timer.ts'
 import type { Identity, RunIdentities, UserRef } from '#identity/identity.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 
 export type ApprovalState = 'open' | 'approved' | 'denied' | 'cancelled'
 
@@ -74,7 +74,7 @@ export interface Decision {
   readonly comment?: string
   /** What the run finds when it goes on. */
   readonly signal: JsonObject
-  readonly audit: readonly AuditRow[]
+  readonly audit: readonly AuditEntry[]
   readonly mails?: readonly NewMail[]
   /** The timer that decides. It is refused when another has it by now. */
   readonly timer?: TimerClaim
@@ -87,7 +87,7 @@ export interface Reassignment {
   readonly approvers: readonly UserRef[]
   readonly rules: JsonValue
   readonly escalation: number
-  readonly audit: readonly AuditRow[]
+  readonly audit: readonly AuditEntry[]
   readonly mails: readonly NewMail[]
   /** Beside those that the approval has. */
   readonly timers: readonly NewTimer[]

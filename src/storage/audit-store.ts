@@ -1,39 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-
-/** One change that was made to a target, or one decision about a token or a login: on whose behalf and why. Rows are only ever added. */
-export interface AuditRow {
-  /** Unique; made by whoever writes the row. */
-  readonly id: string
-  readonly time: Date
-  /** On whose behalf it was made. */
-  readonly requestor: string
-  /** The authenticated caller, where that is another than the requestor. */
-  readonly caller?: string
-  /** The login of the user who was changed. */
-  readonly subject: string
-  readonly workflow: { readonly id: string; readonly name: string }
-  readonly target: string
-  /**
-   * `key`: about a signing key, by its kid. `pod`: whether a pod gets tokens. `audit`: about the audit itself, such as that
-   * it was pruned.
-   */
-  readonly kind: 'entry' | 'attribute' | 'group' | 'token' | 'session' | 'key' | 'pod' | 'audit'
-  /** A token or a session is issued or refused, and a session deleted; everything else is changed. */
-  readonly action: 'add' | 'replace' | 'delete' | 'issue' | 'refuse'
-  readonly attribute: string
-  /** Absent for secrets. */
-  readonly value?: string
-  /** The request that caused it, as in the access log. */
-  readonly requestId?: string
-  /** The approval that allowed it, or that it is about. */
-  readonly approval?: string
-  readonly reason?: string
-  /**
-   * How many characters at the start of `reason` many rows have in common. Only for rows that are written: a store may keep
-   * them once.
-   */
-  readonly recurring?: number
-}
+import type { AuditAnchor, AuditEntry, AuditLink } from '#domain/audit.ts'
 
 export interface AuditQuery {
   /** All that are given must hold; logins are compared without regard to letter case. */
@@ -54,7 +20,7 @@ export interface AuditQuery {
 
 export interface AuditPage {
   /** Latest first. */
-  readonly rows: readonly AuditRow[]
+  readonly rows: readonly AuditEntry[]
   /** Where the following page starts; absent on the last one. */
   readonly next?: string
 }
@@ -62,9 +28,9 @@ export interface AuditPage {
 /** Rows that were written together, as they stand in their chain. */
 export interface AuditRecord {
   /** Their place in the chain; absent for rows from before there were chains. */
-  readonly link?: { readonly chain: number; readonly number: number; readonly hash: string }
+  readonly link?: AuditLink
   /** In the order in which they were written. */
-  readonly rows: readonly AuditRow[]
+  readonly rows: readonly AuditEntry[]
 }
 
 export interface AuditExport {
@@ -78,15 +44,6 @@ export interface AuditExport {
 export interface AuditKey {
   readonly id: string
   readonly key: KeyObject
-}
-
-/** The heads of all chains that have records, at one time and signed: to be kept where the database is not. */
-export interface AuditAnchor {
-  /** ISO 8601. */
-  readonly time: string
-  readonly heads: readonly { readonly chain: number; readonly number: number; readonly hash: string }[]
-  readonly key: string
-  readonly mac: string
 }
 
 /**
@@ -191,12 +148,12 @@ export interface PrunedAudit {
  */
 export interface AuditStore {
   /** All rows or none. Throws CONFLICT when the same rows were written before. */
-  append(rows: readonly AuditRow[]): Promise<void>
+  append(rows: readonly AuditEntry[]): Promise<void>
   /**
    * Appends as part of a transaction of another store, so that a change and its audit are one commit. False, and nothing
    * is written, when the transaction is not one of this database.
    */
-  appendWithin(transaction: object, rows: readonly AuditRow[]): Promise<boolean>
+  appendWithin(transaction: object, rows: readonly AuditEntry[]): Promise<boolean>
   /** Throws BAD_REQUEST for an `after` that no page gave. */
   list(query: AuditQuery): Promise<AuditPage>
   /** At most 500 records. Throws BAD_REQUEST for an `after` that no page gave. */

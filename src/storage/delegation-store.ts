@@ -1,6 +1,6 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { type Identity, storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { columns, inserted, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
@@ -37,7 +37,7 @@ export class DelegationStore {
   }
 
   /** Throws CONFLICT when the id exists, BAD_REQUEST for a period that ends before it starts. */
-  async add({ id, user, deputy, starts, ends }: Delegation, audit: readonly AuditRow[] = []): Promise<void> {
+  async add({ id, user, deputy, starts, ends }: Delegation, audit: readonly AuditEntry[] = []): Promise<void> {
     assertStorable('id', id)
     assertStorable('login', user.login)
     assertStorable('deputy', deputy.login)
@@ -58,7 +58,7 @@ export class DelegationStore {
   }
 
   /** False, and nothing is written, when the user has none with this id. */
-  async remove(user: UserRef, id: string, audit: readonly AuditRow[] = []): Promise<boolean> {
+  async remove(user: UserRef, id: string, audit: readonly AuditEntry[] = []): Promise<boolean> {
     if (!isStorable(id)) return false
     return await this.#client.transaction(async (tx) => {
       const removed = (await remove.run(tx, { id, user: user.identity })) > 0

@@ -1,7 +1,7 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { ClaimedMail, MailClaim, MailState, MailSummary, NewMail } from '#domain/mail.ts'
 import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { type DueValues, dueText, dueValues, readNow } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { columns, type DialectText, RowInsert, type Statement, statement } from '#storage/client/statement.ts'
@@ -120,7 +120,7 @@ export class MailStore {
   }
 
   /** Queues a `failed` or `unknown` mail again. Throws NOT_FOUND, and CONFLICT for a mail in another state. */
-  async retry(id: string, audit: readonly AuditRow[]): Promise<void> {
+  async retry(id: string, audit: readonly AuditEntry[]): Promise<void> {
     if (!isStorable(id)) throw new GatewayError('NOT_FOUND', 'no such mail')
     await this.#client.transaction(async (tx) => {
       if ((await retry.run(tx, { id })) > 0) {

@@ -1,7 +1,7 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { NewMail } from '#domain/mail.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { SessionEnding } from '#storage/session-store.ts'
 
 /** A password that is to be, or is being, replaced: by a reset link, or by its owner without one. */
@@ -30,7 +30,7 @@ export interface ChangeClaim extends PasswordChange {
 export interface ChangeOutcome {
   readonly ending?: SessionEnding
   readonly mails?: readonly NewMail[]
-  readonly audit: readonly AuditRow[]
+  readonly audit: readonly AuditEntry[]
 }
 
 /** Times are compared with the clock of the database. */
@@ -43,7 +43,7 @@ export interface PasswordChangeStore {
     link: ResetLink,
     perHour: number,
     mails: readonly NewMail[],
-    audit: readonly AuditRow[],
+    audit: readonly AuditEntry[],
   ): Promise<'added' | 'too many'>
   /** The link that the secret belongs to; undefined when it was used, replaced or has expired. */
   findLink(form: string, tokenHash: string): Promise<PasswordChange | undefined>

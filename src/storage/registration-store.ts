@@ -1,5 +1,5 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { NewMail } from '#domain/mail.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 
 /** A registration that waits for its mail address to be confirmed. */
 export interface PendingRegistration {
@@ -66,7 +66,7 @@ export interface RegistrationStore {
   /** Undefined when there is none or its time has passed. */
   findPending(form: string, tokenHash: string): Promise<PendingRegistration | undefined>
   removePending(id: string): Promise<void>
-  addInvitation(invitation: NewInvitation, mails: readonly NewMail[], audit: readonly AuditRow[]): Promise<void>
+  addInvitation(invitation: NewInvitation, mails: readonly NewMail[], audit: readonly AuditEntry[]): Promise<void>
   /** The invitation that a secret opens, in whatever state, while its time has not passed. */
   findInvitation(form: string, tokenHash: string): Promise<Invitation | undefined>
   getInvitation(form: string, id: string): Promise<Invitation | undefined>
@@ -75,14 +75,14 @@ export interface RegistrationStore {
   renewInvitation(
     renewal: { readonly id: string; readonly tokenHash: string; readonly expires: Date },
     mails: readonly NewMail[],
-    audit: readonly AuditRow[],
+    audit: readonly AuditEntry[],
   ): Promise<boolean>
   /** Of all who try to change an invitation from one state, one succeeds. */
   moveInvitation(
     id: string,
     from: StoredInvitationState,
     to: StoredInvitationState,
-    audit: readonly AuditRow[],
+    audit: readonly AuditEntry[],
   ): Promise<boolean>
   /** Forgets what has run out: reservations and pending registrations at once, invitations after 90 days; how many. */
   deleteExpired(): Promise<number>

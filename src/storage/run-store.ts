@@ -1,10 +1,10 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { GrantRevocation, NewGrant } from '#domain/grant.ts'
 import type { NewMail } from '#domain/mail.ts'
 import type { NewTimer, TimerClaim, When } from '#domain/timer.ts'
 import type { RunIdentities, UserRef } from '#identity/identity.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { NewApproval } from '#storage/approval-store.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { IdempotentAnswer, IdempotentCall, Reservation } from '#storage/idempotency-store.ts'
 import type { SessionEnding } from '#storage/session-store.ts'
 
@@ -86,7 +86,7 @@ export interface StepRecord {
 export interface RunEffects {
   /** Of the run that is committed or started. */
   readonly steps?: readonly StepRecord[]
-  readonly audit?: readonly AuditRow[]
+  readonly audit?: readonly AuditEntry[]
   readonly timers?: readonly NewTimer[]
   readonly mails?: readonly NewMail[]
   readonly grants?: readonly NewGrant[]

@@ -1,4 +1,4 @@
-import type { AuditRow } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 
 export interface StoredFactor {
   readonly id: string
@@ -30,7 +30,7 @@ export interface SecondFactorStore {
     factor: NewStoredFactor,
     limit: number,
     codes: readonly string[],
-    audit: readonly AuditRow[],
+    audit: readonly AuditEntry[],
   ): Promise<'refused' | 'added' | 'added with codes'>
   /** Gives what belongs to one key to another that has nothing, as rows from before identities to their owner. */
   adopt(from: string, to: string): Promise<void>
@@ -38,13 +38,13 @@ export interface SecondFactorStore {
   use(factor: Pick<NewStoredFactor, 'id' | 'owner' | 'ownerName'>, from: number, to: number): Promise<boolean>
   rename(id: string, owner: string, name: string): Promise<boolean>
   /** With the last factor the recovery codes go too. */
-  remove(id: string, owner: string, audit: readonly AuditRow[]): Promise<boolean>
+  remove(id: string, owner: string, audit: readonly AuditEntry[]): Promise<boolean>
   /** Of the one who last used a factor under this name, with the recovery codes; how many factors there were. */
-  removeAllOfName(ownerName: string, audit: readonly AuditRow[]): Promise<number>
+  removeAllOfName(ownerName: string, audit: readonly AuditEntry[]): Promise<number>
   /** How many are left. */
   recoveryCodes(owner: string): Promise<number>
   /** Those from before are worth nothing. False, and nothing is written, for somebody without a factor. */
-  replaceRecoveryCodes(owner: string, codes: readonly string[], audit: readonly AuditRow[]): Promise<boolean>
+  replaceRecoveryCodes(owner: string, codes: readonly string[], audit: readonly AuditEntry[]): Promise<boolean>
   /** True once for each code. */
-  useRecoveryCode(owner: string, code: string, audit: readonly AuditRow[]): Promise<boolean>
+  useRecoveryCode(owner: string, code: string, audit: readonly AuditEntry[]): Promise<boolean>
 }

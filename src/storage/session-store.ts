@@ -1,8 +1,8 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { type EndedSession, type Session, sessionExpiry, touchEverySeconds } from '#domain/session.ts'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { columns, inserted, statement } from '#storage/client/statement.ts'
@@ -50,7 +50,7 @@ export interface SessionEnding {
   readonly exceptPublicId?: string
   /** The password change that was noted before the password was written, and ends with this. */
   readonly settles?: { readonly id: string; readonly lease: number }
-  audit(ended: readonly EndedSession[]): readonly AuditRow[]
+  audit(ended: readonly EndedSession[]): readonly AuditEntry[]
 }
 
 export class SessionStore {
@@ -180,7 +180,7 @@ export class SessionStore {
 export async function endSessions(
   tx: SqlTransaction,
   ending: SessionEnding,
-): Promise<{ readonly ended: readonly EndedSession[]; readonly audit: readonly AuditRow[] }> {
+): Promise<{ readonly ended: readonly EndedSession[]; readonly audit: readonly AuditEntry[] }> {
   const except = ending.exceptPublicId ?? ''
   const logins = ending.owners.length > 0 ? [] : ending.logins.filter(isStorable).map(lookupKey)
   const ended: EndedSession[] = []

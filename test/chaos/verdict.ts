@@ -1,4 +1,4 @@
-import type { AuditRow } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 import type { Storage } from '#storage/open.ts'
 import type { Run } from '#storage/run-store.ts'
 import type { Effect, HostileTarget } from './hostile-target.ts'
@@ -122,7 +122,7 @@ async function isWrittenDown(storage: JudgedStorage, { key, stage, ticket }: Eff
   const run = await storage.runs.get(key.slice(0, key.indexOf('/')))
   const intents = run?.data?.['intents']
   if (run?.state !== 'incident' || !Array.isArray(intents)) return false
-  return (intents as readonly Partial<AuditRow>[]).some(
+  return (intents as readonly Partial<AuditEntry>[]).some(
     ({ attribute, value }) => attribute === stage && value === ticket,
   )
 }
@@ -176,7 +176,7 @@ function wrongOrder(
 }
 
 /** Effects that no row of the audit tells of. */
-function unauditedEffects(effects: readonly Effect[], rows: readonly AuditRow[]): Effect[] {
+function unauditedEffects(effects: readonly Effect[], rows: readonly AuditEntry[]): Effect[] {
   const ofTarget = rows.filter(({ target }) => target === 'crm')
   const told = new Set(ofTarget.map(({ subject, attribute, value }) => `${subject} ${attribute} ${value}`))
   return effects.filter(({ user, stage, ticket }) => !told.has(`${user} ${stage} ${ticket}`))
@@ -196,8 +196,8 @@ function missingMails(
   })
 }
 
-async function allRows(storage: JudgedStorage): Promise<AuditRow[]> {
-  const rows: AuditRow[] = []
+async function allRows(storage: JudgedStorage): Promise<AuditEntry[]> {
+  const rows: AuditEntry[] = []
   let after: string | undefined
   do {
     const page = await storage.audit.export({ limit: 500, ...(after === undefined ? {} : { after }) })

@@ -1,4 +1,4 @@
-import type { AuditRow } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 import type { RunEffects, RunStore } from '#storage/run-store.ts'
 
 /** A store that a test does without. */
@@ -10,7 +10,7 @@ export const absentStore = <S extends object>(what: string): S =>
   })
 
 /** Knows of runs only what is stored of them while they are executed within their call. */
-export const callStore = (append: (rows: readonly AuditRow[]) => Promise<void>): RunStore => {
+export const callStore = (append: (rows: readonly AuditEntry[]) => Promise<void>): RunStore => {
   const write = async ({ audit = [] }: RunEffects): Promise<void> => {
     if (audit.length > 0) await append(audit)
   }

@@ -1,4 +1,4 @@
-import { createSecretKey, randomBytes } from 'node:crypto'
+import type { AuditEntry } from '#domain/audit.ts'
 import { LoginAudit } from '#engine/login/login-audit.ts'
 import type { LoginServices } from '#engine/login/login-desk.ts'
 import type { PipelineParts } from '#engine/pipeline/pipeline.ts'
@@ -7,7 +7,6 @@ import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { LoginFailureStore } from '#storage/login-failure-store.ts'
 import { LoginStore } from '#storage/login-store.ts'
@@ -15,11 +14,12 @@ import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 import { SessionStore } from '#storage/session-store.ts'
 import { absentStore } from '#testing/call-store.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
+import { createSecretKey, randomBytes } from 'node:crypto'
 
 export interface FakeLoginServices extends LoginServices {
   readonly database: SqlClient
   /** The rows that were written to the audit. */
-  readonly audited: AuditRow[]
+  readonly audited: AuditEntry[]
   /** When passwords were changed. */
   readonly changed: Map<Identity, Date>
   /** `chain outcome` of each login that was counted. */
@@ -36,7 +36,7 @@ export function fakeSecretBox(what = 'session'): SecretBox {
 /** What logins need, on a database in memory. */
 export function fakeLoginServices(clock: Clock, store?: SessionStore): FakeLoginServices {
   const database = memoryDatabase()
-  const audited: AuditRow[] = []
+  const audited: AuditEntry[] = []
   const counted: string[] = []
   const changed = new Map<Identity, Date>()
   return {

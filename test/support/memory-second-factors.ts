@@ -1,18 +1,18 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { SecondFactors } from '#engine/second-factors/second-factors.ts'
 import { systemClock } from '#kernel/clock.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { SecondFactorStore, StoredFactor } from '#storage/second-factor-store.ts'
 import { fakeSecretBox } from '#testing/fake-login-services.ts'
 
 /** Second factors in memory, as the engine gives them to modules, and what was written into the audit. */
-export function memorySecondFactors(): SecondFactors & { readonly audited: AuditRow[] } {
-  const audited: AuditRow[] = []
+export function memorySecondFactors(): SecondFactors & { readonly audited: AuditEntry[] } {
+  const audited: AuditEntry[] = []
   const store = memorySecondFactorStore(audited)
   const factors = new SecondFactors({ store, secrets: fakeSecretBox('second factor'), clock: systemClock })
   return Object.assign(factors, { audited })
 }
 
-export function memorySecondFactorStore(audited: AuditRow[] = []): SecondFactorStore {
+export function memorySecondFactorStore(audited: AuditEntry[] = []): SecondFactorStore {
   const rows: (StoredFactor & { ownerName?: string | undefined })[] = []
   const codes = new Map<string, Set<string>>()
   const codesOf = (owner: string): Set<string> => codes.get(owner) ?? new Set()

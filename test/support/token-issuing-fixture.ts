@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
+import type { AuditEntry } from '#domain/audit.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { BreakerParts } from '#engine/sts/api-server-breaker.ts'
 import { createIssuingState, TokenIssuing } from '#engine/sts/token-issuing.ts'
@@ -13,7 +14,6 @@ import { type MappingRule, prepareMapping } from '#sdk/mapping.ts'
 import { parseRule } from '#sdk/rule.ts'
 import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
 import type { TokenKeys } from '#sdk/token-keys.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { FakeCluster } from '#testing/fake-cluster.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParseContext } from '#testing/fake-parse.ts'
@@ -88,7 +88,7 @@ export async function issuingFixture(options: IssuingFixtureOptions = {}, clock 
   const host = fakeModuleHost()
   const claims = await prepareMapping(options.claims ?? [], issues, context).create(host)
   if (!issues.ok) throw new Error(JSON.stringify(issues.list))
-  const audit: AuditRow[] = []
+  const audit: AuditEntry[] = []
   const failing: { audit?: Error } = {}
   const counted: string[] = []
   const evaluator = new RuleEvaluator(host.directory, new Map(), silentLogger)

@@ -1,10 +1,10 @@
 import { createSecretKey, hash, type KeyObject } from 'node:crypto'
+import type { AuditEntry } from '#domain/audit.ts'
 import { keyOwners } from '#engine/keys/token-key-pair.ts'
 import { type RingParts, TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { TokenIssuer } from '#sdk/token-keys.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 export const tokenIssuer = (more: Partial<TokenIssuer> = {}): TokenIssuer => ({
@@ -43,7 +43,7 @@ export interface RingsOptions {
   readonly issuers?: readonly TokenIssuer[]
   readonly log?: Logger
   /** Rows of the audit are put here. */
-  readonly rows?: AuditRow[]
+  readonly rows?: AuditEntry[]
   readonly custodian?: RingParts['custodian']
 }
 

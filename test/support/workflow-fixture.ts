@@ -1,5 +1,6 @@
 import { customTasks } from '#catalog/custom-tasks.ts'
 import { tasks as taskModules } from '#catalog/workflow-tasks.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 import { noCrash } from '#engine/workflow/crash-point.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { noStepObserver } from '#engine/workflow/step-observer.ts'
@@ -23,7 +24,6 @@ import type { Params } from '#sdk/params.ts'
 import type { Target } from '#sdk/target.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import type { PreparedTask, TaskModule, TaskParseContext, WorkflowTask } from '#sdk/workflow-task.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 import { absentStore, callStore } from '#testing/call-store.ts'
@@ -119,7 +119,7 @@ export interface FixtureOptions {
   readonly grants?: GrantAccess
   readonly log?: Logger
   readonly subjects?: WorkflowServices['subjects']
-  readonly append?: (rows: readonly AuditRow[]) => Promise<void>
+  readonly append?: (rows: readonly AuditEntry[]) => Promise<void>
   /** In place of stores and the like that tests do without. */
   readonly services?: Partial<WorkflowServices>
   readonly approvals?: ApprovalOpener
@@ -128,7 +128,7 @@ export interface FixtureOptions {
 export interface Fixture {
   readonly workflows: Workflows
   /** All rows, and how often rows were written. */
-  readonly audit: { readonly rows: AuditRow[]; writes: number }
+  readonly audit: { readonly rows: AuditEntry[]; writes: number }
   run(
     name: string,
     call?: Partial<WorkflowCall> & { userID?: string; attributes?: Record<string, string[]>; groups?: string[] },
@@ -173,13 +173,13 @@ const noApprovalDesk: ApprovalOpener = {
 
 /** A running set of workflows over the given targets. Throws when the tasks do not parse. */
 export async function startWorkflows(options: FixtureOptions): Promise<Fixture> {
-  const audit = { rows: [] as AuditRow[], writes: 0 }
+  const audit = { rows: [] as AuditEntry[], writes: 0 }
   const host = fakeHost(options)
   const targets = Object.entries(options.mappings ?? {}).map(([name, mapping]): [string, TargetConfig] => {
     const target = { className: 'targets.Memory', create: async () => host.targets.get(name) }
     return [name, { name, namespace: undefined, at: `${name}.yaml:1:1`, target, mapping }]
   })
-  const append = async (rows: readonly AuditRow[]): Promise<void> => {
+  const append = async (rows: readonly AuditEntry[]): Promise<void> => {
     audit.writes++
     await options.append?.(rows)
     audit.rows.push(...rows)

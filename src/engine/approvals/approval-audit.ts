@@ -1,6 +1,6 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Approval } from '#storage/approval-store.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 
 /** What stands in the audit as the target of what Gatehouse does to its own records. */
 export const ownTarget = 'gatehouse'
@@ -24,7 +24,7 @@ export const approvalRow = (
   actor: Actor,
   time: Date,
   value: string,
-): AuditRow => ({
+): AuditEntry => ({
   id: newId(),
   time,
   ...actor,

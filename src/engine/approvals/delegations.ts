@@ -1,3 +1,4 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import type { UserRef } from '#identity/identity.ts'
@@ -6,7 +7,6 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { ApprovalUser, DeputyPeriod } from '#sdk/approvals.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 
 const maxPeriods = 100
@@ -57,7 +57,13 @@ export async function endDelegation(
   }
 }
 
-const delegationRow = (id: string, login: string, time: Date, action: AuditRow['action'], value: string): AuditRow => ({
+const delegationRow = (
+  id: string,
+  login: string,
+  time: Date,
+  action: AuditEntry['action'],
+  value: string,
+): AuditEntry => ({
   id: newId(),
   time,
   requestor: login,

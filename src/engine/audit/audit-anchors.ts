@@ -1,10 +1,11 @@
+import type { AuditAnchor } from '#domain/audit.ts'
 import type { AuditMeter } from '#engine/audit/audit-meter.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { AuditSink } from '#sdk/audit-sink.ts'
 import { type AuditAnchorConfig, defaultAnchorMillis } from '#sdk/configuration.ts'
 import type { OwnPlaces } from '#sdk/own-file.ts'
-import type { AuditAnchor, AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
 
 export interface AuditAnchorsParts extends OwnPlaces {
   readonly audit: Pick<AuditStore, 'anchor'>

@@ -1,5 +1,6 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import type { AuditEntry } from '#domain/audit.ts'
 import { AuditAnchors } from '#engine/audit/audit-anchors.ts'
 import type { AuditMeter } from '#engine/audit/audit-meter.ts'
 import { AuditSinks } from '#engine/audit/audit-sinks.ts'
@@ -8,14 +9,13 @@ import { newId } from '#kernel/ids.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { AuditSink, SinkOutcome, SinkRecord } from '#sdk/audit-sink.ts'
 import type { AuditAnchorConfig, AuditSinkConfig } from '#sdk/configuration.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 
 const accepted: SinkOutcome = { kind: 'accepted' }
 const times = { idleMillis: 20, leaseMillis: 2000 }
 
-const row = (subject: string): AuditRow => ({
+const row = (subject: string): AuditEntry => ({
   id: newId(),
   time: new Date(),
   requestor: 'boss',

@@ -1,6 +1,4 @@
-import { createSecretKey } from 'node:crypto'
-import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
-import { describe, expect, test } from 'vitest'
+import type { AuditEntry } from '#domain/audit.ts'
 import { IssuerServer } from '#engine/issuer/issuer-server.ts'
 import { advance, observe } from '#engine/keys/key-ring.ts'
 import { Attributes } from '#identity/attributes.ts'
@@ -12,7 +10,6 @@ import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { IssuerConfig, IssuerTrust } from '#sdk/issuer.ts'
 import { prepareMapping } from '#sdk/mapping.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { IssuerStore } from '#storage/issuer-store.ts'
 import { KeyStore } from '#storage/key-store.ts'
 import { fakeSecretBox } from '#testing/fake-login-services.ts'
@@ -22,6 +19,9 @@ import { fakeRequest } from '#testing/fake-request.ts'
 import { memoryDatabase, rowsOf } from '#testing/memory-database.ts'
 import { subject } from '#testing/subjects.ts'
 import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
+import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
+import { createSecretKey } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
 
 const origin = 'https://login.test'
 const mount = '/auth/idp/people'
@@ -78,7 +78,7 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
     keys,
   }
   const live = new Set(['session-1'])
-  const audited: AuditRow[] = []
+  const audited: AuditEntry[] = []
   const counted: string[] = []
   const store = new IssuerStore(database)
   const server = new IssuerServer({

@@ -1,8 +1,9 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { KeyRing, RingKey } from '#engine/keys/key-ring.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
 
 /** What can happen to a key, with the line that logs it and the action that the audit has for it. */
 const events = {
@@ -19,7 +20,7 @@ const events = {
   refused: { message: 'given key refused', action: 'refuse' },
   custodyFailed: { message: 'key custody failed', action: 'refuse' },
   accepted: { message: 'key source in order again', action: 'replace' },
-} as const satisfies Record<string, { message: string; action: AuditRow['action'] }>
+} as const satisfies Record<string, { message: string; action: AuditEntry['action'] }>
 
 export type KeyEventName = keyof typeof events
 
@@ -72,7 +73,7 @@ export class KeyEvents {
     else log.info(events[name].message, all)
   }
 
-  #row(endpoint: string, { name, kid, details }: KeyEvent, by: string): AuditRow {
+  #row(endpoint: string, { name, kid, details }: KeyEvent, by: string): AuditEntry {
     return {
       id: newId(),
       time: this.#parts.clock(),

@@ -1,9 +1,10 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import { type GatewayRequest, header } from '#sdk/http.ts'
-import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
 
 export interface LoginAuditParts {
   readonly audit: Pick<AuditStore, 'append'>
@@ -62,7 +63,7 @@ export class LoginAudit {
     }
   }
 
-  #row({ action, request, login, chain, application, sessionId = '', reason, by }: LoginEvent): AuditRow {
+  #row({ action, request, login, chain, application, sessionId = '', reason, by }: LoginEvent): AuditEntry {
     const who = clean(login)
     const details = {
       address: request.remoteAddress,

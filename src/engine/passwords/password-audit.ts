@@ -1,9 +1,10 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import type { GatewayRequest } from '#sdk/http.ts'
-import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
 
 export interface PasswordAuditParts {
   readonly audit: Pick<AuditStore, 'append'>
@@ -13,8 +14,8 @@ export interface PasswordAuditParts {
 
 export type Asker = Pick<GatewayRequest, 'id' | 'remoteAddress'>
 
-type What = Pick<AuditRow, 'kind' | 'action' | 'attribute'> &
-  Partial<Pick<AuditRow, 'target' | 'requestor' | 'workflow'>>
+type What = Pick<AuditEntry, 'kind' | 'action' | 'attribute'> &
+  Partial<Pick<AuditEntry, 'target' | 'requestor' | 'workflow'>>
 
 /** A reset link, for the audit. Anyone can request or try one, so the requestor is not known. */
 export const resetLink = { kind: 'token', attribute: 'password reset link', requestor: 'anonymous' } as const
@@ -28,7 +29,7 @@ export const causeOf = (
   id: string,
   login: string,
   request: Asker,
-): Pick<AuditRow, 'workflow' | 'requestor' | 'requestId'> => ({
+): Pick<AuditEntry, 'workflow' | 'requestor' | 'requestId'> => ({
   workflow: { id, name: changeName },
   requestor: login,
   requestId: request.id,
@@ -57,7 +58,7 @@ export class PasswordAudit {
     }
   }
 
-  row(login: string, request: Asker, what: What, reason?: string): AuditRow {
+  row(login: string, request: Asker, what: What, reason?: string): AuditEntry {
     const details = { address: request.remoteAddress, ...(reason === undefined ? {} : { reason }) }
     return {
       id: newId(),

@@ -1,9 +1,9 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { changeName as name } from '#engine/passwords/password-audit.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
 import { storedIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { ChangeClaim, ChangeOutcome, PasswordChangeStore } from '#storage/password-change-store.ts'
 
 const atOnce = 100
@@ -26,7 +26,7 @@ export function unknownOutcome({ id, owner, data }: ChangeClaim): ChangeOutcome 
   const login = typeof data['login'] === 'string' ? data['login'] : 'unknown'
   const cause = { workflow: runOf(data['run']) ?? { id, name }, requestor: 'gatehouse' }
   const owners = data['owners'] === undefined ? [owner] : textsOf(data['owners']).map(storedIdentity)
-  const row: AuditRow = {
+  const row: AuditEntry = {
     id: newId(),
     time: new Date(),
     ...cause,
@@ -52,7 +52,7 @@ const textsOf = (value: JsonValue | undefined): string[] =>
   Array.isArray(value) ? value.filter((text) => typeof text === 'string') : []
 
 /** The workflow run that wrote the password, where it was one. */
-function runOf(value: JsonValue | undefined): AuditRow['workflow'] | undefined {
+function runOf(value: JsonValue | undefined): AuditEntry['workflow'] | undefined {
   const { id, name: workflow } = isJsonObject(value) ? value : {}
   return typeof id === 'string' && typeof workflow === 'string' ? { id, name: workflow } : undefined
 }

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
+import type { AuditEntry } from '#domain/audit.ts'
 import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import type { TargetChange } from '#sdk/target.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 
 const run = { workflow: { id: 'w1', name: 'sync' }, requestor: 'idp' }
 const place = { time: new Date(0), subject: 'ada', target: 'people' }
 const mail: TargetChange = { subject: 'attribute', action: 'add', attribute: 'mail', value: 'ada@x.org' }
 
 function trailWith(own: boolean) {
-  const written: AuditRow[] = []
-  const appendWithin = async (_: object, rows: readonly AuditRow[]) => {
+  const written: AuditEntry[] = []
+  const appendWithin = async (_: object, rows: readonly AuditEntry[]) => {
     if (own) written.push(...rows)
     return own
   }

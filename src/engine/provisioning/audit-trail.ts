@@ -1,12 +1,13 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
 import { newId } from '#kernel/ids.ts'
 import type { TargetChange } from '#sdk/target.ts'
-import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
 
 /** When and where a change was made; `subject` is the login of the user who was changed. */
-export type AuditPlace = Pick<AuditRow, 'time' | 'subject' | 'target'>
+export type AuditPlace = Pick<AuditEntry, 'time' | 'subject' | 'target'>
 
-type RunFields = Pick<AuditRow, 'workflow' | 'requestor' | 'caller' | 'requestId' | 'approval' | 'reason'>
+type RunFields = Pick<AuditEntry, 'workflow' | 'requestor' | 'caller' | 'requestId' | 'approval' | 'reason'>
 
 /**
  * Collects what a run did, to be written in one go, except for what was written by the transaction that did it. Values of
@@ -14,7 +15,7 @@ type RunFields = Pick<AuditRow, 'workflow' | 'requestor' | 'caller' | 'requestId
  */
 export class AuditTrail {
   /** Yet to be written. */
-  readonly rows: AuditRow[] = []
+  readonly rows: AuditEntry[] = []
   readonly #run: RunFields
   readonly #store: Pick<AuditStore, 'appendWithin'>
   readonly #written = new WeakSet<TargetChange>()
@@ -43,11 +44,11 @@ export class AuditTrail {
   }
 
   /** The rows of these changes, which are not added. */
-  rowsOf(place: AuditPlace, changes: readonly TargetChange[]): AuditRow[] {
+  rowsOf(place: AuditPlace, changes: readonly TargetChange[]): AuditEntry[] {
     return changes.map((change) => this.#row(place, change))
   }
 
-  #row({ time, subject, target }: AuditPlace, change: TargetChange): AuditRow {
+  #row({ time, subject, target }: AuditPlace, change: TargetChange): AuditEntry {
     const { action, attribute, value } = change
     const shown = value === undefined || isSecretAttribute(attribute) ? {} : { value }
     return { id: newId(), time, ...this.#run, subject, target, kind: change.subject, action, attribute, ...shown }

@@ -1,3 +1,4 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { registrationMail } from '#engine/registrations/registration-mail.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -10,7 +11,6 @@ import type {
   InvitationRecord,
   InvitationsPage,
 } from '#sdk/registrations.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { Invitation, RegistrationStore } from '#storage/registration-store.ts'
 
 export interface InvitationParts {
@@ -22,7 +22,7 @@ type Change = {
   readonly id: string
   readonly email: string
   readonly form: string
-  readonly action: AuditRow['action']
+  readonly action: AuditEntry['action']
 }
 
 /** Invitations to the registration forms of this installation. */
@@ -98,7 +98,7 @@ export class Invitations implements InvitationAccess {
     return { ...invitation, state: isOver ? 'expired' : state }
   }
 
-  #audit({ id, email, form, action }: Change, { by, requestId }: InvitationActor): AuditRow {
+  #audit({ id, email, form, action }: Change, { by, requestId }: InvitationActor): AuditEntry {
     return {
       id: newId(),
       time: this.#clock(),

@@ -1,3 +1,4 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { newRecoveryCodes, recoveryCodeHash } from '#engine/second-factors/recovery-codes.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { entryOf } from '#identity/identity.ts'
@@ -13,7 +14,6 @@ import {
   type SecondFactorAccess,
   secondFactorKinds,
 } from '#sdk/second-factors.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { SecondFactorStore, StoredFactor } from '#storage/second-factor-store.ts'
 
 export interface SecondFactorParts {
@@ -117,7 +117,7 @@ export class SecondFactors implements SecondFactorAccess {
     return { ...factor, kind: known, secret: await this.#parts.secrets.open(data, factor.id) }
   }
 
-  #row({ uid }: FactorOwner, action: AuditRow['action'], what: string, requestId: string): AuditRow {
+  #row({ uid }: FactorOwner, action: AuditEntry['action'], what: string, requestId: string): AuditEntry {
     return {
       id: newId(),
       time: this.#parts.clock(),

@@ -1,11 +1,11 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { EndedSession } from '#domain/session.ts'
 import { newId } from '#kernel/ids.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 
-type Cause = Pick<AuditRow, 'workflow' | 'requestor'> & Partial<Pick<AuditRow, 'caller' | 'requestId'>>
+type Cause = Pick<AuditEntry, 'workflow' | 'requestor'> & Partial<Pick<AuditEntry, 'caller' | 'requestId'>>
 
 /** An audit row for each session that ended because its owner's password was changed. */
-export function endedRows(ended: readonly EndedSession[], cause: Cause, time = new Date()): AuditRow[] {
+export function endedRows(ended: readonly EndedSession[], cause: Cause, time = new Date()): AuditEntry[] {
   return ended.map(({ publicId, application, userID }) => ({
     id: newId(),
     time,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import type { AuditEntry } from '#domain/audit.ts'
 import { AdmissionAudit } from '#engine/sts/admission-audit.ts'
 import { type LogFields, silentLogger } from '#kernel/logger.ts'
 import type { PodAdmission } from '#sdk/pod-admission.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 
 const admission: PodAdmission = {
   requestId: 'r-1',
@@ -16,7 +16,7 @@ const admission: PodAdmission = {
 }
 
 describe('the audit of admissions', () => {
-  const rows: AuditRow[] = []
+  const rows: AuditEntry[] = []
   const clock = () => new Date(0)
   const audit = new AdmissionAudit({
     audit: { append: async (some) => void rows.push(...some) },

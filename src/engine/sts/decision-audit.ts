@@ -1,3 +1,4 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { SharedAudit } from '#engine/sts/shared-audit.ts'
 import type { TokenContent } from '#engine/sts/token-content.ts'
 import type { Workload } from '#engine/sts/workload.ts'
@@ -9,7 +10,6 @@ import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import type { Rule } from '#sdk/rule.ts'
 import type { TokenCall } from '#sdk/token-service.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 
 export interface AuditParts {
   readonly audit: Pick<SharedAudit, 'append'>
@@ -94,7 +94,7 @@ export class DecisionAudit {
     }
   }
 
-  #row(call: Call, username: string, action: 'issue' | 'refuse', reason: string): AuditRow {
+  #row(call: Call, username: string, action: 'issue' | 'refuse', reason: string): AuditEntry {
     return {
       id: newId(),
       time: this.#parts.clock(),

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
+import type { AuditEntry } from '#domain/audit.ts'
 import { SharedAudit } from '#engine/sts/shared-audit.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 
-const row = (id: string): AuditRow => ({
+const row = (id: string): AuditEntry => ({
   id,
   time: new Date(0),
   requestor: '',
@@ -20,7 +20,7 @@ function fakeStore(bad: readonly string[] = [], failure = new GatewayError('CONF
   const commits: string[][] = []
   return {
     commits,
-    append: async (rows: readonly AuditRow[]) => {
+    append: async (rows: readonly AuditEntry[]) => {
       await new Promise((resolve) => setImmediate(resolve))
       if (rows.some(({ id }) => bad.includes(id))) throw failure
       commits.push(rows.map(({ id }) => id))

@@ -1,8 +1,9 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
 
 interface Waiting {
-  readonly row: AuditRow
+  readonly row: AuditEntry
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
 }
@@ -39,7 +40,7 @@ export class SharedAudit {
   }
 
   /** Settles when the row is durable; rejects when it is not. */
-  append(row: AuditRow): Promise<void> {
+  append(row: AuditEntry): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ row, resolve, reject })
       this.#timer ??= setTimeout(() => {

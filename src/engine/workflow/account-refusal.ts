@@ -1,3 +1,4 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { NewMail } from '#domain/mail.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
@@ -5,7 +6,6 @@ import { newAccountIn } from '#engine/workflow/saved-run.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AnotherSubject } from '#sdk/runs.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { ClaimedRun, RunEffects } from '#storage/run-store.ts'
 
 /** A run that may only create accounts met one that it did not create. Neither a retry nor an administrator can fix that. */
@@ -42,9 +42,9 @@ export function anotherSubjectEffects(
 
 const rowOf = (
   { id, name, subject, requestor, caller, requestId }: ClaimedRun,
-  what: Pick<AuditRow, 'action' | 'attribute' | 'value' | 'reason'>,
+  what: Pick<AuditEntry, 'action' | 'attribute' | 'value' | 'reason'>,
   time: Date,
-): AuditRow => ({
+): AuditEntry => ({
   id: newId(),
   time,
   requestor,

@@ -1,3 +1,4 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { anotherSubjectEffects, isAccountExists, refusalEffects } from '#engine/workflow/account-refusal.ts'
 import { ClaimLost } from '#engine/workflow/claim-lost.ts'
 import { type Intent, untold } from '#engine/workflow/intents.ts'
@@ -17,7 +18,6 @@ import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import type { Workflows } from '#engine/workflow/workflows.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { AnotherSubject } from '#sdk/runs.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type {
   ClaimedRun,
   Incident,
@@ -40,7 +40,7 @@ export interface ClaimedRunParts {
   /** The state that the run has now; `void` when it is another's by now, and then its audit rows were saved. */
   commit(step: StepCommit): Promise<StoredState | 'void'>
   /** Audit rows that belong to no commit of the run. */
-  saveRows(rows: readonly AuditRow[]): Promise<void>
+  saveRows(rows: readonly AuditEntry[]): Promise<void>
 }
 
 /** For so many leases a change that was asked for may still come. */
@@ -213,14 +213,14 @@ export class ClaimedRunExecution {
   }
 
   /** What an earlier attempt did, unless the audit has it already. */
-  async #confirmed(intents: readonly Intent[]): Promise<readonly AuditRow[]> {
+  async #confirmed(intents: readonly Intent[]): Promise<readonly AuditEntry[]> {
     if (intents.length === 0) return []
     const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.id, limit: 500 })
     return untold(intents, rows)
   }
 
   /** What follows from the batch; when the store cannot take it, that is an incident. */
-  async #settle(workflows: Workflows, batch: StepBatch, rows: readonly AuditRow[]): Promise<StoredState | 'void'> {
+  async #settle(workflows: Workflows, batch: StepBatch, rows: readonly AuditEntry[]): Promise<StoredState | 'void'> {
     const { end, saved, wishes, log } = batch
     const common = { steps: log.take(this.#attempt), audit: rows }
     try {

@@ -1,16 +1,16 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { SavedObject } from '#engine/workflow/saved-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { TargetChange } from '#sdk/target.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 
 /**
  * What a step was about to change at a target, as it would stand in the audit. It is stored with the run before the
  * target is called: when nobody learns what came of the call, the next attempt finds by reading that the change is there,
  * and the audit gets its row all the same.
  */
-export interface Intent extends AuditRow {
+export interface Intent extends AuditEntry {
   /** The group that it is about, where it is not about the user. */
   readonly group?: string
 }
@@ -50,7 +50,7 @@ export function intentsFromJson(list: readonly JsonValue[]): Intent[] {
   })
 }
 
-const sameChange = (a: AuditRow, b: AuditRow): boolean =>
+const sameChange = (a: AuditEntry, b: AuditEntry): boolean =>
   a.target === b.target &&
   a.kind === b.kind &&
   a.action === b.action &&
@@ -66,7 +66,7 @@ export const intentsOf = (trail: AuditTrail, place: AuditPlace, changes: readonl
   })
 
 /** Those that no row tells of. An intent that was repeated is told once. */
-export function untold(intents: readonly Intent[], rows: readonly AuditRow[]): Intent[] {
+export function untold(intents: readonly Intent[], rows: readonly AuditEntry[]): Intent[] {
   return intents.filter(
     (intent, i) =>
       !rows.some((row) => sameChange(row, intent)) &&

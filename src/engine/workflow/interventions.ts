@@ -1,9 +1,9 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import { skipTask } from '#engine/workflow/saved-run.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { RunAccess, RunFilter, RunIntervention, RunPhase } from '#sdk/runs.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { Run, RunStore } from '#storage/run-store.ts'
 
 /** Shows stored runs and lets administrators act on them; needs no configuration. Every act is in the audit. */
@@ -62,7 +62,7 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse'> {
     return run
   }
 
-  #row(run: Run, { by, reason }: RunIntervention, act: 'retry' | 'skip' | 'cancel'): AuditRow {
+  #row(run: Run, { by, reason }: RunIntervention, act: 'retry' | 'skip' | 'cancel'): AuditEntry {
     return {
       id: newId(),
       time: this.#clock(),

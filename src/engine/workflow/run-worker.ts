@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { AuditEntry } from '#domain/audit.ts'
 import { ClaimKeeper, type ClaimTimes } from '#engine/workflow/claim-keeper.ts'
 import { ClaimedRunExecution, type UseWorkflows } from '#engine/workflow/claimed-run.ts'
 import { processName } from '#engine/workflow/process-name.ts'
@@ -6,7 +7,6 @@ import { defaultRetries, type RetryLimits } from '#engine/workflow/retry-policy.
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { ClaimedRun, RunState, StepCommit } from '#storage/run-store.ts'
 
 export interface WorkerLimits extends ClaimTimes {
@@ -128,7 +128,7 @@ export class RunWorker implements Closable {
       leaseMillis: this.#limits.leaseMillis,
       stopping: () => this.#stopping,
       commit: (step: StepCommit) => this.#commit(step),
-      saveRows: (rows: readonly AuditRow[]) => this.#saveRows(run.id, rows),
+      saveRows: (rows: readonly AuditEntry[]) => this.#saveRows(run.id, rows),
     }
     let begun = false
     try {
@@ -169,7 +169,7 @@ export class RunWorker implements Closable {
     }
   }
 
-  async #saveRows(run: string, rows: readonly AuditRow[]): Promise<void> {
+  async #saveRows(run: string, rows: readonly AuditEntry[]): Promise<void> {
     if (rows.length === 0) return
     try {
       await this.#services.audit.append(rows)

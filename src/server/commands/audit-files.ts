@@ -1,14 +1,8 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import type { AuditAnchor, AuditEntry } from '#domain/audit.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type {
-  AuditAnchor,
-  AuditComparison,
-  AuditProblem,
-  AuditRecord,
-  AuditRow,
-  AuditStore,
-} from '#storage/audit-store.ts'
+import type { AuditComparison, AuditProblem, AuditRecord, AuditStore } from '#storage/audit-store.ts'
 
 /** What is compared at once. */
 const batchSize = 100
@@ -120,13 +114,13 @@ function readAnchor(line: JsonObject): AuditAnchor | undefined {
 
 interface KeptRow {
   readonly link: NonNullable<AuditRecord['link']>
-  readonly row: AuditRow
+  readonly row: AuditEntry
 }
 
 /** Rows from before there were chains are in no record, so they cannot be compared. */
 function readRecord({ record, ...row }: JsonObject): KeptRow | undefined {
   const link = readLink(record)
-  return link && { link, row: row as unknown as AuditRow }
+  return link && { link, row: row as unknown as AuditEntry }
 }
 
 function readLink(value: JsonValue | undefined): NonNullable<AuditRecord['link']> | undefined {
@@ -138,7 +132,7 @@ function readLink(value: JsonValue | undefined): NonNullable<AuditRecord['link']
 
 /** A batch may end within a record, and a sink may repeat rows. */
 function joinRows(rows: readonly KeptRow[]): AuditRecord[] {
-  const records = new Map<string, { link: KeptRow['link']; rows: Map<string, AuditRow> }>()
+  const records = new Map<string, { link: KeptRow['link']; rows: Map<string, AuditEntry> }>()
   for (const { link, row } of rows) {
     const place = `${link.chain} ${link.number} ${link.hash}`
     const record = records.get(place) ?? { link, rows: new Map() }

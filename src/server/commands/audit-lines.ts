@@ -1,6 +1,7 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { FileComparison, FileProblem } from '#server/commands/audit-files.ts'
 import { terminalLine } from '#server/commands/terminal-line.ts'
-import type { AuditProblem, AuditReport, AuditRow } from '#storage/audit-store.ts'
+import type { AuditProblem, AuditReport } from '#storage/audit-store.ts'
 
 const verbs = { add: '+', replace: '=', delete: '-', issue: 'issued ', refuse: 'refused ' } as const
 
@@ -8,7 +9,7 @@ const verbs = { add: '+', replace: '=', delete: '-', issue: 'issued ', refuse: '
 const unknownParty = '(unknown)'
 
 /** A change for a person: when, who asked for what about whom, and on whose behalf. */
-export function auditLine(row: AuditRow, width: number): string {
+export function auditLine(row: AuditEntry, width: number): string {
   const { time, requestor, caller, subject, workflow, target, kind, action, attribute, value, approval, reason } = row
   const change = `${verbs[action]}${attribute}${value === undefined ? '' : `=${value}`}`
   const by = caller === undefined ? requestor : `${requestor} (called by ${caller})`
@@ -26,7 +27,7 @@ export function auditLine(row: AuditRow, width: number): string {
   return terminalLine(text, width)
 }
 
-export const auditJson = (row: AuditRow): string => JSON.stringify(row)
+export const auditJson = (row: AuditEntry): string => JSON.stringify(row)
 
 export function reportLines(report: AuditReport): string[] {
   const { checked, unchained, authenticated, since, tokensSince, sealed, pruned, problems } = report

@@ -3,16 +3,16 @@ import { chmodSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import type { AuditEntry } from '#domain/audit.ts'
 import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { auditCommand } from '#server/commands/audit.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 
-const row = (subject: string, more: Partial<AuditRow> = {}): AuditRow => ({
+const row = (subject: string, more: Partial<AuditEntry> = {}): AuditEntry => ({
   id: newId(),
   time: new Date(),
   requestor: 'boss',
@@ -30,7 +30,7 @@ const sealedSince = expect.stringMatching(/^authenticated since 20\d\d-\S+Z: not
 const old = new Date('2020-01-01T00:00:00Z')
 
 /** As a gateway leaves it: with its key, and sealed. */
-async function dataFolder(rows: readonly AuditRow[]): Promise<string> {
+async function dataFolder(rows: readonly AuditEntry[]): Promise<string> {
   const folder = temporaryFolder()
   const storage = await storageOf(folder)
   await storage.audit.authenticate()

@@ -1,5 +1,6 @@
 import { userInfo } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { AuditEntry } from '#domain/audit.ts'
 import { auditJsonLines } from '#engine/audit/audit-json-lines.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { parseMoment } from '#kernel/moment.ts'
@@ -10,7 +11,7 @@ import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
 import { terminalWidth } from '#server/commands/terminal-line.ts'
 import { wholeNumber } from '#server/commands/whole-number.ts'
-import type { AuditPart, AuditQuery, AuditRow, AuditStore } from '#storage/audit-store.ts'
+import type { AuditPart, AuditQuery, AuditStore } from '#storage/audit-store.ts'
 
 const usage = `Usage: gatehouse audit verify [--anchor FILE] [--export FILE] [OPTIONS]
        gatehouse audit tail [--follow] [OPTIONS]
@@ -125,7 +126,7 @@ const tail =
   async (store, { json, follow }, io) => {
     const width = terminalWidth()
     const known = new Set<string>()
-    const tell = (rows: readonly AuditRow[]): void => {
+    const tell = (rows: readonly AuditEntry[]): void => {
       for (const row of rows) io.stdout(json === true ? auditJson(row) : auditLine(row, width))
     }
     // Who follows knows all rows of a page from the beginning, whether they were asked for or not.
@@ -141,7 +142,7 @@ const tail =
     return 0
   }
 
-function remember(known: Set<string>, rows: readonly AuditRow[]): void {
+function remember(known: Set<string>, rows: readonly AuditEntry[]): void {
   for (const { id } of rows) known.add(id)
   for (const id of known) {
     if (known.size <= maxRemembered) break
@@ -158,8 +159,8 @@ async function latest(
   filters: Omit<AuditQuery, 'limit'>,
   limit: number,
   known: ReadonlySet<string> = new Set(),
-): Promise<readonly AuditRow[]> {
-  const rows: AuditRow[] = []
+): Promise<readonly AuditEntry[]> {
+  const rows: AuditEntry[] = []
   let after: string | undefined
   do {
     const wanted = Math.min(pageSize, limit - rows.length)

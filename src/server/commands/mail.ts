@@ -1,4 +1,4 @@
-import { userInfo } from 'node:os'
+import type { AuditEntry } from '#domain/audit.ts'
 import type { MailState, MailSummary } from '#domain/mail.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -8,8 +8,8 @@ import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
 import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
 import { wholeNumber } from '#server/commands/whole-number.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { Storage } from '#storage/open.ts'
+import { userInfo } from 'node:os'
 
 const usage = `Usage: gatehouse mail list [--state STATE] [OPTIONS]
        gatehouse mail retry ID [--reason TEXT] [OPTIONS]
@@ -113,7 +113,7 @@ function retry({ reason, by = `${userInfo().username} (command line)` }: Values,
 }
 
 /** A mail that belongs to no run is about whom it goes to. */
-async function retryRow({ runs }: Storage, mail: MailSummary, by: string, reason?: string): Promise<AuditRow> {
+async function retryRow({ runs }: Storage, mail: MailSummary, by: string, reason?: string): Promise<AuditEntry> {
   const run = mail.run === undefined ? undefined : await runs.get(mail.run)
   return {
     id: newId(),

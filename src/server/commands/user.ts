@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os'
 import process from 'node:process'
 import { formatIssue } from '#config/located-issue.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 import type { EndedSession } from '#domain/session.ts'
 import { insertIdentity } from '#engine/directory/virtual-directory.ts'
 import { createKeySource } from '#engine/keys/key-source.ts'
@@ -24,7 +25,6 @@ import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/o
 import { type PasswordInput, readPassword } from '#server/commands/read-password.ts'
 import { resetFactors } from '#server/commands/reset-factors.ts'
 import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { Storage } from '#storage/open.ts'
 import type { ChangeClaim } from '#storage/password-change-store.ts'
 
@@ -252,10 +252,14 @@ interface Cause {
   readonly login: string
   /** The insert. */
   readonly target: string
-  readonly by: Pick<AuditRow, 'requestor' | 'workflow'>
+  readonly by: Pick<AuditEntry, 'requestor' | 'workflow'>
 }
 
-function rowsOf(changes: readonly UserChange[], { login, target, by }: Cause, { audit }: Storage): readonly AuditRow[] {
+function rowsOf(
+  changes: readonly UserChange[],
+  { login, target, by }: Cause,
+  { audit }: Storage,
+): readonly AuditEntry[] {
   return new AuditTrail(by, audit).rowsOf({ time: systemClock(), subject: login, target }, changes)
 }
 

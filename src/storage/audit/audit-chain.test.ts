@@ -1,13 +1,13 @@
 import { createSecretKey } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { AuditRow } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 import { AuditSeal } from '#storage/sql/audit-seal.ts'
 import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
 
 // Hashes and seals are kept outside the database, in anchors and exports: these values must never change.
 
-const entry = (id: string, more: Partial<AuditRow> = {}): AuditRow => ({
+const entry = (id: string, more: Partial<AuditEntry> = {}): AuditEntry => ({
   id,
   time: new Date(Date.UTC(2030, 0, 1)),
   requestor: 'Alice',

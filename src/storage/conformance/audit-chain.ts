@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import type { AuditRow } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 import { auditRow, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 
 const at = (day: number): Date => new Date(Date.UTC(2020, 0, day))
 const by = { by: 'operator' }
 
 /** One record each, since the subjects differ. */
-const records = (count: number, more: (i: number) => Partial<AuditRow> = () => ({})): AuditRow[] =>
+const records = (count: number, more: (i: number) => Partial<AuditEntry> = () => ({})): AuditEntry[] =>
   Array.from({ length: count }, (_, i) => auditRow(`row-${i}`, { subject: `user-${i}`, ...more(i) }))
 
 /** What every AuditStore owes of its chains; `open` gives an empty database. */

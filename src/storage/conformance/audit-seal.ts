@@ -1,6 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { AuditAnchor, AuditKey, AuditRecord, AuditRow } from '#storage/audit-store.ts'
+import type { AuditAnchor, AuditEntry } from '#domain/audit.ts'
+import type { AuditKey, AuditRecord } from '#storage/audit-store.ts'
 import { auditRow, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 import type { Storage } from '#storage/open.ts'
 import { type ChainedRecord, linkHash } from '#storage/sql/audit-chain.ts'
@@ -12,13 +13,13 @@ const past = (day: number): Date => new Date(Date.UTC(2020, 0, day))
 const by = { by: 'operator' }
 
 /** One record each, since the subjects differ. */
-const records = (count: number, first = 0): AuditRow[] =>
+const records = (count: number, first = 0): AuditEntry[] =>
   Array.from({ length: count }, (_, i) => auditRow(`row-${first + i}`, { subject: `user-${first + i}` }))
 
 const login = 'system:serviceaccount:shop:cart'
 
 /** As the token service writes it. */
-const issuance = (id: string): AuditRow => ({
+const issuance = (id: string): AuditEntry => ({
   ...auditRow(id, { kind: 'token', action: 'issue', attribute: 'jti', value: id, requestId: id, subject: login }),
   requestor: login,
   workflow: { id, name: 'sts' },

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
 
 const at = (second: number): Date => new Date(Date.UTC(2030, 0, 1) + second * 1000)
 
-function row(id: string, more: Partial<AuditRow> = {}): AuditRow {
+function row(id: string, more: Partial<AuditEntry> = {}): AuditEntry {
   return {
     id,
     time: at(0),
@@ -20,7 +21,7 @@ function row(id: string, more: Partial<AuditRow> = {}): AuditRow {
   }
 }
 
-const ids = (rows: readonly AuditRow[]): string[] => rows.map(({ id }) => id)
+const ids = (rows: readonly AuditEntry[]): string[] => rows.map(({ id }) => id)
 
 /** What every AuditStore owes; `open` gives an empty one. */
 export function auditStoreConformance(open: () => Promise<AuditStore>): void {
@@ -109,10 +110,10 @@ export function auditStoreConformance(open: () => Promise<AuditStore>): void {
   })
 
   /** As the token service writes an issuance. */
-  const issuance = (id: string, more: Partial<AuditRow> = {}): AuditRow => {
+  const issuance = (id: string, more: Partial<AuditEntry> = {}): AuditEntry => {
     const subject = more.subject ?? 'system:serviceaccount:shop:cart'
     const start = `{"kid":"k1","pod":"${subject.slice(-4)}-0"`
-    const whole: AuditRow = {
+    const whole: AuditEntry = {
       id,
       time: at(0),
       requestor: subject,
@@ -129,7 +130,7 @@ export function auditStoreConformance(open: () => Promise<AuditStore>): void {
     }
     return { ...whole, ...more }
   }
-  const asRead = ({ recurring: _, ...row }: AuditRow): AuditRow => row
+  const asRead = ({ recurring: _, ...row }: AuditEntry): AuditEntry => row
 
   test('issuances are read as they were written, and found by everything that they say', async () => {
     const store = await open()
@@ -158,7 +159,7 @@ export function auditStoreConformance(open: () => Promise<AuditStore>): void {
     expect((await store.export({ limit: 100 })).records.flatMap((record) => record.rows)).toEqual(all)
     const found = async (query: Partial<Parameters<AuditStore['list']>[0]>) =>
       ids((await store.list({ limit: 100, ...query })).rows).toReversed()
-    const where = (test: (one: AuditRow) => boolean) => ids(all.filter(test))
+    const where = (test: (one: AuditEntry) => boolean) => ids(all.filter(test))
     const cart = 'system:serviceaccount:shop:cart'
     for (const login of [cart, cart.toUpperCase(), 'Robot', 'alice', 'app', 'somebody']) {
       const same = (text: string): boolean => text.toLowerCase() === login.toLowerCase()

@@ -1,8 +1,8 @@
-import { expect, test } from 'vitest'
+import type { AuditEntry } from '#domain/audit.ts'
 import type { ClaimedMail, NewMail } from '#domain/mail.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { minute, noLease, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 import type { MailStore } from '#storage/mail-store.ts'
+import { expect, test } from 'vitest'
 
 const mail = (id: string, more: Partial<NewMail> = {}): NewMail => ({
   id,
@@ -101,7 +101,7 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
       ],
     })
     expect((await two.mails.list({ state: 'queued', limit: 10 })).mails.map(({ id }) => id)).toEqual(['b'])
-    const row: AuditRow = {
+    const row: AuditEntry = {
       id: 'row',
       time: new Date(0),
       requestor: 'admin',

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import type { AuditEntry } from '#domain/audit.ts'
 import type { Session } from '#domain/session.ts'
 import { entryIdentity, formerIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { Storage } from '#storage/open.ts'
 import type { ChangeOutcome, ResetLink } from '#storage/password-change-store.ts'
 
@@ -18,7 +18,7 @@ const link = (more: Partial<ResetLink> = {}): ResetLink => ({
   ...more,
 })
 
-const row = (what: string): AuditRow => ({
+const row = (what: string): AuditEntry => ({
   id: newId(),
   time: new Date(),
   requestor: 'ada',

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import type { AuditRow, AuditStore } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
+import type { AuditStore } from '#storage/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 import type { NewInvitation, RegistrationStore } from '#storage/registration-store.ts'
@@ -15,7 +16,7 @@ const hour = 3600_000
 const inAnHour = () => new Date(Date.now() + hour)
 const mail = (id: string) => ({ id, recipient: 'ada@example.com', subject: 's', text: 't' })
 
-const row = (id: string): AuditRow => ({
+const row = (id: string): AuditEntry => ({
   id,
   time: new Date(),
   requestor: 'boss',

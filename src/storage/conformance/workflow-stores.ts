@@ -1,5 +1,5 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { NewApproval } from '#storage/approval-store.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { userRef } from '#storage/conformance/user-ref.ts'
 import type { Storage } from '#storage/open.ts'
 import type {
@@ -37,7 +37,7 @@ export const newRun = (id: string, more: Partial<NewRun> = {}): NewRun => ({
   ...more,
 })
 
-export const auditRow = (id: string, more: Partial<AuditRow> = {}): AuditRow => ({
+export const auditRow = (id: string, more: Partial<AuditEntry> = {}): AuditEntry => ({
   id,
   time: new Date(Date.UTC(2030, 0, 1)),
   requestor: 'alice',

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import { sql } from 'kysely'
+import type { AuditEntry } from '#domain/audit.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import type { SqlTransaction } from '#storage/client/sql-client.ts'
 import { type AuditContext, type StoredRecord, storedRecord } from '#storage/sql/audit-contexts.ts'
 import { auditColumns, type RecordColumns, toRecords } from '#storage/sql/audit-records.ts'
@@ -96,7 +96,7 @@ const insertAndAdvance = perDialect((dialect) =>
  */
 export async function appendToChain(
   tx: SqlTransaction,
-  rows: readonly AuditRow[],
+  rows: readonly AuditEntry[],
   contexts: ReadonlyMap<string, AuditContext> = new Map(),
 ): Promise<void> {
   const head = await takeHead(tx, rows.length > 0 && rows.every(({ kind }) => kind === 'token'))
@@ -122,7 +122,7 @@ export async function appendToChain(
   await tx.run(advance(moved))
 }
 
-const breakRow = ({ chain, seq }: ChainState): AuditRow =>
+const breakRow = ({ chain, seq }: ChainState): AuditEntry =>
   auditEntry({
     action: 'refuse',
     attribute: 'seal',
@@ -132,9 +132,9 @@ const breakRow = ({ chain, seq }: ChainState): AuditRow =>
 
 /** An entry about the audit itself. */
 export function auditEntry(
-  change: Pick<AuditRow, 'action' | 'attribute' | 'value' | 'reason'>,
+  change: Pick<AuditEntry, 'action' | 'attribute' | 'value' | 'reason'>,
   by = 'gatehouse',
-): AuditRow {
+): AuditEntry {
   return {
     id: newId(),
     time: systemClock(),

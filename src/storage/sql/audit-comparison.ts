@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { AuditAnchor, AuditEntry } from '#domain/audit.ts'
 import { systemClock } from '#kernel/clock.ts'
-import type { AuditAnchor, AuditComparison, AuditProblem, AuditRecord, AuditRow } from '#storage/audit-store.ts'
+import type { AuditComparison, AuditProblem, AuditRecord } from '#storage/audit-store.ts'
 import type { SqlReader } from '#storage/client/sql-client.ts'
 import type { ChainedRecord } from '#storage/sql/audit-chain.ts'
 import { auditColumns, toRows } from '#storage/sql/audit-records.ts'
@@ -94,4 +95,4 @@ function judge(
 }
 
 /** As it comes out of JSON, whose times are texts. */
-const plain = (row: AuditRow | undefined): unknown => JSON.parse(JSON.stringify(row ?? null))
+const plain = (row: AuditEntry | undefined): unknown => JSON.parse(JSON.stringify(row ?? null))

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { sql } from 'kysely'
-import type { AuditRow } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 import type { SqlTransaction } from '#storage/client/sql-client.ts'
 import { isStorable } from '#storage/client/text-keys.ts'
 import type { RecordColumns } from '#storage/sql/audit-records.ts'
@@ -68,7 +68,7 @@ export const compactKey = (subjectKey: string): string =>
   `#${hash('sha256', subjectKey, 'base64url').slice(0, compactKeyLength)}`
 
 /** The context of a row that can be stored compactly; undefined for every other row. */
-export function contextOf(row: AuditRow): AuditContext | undefined {
+export function contextOf(row: AuditEntry): AuditContext | undefined {
   const { recurring = 0, reason = '' } = row
   if (recurring <= 0 || recurring > reason.length || !isCompactable(row)) return undefined
   const day = dayOf(row.time.getTime())
@@ -79,7 +79,7 @@ export function contextOf(row: AuditRow): AuditContext | undefined {
 }
 
 /** Whether its other columns follow from id and subject, as `audit_rows` has it. */
-function isCompactable({ id, kind, action, attribute, value, requestId, workflow, ...row }: AuditRow): boolean {
+function isCompactable({ id, kind, action, attribute, value, requestId, workflow, ...row }: AuditEntry): boolean {
   return (
     kind === 'token' &&
     action === 'issue' &&

@@ -1,4 +1,4 @@
-import type { AuditRow } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 import { lookupKey, storable } from '#storage/client/text-keys.ts'
 
 /** Rows that one record holds at most. */
@@ -30,14 +30,14 @@ export type RecordColumns = {
 
 type Change = readonly [
   id: string,
-  kind: AuditRow['kind'],
-  action: AuditRow['action'],
+  kind: AuditEntry['kind'],
+  action: AuditEntry['action'],
   attribute: string,
   value: string | null,
 ]
 
-export function toRecords(rows: readonly AuditRow[]): RecordColumns[] {
-  const runs: AuditRow[][] = []
+export function toRecords(rows: readonly AuditEntry[]): RecordColumns[] {
+  const runs: AuditEntry[][] = []
   for (const row of rows) {
     const run = runs.at(-1)
     const [first] = run ?? []
@@ -50,7 +50,7 @@ export function toRecords(rows: readonly AuditRow[]): RecordColumns[] {
   })
 }
 
-function sameCall(a: AuditRow, b: AuditRow): boolean {
+function sameCall(a: AuditEntry, b: AuditEntry): boolean {
   return (
     a.time.getTime() === b.time.getTime() &&
     a.requestor === b.requestor &&
@@ -65,7 +65,7 @@ function sameCall(a: AuditRow, b: AuditRow): boolean {
   )
 }
 
-function toRecord(first: AuditRow, rows: readonly AuditRow[]): RecordColumns {
+function toRecord(first: AuditEntry, rows: readonly AuditEntry[]): RecordColumns {
   const requestor = storable(first.requestor)
   const subject = storable(first.subject)
   const changes = rows.map(
@@ -98,7 +98,7 @@ function toRecord(first: AuditRow, rows: readonly AuditRow[]): RecordColumns {
 const optional = (text: string | undefined): string | null => (text === undefined ? null : storable(text))
 
 /** In the order in which they were written. */
-export function toRows(record: RecordColumns): AuditRow[] {
+export function toRows(record: RecordColumns): AuditEntry[] {
   const changes = JSON.parse(record.changes) as Change[]
   return changes.map(([id, kind, action, attribute, value]) => ({
     id,

@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { AuditAnchor } from '#domain/audit.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditAnchor, AuditKey } from '#storage/audit-store.ts'
+import type { AuditKey } from '#storage/audit-store.ts'
 
 export const chainColumns = [
   'chain',

@@ -1,8 +1,8 @@
+import type { AuditAnchor, AuditEntry } from '#domain/audit.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type {
-  AuditAnchor,
   AuditComparison,
   AuditExport,
   AuditPage,
@@ -11,7 +11,6 @@ import type {
   AuditQuery,
   AuditRecord,
   AuditReport,
-  AuditRow,
   AuditSealing,
   AuditStore,
   PrunedAudit,
@@ -51,7 +50,7 @@ export class SqlAuditStore implements AuditStore {
     this.#seal = seal
   }
 
-  async append(rows: readonly AuditRow[]): Promise<void> {
+  async append(rows: readonly AuditEntry[]): Promise<void> {
     if (rows.length === 0) return
     try {
       const contexts = new Map(rows.flatMap((row) => [[row.id, contextOf(row)] as const]).filter(hasContext))
@@ -77,7 +76,7 @@ export class SqlAuditStore implements AuditStore {
     }
   }
 
-  async appendWithin(transaction: object, rows: readonly AuditRow[]): Promise<boolean> {
+  async appendWithin(transaction: object, rows: readonly AuditEntry[]): Promise<boolean> {
     if (!this.#client.owns(transaction)) return false
     if (rows.length > 0) await appendToChain(transaction, rows)
     return true
@@ -142,7 +141,7 @@ export class SqlAuditStore implements AuditStore {
   async list(query: AuditQuery): Promise<AuditPage> {
     const limit = pageSize(query.limit)
     const cursor = query.after === undefined ? undefined : readCursor(query.after)
-    const rows: AuditRow[] = []
+    const rows: AuditEntry[] = []
     let last: Cursor | undefined
     for (const record of await this.#records(query, cursor, limit + 1)) {
       const before = record.seq === cursor?.seq ? cursor.index : Number.POSITIVE_INFINITY

@@ -1,9 +1,8 @@
-import { sql } from 'kysely'
+import type { AuditEntry } from '#domain/audit.ts'
 import type { NewMail } from '#domain/mail.ts'
 import { formerIdentity, type Identity, storedIdentity } from '#identity/identity.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { databaseNow, readNow } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
@@ -15,12 +14,13 @@ import type {
   PasswordChangeStore,
   ResetLink,
 } from '#storage/password-change-store.ts'
-import type { SessionEnding } from '#storage/session-store.ts'
 import { endSessions } from '#storage/session-store.ts'
+import type { SessionEnding } from '#storage/session-store.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 import { fixed } from '#storage/sql/queries.ts'
+import { sql } from 'kysely'
 
 const hourMillis = 3600_000
 /** Longer than the cookie of a known device lives. */
@@ -170,7 +170,7 @@ export class SqlPasswordChangeStore implements PasswordChangeStore {
     link: ResetLink,
     perHour: number,
     mails: readonly NewMail[],
-    audit: readonly AuditRow[],
+    audit: readonly AuditEntry[],
   ): Promise<'added' | 'too many'> {
     const { turn, recent, replace, insert } = this.#statements
     const { tokenHash, validMillis, owner } = link
@@ -284,7 +284,7 @@ async function commitOutcome(tx: SqlTransaction, { ending, mails = [], audit }: 
   return sessions.ended.length
 }
 
-async function appendAudit(tx: SqlTransaction, audit: readonly AuditRow[]): Promise<void> {
+async function appendAudit(tx: SqlTransaction, audit: readonly AuditEntry[]): Promise<void> {
   if (audit.length > 0) await appendToChain(tx, audit)
 }
 

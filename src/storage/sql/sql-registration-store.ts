@@ -1,6 +1,6 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { NewMail } from '#domain/mail.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { readNow } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
@@ -89,7 +89,11 @@ export class SqlRegistrationStore implements RegistrationStore {
     await this.#client.transaction((tx) => tx.run(this.#statements.removePending({ id })))
   }
 
-  async addInvitation(invitation: NewInvitation, mails: readonly NewMail[], audit: readonly AuditRow[]): Promise<void> {
+  async addInvitation(
+    invitation: NewInvitation,
+    mails: readonly NewMail[],
+    audit: readonly AuditEntry[],
+  ): Promise<void> {
     const { id, form, tokenHash, email, attributes, invitedBy, created, expires } = invitation
     for (const text of [form, email, invitedBy]) assertStorable('invitation', text)
     const row = {
@@ -133,7 +137,7 @@ export class SqlRegistrationStore implements RegistrationStore {
   async renewInvitation(
     { id, tokenHash, expires }: { readonly id: string; readonly tokenHash: string; readonly expires: Date },
     mails: readonly NewMail[],
-    audit: readonly AuditRow[],
+    audit: readonly AuditEntry[],
   ): Promise<boolean> {
     const query = this.#statements.renewInvitation({ id, token_hash: tokenHash, expires: expires.getTime() })
     return await this.#client.transaction(async (tx) => {
@@ -148,7 +152,7 @@ export class SqlRegistrationStore implements RegistrationStore {
     id: string,
     from: StoredInvitationState,
     to: StoredInvitationState,
-    audit: readonly AuditRow[],
+    audit: readonly AuditEntry[],
   ): Promise<boolean> {
     return await this.#client.transaction(async (tx) => {
       if ((await tx.run(this.#statements.moveInvitation({ id, from, to }))) === 0) return false
@@ -177,7 +181,7 @@ class Taken extends Error {
   }
 }
 
-async function appendAudit(tx: SqlTransaction, audit: readonly AuditRow[]): Promise<void> {
+async function appendAudit(tx: SqlTransaction, audit: readonly AuditEntry[]): Promise<void> {
   if (audit.length > 0) await appendToChain(tx, audit)
 }
 

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { AuditRow } from '#storage/audit-store.ts'
+import type { AuditEntry } from '#domain/audit.ts'
 import { databaseNow } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
@@ -149,7 +149,7 @@ export class SqlSecondFactorStore implements SecondFactorStore {
     factor: NewStoredFactor,
     limit: number,
     codes: readonly string[],
-    audit: readonly AuditRow[],
+    audit: readonly AuditEntry[],
   ): Promise<'refused' | 'added' | 'added with codes'> {
     const { owner } = factor
     for (const text of [factor.name, owner, factor.ownerName]) assertStorable('name', text)
@@ -187,7 +187,7 @@ export class SqlSecondFactorStore implements SecondFactorStore {
     return (await this.#client.transaction((tx) => tx.run(query))) > 0
   }
 
-  async remove(id: string, owner: string, audit: readonly AuditRow[]): Promise<boolean> {
+  async remove(id: string, owner: string, audit: readonly AuditEntry[]): Promise<boolean> {
     if (!isStorable(id) || !isStorable(owner)) return false
     return await this.#client.transaction(async (tx) => {
       if ((await tx.run(this.#statements.remove({ id, owner }))) === 0) return false
@@ -198,7 +198,7 @@ export class SqlSecondFactorStore implements SecondFactorStore {
     })
   }
 
-  async removeAllOfName(ownerName: string, audit: readonly AuditRow[]): Promise<number> {
+  async removeAllOfName(ownerName: string, audit: readonly AuditEntry[]): Promise<number> {
     if (!isStorable(ownerName)) return 0
     return await this.#client.transaction(async (tx) => {
       let removed = 0
@@ -215,7 +215,7 @@ export class SqlSecondFactorStore implements SecondFactorStore {
     return isStorable(owner) ? await this.#countCodes(this.#client, owner) : 0
   }
 
-  async replaceRecoveryCodes(owner: string, codes: readonly string[], audit: readonly AuditRow[]): Promise<boolean> {
+  async replaceRecoveryCodes(owner: string, codes: readonly string[], audit: readonly AuditEntry[]): Promise<boolean> {
     if (!isStorable(owner)) return false
     return await this.#client.transaction(async (tx) => {
       const factors = await tx.query(this.#statements.ofOwner({ owner }))
@@ -227,7 +227,7 @@ export class SqlSecondFactorStore implements SecondFactorStore {
     })
   }
 
-  async useRecoveryCode(owner: string, code: string, audit: readonly AuditRow[]): Promise<boolean> {
+  async useRecoveryCode(owner: string, code: string, audit: readonly AuditEntry[]): Promise<boolean> {
     if (!isStorable(owner) || !isStorable(code)) return false
     return await this.#client.transaction(async (tx) => {
       if ((await tx.run(this.#statements.useCode({ owner, hash: code }))) === 0) return false
@@ -252,7 +252,7 @@ export class SqlSecondFactorStore implements SecondFactorStore {
   }
 }
 
-async function appendAudit(tx: SqlTransaction, audit: readonly AuditRow[]): Promise<void> {
+async function appendAudit(tx: SqlTransaction, audit: readonly AuditEntry[]): Promise<void> {
   if (audit.length > 0) await appendToChain(tx, audit)
 }
 

@@ -1,8 +1,4 @@
-import { createPrivateKey, type KeyObject } from 'node:crypto'
-import { readFile, rm } from 'node:fs/promises'
-import { join } from 'node:path'
-import { createLocalJWKSet, jwtVerify } from 'jose'
-import { beforeEach, describe, expect, test } from 'vitest'
+import type { AuditEntry } from '#domain/audit.ts'
 import { keyIn } from '#engine/keys/key-ring.ts'
 import { readPrivateKey } from '#engine/keys/private-key-file.ts'
 import type { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
@@ -13,13 +9,17 @@ import type { Publisher } from '#engine/sts/publish/publisher.ts'
 import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
 import type { PublishDestination, TokenIssuer } from '#sdk/token-keys.ts'
-import type { AuditRow } from '#storage/audit-store.ts'
 import { KeyStore } from '#storage/key-store.ts'
 import { badKeys, goodKey } from '#testing/bad-keys.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 import { type IssuerSite, issuerSite } from '#testing/issuer-site.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
 import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
+import { createLocalJWKSet, jwtVerify } from 'jose'
+import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
 
 let clock: SetClock
 let store: KeyStore
@@ -33,7 +33,7 @@ let puts: number
 let metered: string[]
 let sourceOk: boolean | undefined
 let given: Map<string, KeyObject | Error>
-let rows: AuditRow[]
+let rows: AuditEntry[]
 let lines: string[]
 
 const line =
