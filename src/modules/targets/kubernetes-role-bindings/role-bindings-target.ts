@@ -3,7 +3,8 @@ import type { Group } from '#identity/group.ts'
 import { pageInMemory } from '#identity/page-in-memory.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
+import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
 import type { ClusterObject, ClusterObjects } from '#sdk/kubernetes-cluster.ts'
 import type {
   CreateOptions,
@@ -15,7 +16,6 @@ import type {
   TargetChange,
   TargetRequest,
 } from '#sdk/target.ts'
-import { groupCollection, userCollection } from '#sdk/target-collections.ts'
 import { bindingPlace, clusterRoleBindings, groupOf, roleBindings } from './binding-name.ts'
 import { membersOf, type SubjectKind, subjectsOf } from './binding-subject.ts'
 

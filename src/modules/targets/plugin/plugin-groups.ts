@@ -1,11 +1,10 @@
 import { Attributes } from '#identity/attributes.ts'
+import { groupChanges, newGroupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { changesOfGroup } from '#sdk/group-changes.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
-import { requireVersion } from '#sdk/require-version.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { requireVersion } from '#modules/shared/targets/user-reconciler.ts'
 import type { GroupTarget, Target } from '#sdk/target.ts'
-import { valuesAdded } from '#sdk/target-changes.ts'
 import { readFlag, readGroup, readOptional } from './plugin-answers.ts'
 import type { PluginCaller } from './plugin-caller.ts'
 
@@ -28,7 +27,7 @@ export function groupsOf(caller: PluginCaller): Omit<GroupTarget, keyof Target> 
         const before = await find(name)
         const wanted = Attributes.from(attributes)
         if (before !== undefined) {
-          if (changesOfGroup(before, name, wanted).length === 0) return
+          if (groupChanges(before, name, wanted).length === 0) return
           throw new GatewayError('CONFLICT', `there is a group "${name}" with other attributes`, {
             keyword: 'uniqueness',
           })
@@ -36,7 +35,7 @@ export function groupsOf(caller: PluginCaller): Omit<GroupTarget, keyof Target> 
         await caller.auditing(request).change(
           'addGroup',
           (plain) => [name, wanted.toObject(), plain],
-          () => [{ subject: 'entry', action: 'add', attribute: 'name', value: name }, ...valuesAdded(wanted)],
+          () => newGroupChanges(name, wanted),
         )
       }),
     updateGroup: (name, { newName = name, attributes = {}, expectedVersion }, request) =>
@@ -44,7 +43,7 @@ export function groupsOf(caller: PluginCaller): Omit<GroupTarget, keyof Target> 
         const before = await find(name)
         if (before === undefined) throw new GatewayError('NOT_FOUND', `no group "${name}"`)
         requireVersion(before, expectedVersion)
-        const changes = changesOfGroup(before, newName, new Map(Object.entries(attributes)))
+        const changes = groupChanges(before, newName, new Map(Object.entries(attributes)))
         if (changes.length === 0) return
         if (!caller.has('updateGroup')) {
           throw new GatewayError('NOT_SUPPORTED', 'the plug-in has no function updateGroup')

@@ -1,8 +1,8 @@
 import { printFilter } from '#identity/filter/print-filter.ts'
 import { pageInMemory } from '#identity/page-in-memory.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
 import type { LookupTarget, SearchQuery, Target } from '#sdk/target.ts'
-import { groupCollection, userCollection } from '#sdk/target-collections.ts'
 import { readFlag, readGroup, readList, readOptional, readUser } from './plugin-answers.ts'
 import type { PluginCaller } from './plugin-caller.ts'
 

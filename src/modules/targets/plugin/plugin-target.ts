@@ -1,14 +1,14 @@
+import { entryChange, userChanges } from '#identity/entry-changes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { requireVersion } from '#modules/shared/targets/user-reconciler.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import type { ModuleHost } from '#sdk/host.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
 import { loginSpellings } from '#sdk/new-account.ts'
 import { loadPluginCode, type PluginCode } from '#sdk/plugin-code.ts'
-import { requireVersion } from '#sdk/require-version.ts'
 import type { PasswordTarget, SyncOptions, Target, TargetRequest } from '#sdk/target.ts'
-import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
 import { readFlag, readOptional, readStorable, readUser } from './plugin-answers.ts'
 import { type AuditedRequest, PluginCaller, plainRequest } from './plugin-caller.ts'
@@ -72,7 +72,7 @@ function accountsOf(caller: PluginCaller): Target {
     await request.change(
       'syncUser',
       (plain) => [plainUser(wanted, attributes, before), addOnly, attributes, plain],
-      () => changesOfSync(before, wanted, options),
+      () => userChanges(before, wanted, options),
     )
   }
 
@@ -96,7 +96,7 @@ function accountsOf(caller: PluginCaller): Target {
         const before = await find(user.userID, attributes, request)
         const options = { addOnly: false, attributes, keepGroups: false }
         if (before !== undefined) {
-          const isSame = spelled(user, before) === user.userID && changesOfSync(before, user, options).length === 0
+          const isSame = spelled(user, before) === user.userID && userChanges(before, user, options).length === 0
           if (!mustBeNew && isSame) return
           throw taken(user.userID)
         }
@@ -106,7 +106,7 @@ function accountsOf(caller: PluginCaller): Target {
         await caller.auditing(request).change(
           'createUser',
           (plain) => [plainUser(user, attributes), attributes, plain],
-          () => changesOfSync(undefined, user, options),
+          () => userChanges(undefined, user, options),
         )
       }),
     syncUser: (user, options, request) =>
@@ -122,7 +122,7 @@ function accountsOf(caller: PluginCaller): Target {
         await rename(before, newUserID, request, audited)
         const renamed = { ...user, userID: newUserID }
         const wanted = options.keepGroups ? { ...renamed, groups: before.groups } : renamed
-        if (changesOfSync(before, wanted, options).length === 0) return
+        if (userChanges(before, wanted, options).length === 0) return
         await sync({ ...before, userID: newUserID }, renamed, options, audited)
       }),
     deleteUser: (user, request, options) =>
@@ -133,7 +133,7 @@ function accountsOf(caller: PluginCaller): Target {
         await caller.auditing(request).change(
           'deleteUser',
           (plain) => [plainUser({ ...user, userID: spelled(user, before) }, user.attributes.names(), before), plain],
-          () => changesOfDelete(before),
+          () => [entryChange('entry', 'delete', 'userID', before.userID)],
         )
       }),
   }

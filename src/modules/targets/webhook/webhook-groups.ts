@@ -1,11 +1,10 @@
 import { Attributes } from '#identity/attributes.ts'
+import { groupChanges, newGroupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { changesOfGroup } from '#sdk/group-changes.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
-import { requireVersion } from '#sdk/require-version.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { requireVersion } from '#modules/shared/targets/user-reconciler.ts'
 import type { GroupChange, GroupTarget, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
-import { valuesAdded } from '#sdk/target-changes.ts'
 import type { BodyValues } from './body-template.ts'
 import type { OperationName } from './operations.ts'
 import { refusedValue } from './refused-value.ts'
@@ -30,7 +29,7 @@ export class WebhookGroups implements Omit<GroupTarget, keyof Target> {
       const attributes = Attributes.from(values)
       const rest = async () => {
         const found = await this.#api.findGroup(name, request)
-        return found && changesOfGroup(found, found.name, attributes)
+        return found && groupChanges(found, found.name, attributes)
       }
       const before = await rest()
       if (before?.length === 0) return
@@ -43,7 +42,7 @@ export class WebhookGroups implements Omit<GroupTarget, keyof Target> {
         },
         async () => (await rest())?.length === 0,
       )
-      tell(request, [{ subject: 'entry', action: 'add', attribute: 'name', value: name }, ...valuesAdded(attributes)])
+      tell(request, newGroupChanges(name, attributes))
     })
 
   readonly updateGroup = (name: string, change: GroupChange, request: TargetRequest): Promise<void> =>
@@ -53,7 +52,7 @@ export class WebhookGroups implements Omit<GroupTarget, keyof Target> {
       requireVersion(before, change.expectedVersion)
       const wanted = wantedGroup(before, change)
       const given = new Map(Object.entries(change.attributes ?? {}))
-      const changes = changesOfGroup(before, wanted.name, given)
+      const changes = groupChanges(before, wanted.name, given)
       if (changes.length === 0 && change.expectedVersion === undefined) return
       await this.#requireFree(wanted.name, before, request)
       this.#refuseUnheld(
@@ -70,7 +69,7 @@ export class WebhookGroups implements Omit<GroupTarget, keyof Target> {
         },
         async () => {
           const now = await this.#api.findGroup(wanted.name, request)
-          return now !== undefined && changesOfGroup(now, wanted.name, given).length === 0
+          return now !== undefined && groupChanges(now, wanted.name, given).length === 0
         },
       )
       tell(request, changes)

@@ -1,10 +1,10 @@
 import { Attributes } from '#identity/attributes.ts'
+import { entryChange, userChanges } from '#identity/entry-changes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
-import { requireVersion } from '#sdk/require-version.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { requireVersion } from '#modules/shared/targets/user-reconciler.ts'
 import type { CreateOptions, PasswordTarget, SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
-import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
 import type { BodyValues } from './body-template.ts'
 import { Memberships } from './memberships.ts'
 import type { Operation } from './operation.ts'
@@ -47,7 +47,7 @@ export class WebhookUsers implements Pick<Target, 'findUser' | 'createUser' | 's
       if (before !== undefined) throw taken(user.userID)
       this.#refuseUnheld(wanted, attributes, this.#api.config.operations.createUser)
       const join = await this.#memberships.prepare(wanted.groups, [], request)
-      const changes = changesOfSync(undefined, wanted, { addOnly: false, attributes })
+      const changes = userChanges(undefined, wanted, { addOnly: false, attributes })
       const { userID } = user
       await settled(
         async () => {
@@ -104,7 +104,7 @@ export class WebhookUsers implements Pick<Target, 'findUser' | 'createUser' | 's
         },
         async () => (await this.#api.findUser(before.userID, request)) === undefined,
       )
-      tell(request, changesOfDelete(before))
+      tell(request, [entryChange('entry', 'delete', 'userID', before.userID)])
     })
   }
 
@@ -190,7 +190,7 @@ function wantedUser(before: User, user: User, options: SyncOptions): User {
 }
 
 function changesOfUser(before: User, wanted: User, options: Pick<SyncOptions, 'attributes'>): TargetChange[] {
-  const changes = changesOfSync(before, wanted, { addOnly: false, attributes: options.attributes })
+  const changes = userChanges(before, wanted, { addOnly: false, attributes: options.attributes })
   if (wanted.userID === before.userID) return changes
   return [{ subject: 'entry', action: 'replace', attribute: 'userID', value: wanted.userID }, ...changes]
 }
