@@ -33,6 +33,8 @@ export interface WriteCall {
 }
 
 export interface DeleteCall {
+  /** As the caller gave it. */
+  readonly user: User
   readonly changes: readonly TargetChange[]
   readonly expectedVersion: string | undefined
   readonly request: TargetRequest
@@ -169,7 +171,7 @@ export function reconcileUsers<S extends StoredUser>(
         if (stored === undefined) return []
         requireVersion(stored.user, expectedVersion)
         const changes = [entryChange('entry', 'delete', 'userID', stored.user.userID)]
-        return store.delete(stored, { changes, expectedVersion, request })
+        return store.delete(stored, { user, changes, expectedVersion, request })
       }
       report(await exclusively(user.userID, remove, expectedVersion), request)
     },
