@@ -229,7 +229,7 @@ function differences<S extends StoredUser>(
   const changes =
     store.changes?.(before, wanted, attributes, isNew) ??
     userChanges(before, wanted, { attributes, foldGroups: store.foldGroups ?? false })
-  if (isNew || wanted.userID === before.userID) return changes
+  if (wanted.userID === before.userID) return changes
   return [entryChange('entry', 'replace', 'userID', wanted.userID), ...changes]
 }
 
