@@ -1,3 +1,4 @@
+import { GatewayError } from '#kernel/errors.ts'
 import type { Target } from '#sdk/target.ts'
 
 /** A resource of a cluster's API, such as all RoleBindings of one namespace. */
@@ -51,3 +52,10 @@ export interface KubernetesCluster extends Target {
 }
 
 export const isCluster = (target: Target): target is KubernetesCluster => 'objects' in target
+
+/** The objects of the cluster that a target of this name stands for. INTERNAL where the target is something else. */
+export function objectsOf(targets: { get(name: string): Target }, cluster: string): ClusterObjects {
+  const target = targets.get(cluster)
+  if (isCluster(target)) return target.objects
+  throw new GatewayError('INTERNAL', `target "${cluster}" is not a Kubernetes cluster`)
+}

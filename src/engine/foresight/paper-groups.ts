@@ -1,8 +1,8 @@
 import type { PaperParts } from '#engine/foresight/paper-users.ts'
 import { Attributes } from '#identity/attributes.ts'
+import { groupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { changesOfGroup } from '#sdk/group-changes.ts'
 import type { CreateOptions, GroupChange, GroupTarget, MemberGroupChange } from '#sdk/target.ts'
 
 type Values = Readonly<Record<string, readonly string[]>>
@@ -35,7 +35,7 @@ export class PaperGroups {
     if (found === undefined) {
       this.#note('create', name, Object.entries(attributes), () => [])
       this.#put(name, { id: name, name, members: [], attributes: Attributes.from(attributes) })
-    } else if (changesOfGroup(found, found.name, Object.entries(attributes)).length > 0) {
+    } else if (groupChanges(found, found.name, Object.entries(attributes)).length > 0) {
       throw new GatewayError('CONFLICT', `there is another group "${name}" already`)
     }
   }

@@ -1,5 +1,4 @@
-import { GatewayError } from '#kernel/errors.ts'
-import { isCluster } from '#sdk/kubernetes-cluster.ts'
+import { objectsOf } from '#sdk/kubernetes-cluster.ts'
 import { flag, text } from '#sdk/parameter-types.ts'
 import { type ParameterTable, readParameters } from '#sdk/parameters.ts'
 import { defineTarget } from '#sdk/target.ts'
@@ -23,17 +22,10 @@ export default defineTarget<Config>({
     const { target, forSa } = readParameters(parameters, params, issues, context)
     return { cluster: target, forSa }
   },
-  /** Loaded where there is such a target: a gateway without one is smaller and starts sooner. */
+  /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async ({ cluster, forSa }, host) => {
-    const { people, serviceAccounts } = await import('./binding-subject.ts')
+    const { people, serviceAccounts } = await import('./role-binding.ts')
     const { RoleBindingsTarget } = await import('./role-bindings-target.ts')
-    return new RoleBindingsTarget(
-      () => {
-        const target = host.targets.get(cluster)
-        if (isCluster(target)) return target.objects
-        throw new GatewayError('INTERNAL', `target "${cluster}" is no Kubernetes cluster`)
-      },
-      forSa ? serviceAccounts : people,
-    )
+    return new RoleBindingsTarget(() => objectsOf(host.targets, cluster), forSa ? serviceAccounts : people)
   },
 })

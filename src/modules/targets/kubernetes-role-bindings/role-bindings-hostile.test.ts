@@ -1,6 +1,5 @@
 import { test } from 'vitest'
-import { clusterRoleBindings, roleBindings } from '#modules/targets/kubernetes-role-bindings/binding-name.ts'
-import { people } from '#modules/targets/kubernetes-role-bindings/binding-subject.ts'
+import { clusterRoleBindings, people, roleBindings } from '#modules/targets/kubernetes-role-bindings/role-binding.ts'
 import { RoleBindingsTarget } from '#modules/targets/kubernetes-role-bindings/role-bindings-target.ts'
 import { HostileCluster } from '#testing/hostile-cluster.ts'
 import { trialMillis } from '#testing/hostile-coverage.ts'

@@ -3,7 +3,9 @@ import type { Group } from '#identity/group.ts'
 import { pageInMemory } from '#identity/page-in-memory.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
+import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { hasCode } from '#modules/shared/targets/user-reconciler.ts'
 import type { ClusterObject, ClusterObjects } from '#sdk/kubernetes-cluster.ts'
 import type {
   CreateOptions,
@@ -15,19 +17,27 @@ import type {
   TargetChange,
   TargetRequest,
 } from '#sdk/target.ts'
-import { groupCollection, userCollection } from '#sdk/target-collections.ts'
-import { bindingPlace, clusterRoleBindings, groupOf, roleBindings } from './binding-name.ts'
-import { membersOf, type SubjectKind, subjectsOf } from './binding-subject.ts'
+import {
+  bindingPlace,
+  clusterRoleBindings,
+  groupOf,
+  membersOf,
+  roleBindings,
+  type SubjectKind,
+  subjectsOf,
+} from './role-binding.ts'
 
-/** How many bindings of each kind are read at most, and how often a change is tried that another's came before. */
-const mostBindings = 20_000
-const mostAttempts = 10
+/** The most bindings of each kind that a search reads. */
+const maxBindings = 20_000
+/** Attempts of a change while other writers change the same binding. */
+const maxAttempts = 10
 
 const storable: StorableAttributes = { users: new Set(), groups: new Set() }
 
 /**
- * RoleBindings and ClusterRoleBindings as groups. A user is whoever is named in one of them: nothing else is kept of it,
- * and it is gone with its last membership. Bindings themselves are made by others, as they give rights.
+ * RoleBindings and ClusterRoleBindings as groups. A user exists while a binding names it, and has no attributes. The
+ * target does not create bindings, since they grant rights. Without an entry of its own there is nothing to compare or
+ * lock but the binding, so this target does not use the user reconciler.
  */
 export class RoleBindingsTarget implements LookupTarget {
   readonly groupMembersAreIds = false
@@ -54,7 +64,7 @@ export class RoleBindingsTarget implements LookupTarget {
     options?: CreateOptions,
   ): Promise<void> {
     if (options?.mustBeNew === true && (await this.findUser(user.userID)) !== undefined) {
-      throw new GatewayError('CONFLICT', `"${user.userID}" is in a binding already`, { keyword: 'uniqueness' })
+      throw new GatewayError('CONFLICT', `a binding already names "${user.userID}"`, { keyword: 'uniqueness' })
     }
     await this.#change(user.userID, ownGroups(user), [], request)
   }
@@ -72,7 +82,7 @@ export class RoleBindingsTarget implements LookupTarget {
     await this.#change(userID, [], found?.groups ?? [], request)
   }
 
-  /** Bindings hold logins, and nothing else about users. */
+  /** Bindings contain logins only. */
   async storable(): Promise<StorableAttributes> {
     return storable
   }
@@ -86,15 +96,15 @@ export class RoleBindingsTarget implements LookupTarget {
   }
 
   async searchUsers(query: SearchQuery): Promise<SearchPage<User>> {
-    const held = new Map<string, string[]>()
+    const groupsOf = new Map<string, string[]>()
     for (const binding of await this.#bindings()) {
       for (const login of membersOf(binding, this.#kind)) {
-        const groups = held.get(login)
-        if (groups === undefined) held.set(login, [groupOf(binding)])
+        const groups = groupsOf.get(login)
+        if (groups === undefined) groupsOf.set(login, [groupOf(binding)])
         else groups.push(groupOf(binding))
       }
     }
-    const users = Array.from(held, ([login, groups]) => userOf(login, groups))
+    const users = Array.from(groupsOf, ([login, groups]) => userOf(login, groups))
     return pageInMemory(users, query, userCollection)
   }
 
@@ -116,7 +126,7 @@ export class RoleBindingsTarget implements LookupTarget {
 
   async #bindings(): Promise<ClusterObject[]> {
     const kinds = [clusterRoleBindings, roleBindings]
-    return (await Promise.all(kinds.map((kind) => this.#objects().list(kind, mostBindings)))).flat()
+    return (await Promise.all(kinds.map((kind) => this.#objects().list(kind, maxBindings)))).flat()
   }
 
   #group(binding: ClusterObject): Group {
@@ -125,8 +135,8 @@ export class RoleBindingsTarget implements LookupTarget {
   }
 
   /**
-   * One binding after the other: the API server knows no change of several at once. What fails half way is finished by
-   * the next attempt, which finds what is done. All names are looked at before the first change.
+   * Changes one binding after the other: the API server can't change several at once. After a failure, the next attempt
+   * finishes the rest. All groups are checked before the first change.
    */
   async #change(
     login: string,
@@ -142,7 +152,7 @@ export class RoleBindingsTarget implements LookupTarget {
     for (const group of leave) await this.#inBinding(group, login, undefined, request)
   }
 
-  /** Makes the login a member, or none when there is no subject. A binding that is gone has no members to take out. */
+  /** Adds the subject, or removes the login when there is none. A binding that is gone has nothing to remove. */
   #inBinding(group: string, login: string, subject: object | undefined, request: TargetRequest): Promise<void> {
     const place = bindingPlace(group)
     if (place === undefined) return Promise.resolve()
@@ -163,8 +173,7 @@ export class RoleBindingsTarget implements LookupTarget {
         try {
           await this.#objects().replace(place.resource, place.name, { ...binding.content, subjects })
         } catch (error) {
-          const isStale = error instanceof GatewayError && error.code === 'VERSION_MISMATCH'
-          if (isStale && attempt < mostAttempts) continue
+          if (hasCode(error, 'VERSION_MISMATCH') && attempt < maxAttempts) continue
           throw error
         }
         request.audit(change)
@@ -174,7 +183,7 @@ export class RoleBindingsTarget implements LookupTarget {
   }
 }
 
-/** The others are of other targets. */
+/** The other groups belong to other targets. */
 const ownGroups = (user: User): string[] => [
   ...new Set(user.groups.filter((group) => bindingPlace(group) !== undefined)),
 ]

@@ -4,194 +4,131 @@ import type { Group } from '#identity/group.ts'
 import { pageInMemory } from '#identity/page-in-memory.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
+import { groupCollection, userCollection, withAttributes } from '#modules/shared/targets/collections.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import {
+  type Exclusively,
+  hasCode,
+  reconcileUsers,
+  type StoredUser,
+  type UserStore,
+} from '#modules/shared/targets/user-reconciler.ts'
 import type { ClusterObject, ClusterObjects, ClusterResource } from '#sdk/kubernetes-cluster.ts'
-import { requireVersion } from '#sdk/require-version.ts'
-import type {
-  CreateOptions,
-  LookupTarget,
-  SearchPage,
-  SearchQuery,
-  StorableAttributes,
-  SyncOptions,
-  TargetChange,
-  TargetRequest,
-} from '#sdk/target.ts'
-import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
-import { groupCollection, userCollection } from '#sdk/target-collections.ts'
-import { foldLogin, objectName } from './object-name.ts'
-import { syncedUser } from './synced-user.ts'
-import { ownAttributes, readUser, userApi, writeUser } from './user-object.ts'
+import type { LookupTarget, StorableAttributes, TargetChange, TargetRequest } from '#sdk/target.ts'
+import { foldLogin, objectName, ownAttributes, readUser, userApi, writeUser } from './user-object.ts'
 
-/** How many users a search reads at most, and how often a change is tried again that someone else's came before. */
-const mostUsers = 20_000
-const mostAttempts = 10
+/** The most users that a search reads. */
+const maxUsers = 20_000
+/** Attempts of a change while other writers change the same object. */
+const maxAttempts = 10
 
 const storable: StorableAttributes = { users: 'any', groups: new Set() }
 
+interface StoredObject extends StoredUser {
+  readonly object: ClusterObject
+}
+
 /**
- * Users kept as User objects in one namespace. The groups are names that users hold: one that nobody holds is not there.
- * `objects` is asked for at each call, since the cluster is another target.
+ * Users as User objects in one namespace. Groups are names in these objects: a group without members doesn't exist.
+ * `objects` is called for each request, since the cluster is another target.
  */
-export class KubernetesUsersTarget implements LookupTarget {
-  readonly groupMembersAreIds = false
-  readonly userIdIsLogin = true
-  readonly groupHasOwnId = false
-  readonly keepsVersions = true
-  readonly #objects: () => ClusterObjects
-  readonly #resource: ClusterResource & { readonly namespace: string }
-  readonly #queue = new KeyedQueue()
+export function kubernetesUsersTarget(objects: () => ClusterObjects, namespace: string): LookupTarget {
+  const resource: ClusterResource = { ...userApi, namespace }
 
-  constructor(objects: () => ClusterObjects, namespace: string) {
-    this.#objects = objects
-    this.#resource = { ...userApi, namespace }
-  }
-
-  findUser(userID: string): Promise<User | undefined> {
-    return this.lookupUserByLogin(userID)
-  }
-
-  async createUser(
-    user: User,
-    attributes: readonly string[],
-    request: TargetRequest,
-    { mustBeNew = false }: CreateOptions = {},
-  ): Promise<void> {
-    const touched = ownAttributes(user, attributes)
-    const wanted = { ...user, attributes: user.attributes.pick(touched), groups: [...new Set(user.groups)] }
-    const options = { addOnly: false, attributes: touched }
-    await this.#inTurn(user.userID, async () => {
-      const found = await this.#stored(user.userID)
-      if (found !== undefined) {
-        const stored = readUser(found)
-        const isSame = stored.userID === user.userID && changesOfSync(stored, wanted, options).length === 0
-        if (isSame && !mustBeNew) return
-        throw new GatewayError('CONFLICT', `there is a user "${user.userID}" already`, { keyword: 'uniqueness' })
-      }
-      const object = writeUser(wanted, this.#resource.namespace)
-      await this.#told(request, changesOfSync(undefined, wanted, options), () =>
-        this.#objects().create(this.#resource, object),
-      )
-    })
-  }
-
-  async syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void> {
-    const attributes = ownAttributes(user, options.attributes)
-    if (options.newUserID !== undefined && options.newUserID !== user.userID) {
-      throw new GatewayError('NOT_SUPPORTED', 'the login of a User object cannot be changed')
-    }
-    await this.#inTurn(
-      user.userID,
-      async () => {
-        const found = await this.#stored(user.userID)
-        const before = found === undefined ? undefined : readUser(found)
-        requireVersion(before, options.expectedVersion)
-        if (found === undefined || before === undefined) throw new GatewayError('NOT_FOUND', `no user "${user.userID}"`)
-        const after = syncedUser(before, user, { ...options, attributes })
-        const changes = changesOfSync(before, after, { addOnly: false, attributes })
-        if (changes.length === 0) return
-        const object = writeUser(after, this.#resource.namespace, found)
-        await this.#told(request, changes, () => this.#objects().replace(this.#resource, found.metadata.name, object))
-      },
-      options.expectedVersion,
-    )
-  }
-
-  async deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void> {
-    const expectedVersion = options?.expectedVersion
-    await this.#inTurn(
-      user.userID,
-      async () => {
-        const found = await this.#stored(user.userID)
-        if (found === undefined) return
-        const before = readUser(found)
-        requireVersion(before, expectedVersion)
-        const { name, uid, resourceVersion } = found.metadata
-        const still = { uid, ...(expectedVersion === undefined ? {} : { resourceVersion }) }
-        await this.#told(request, changesOfDelete(before), () => this.#objects().remove(this.#resource, name, still))
-      },
-      expectedVersion,
-    )
-  }
-
-  /** Groups are what users say that they are in. */
-  async storable(): Promise<StorableAttributes> {
-    return storable
-  }
-
-  async lookupUserByLogin(login: string): Promise<User | undefined> {
-    const found = await this.#stored(login)
-    return found === undefined ? undefined : readUser(found)
-  }
-
-  lookupUserById(id: string): Promise<User | undefined> {
-    return this.lookupUserByLogin(id)
-  }
-
-  async searchUsers(query: SearchQuery): Promise<SearchPage<User>> {
-    const login = loginIn(query.filter)
-    const one = login === undefined ? undefined : await this.lookupUserByLogin(login)
-    const users = login === undefined ? await this.#all() : one === undefined ? [] : [one]
-    const page = pageInMemory(users, query, userCollection)
-    const { attributes } = query
-    if (attributes === undefined) return page
-    return { ...page, items: page.items.map((user) => ({ ...user, attributes: user.attributes.pick(attributes) })) }
-  }
-
-  async lookupGroupByName(name: string): Promise<Group | undefined> {
-    return groupsOf(await this.#all()).find((group) => group.name === name)
-  }
-
-  lookupGroupById(id: string): Promise<Group | undefined> {
-    return this.lookupGroupByName(id)
-  }
-
-  async searchGroups(query: SearchQuery): Promise<SearchPage<Group>> {
-    return pageInMemory(groupsOf(await this.#all()), query, groupCollection)
-  }
-
-  async #all(): Promise<User[]> {
-    return (await this.#objects().list(this.#resource, mostUsers)).map(readUser)
-  }
-
-  /** An object of that name which says that it is of someone else is not this user's. */
-  async #stored(login: string): Promise<ClusterObject | undefined> {
+  /** An object of that name which belongs to another login is not this user's. */
+  async function find(login: string): Promise<StoredObject | undefined> {
     if (!login.isWellFormed()) return undefined
-    const found = await this.#objects().get(this.#resource, objectName(login))
-    return found !== undefined && foldLogin(readUser(found).userID) === foldLogin(login) ? found : undefined
+    const object = await objects().get(resource, objectName(login))
+    const user = object && readUser(object)
+    return object && user && foldLogin(user.userID) === foldLogin(login) ? { object, user } : undefined
   }
 
-  async #told(request: TargetRequest, changes: readonly TargetChange[], write: () => Promise<unknown>): Promise<void> {
+  const lookupUser = async (login: string): Promise<User | undefined> => (await find(login))?.user
+  const allUsers = async (): Promise<User[]> => (await objects().list(resource, maxUsers)).map(readUser)
+
+  async function planned(
+    changes: readonly TargetChange[],
+    request: TargetRequest,
+    write: () => Promise<unknown>,
+  ): Promise<readonly TargetChange[]> {
     await request.intend?.(changes)
-    if ((await write()) === false) return
-    for (const change of changes) request.audit(change)
+    return (await write()) === false ? [] : changes
   }
 
-  /**
-   * Changes to one user follow one another. One that another writer came before is decided anew, unless a version was
-   * expected, which that other has replaced.
-   */
-  #inTurn(login: string, change: () => Promise<void>, expectedVersion?: string): Promise<void> {
-    return this.#queue.run(objectName(login), async () => {
+  const store: UserStore<StoredObject> = {
+    read: find,
+    accept: (user, attributes, newUserID = user.userID) => {
+      const own = ownAttributes(user, attributes)
+      if (newUserID !== user.userID) {
+        throw new GatewayError('NOT_SUPPORTED', 'the login of a User object cannot be changed')
+      }
+      return {
+        user: { ...user, attributes: user.attributes.pick(own), groups: [...new Set(user.groups)] },
+        attributes: own,
+      }
+    },
+    create: async (user, { changes, request }) => {
+      const object = writeUser(user, namespace)
+      return planned(changes, request, () => objects().create(resource, object))
+    },
+    write: async ({ object }, wanted, { changes, request }) => {
+      const written = writeUser(wanted, namespace, object)
+      return planned(changes, request, () => objects().replace(resource, object.metadata.name, written))
+    },
+    delete: ({ object }, { changes, expectedVersion, request }) => {
+      const { name, uid, resourceVersion } = object.metadata
+      const preconditions = { uid, ...(expectedVersion === undefined ? {} : { resourceVersion }) }
+      return planned(changes, request, () => objects().remove(resource, name, preconditions))
+    },
+  }
+
+  const lookupGroup = async (name: string): Promise<Group | undefined> =>
+    groupsOf(await allUsers()).find((group) => group.name === name)
+
+  return {
+    ...reconcileUsers(retryingStale(store)),
+    findUser: lookupUser,
+    keepsVersions: true,
+    storable: async () => storable,
+    groupMembersAreIds: false,
+    userIdIsLogin: true,
+    groupHasOwnId: false,
+    lookupUserByLogin: lookupUser,
+    lookupUserById: lookupUser,
+    searchUsers: async (query) => {
+      const login = loginIn(query.filter)
+      const one = login === undefined ? undefined : await lookupUser(login)
+      const users = login === undefined ? await allUsers() : one === undefined ? [] : [one]
+      return withAttributes(pageInMemory(users, query, userCollection), query)
+    },
+    lookupGroupByName: lookupGroup,
+    lookupGroupById: lookupGroup,
+    searchGroups: async (query) => pageInMemory(groupsOf(await allUsers()), query, groupCollection),
+  }
+}
+
+/** A change that another writer preceded is decided again, unless it expects a version, which that writer replaced. */
+function retryingStale<T>(store: T): Exclusively<T> {
+  const queue = new KeyedQueue()
+  return (login, work, expectedVersion) =>
+    queue.run(objectName(login), async () => {
       for (let attempt = 1; ; attempt++) {
         try {
-          return await change()
+          return await work(store)
         } catch (error) {
-          const isStale = error instanceof GatewayError && error.code === 'VERSION_MISMATCH'
-          if (!isStale || expectedVersion !== undefined) throw error
-          if (attempt < mostAttempts) continue
-          throw new GatewayError('TARGET_UNREACHABLE', `"${login}" is changed by others all the time`, {
+          if (!hasCode(error, 'VERSION_MISMATCH') || expectedVersion !== undefined) throw error
+          if (attempt < maxAttempts) continue
+          throw new GatewayError('TARGET_UNREACHABLE', `other writers keep changing "${login}"`, {
             cause: error,
             retryAfter: 1,
           })
         }
       }
     })
-  }
 }
 
 /**
- * The login that alone can match, so that nobody else needs to be read. Filters fold the letter case of all scripts and
+ * The only login that can match, so that no other user is read. Filters fold the letter case of all scripts and
  * names of objects that of ASCII, so it is known in ASCII only.
  */
 function loginIn(filter: Filter | undefined): string | undefined {

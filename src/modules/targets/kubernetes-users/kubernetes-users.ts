@@ -1,5 +1,4 @@
-import { GatewayError } from '#kernel/errors.ts'
-import { isCluster } from '#sdk/kubernetes-cluster.ts'
+import { objectsOf } from '#sdk/kubernetes-cluster.ts'
 import { parsed, text } from '#sdk/parameter-types.ts'
 import { type ParameterTable, readParameters } from '#sdk/parameters.ts'
 import { defineTarget } from '#sdk/target.ts'
@@ -27,18 +26,14 @@ export default defineTarget<Config>({
     const { k8sTarget, nameSpace = '' } = readParameters(parameters, params, issues, context)
     return { cluster: k8sTarget, namespace: nameSpace }
   },
-  /** Loaded where there is such a target: a gateway without one is smaller and starts sooner. */
+  /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async ({ cluster, namespace }, host) => {
-    const { KubernetesUsersTarget } = await import('./kubernetes-users-target.ts')
-    return new KubernetesUsersTarget(() => {
-      const target = host.targets.get(cluster)
-      if (isCluster(target)) return target.objects
-      throw new GatewayError('INTERNAL', `target "${cluster}" is no Kubernetes cluster`)
-    }, namespace)
+    const { kubernetesUsersTarget } = await import('./kubernetes-users-target.ts')
+    return kubernetesUsersTarget(() => objectsOf(host.targets, cluster), namespace)
   },
 })
 
 function readNamespace(value: string): string {
   if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value)) return value
-  throw new Error(`"${value}" is no name of a namespace`)
+  throw new Error(`"${value}" is not a valid namespace name`)
 }

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
-import { parseKubernetes } from '#modules/targets/kubernetes/kubernetes-parameters.ts'
+import kubernetes, { parseKubernetes } from '#modules/targets/kubernetes/kubernetes.ts'
 import { reviewsTokens } from '#sdk/token-review.ts'
 import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'

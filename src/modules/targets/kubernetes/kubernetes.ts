@@ -1,12 +1,100 @@
+import { resolve } from 'node:path'
 import { GatewayError } from '#kernel/errors.ts'
-import {
-  type KubernetesConfig,
-  parameters,
-  parseKubernetes,
-} from '#modules/targets/kubernetes/kubernetes-parameters.ts'
+import { parseTrustedUrl } from '#kernel/issuer-url.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { type KubernetesConnection, podAuthorityFile, podTokenFile } from '#protocols/kubernetes/connection.ts'
 import type { KubernetesCluster } from '#sdk/kubernetes-cluster.ts'
+import { choice, flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { type ParameterTable, readParameters } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
 import { defineTarget } from '#sdk/target.ts'
 import type { AccountTokenVerifier } from '#sdk/token-review.ts'
+
+const tokenTypes = ['STATIC', 'LEGACY', 'TOKENAPI', 'legacy', 'static', 'tokenapi'] as const
+
+const parameters = {
+  url: parsed('https address', parseTrustedUrl, { about: 'The address of the API server.' }),
+  token: text({ about: 'The token to call it with.', secret: true }),
+  tokenFile: text({ about: 'A file that holds the token; read again when it changes.' }),
+  tokenPath: text({ about: 'The older name of tokenFile.' }),
+  tokenType: choice(tokenTypes, {
+    about: 'Where the token comes from: `STATIC` is token, `LEGACY` the pod’s own, `TOKENAPI` tokenPath.',
+    fallback: 'STATIC',
+  }),
+  useToken: flag({ about: 'Always `"true"`: passwords are not supported.', fallback: true }),
+  caFile: text({ about: 'A file with the certificate authority of the API server; the system’s own when absent.' }),
+  certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
+  kubeconfig: text({ about: 'A kubeconfig file, in place of url and token.' }),
+  context: text({ about: 'The context of the kubeconfig; its current one when absent.' }),
+  inCluster: flag({ about: 'Use the API server and the account of the pod that Gatehouse runs in.' }),
+  timeoutMillis: wholeNumber({
+    about: 'How long a call may take, in milliseconds.',
+    fallback: 5_000,
+    min: 100,
+    max: 60_000,
+  }),
+  userName: text({ about: 'Not supported; an error when set.' }),
+  password: text({ about: 'Not supported; an error when set.', secret: true }),
+} satisfies ParameterTable
+
+interface KubernetesConfig {
+  readonly connection: KubernetesConnection
+  readonly timeoutMillis: number
+}
+
+export function parseKubernetes(params: Params, issues: Issues, context: ParseContext): KubernetesConfig {
+  const given = readParameters(parameters, params, issues, context)
+  const isSet = (name: keyof typeof parameters) => params.values(name).some((value) => value !== '')
+  const refuse = (name: keyof typeof parameters, reason: string) => {
+    if (isSet(name)) issues.error(params.pathOf(name), `"${name}" ${reason}`)
+  }
+  const file = (path: string | undefined) => (path === undefined ? undefined : resolve(context.folder, path))
+
+  for (const name of ['userName', 'password'] as const) refuse(name, 'is not supported: API servers take no passwords')
+  if (!given.useToken) issues.error(params.pathOf('useToken'), '"useToken" must be "true": passwords are not supported')
+
+  const ways = (['url', 'kubeconfig', 'inCluster'] as const).filter((name) =>
+    name === 'inCluster' ? given.inCluster : isSet(name),
+  )
+  const [way, second] = ways
+  if (way === undefined) issues.error(params.pathOf('url'), 'one of "url", "kubeconfig" and "inCluster" is required')
+  if (second !== undefined) issues.error(params.pathOf(second), `"${second}" cannot be given beside "${way}"`)
+  if (way !== 'kubeconfig') refuse('context', 'belongs to "kubeconfig"')
+  const { timeoutMillis } = given
+  if (way !== 'url') {
+    for (const name of ['token', 'tokenFile', 'tokenPath', 'tokenType', 'caFile', 'certificate'] as const) {
+      refuse(name, 'belongs to "url"')
+    }
+    if (given.kubeconfig === undefined) return { connection: { kind: 'in-cluster' }, timeoutMillis }
+    const path = resolve(context.folder, given.kubeconfig)
+    return { connection: { kind: 'kubeconfig', file: path, context: given.context }, timeoutMillis }
+  }
+
+  const type = given.tokenType.toUpperCase()
+  const legacy = type === 'LEGACY'
+  if (isSet('tokenFile')) refuse('tokenPath', 'is the older name of "tokenFile"; remove one')
+  const tokenFile = legacy ? podTokenFile : file(given.tokenFile ?? given.tokenPath)
+  if (legacy || tokenFile !== undefined) refuse('token', 'cannot be given beside a token file')
+  if (tokenFile === undefined && !isSet('token')) {
+    issues.error(params.pathOf('token'), '"token" or "tokenFile" is required: the API server answers nobody unnamed')
+  }
+  if (type === 'TOKENAPI' && tokenFile === undefined) {
+    issues.error(params.pathOf('tokenPath'), '"tokenPath" is required where tokenType is "TOKENAPI"')
+  }
+  if (isSet('caFile')) refuse('certificate', 'cannot be given beside "caFile"')
+  return {
+    timeoutMillis,
+    connection: {
+      kind: 'address',
+      url: given.url ?? new URL('https://kubernetes.default.svc'),
+      token: given.token,
+      tokenFile,
+      authority: given.certificate,
+      authorityFile: file(given.caFile) ?? (legacy && !isSet('certificate') ? podAuthorityFile : undefined),
+    },
+  }
+}
 
 /**
  * A cluster. It reviews and verifies tokens, and other targets keep their users in its objects; it holds none of its own,

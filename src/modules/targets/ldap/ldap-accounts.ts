@@ -1,14 +1,14 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Dn } from '#identity/dn.ts'
+import { entryChange, userChanges } from '#identity/entry-changes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { requireVersion } from '#modules/shared/targets/user-reconciler.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import type { LdapChange, WriteOptions } from '#protocols/ldap/ldap-server.ts'
 import { unicodePassword } from '#protocols/ldap/password-modify.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
-import { requireVersion } from '#sdk/require-version.ts'
 import type { PasswordTarget, SyncOptions, TargetChange, TargetRequest } from '#sdk/target.ts'
-import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
 import { type LdapMemberships, namesMissing } from './ldap-memberships.ts'
 import { equal, type LdapTree } from './ldap-tree.ts'
 import { nameFailure, ownPart, type ReadEntry, renamedDn, unfit, wireValues } from './ldap-values.ts'
@@ -50,7 +50,7 @@ export class LdapAccounts {
         return this.#finish(entry, wanted, attributes, request)
       }
       await this.#requireOnly(dn, user.userID)
-      const told = changesOfSync(undefined, { ...wanted, groups: [] }, { addOnly: false, attributes })
+      const told = userChanges(undefined, { ...wanted, groups: [] }, { addOnly: false, attributes })
       try {
         const member = this.#tree.memberValue({ dn, login: user.userID })
         const joined: TargetChange[] = []
@@ -89,7 +89,7 @@ export class LdapAccounts {
       requireVersion(stored, expectedVersion)
       try {
         await this.#tree.server.delete(entry.dn, this.#while(expectedVersion))
-        for (const change of changesOfDelete(stored)) request.audit(change)
+        for (const change of [entryChange('entry', 'delete', 'userID', stored.userID)]) request.audit(change)
       } catch (error) {
         if (resultCodeOf(error) !== resultCodes.noSuchObject) throw error
       }
@@ -134,7 +134,7 @@ export class LdapAccounts {
       condition = {}
       request.audit(change)
     }
-    const changes = changesOfSync(stored, { ...wanted, groups: stored.groups }, { addOnly, attributes })
+    const changes = userChanges(stored, { ...wanted, groups: stored.groups }, { addOnly, attributes })
     const writes = this.#writes(stored, wanted, changes, addOnly)
     // A version is to be new whenever anything of the user is, and the server sees no change of the user in a group's.
     const touches = this.#tree.layout.version !== undefined && writes.length === 0 && add.length + remove.length > 0
@@ -148,7 +148,7 @@ export class LdapAccounts {
   /** There is such an entry: as it should be, or with memberships missing, as an attempt that broke off leaves it. */
   async #finish(entry: ReadEntry, wanted: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
     const stored = await this.#tree.toUser(entry, attributes)
-    const changes = changesOfSync(stored, wanted, { addOnly: false, attributes: this.#changeable(attributes) })
+    const changes = userChanges(stored, wanted, { addOnly: false, attributes: this.#changeable(attributes) })
     const isOwn = changes.every(({ subject, action }) => subject === 'group' && action === 'add')
     if (stored.userID !== wanted.userID || !isOwn) {
       throw taken(stored.userID)

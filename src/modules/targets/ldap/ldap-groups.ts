@@ -1,14 +1,13 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Dn } from '#identity/dn.ts'
+import { groupChanges, newGroupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { requireVersion } from '#modules/shared/targets/user-reconciler.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import type { LdapChange, WriteOptions } from '#protocols/ldap/ldap-server.ts'
-import { changesOfGroup } from '#sdk/group-changes.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
-import { requireVersion } from '#sdk/require-version.ts'
 import type { GroupChange, TargetRequest } from '#sdk/target.ts'
-import { valuesAdded } from '#sdk/target-changes.ts'
 import type { LdapMemberships } from './ldap-memberships.ts'
 import { equal, isSameName, type LdapTree } from './ldap-tree.ts'
 import { nameFailure, ownPart, type ReadEntry, renamedDn, unfit, wireValues } from './ldap-values.ts'
@@ -54,8 +53,7 @@ export class LdapGroups {
         await server.delete(dn.toString()).catch(() => {})
         throw error
       }
-      request.audit({ subject: 'entry', action: 'add', attribute: 'name', value: name })
-      for (const change of valuesAdded(wanted)) request.audit(change)
+      for (const change of newGroupChanges(name, wanted)) request.audit(change)
     })
   }
 
@@ -75,7 +73,7 @@ export class LdapGroups {
         condition = {}
         request.audit({ subject: 'entry', action: 'replace', attribute: 'name', value: newName })
       }
-      const changes = changesOfGroup({ ...before, name: newName }, newName, wanted)
+      const changes = groupChanges({ ...before, name: newName }, newName, wanted)
       const writes: LdapChange[] = Array.from(new Set(changes.map(({ attribute }) => attribute)), (attribute) => {
         const values = wireValues(attribute, wanted.get(attribute) ?? [], layout)
         return { operation: 'replace', attribute, values }
@@ -120,7 +118,7 @@ export class LdapGroups {
     const named = this.#tree.layout.groups.dn.ownTypes
     const isSame =
       stored?.name === name &&
-      changesOfGroup(stored, name, wanted).length === 0 &&
+      groupChanges(stored, name, wanted).length === 0 &&
       (stored.attributes?.names() ?? []).every((own) => wanted.has(own) || named.some((type) => isSameName(type, own)))
     if (!isSame) {
       throw new GatewayError('CONFLICT', `there is a group "${name}" with other attributes`, { keyword: 'uniqueness' })

@@ -1,8 +1,10 @@
-/** What a plug-in must have to be a target at all. */
-export const requiredFunctions = ['findUser', 'createUser', 'syncUser', 'deleteUser'] as const
+import { type LegacyParameter, type LegacySignatures, parameter, value } from '#sdk/legacy-script/legacy-signatures.ts'
 
-/** All of them make the target one that can be asked. */
-export const lookupFunctions = [
+/** Every plug-in target needs these. */
+const requiredFunctions = ['findUser', 'createUser', 'syncUser', 'deleteUser'] as const
+
+/** A target with all of these has look-ups. */
+const lookupFunctions = [
   'lookupUserByLogin',
   'lookupUserById',
   'searchUsers',
@@ -11,12 +13,12 @@ export const lookupFunctions = [
   'searchGroups',
 ] as const
 
-/** Constant facts, asked once. */
-export const factFunctions = ['isGroupMembersUniqueIds', 'isUniqueIdTremoloId', 'isGroupIdUniqueId'] as const
+/** Constant facts, read once. */
+const factFunctions = ['isGroupMembersUniqueIds', 'isUniqueIdTremoloId', 'isGroupIdUniqueId'] as const
 
 const groupFunctions = ['addGroup', 'deleteGroup'] as const
 
-/** What a target may have beside; older code has none of them, so nothing ever asks for them. */
+/** Optional functions that OpenUnison does not know, so `requireAllFunctions` does not require them. */
 const laterFunctions = ['renameUser', 'updateGroup', 'keepsVersions', 'storableAttributes'] as const
 
 export const pluginFunctions: readonly string[] = [
@@ -33,7 +35,7 @@ export const pluginFunctions: readonly string[] = [
 
 export interface Demands {
   readonly requireAllFunctions: boolean
-  /** Undefined: as the functions have it. */
+  /** Undefined: used where the functions exist. */
   readonly lookups: boolean | undefined
   readonly groups: boolean | undefined
 }
@@ -44,7 +46,7 @@ export interface Capabilities {
   readonly groups: boolean
 }
 
-/** What the target can do. Throws, naming them, when functions are missing. */
+/** What the target can do. Throws an Error that names the missing functions. */
 export function capabilitiesOf(has: (name: string) => boolean, demands: Demands): Capabilities {
   const missing = (names: readonly string[]) => names.filter((name) => !has(name))
   const required = demands.requireAllFunctions
@@ -67,4 +69,32 @@ export function capabilitiesOf(has: (name: string) => boolean, demands: Demands)
 
 function refuse(missing: readonly string[], why: string): void {
   if (missing.length > 0) throw new Error(`the plug-in's code has no function ${missing.join(', ')}, which ${why}`)
+}
+
+const one: readonly LegacyParameter[] = [value(0)]
+
+/** How OpenUnison calls the functions of a target. Later functions follow the same style. */
+export const legacySignatures: LegacySignatures = {
+  init: [parameter('attributes', 0), parameter('manager'), value(1)],
+  shutdown: [],
+  findUser: [value(0), parameter('set', 1), parameter('request', 2)],
+  createUser: [parameter('user', 0), parameter('set', 1), parameter('request', 2)],
+  syncUser: [parameter('user', 0), value(1), parameter('set', 2), parameter('request', 3)],
+  deleteUser: [parameter('user', 0), parameter('request', 1)],
+  setUserPassword: [parameter('user', 0), parameter('request', 1)],
+  renameUser: [value(0), value(1), parameter('request', 2)],
+  lookupUserByLogin: one,
+  lookupUserById: one,
+  searchUsers: one,
+  lookupGroupByName: one,
+  lookupGroupById: one,
+  searchGroups: one,
+  isGroupMembersUniqueIds: [],
+  isUniqueIdTremoloId: [],
+  isGroupIdUniqueId: [],
+  keepsVersions: [],
+  addGroup: [value(0), parameter('textMap', 1), parameter('requestor', 2), parameter('request', 2)],
+  updateGroup: [value(0), value(1), parameter('textMap', 2), parameter('request', 3)],
+  deleteGroup: [value(0), parameter('requestor', 1), parameter('request', 1)],
+  isGroupExists: [value(0), parameter('requestor'), parameter('request')],
 }

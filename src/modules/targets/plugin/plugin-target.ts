@@ -1,20 +1,44 @@
+import { entryChange, userChanges } from '#identity/entry-changes.ts'
+import { printFilter } from '#identity/filter/print-filter.ts'
+import { pageInMemory } from '#identity/page-in-memory.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import { groupCollection, userCollection, withAttributes } from '#modules/shared/targets/collections.ts'
+import { type GroupStore, reconcileGroups, type StoredGroup } from '#modules/shared/targets/group-reconciler.ts'
+import {
+  inQueue,
+  loginTaken,
+  noUser,
+  reconcileUsers,
+  requireVersion,
+  type StoredUser,
+  type UserStore,
+} from '#modules/shared/targets/user-reconciler.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import type { ModuleHost } from '#sdk/host.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
-import { loginSpellings } from '#sdk/new-account.ts'
 import { loadPluginCode, type PluginCode } from '#sdk/plugin-code.ts'
-import { requireVersion } from '#sdk/require-version.ts'
-import type { PasswordTarget, SyncOptions, Target, TargetRequest } from '#sdk/target.ts'
-import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
+import type {
+  GroupTarget,
+  LookupTarget,
+  PasswordTarget,
+  SearchQuery,
+  SyncOptions,
+  Target,
+  TargetRequest,
+} from '#sdk/target.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
-import { readFlag, readOptional, readStorable, readUser } from './plugin-answers.ts'
-import { type AuditedRequest, PluginCaller, plainRequest } from './plugin-caller.ts'
+import {
+  PluginCaller,
+  plainRequest,
+  readFlag,
+  readGroup,
+  readList,
+  readOptional,
+  readStorable,
+  readUser,
+} from './plugin-caller.ts'
 import { type Capabilities, capabilitiesOf, type Demands, pluginFunctions } from './plugin-functions.ts'
-import { groupsOf } from './plugin-groups.ts'
-import { lookupsOf } from './plugin-lookups.ts'
 
 export interface PluginTargetConfig extends Demands {
   readonly code: PluginCode
@@ -56,103 +80,86 @@ export async function openPluginTarget(
   }
 }
 
-/**
- * Each change reads the user first: so a user that is there is not made again, one that is gone is not deleted
- * again, memberships can be kept, and the change can be told. Changes to one user follow one another.
- */
+interface FoundUser extends StoredUser {
+  /** As the plug-in answered it; it may have another login than the one asked for. */
+  readonly found: User
+}
+
 function accountsOf(caller: PluginCaller): Target {
-  const queue = new KeyedQueue()
   const find = (userID: string, attributes: readonly string[], request: TargetRequest) =>
     caller.ask('findUser', [userID, attributes, plainRequest(request)], readOptional(readUser), request)
 
-  async function sync(before: User | undefined, user: User, options: SyncOptions, request: AuditedRequest) {
+  const store: UserStore<FoundUser> = {
+    looksForSpellings: true,
+    read: async (userID, attributes, request) => {
+      const found = await find(userID, attributes, request)
+      return found && { found, user: { ...found, userID: spelled(userID, found) } }
+    },
+    create: async (user, { attributes, changes, request }) => {
+      await caller.change('createUser', [plainUser(user, attributes), attributes], changes, request)
+      return []
+    },
+    // Not called: the plug-in's own `syncUser` replaces the reconciler's.
+    write: async () => [],
+    delete: async ({ found, user: { userID } }, { user, request }) => {
+      const changes = [entryChange('entry', 'delete', 'userID', found.userID)]
+      const args = [plainUser({ ...user, userID }, user.attributes.names(), found)]
+      await caller.change('deleteUser', args, changes, request)
+      return []
+    },
+  }
+  const exclusively = inQueue(store)
+
+  async function sync(before: User | undefined, user: User, options: SyncOptions, request: TargetRequest) {
     const { addOnly, attributes } = options
     const groups = options.keepGroups ? (before?.groups ?? []) : user.groups
-    const wanted = { ...user, userID: spelled(user, before), groups }
-    await request.change(
-      'syncUser',
-      (plain) => [plainUser(wanted, attributes, before), addOnly, attributes, plain],
-      () => changesOfSync(before, wanted, options),
-    )
+    const wanted = { ...user, userID: spelled(user.userID, before), groups }
+    const args = [plainUser(wanted, attributes, before), addOnly, attributes]
+    await caller.change('syncUser', args, userChanges(before, wanted, { addOnly, attributes }), request)
   }
 
-  /** Comes before all other changes, so that an attempt that ends half way is found by the new login and gone on with. */
-  async function rename(before: User, newUserID: string, request: TargetRequest, audited: AuditedRequest) {
+  /** Runs before all other changes, so that the next attempt finds the user by its new login and continues. */
+  async function rename(before: User, newUserID: string, request: TargetRequest) {
     if (!caller.has('renameUser')) throw new GatewayError('NOT_SUPPORTED', 'the plug-in has no function renameUser')
     const isOther = newUserID.toLowerCase() !== before.userID.toLowerCase()
-    if (isOther && (await find(newUserID, [], request)) !== undefined) throw taken(newUserID)
-    await audited.change(
-      'renameUser',
-      (plain) => [before.userID, newUserID, plain],
-      () => [{ subject: 'entry', action: 'replace', attribute: 'userID', value: newUserID }],
-    )
+    if (isOther && (await find(newUserID, [], request)) !== undefined) loginTaken(newUserID)
+    const changes = [entryChange('entry', 'replace', 'userID', newUserID)]
+    await caller.change('renameUser', [before.userID, newUserID], changes, request)
   }
 
   return {
+    ...reconcileUsers(exclusively),
     renamesUsers: caller.has('renameUser'),
     findUser: find,
-    createUser: (user, attributes, request, { mustBeNew = false } = {}) =>
-      queue.run(user.userID.toLowerCase(), async () => {
-        const before = await find(user.userID, attributes, request)
-        const options = { addOnly: false, attributes, keepGroups: false }
-        if (before !== undefined) {
-          const isSame = spelled(user, before) === user.userID && changesOfSync(before, user, options).length === 0
-          if (!mustBeNew && isSame) return
-          throw taken(user.userID)
-        }
-        for (const login of mustBeNew ? loginSpellings(user.userID) : []) {
-          if ((await find(login, [], request)) !== undefined) throw taken(login)
-        }
-        await caller.auditing(request).change(
-          'createUser',
-          (plain) => [plainUser(user, attributes), attributes, plain],
-          () => changesOfSync(undefined, user, options),
-        )
-      }),
+    /** The plug-in decides itself what to write, so it is called also for a user that is missing or doesn't differ. */
     syncUser: (user, options, request) =>
-      queue.run(user.userID.toLowerCase(), async () => {
+      exclusively(user.userID, async () => {
         const before = await find(user.userID, options.attributes, request)
         requireVersion(before, options.expectedVersion)
-        const audited = caller.auditing(request)
         const { newUserID = before?.userID } = options
-        if (newUserID === before?.userID) return sync(before, user, options, audited)
-        if (before === undefined || newUserID === undefined) {
-          throw new GatewayError('NOT_FOUND', `no user "${user.userID}"`)
-        }
-        await rename(before, newUserID, request, audited)
+        if (newUserID === before?.userID) return sync(before, user, options, request)
+        if (before === undefined || newUserID === undefined) throw noUser(user.userID)
+        await rename(before, newUserID, request)
         const renamed = { ...user, userID: newUserID }
         const wanted = options.keepGroups ? { ...renamed, groups: before.groups } : renamed
-        if (changesOfSync(before, wanted, options).length === 0) return
-        await sync({ ...before, userID: newUserID }, renamed, options, audited)
-      }),
-    deleteUser: (user, request, options) =>
-      queue.run(user.userID.toLowerCase(), async () => {
-        const before = await find(user.userID, [], request)
-        if (before === undefined) return
-        requireVersion(before, options?.expectedVersion)
-        await caller.auditing(request).change(
-          'deleteUser',
-          (plain) => [plainUser({ ...user, userID: spelled(user, before) }, user.attributes.names(), before), plain],
-          () => changesOfDelete(before),
-        )
+        const { addOnly, attributes } = options
+        if (userChanges(before, wanted, { addOnly, attributes }).length === 0) return
+        await sync({ ...before, userID: newUserID }, renamed, options, request)
       }),
   }
 }
 
-/** Asked once, as the other facts are. */
+/** Read once, as the other facts are. */
 async function storableOf(caller: PluginCaller): Promise<Pick<Target, 'storable'>> {
   const attributes = await caller.ask('storableAttributes', [], readStorable)
   return { storable: async () => attributes }
 }
 
-/** The login in the letters of the user that the plug-in found, so that it need not look for others again. */
-const spelled = ({ userID }: User, before: User | undefined): string =>
-  before !== undefined && sameLogin(before.userID, userID) ? before.userID : userID
+/** The login as the plug-in spells it, where that differs in letter case only. */
+const spelled = (userID: string, found: User | undefined): string =>
+  found !== undefined && sameLogin(found.userID, userID) ? found.userID : userID
 
-const taken = (userID: string): GatewayError =>
-  new GatewayError('CONFLICT', `there is a user "${userID}" already`, { keyword: 'uniqueness' })
-
-/** The value of a password never comes back into the audit, whatever the plug-in reports. */
+/** The audit never gets a password, whatever the plug-in reports. */
 function passwordsOf(caller: PluginCaller): Pick<PasswordTarget, 'setUserPassword'> {
   return {
     async setUserPassword(user, password, request) {
@@ -160,22 +167,81 @@ function passwordsOf(caller: PluginCaller): Pick<PasswordTarget, 'setUserPasswor
         ...request,
         audit: ({ subject, action, attribute }) => request.audit({ subject, action, attribute }),
       }
-      await caller.auditing(valueless).change(
-        'setUserPassword',
-        (plain) => [{ ...plainUser(user, user.attributes.names()), password }, plain],
-        () => [{ subject: 'attribute', action: 'replace', attribute: 'password' }],
-      )
+      const args = [{ ...plainUser(user, user.attributes.names()), password }]
+      const changes = [{ subject: 'attribute', action: 'replace', attribute: 'password' }] as const
+      await caller.change('setUserPassword', args, changes, valueless)
     },
   }
 }
 
-/** Only the attributes that may be touched, under the names by which they were asked for. */
+/** Only the attributes that may be touched, under the names that the caller gave them. */
 function plainUser(user: User, attributes: readonly string[], before?: User): Record<string, JsonValue> {
   const values: Record<string, readonly string[]> = Object.create(null)
   for (const name of attributes) {
-    const held = user.attributes.values(name)
-    if (held.length > 0) values[name] = held
+    const list = user.attributes.values(name)
+    if (list.length > 0) values[name] = list
   }
   const id = user.id ?? before?.id
   return { userID: user.userID, attributes: values, groups: user.groups, ...(id === undefined ? {} : { id }) }
+}
+
+/** Every entry has it, for a search without a filter. */
+const anything = { kind: 'present', attribute: 'objectClass' } as const
+
+/** The three facts are read once; a plug-in without such a function gets the simplest answer. */
+async function lookupsOf(caller: PluginCaller): Promise<Omit<LookupTarget, keyof Target>> {
+  const fact = async (name: string, fallback: boolean) => (caller.has(name) ? caller.ask(name, [], readFlag) : fallback)
+  const filterArgs = ({ filter = anything }: SearchQuery): JsonValue[] => [
+    printFilter(filter),
+    JSON.parse(JSON.stringify(filter)) as JsonValue,
+  ]
+  return {
+    groupMembersAreIds: await fact('isGroupMembersUniqueIds', false),
+    userIdIsLogin: await fact('isUniqueIdTremoloId', true),
+    groupHasOwnId: await fact('isGroupIdUniqueId', false),
+    lookupUserByLogin: (login) => caller.ask('lookupUserByLogin', [login], readOptional(readUser)),
+    lookupUserById: (id) => caller.ask('lookupUserById', [id], readOptional(readUser)),
+    lookupGroupByName: (name) => caller.ask('lookupGroupByName', [name], readOptional(readGroup)),
+    lookupGroupById: (id) => caller.ask('lookupGroupById', [id], readOptional(readGroup)),
+    searchUsers: async (query) => {
+      const users = await caller.ask('searchUsers', filterArgs(query), readList(readUser))
+      return withAttributes(pageInMemory(users, query, userCollection), query)
+    },
+    searchGroups: async (query) => {
+      const groups = await caller.ask('searchGroups', filterArgs(query), readList(readGroup))
+      return pageInMemory(groups, query, groupCollection)
+    },
+  }
+}
+
+function groupsOf(caller: PluginCaller): Omit<GroupTarget, keyof Target> {
+  async function read(name: string): Promise<StoredGroup | undefined> {
+    if (caller.has('lookupGroupByName')) {
+      const group = await caller.ask('lookupGroupByName', [name], readOptional(readGroup))
+      return group && { group: { ...group, members: [] } }
+    }
+    const exists = await caller.ask('isGroupExists', [name], readFlag)
+    return exists ? { group: { id: name, name, members: [] } } : undefined
+  }
+  const store: GroupStore<StoredGroup> = {
+    read,
+    isTaken: async (name, { group }) =>
+      name.toLowerCase() !== group.name.toLowerCase() && (await read(name)) !== undefined,
+    create: async (name, attributes, { changes, request }) => {
+      await caller.change('addGroup', [name, attributes.toObject()], changes, request)
+      return []
+    },
+    write: async ({ group: { name } }, { newName, attributes, changes, request }) => {
+      if (!caller.has('updateGroup')) {
+        throw new GatewayError('NOT_SUPPORTED', 'the plug-in has no function updateGroup')
+      }
+      await caller.change('updateGroup', [name, newName, Object.fromEntries(attributes)], changes, request)
+      return []
+    },
+    delete: async ({ group: { name } }, { changes, request }) => {
+      await caller.change('deleteGroup', [name], changes, request)
+      return []
+    },
+  }
+  return { ...reconcileGroups(inQueue(store)), findGroup: async (name) => (await read(name))?.group }
 }

@@ -2,8 +2,7 @@ import { parsed } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { pluginParameters, readPluginCode } from '#sdk/plugin-code.ts'
 import { defineTarget } from '#sdk/target.ts'
-import { legacySignatures } from './legacy-signatures.ts'
-import { type Capabilities, capabilitiesOf, type Demands } from './plugin-functions.ts'
+import { type Capabilities, capabilitiesOf, type Demands, legacySignatures } from './plugin-functions.ts'
 import { openPluginTarget, type PluginTargetConfig } from './plugin-target.ts'
 
 /** `true`, `false`, or undefined: as the plug-in's functions have it. */

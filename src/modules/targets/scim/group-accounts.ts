@@ -1,10 +1,9 @@
 import { Attributes } from '#identity/attributes.ts'
+import { groupChanges, newGroupChanges } from '#identity/entry-changes.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { changesOfGroup } from '#sdk/group-changes.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
-import { requireVersion } from '#sdk/require-version.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { requireVersion } from '#modules/shared/targets/user-reconciler.ts'
 import type { GroupChange, TargetChange, TargetRequest } from '#sdk/target.ts'
-import { valuesAdded } from '#sdk/target-changes.ts'
 import type { GroupLookups } from './group-lookups.ts'
 import { requiredPath } from './resource-address.ts'
 import { unfit } from './resource-mapping.ts'
@@ -42,7 +41,7 @@ export class GroupAccounts {
         if (!(await this.#isThere(name, wanted))) throw error
         if (hasCode(error, 'CONFLICT')) return
       }
-      report([{ subject: 'entry', action: 'add', attribute: 'name', value: name }, ...valuesAdded(wanted)], request)
+      report(newGroupChanges(name, wanted), request)
     })
   }
 
@@ -65,7 +64,7 @@ export class GroupAccounts {
         if (nothing && (sent !== undefined || expectedVersion === undefined)) break
         requireVersion(stored.entry, expectedVersion)
         if (isRenamed) await this.#requireFree(stored.entry.id, newName)
-        sent = changesOfGroup(stored.entry, newName, Object.entries(change.attributes ?? {}))
+        sent = groupChanges(stored.entry, newName, Object.entries(change.attributes ?? {}))
         // Nothing but the version is asked about: writing the name anew makes the server compare it.
         const naming = { attribute: 'displayName', value: isRenamed || nothing ? newName : undefined } as const
         const path = requiredPath(this.#service, '/Groups', stored.entry.id)

@@ -1,12 +1,12 @@
 import type { Attributes } from '#identity/attributes.ts'
+import { entryChange, userChanges } from '#identity/entry-changes.ts'
 import type { User } from '#identity/user.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
-import { requireVersion } from '#sdk/require-version.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { requireVersion } from '#modules/shared/targets/user-reconciler.ts'
 import type { SyncOptions, TargetChange, TargetRequest } from '#sdk/target.ts'
-import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
 import type { MembershipChange, Memberships } from './memberships.ts'
 import { requiredPath } from './resource-address.ts'
 import { applyEdits, type Edit, unfit } from './resource-mapping.ts'
@@ -65,7 +65,7 @@ export class UserAccounts {
       await this.#join(made, groups, request)
       this.#unfinished.delete(key)
       const wanted = { userID: user.userID, attributes: attributesAfter({}, edits, model), groups: names(groups) }
-      report(changesOfSync(undefined, wanted, listed(options)), request)
+      report(userChanges(undefined, wanted, listed(options)), request)
     })
   }
 
@@ -107,7 +107,7 @@ export class UserAccounts {
         if (hasCode(error, 'NOT_FOUND')) return
         if (!isUncertain(error) || (await this.#users.byLogin(user.userID)) !== undefined) throw error
       }
-      report(changesOfDelete(stored.entry), request)
+      report([entryChange('entry', 'delete', 'userID', stored.entry.userID)], request)
     })
   }
 
@@ -135,7 +135,7 @@ export class UserAccounts {
     const added = groups.map((group) => ({ action: 'add', group }) as const)
     await this.#memberships.change(found.entry.id, added, request)
     this.#unfinished.delete(key)
-    report(changesOfSync(undefined, { ...found.entry, groups: user.groups }, listed(options)), request)
+    report(userChanges(undefined, { ...found.entry, groups: user.groups }, listed(options)), request)
   }
 
   /** A new user that is refused by a group is taken back: there is no half of it. */
@@ -230,7 +230,7 @@ export class UserAccounts {
         ...joined.map((group) => ({ action: 'add', group }) as const),
         ...leaving.map((group) => ({ action: 'remove', group }) as const),
       ],
-      changes: [...renamed, ...changesOfSync(entry, after, { ...listed(options), addOnly: false })],
+      changes: [...renamed, ...userChanges(entry, after, { ...listed(options), addOnly: false })],
     }
   }
 

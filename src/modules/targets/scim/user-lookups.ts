@@ -1,7 +1,7 @@
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import { userCollection } from '#sdk/target-collections.ts'
+import { userCollection } from '#modules/shared/targets/collections.ts'
 import type { FilterName } from './filter-to-scim.ts'
 import type { GroupLookups } from './group-lookups.ts'
 import { resourceAt } from './resource-address.ts'

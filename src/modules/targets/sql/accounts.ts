@@ -1,11 +1,11 @@
 import { Attributes } from '#identity/attributes.ts'
+import { entryChange, userChanges } from '#identity/entry-changes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { requireVersion } from '#modules/shared/targets/user-reconciler.ts'
 import type { SqlDatabase } from '#protocols/sql/sql-database.ts'
 import { loginSpellings } from '#sdk/new-account.ts'
-import { requireVersion } from '#sdk/require-version.ts'
 import type { SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
-import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
 import type { AccountStore } from './account-store.ts'
 
 /** Each change locks the user, reads it, and writes what differs, in one transaction; it is told once that is durable. */
@@ -34,7 +34,7 @@ export function accountsOf(database: SqlDatabase, open: () => Promise<AccountSto
             if ((await store.find(tx, 'login', login)) !== undefined) taken(login)
           }
           await store.insert(tx, user, attributes)
-          return changesOfSync(undefined, user, { addOnly: false, attributes })
+          return userChanges(undefined, user, { addOnly: false, attributes })
         })
         report(changes, request)
       } catch (error) {
@@ -93,7 +93,7 @@ export function accountsOf(database: SqlDatabase, open: () => Promise<AccountSto
         if (found === undefined) return []
         requireVersion(found, options?.expectedVersion)
         await store.delete(tx, found)
-        return changesOfDelete(found)
+        return [entryChange('entry', 'delete', 'userID', found.userID)]
       })
       report(changes, request)
     },
@@ -132,7 +132,7 @@ function changesBetween(
   wanted: User,
   attributes: readonly string[],
 ): readonly TargetChange[] {
-  const changes = changesOfSync(found, wanted, { addOnly: false, attributes })
+  const changes = userChanges(found, wanted, { addOnly: false, attributes })
   const changed = new Set(changes.map(({ attribute }) => attribute))
   const reordered = attributes.flatMap((attribute): TargetChange[] => {
     const values = wanted.attributes.values(attribute)

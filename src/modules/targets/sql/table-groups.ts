@@ -1,12 +1,11 @@
 import { sql } from 'kysely'
 import { Attributes } from '#identity/attributes.ts'
+import { groupChanges, newGroupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { requireVersion } from '#modules/shared/targets/user-reconciler.ts'
 import type { SqlDatabase, SqlTransaction } from '#protocols/sql/sql-database.ts'
-import { changesOfGroup } from '#sdk/group-changes.ts'
-import { requireVersion } from '#sdk/require-version.ts'
 import type { GroupTarget, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
-import { valuesAdded } from '#sdk/target-changes.ts'
 import { held, heldValues, refuse } from './bad-value.ts'
 import type { Column } from './column.ts'
 import type { GroupRows } from './group-rows.ts'
@@ -36,7 +35,7 @@ export function tableGroups(database: SqlDatabase, open: () => Promise<GroupTabl
       const wanted = heldAttributes(own, Attributes.from(attributes))
       const isThere = (found: Group): boolean =>
         options?.mustBeNew !== true &&
-        changesOfGroup(found, name, wanted).length === 0 &&
+        groupChanges(found, name, wanted).length === 0 &&
         hasNothingElse(own, found, wanted)
       try {
         const made = await database.transaction(async (tx) => {
@@ -52,7 +51,7 @@ export function tableGroups(database: SqlDatabase, open: () => Promise<GroupTabl
         if (found === undefined || !isThere(found)) throw error
         return
       }
-      report([{ subject: 'entry', action: 'add', attribute: 'name', value: name }, ...valuesAdded(wanted)], request)
+      report(newGroupChanges(name, wanted), request)
     },
 
     async updateGroup(name, { newName = name, attributes = {}, expectedVersion }, request) {
@@ -64,7 +63,7 @@ export function tableGroups(database: SqlDatabase, open: () => Promise<GroupTabl
         const found = await rows.find(tx, 'name', name, true)
         if (found === undefined) throw new GatewayError('NOT_FOUND', `no group "${name}"`)
         requireVersion(found, expectedVersion)
-        const changes = changesOfGroup(found, newName, wanted)
+        const changes = groupChanges(found, newName, wanted)
         if (changes.length === 0 && expectedVersion === undefined) return []
         const sets = [...wanted].map(([key, [value]]) => setTo(tx, heldColumn(own, key, []).column, key, value))
         if (newName !== found.name) {

@@ -1,21 +1,106 @@
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
+import { type ErrorCode, GatewayError, type GatewayErrorOptions } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
 import type { TargetRequest } from '#sdk/target.ts'
-import type { BodyValues } from './body-template.ts'
-import { CallFailure, statusFailure } from './call-failure.ts'
 import { AnswerTooLarge, type HttpAnswer, HttpConnection, type HttpRequest, NotSent } from './http-connection.ts'
-import type { Operation } from './operation.ts'
-import { kindOf } from './operations.ts'
-import type { RequestTemplate, SingleValues } from './request-template.ts'
-import { signature } from './signature.ts'
-import type { ConnectionConfig } from './webhook-config.ts'
+import type { BodyValues, RequestTemplate, SingleValues } from './templates.ts'
+import { type ConnectionConfig, kindOf, type Operation } from './webhook-config.ts'
+
+/** A call that did not succeed. */
+class CallFailure extends GatewayError {
+  /** The server may have carried out the request nevertheless. */
+  readonly mayBeDone: boolean
+  /** The same call may succeed a little later. */
+  readonly mayPass: boolean
+
+  constructor(
+    code: ErrorCode,
+    detail: string,
+    { mayBeDone, mayPass, ...options }: GatewayErrorOptions & { mayBeDone: boolean; mayPass: boolean },
+  ) {
+    super(code, detail, options)
+    this.mayBeDone = mayBeDone
+    this.mayPass = mayPass
+  }
+}
+
+const unreachable = new Set([408, 425, 429])
+const badValues = new Set([400, 413, 414, 422])
+/** The server sends these before it does anything. */
+const surelyNotDone = new Set([408, 425, 429])
+
+/** The failure for a status that is neither success nor "not found". The body is left out: it may repeat what was sent. */
+function statusFailure(
+  what: string,
+  status: number,
+  { writes, retryAfter }: { readonly writes: boolean; readonly retryAfter: number | undefined },
+): CallFailure {
+  const detail = `${what} was answered with status ${status}`
+  const plain = { mayBeDone: false, mayPass: false }
+  if (unreachable.has(status) || (status >= 500 && status !== 501 && status !== 505)) {
+    return new CallFailure('TARGET_UNREACHABLE', detail, {
+      mayBeDone: writes && !surelyNotDone.has(status),
+      mayPass: true,
+      ...(retryAfter === undefined ? {} : { retryAfter: Math.ceil(retryAfter / 1000) }),
+    })
+  }
+  if (status >= 300 && status < 400) {
+    return new CallFailure('TARGET_FAILED', `${detail}: redirects are not followed`, plain)
+  }
+  if (status === 401 || status === 403) {
+    return new CallFailure('TARGET_FAILED', `${detail}: our credentials are not accepted`, plain)
+  }
+  if (status === 409 && writes) return new CallFailure('CONFLICT', detail, { ...plain, keyword: 'uniqueness' })
+  if (status === 412 && writes) return new CallFailure('VERSION_MISMATCH', detail, plain)
+  if (badValues.has(status) && writes) {
+    return new CallFailure('BAD_REQUEST', detail, {
+      ...plain,
+      publicText: 'The downstream system does not accept these values.',
+      keyword: 'invalidValue',
+    })
+  }
+  return new CallFailure('TARGET_FAILED', detail, plain)
+}
+
+/** The signature covers everything that decides what a request does, and when it was made. */
+interface SignedRequest {
+  /** Seconds since 1970, as sent. */
+  readonly timestamp: string
+  readonly method: string
+  /** With its query, as sent. */
+  readonly path: string
+  readonly body: string
+}
+
+/** `v1=` and the HMAC-SHA256, in hexadecimal, of the four parts, each but the last followed by a line feed. */
+function signature(secret: string, { timestamp, method, path, body }: SignedRequest): string {
+  const digest = createHmac('sha256', secret).update(`${timestamp}\n${method}\n${path}\n${body}`).digest('hex')
+  return `v1=${digest}`
+}
+
+/**
+ * Makes a change. When its outcome is unknown, or the server reports a conflict, `isDone` checks whether the change is
+ * there; if not, the failure is thrown. `certain`: the server refused this very change because of a conflict.
+ */
+export async function settle(
+  change: () => Promise<void>,
+  isDone: (certain: boolean) => Promise<boolean>,
+): Promise<void> {
+  try {
+    await change()
+  } catch (error) {
+    if (!(error instanceof CallFailure) || !(error.mayBeDone || error.code === 'CONFLICT')) throw error
+    const done = await isDone(!error.mayBeDone).catch(() => false)
+    if (!done) throw error
+  }
+}
 
 export interface Call {
   readonly operation: Operation
-  /** In place of the operation's own. */
+  /** Replaces the operation's own. */
   readonly template?: RequestTemplate
   /** For address and headers. */
   readonly values: SingleValues
@@ -25,8 +110,8 @@ export interface Call {
 }
 
 /** An answer of success. */
-export interface ApiAnswer {
-  /** Throws TARGET_FAILED when it is no JSON. */
+interface ApiAnswer {
+  /** Throws TARGET_FAILED when the answer is not JSON. */
   json(): JsonValue
 }
 
@@ -34,7 +119,7 @@ const firstDelay = 100
 const longestDelay = 2_000
 const repeatable = new Set(['PUT', 'DELETE'])
 
-/** Makes the calls: each bounded by one deadline, signed, and made again while that can help and cannot harm. */
+/** Makes signed calls, each within one deadline, and retries where that is safe. */
 export class ApiCaller {
   readonly #config: ConnectionConfig
   readonly #connection: HttpConnection
@@ -52,7 +137,7 @@ export class ApiCaller {
     this.#clock = clock
   }
 
-  /** Undefined for "there is none". Throws CallFailure, and BAD_REQUEST for a value that the request cannot hold. */
+  /** Undefined for "not found". Throws CallFailure, and BAD_REQUEST for a value that the request cannot hold. */
   async call(call: Call): Promise<ApiAnswer | undefined> {
     const { operation, request } = call
     const outgoing = this.#render(call)
@@ -136,7 +221,7 @@ export class ApiCaller {
       new CallFailure('TARGET_FAILED', `${what} was answered ${detail}`, { mayBeDone: writes, mayPass: false, cause })
     const encoding = headers['content-encoding'] ?? 'identity'
     if (encoding !== 'identity') throw refuse('in an encoding that was not asked for')
-    // What a proxy or a log-in page says is no word of the API.
+    // A web page comes from a proxy or a login page, not from the API.
     if (/^text\/html\b/i.test(headers['content-type'] ?? '')) throw refuse('with a web page')
     return {
       json: () => {
@@ -180,14 +265,14 @@ const isWrite = ({ name }: Operation): boolean => kindOf(name).answer === undefi
 
 const listOf = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
 
-/** The same for every attempt of a step to make this very request: a step may make several. */
+/** The same for every attempt of a step to make this request; a step may make several requests. */
 function idempotencyKey({ idempotencyKey: step }: TargetRequest, method: string, path: string, body = ''): string {
   return createHash('sha256')
     .update(JSON.stringify([step, method, path, body]))
     .digest('base64url')
 }
 
-/** Doubled each time, with a random part so that many do not come back together; what the server asks for, if longer. */
+/** Exponential with jitter, or what the server asks for, if longer. */
 function delay(attempt: number, retryAfterSeconds: number | undefined): number {
   const backoff = Math.min(longestDelay, firstDelay * 2 ** attempt) * (0.5 + Math.random() / 2)
   return Math.max(backoff, (retryAfterSeconds ?? 0) * 1000)

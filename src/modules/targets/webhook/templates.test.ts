@@ -1,9 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '#kernel/json.ts'
-import { parseBodyTemplate } from '#modules/targets/webhook/body-template.ts'
-import { parseHeaderTemplate } from '#modules/targets/webhook/header-template.ts'
-import { parseRequestTemplate } from '#modules/targets/webhook/request-template.ts'
+import { parseBodyTemplate, parseHeaderTemplate, parseRequestTemplate } from '#modules/targets/webhook/templates.ts'
 
 const one = (values: Readonly<Record<string, string>>) => (name: string) => values[name]
 const many = (values: Readonly<Record<string, readonly string[]>>) => (name: string) => values[name] ?? []

@@ -1,13 +1,213 @@
+import { Attributes } from '#identity/attributes.ts'
+import { readTime } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import type { JsonPath } from '#kernel/json-path.ts'
 import type { TargetRequest } from '#sdk/target.ts'
 import type { ApiCaller, Call } from './api-caller.ts'
-import type { EntryReader } from './entry-reader.ts'
-import type { ListReader } from './list-reader.ts'
-import type { OperationName } from './operations.ts'
-import type { RequestTemplate, SingleValues } from './request-template.ts'
-import type { WebhookConfig } from './webhook-config.ts'
+import type { RequestTemplate, SingleValues } from './templates.ts'
+import type { EntryPaths, ListLimits, Operation, OperationName, WebhookConfig } from './webhook-config.ts'
+
+/** Reads users and groups from what the API answered. Throws TARGET_FAILED, by name, for what it cannot be. */
+export class EntryReader {
+  readonly #target: string
+
+  constructor(target: string) {
+    this.#target = target
+  }
+
+  /** What the path finds; lists count as their elements. */
+  items(document: JsonValue, path: JsonPath): JsonValue[] {
+    let found: readonly JsonValue[]
+    try {
+      found = path(document)
+    } catch (cause) {
+      throw this.#malformed('nested too deep to be read', cause)
+    }
+    return found
+      .flatMap((item) => (Array.isArray(item) ? (item as JsonValue[]) : [item]))
+      .filter((item) => item !== null)
+  }
+
+  texts(document: JsonValue, path: JsonPath, what: string): string[] {
+    return this.items(document, path).map((value) => {
+      if (typeof value === 'object') throw this.#malformed(`"${what}" is no text`)
+      return String(value)
+    })
+  }
+
+  user(document: JsonValue, paths: EntryPaths): User {
+    return {
+      userID: this.#one(document, paths.name, 'userID'),
+      attributes: this.#attributes(document, paths),
+      groups: paths.links === undefined ? [] : this.texts(document, paths.links, 'groups'),
+      ...this.#optional('id', document, paths.id),
+      ...this.#optional('version', document, paths.version),
+      ...this.#times(document, paths),
+    }
+  }
+
+  group(document: JsonValue, paths: EntryPaths): Group {
+    const name = this.#one(document, paths.name, 'name')
+    const attributes = this.#attributes(document, paths)
+    const description = attributes.first('description')
+    return {
+      id: name,
+      name,
+      members: paths.links === undefined ? [] : this.texts(document, paths.links, 'members'),
+      attributes,
+      ...(description === undefined ? {} : { description }),
+      ...this.#optional('id', document, paths.id),
+      ...this.#optional('version', document, paths.version),
+      ...this.#times(document, paths),
+    }
+  }
+
+  /** An entry may lack them; what is there must be a time. */
+  #times(
+    document: JsonValue,
+    { created, modified }: EntryPaths,
+  ): { readonly created?: Date; readonly modified?: Date } {
+    const time = (path: JsonPath | undefined, what: string): Date | undefined => {
+      const [text] = path === undefined ? [] : this.texts(document, path, what)
+      if (text === undefined) return undefined
+      const read = readTime(text)
+      if (read === undefined) throw this.#malformed(`"${what}" is not a time such as 2026-01-31T08:00:00Z`)
+      return read
+    }
+    const times = { created: time(created, 'created'), modified: time(modified, 'modified') }
+    return {
+      ...(times.created === undefined ? {} : { created: times.created }),
+      ...(times.modified === undefined ? {} : { modified: times.modified }),
+    }
+  }
+
+  #attributes(document: JsonValue, { attributes }: EntryPaths): Attributes {
+    return Attributes.from(Array.from(attributes, ([name, path]) => [name, this.texts(document, path, name)] as const))
+  }
+
+  #one(document: JsonValue, path: JsonPath, what: string): string {
+    const [value, other] = this.texts(document, path, what)
+    if (value === undefined || value === '' || other !== undefined) throw this.#malformed(`it has not one "${what}"`)
+    return value
+  }
+
+  #optional<K extends string>(
+    what: K,
+    document: JsonValue,
+    path: JsonPath | undefined,
+  ): { readonly [P in K]?: string } {
+    if (path === undefined) return {}
+    return { [what]: this.#one(document, path, what) } as { readonly [P in K]: string }
+  }
+
+  #malformed(reason: string, cause?: unknown): GatewayError {
+    return new GatewayError('TARGET_FAILED', `the answer of target "${this.#target}" cannot be used: ${reason}`, {
+      cause,
+    })
+  }
+}
+
+interface List {
+  readonly operation: Operation
+  /** In place of the operation's own. */
+  readonly template?: RequestTemplate
+  readonly values: SingleValues
+  readonly request?: TargetRequest | undefined
+}
+
+/** How many pages are asked for at most, whatever they hold. */
+const maxPages = 10_000
+
+/** Reads lists to their end. Throws BAD_REQUEST, `tooMany`, for one that is longer than is allowed. */
+export class ListReader {
+  readonly #caller: ApiCaller
+  readonly #reader: EntryReader
+  readonly #limits: ListLimits
+  readonly #target: string
+
+  constructor(caller: ApiCaller, reader: EntryReader, limits: ListLimits, target: string) {
+    this.#target = target
+    this.#caller = caller
+    this.#reader = reader
+    this.#limits = limits
+  }
+
+  /** Nothing for "there is none". */
+  async readAll(list: List): Promise<JsonValue[]> {
+    const { operation, template = operation.request } = list
+    const paged = template.places.includes('offset') || template.places.includes('page')
+    const byCursor = template.places.includes('cursor')
+    const items: JsonValue[] = []
+    const cursors = new Set<string>()
+    let cursor: string | undefined
+    for (let page = 0; page < maxPages; page++) {
+      const answer = await this.#page(list, { offset: items.length, page, cursor })
+      if (answer === undefined) return items
+      const found = this.#reader.items(answer, operation.items)
+      items.push(...found)
+      if (items.length > this.#limits.maxEntries) throw this.#tooMany(operation)
+      if (byCursor) {
+        cursor = this.#text(answer, operation, 'next')
+        if (cursor === undefined || cursor === '') return items
+        if (cursors.has(cursor)) throw this.#odd(operation, 'gives the same page again')
+        cursors.add(cursor)
+      } else if (!paged || found.length === 0 || this.#isWhole(answer, operation, items.length)) {
+        return items
+      }
+    }
+    throw this.#tooMany(operation)
+  }
+
+  async #page(
+    { operation, template, values, request }: List,
+    at: { readonly offset: number; readonly page: number; readonly cursor: string | undefined },
+  ): Promise<JsonValue | undefined> {
+    const places: Readonly<Record<string, string | undefined>> = {
+      offset: String(at.offset),
+      limit: String(this.#limits.pageSize),
+      page: String(at.page + this.#limits.firstPage),
+      cursor: at.cursor,
+    }
+    const answer = await this.#caller.call({
+      operation,
+      ...(template === undefined ? {} : { template }),
+      values: (name) => (Object.hasOwn(places, name) ? places[name] : values(name)),
+      request,
+    })
+    return answer?.json()
+  }
+
+  /** Without a total, only an empty page is the end: the server may give less than it was asked for. */
+  #isWhole(answer: JsonValue, operation: Operation, read: number): boolean {
+    const total = this.#text(answer, operation, 'total')
+    if (total === undefined) return false
+    if (!/^\d{1,15}$/.test(total)) throw this.#odd(operation, 'has a total that is no number')
+    return read >= Number(total)
+  }
+
+  #text(answer: JsonValue, operation: Operation, what: 'total' | 'next'): string | undefined {
+    const path = operation[what]
+    return path === undefined ? undefined : this.#reader.texts(answer, path, what)[0]
+  }
+
+  #odd({ name }: Operation, reason: string): GatewayError {
+    return new GatewayError('TARGET_FAILED', `the list of ${name} of target "${this.#target}" ${reason}`)
+  }
+
+  #tooMany({ name }: Operation): GatewayError {
+    return new GatewayError(
+      'BAD_REQUEST',
+      `${name} of target "${this.#target}" gives more than ${this.#limits.maxEntries} entries`,
+      {
+        publicText: 'Too many entries would have to be read; narrow the filter.',
+        keyword: 'tooMany',
+      },
+    )
+  }
+}
 
 /** How a list is narrowed: to those that have the value in some attribute, or not at all. */
 export interface Narrowing {

@@ -1,135 +1,86 @@
 import { Attributes } from '#identity/attributes.ts'
+import { groupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
-import { GatewayError } from '#kernel/errors.ts'
-import { changesOfGroup } from '#sdk/group-changes.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
-import { requireVersion } from '#sdk/require-version.ts'
-import type { GroupChange, GroupTarget, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
-import { valuesAdded } from '#sdk/target-changes.ts'
-import type { BodyValues } from './body-template.ts'
-import type { OperationName } from './operations.ts'
-import { refusedValue } from './refused-value.ts'
-import { settled } from './settled.ts'
+import {
+  type GroupStore,
+  noGroup,
+  reconcileGroups,
+  type StoredGroup,
+} from '#modules/shared/targets/group-reconciler.ts'
+import { inQueue } from '#modules/shared/targets/user-reconciler.ts'
+import type { GroupTarget, Target, TargetChange } from '#sdk/target.ts'
+import { settle } from './api-caller.ts'
+import { type BodyValues, refusedValue } from './templates.ts'
 import type { WebhookApi } from './webhook-api.ts'
 
-type AttributeValues = Readonly<Record<string, readonly string[]>>
+export function webhookGroups(api: WebhookApi): Omit<GroupTarget, keyof Target> {
+  const { operations } = api.config
 
-/** Each change reads the group first, and changes to one group follow one another, as those to a user do. */
-export class WebhookGroups implements Omit<GroupTarget, keyof Target> {
-  readonly #api: WebhookApi
-  readonly #queue = new KeyedQueue()
-
-  constructor(api: WebhookApi) {
-    this.#api = api
+  /** Throws BAD_REQUEST for an attribute that no place of the request carries. */
+  function requirePlaces(operation: 'createGroup' | 'updateGroup', names: readonly string[]): void {
+    const places = new Set(operations[operation]?.body?.places.map(({ name }) => name.toLowerCase()))
+    const odd = names.find((name) => !places.has(name.toLowerCase()))
+    if (odd !== undefined) throw refusedValue(odd, `has no place in ${operation}`)
   }
 
-  readonly findGroup = (name: string): Promise<Group | undefined> => this.#api.findGroup(name)
-
-  readonly createGroup = (name: string, values: AttributeValues, request: TargetRequest): Promise<void> =>
-    this.#inTurn(name, async () => {
-      const attributes = Attributes.from(values)
-      const rest = async () => {
-        const found = await this.#api.findGroup(name, request)
-        return found && changesOfGroup(found, found.name, attributes)
-      }
-      const before = await rest()
-      if (before?.length === 0) return
-      if (before !== undefined) throw taken(name)
-      this.#refuseUnheld('createGroup', attributes.names())
-      const body = { values: valuesOf({ id: '', name, members: [], attributes }) }
-      await settled(
-        async () => {
-          await this.#api.write('createGroup', { group: name }, { body, request })
-        },
-        async () => (await rest())?.length === 0,
-      )
-      tell(request, [{ subject: 'entry', action: 'add', attribute: 'name', value: name }, ...valuesAdded(attributes)])
-    })
-
-  readonly updateGroup = (name: string, change: GroupChange, request: TargetRequest): Promise<void> =>
-    this.#inTurn(name, async () => {
-      const before = await this.#api.findGroup(name, request)
-      if (before === undefined) throw new GatewayError('NOT_FOUND', `no group "${name}"`)
-      requireVersion(before, change.expectedVersion)
-      const wanted = wantedGroup(before, change)
-      const given = new Map(Object.entries(change.attributes ?? {}))
-      const changes = changesOfGroup(before, wanted.name, given)
-      if (changes.length === 0 && change.expectedVersion === undefined) return
-      await this.#requireFree(wanted.name, before, request)
-      this.#refuseUnheld(
-        'updateGroup',
-        changes.flatMap(({ subject, attribute }) => (subject === 'attribute' ? [attribute] : [])),
-      )
-      await settled(
-        async () => {
-          const found = await this.#api.write('updateGroup', placesOf(before), {
-            body: this.#body(wanted, before, changes),
-            request,
-          })
-          if (!found) throw new GatewayError('NOT_FOUND', `no group "${name}"`)
-        },
-        async () => {
-          const now = await this.#api.findGroup(wanted.name, request)
-          return now !== undefined && changesOfGroup(now, wanted.name, given).length === 0
-        },
-      )
-      tell(request, changes)
-    })
-
-  readonly deleteGroup = (
-    name: string,
-    request: TargetRequest,
-    options?: { readonly expectedVersion?: string },
-  ): Promise<void> =>
-    this.#inTurn(name, async () => {
-      const before = await this.#api.findGroup(name, request)
-      if (before === undefined) return
-      requireVersion(before, options?.expectedVersion)
-      const places = { ...placesOf(before), version: options?.expectedVersion }
-      await settled(
-        async () => {
-          await this.#api.write('deleteGroup', places, { request })
-        },
-        async () => (await this.#api.findGroup(name, request)) === undefined,
-      )
-      tell(request, [{ subject: 'entry', action: 'delete', attribute: 'name', value: before.name }])
-    })
-
   /** A change of nothing, which only asks for a new version, sends the group as it is. */
-  #body(wanted: Group, before: Group, changes: readonly TargetChange[]): BodyValues {
+  function updateBody(wanted: Group, before: Group, changes: readonly TargetChange[]): BodyValues {
     const values = valuesOf(wanted, before)
-    if (this.#api.config.operations.updateGroup?.request.method !== 'PATCH' || changes.length === 0) return { values }
+    if (operations.updateGroup?.request.method !== 'PATCH' || changes.length === 0) return { values }
     const names = new Set(
       changes.map(({ subject, attribute }) => (subject === 'entry' ? 'group' : attribute.toLowerCase())),
     )
     return { values, changed: (name) => alwaysSent.has(name) || names.has(name.toLowerCase()) }
   }
 
-  async #requireFree(name: string, before: Group, request: TargetRequest): Promise<void> {
-    if (name === before.name) return
-    const other = await this.#api.findGroup(name, request)
-    if (other !== undefined && other.name !== before.name) throw taken(name)
+  const store: GroupStore<StoredGroup> = {
+    touches: true,
+    read: async (name, request) => {
+      const group = await api.findGroup(name, request)
+      return group && { group }
+    },
+    create: async (name, attributes, { changes, request, isDone }) => {
+      requirePlaces('createGroup', attributes.names())
+      const body = { values: valuesOf({ id: '', name, members: [], attributes }) }
+      await settle(async () => {
+        await api.write('createGroup', { group: name }, { body, request })
+      }, isDone)
+      return changes
+    },
+    write: async ({ group: before }, { newName, attributes, changes, request }) => {
+      requirePlaces(
+        'updateGroup',
+        changes.flatMap(({ subject, attribute }) => (subject === 'attribute' ? [attribute] : [])),
+      )
+      const values = before.attributes?.clone() ?? new Attributes()
+      for (const [name, list] of attributes) values.set(name, list)
+      const body = updateBody({ ...before, name: newName, attributes: values }, before, changes)
+      await settle(
+        async () => {
+          if (!(await api.write('updateGroup', placesOf(before), { body, request }))) throw noGroup(before.name)
+        },
+        async () => {
+          const now = await api.findGroup(newName, request)
+          return now !== undefined && groupChanges(now, newName, attributes).length === 0
+        },
+      )
+      return changes
+    },
+    delete: async ({ group }, { changes, expectedVersion, request }) => {
+      await settle(
+        async () => {
+          await api.write('deleteGroup', { ...placesOf(group), version: expectedVersion }, { request })
+        },
+        async () => (await api.findGroup(group.name, request)) === undefined,
+      )
+      return changes
+    },
   }
-
-  #refuseUnheld(operation: OperationName, names: readonly string[]): void {
-    const places = this.#api.config.operations[operation]?.body?.places ?? []
-    const held = new Set(places.map(({ name }) => name.toLowerCase()))
-    const odd = names.find((name) => !held.has(name.toLowerCase()))
-    if (odd !== undefined) throw refusedValue(odd, `has no place in ${operation}`)
-  }
-
-  #inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
-    return this.#queue.run(name.toLowerCase(), work)
-  }
+  return { findGroup: (name) => api.findGroup(name), ...reconcileGroups(inQueue(store)) }
 }
 
+/** These identify the group, and never change. */
 const alwaysSent = new Set(['groupId', 'version'])
-
-function wantedGroup(before: Group, { newName = before.name, attributes = {} }: GroupChange): Group {
-  const wanted = before.attributes?.clone() ?? new Attributes()
-  for (const [name, values] of Object.entries(attributes)) wanted.set(name, values)
-  return { ...before, name: newName, attributes: wanted }
-}
 
 const placesOf = ({ name, id, version }: Group) => ({ group: name, groupId: id, version })
 
@@ -141,10 +92,3 @@ const valuesOf =
     if (name === 'version') return before?.version === undefined ? [] : [before.version]
     return wanted.attributes?.values(name) ?? []
   }
-
-const tell = (request: TargetRequest, changes: readonly TargetChange[]): void => {
-  for (const change of changes) request.audit(change)
-}
-
-const taken = (name: string): GatewayError =>
-  new GatewayError('CONFLICT', `there is a group "${name}" already`, { keyword: 'uniqueness' })

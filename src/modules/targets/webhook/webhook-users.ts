@@ -1,214 +1,219 @@
-import { Attributes } from '#identity/attributes.ts'
+import { userChanges } from '#identity/entry-changes.ts'
 import type { User } from '#identity/user.ts'
+import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { KeyedQueue } from '#sdk/keyed-queue.ts'
-import { requireVersion } from '#sdk/require-version.ts'
-import type { CreateOptions, PasswordTarget, SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
-import { changesOfDelete, changesOfSync } from '#sdk/target-changes.ts'
-import type { BodyValues } from './body-template.ts'
-import { Memberships } from './memberships.ts'
-import type { Operation } from './operation.ts'
-import { refusedValue } from './refused-value.ts'
-import { settled } from './settled.ts'
+import {
+  type CreateCall,
+  inQueue,
+  noUser,
+  reconcilePasswords,
+  reconcileUsers,
+  report,
+  type StoredUser,
+  type UserStore,
+  type WriteCall,
+} from '#modules/shared/targets/user-reconciler.ts'
+import type { Target, TargetChange, TargetRequest } from '#sdk/target.ts'
+import { settle } from './api-caller.ts'
+import { refusedValue } from './templates.ts'
 import type { Places, WebhookApi } from './webhook-api.ts'
+import { hasPlace, type Operation } from './webhook-config.ts'
 
-/**
- * Each change reads the user first, and writes only what differs; changes to one user follow one another. What was
- * done is told as soon as it is done, so that a change that ends half way is told as far as it went.
- */
-export class WebhookUsers implements Pick<Target, 'findUser' | 'createUser' | 'syncUser' | 'deleteUser'> {
+type Users = Pick<Target, 'findUser' | 'createUser' | 'syncUser' | 'deleteUser'>
+
+export function webhookUsers(api: WebhookApi): Users {
+  const exclusively = inQueue(new WebhookUserStore(api))
+  return {
+    findUser: (userID, _, request) => api.findUser(userID, request),
+    ...reconcileUsers<StoredUser>(exclusively),
+    // The password is sent in the body only.
+    ...(api.config.operations.setPassword === undefined
+      ? {}
+      : reconcilePasswords<StoredUser>(exclusively, ({ user }, password, request) =>
+          api.write('setPassword', { ...placesOf(user), password }, { request }),
+        )),
+  }
+}
+
+/** Reports each request as soon as it is done, so that a change that fails half way is reported as far as it went. */
+class WebhookUserStore implements UserStore<StoredUser> {
+  readonly renames: boolean
   readonly #api: WebhookApi
-  readonly #memberships: Memberships
-  readonly #queue = new KeyedQueue()
 
   constructor(api: WebhookApi) {
     this.#api = api
-    this.#memberships = new Memberships(api)
+    this.renames = api.config.can.renames
   }
 
-  findUser(userID: string, _attributes: readonly string[], request: TargetRequest): Promise<User | undefined> {
-    return this.#api.findUser(userID, request)
+  async read(userID: string, _: readonly string[], request: TargetRequest): Promise<StoredUser | undefined> {
+    const user = await this.#api.findUser(userID, request)
+    return user && { user }
   }
 
-  createUser(
-    user: User,
-    attributes: readonly string[],
-    request: TargetRequest,
-    { mustBeNew = false }: CreateOptions = {},
-  ): Promise<void> {
-    return this.#inTurn(user.userID, async () => {
-      const wanted: User = { ...user, attributes: user.attributes.pick(attributes) }
-      const missing = async () => {
-        const found = await this.#api.findUser(user.userID, request)
-        return found && changesOfUser(found, wanted, { attributes })
-      }
-      const before = await missing()
-      if (before?.length === 0 && !mustBeNew) return
-      if (before !== undefined) throw taken(user.userID)
-      this.#refuseUnheld(wanted, attributes, this.#api.config.operations.createUser)
-      const join = await this.#memberships.prepare(wanted.groups, [], request)
-      const changes = changesOfSync(undefined, wanted, { addOnly: false, attributes })
-      const { userID } = user
-      await settled(
-        async () => {
-          await this.#write('createUser', { userID }, { values: valuesOf(wanted) }, request)
-        },
-        async (certain) => {
-          if (certain && mustBeNew) return false
-          const rest = await missing()
-          return rest?.every(({ subject }) => !certain && subject === 'group' && join.some) ?? false
-        },
+  async create(user: User, call: CreateCall): Promise<readonly TargetChange[]> {
+    const { attributes, changes, mustBeNew, request, remaining } = call
+    const { userID } = user
+    this.#requirePlaces(user, attributes, this.#api.config.operations.createUser)
+    const join = await this.#prepareMemberships(user.groups, [], request)
+    await settle(
+      async () => {
+        await this.#api.write('createUser', { userID }, { body: { values: valuesOf(user) }, request })
+      },
+      async (certain) => {
+        if (certain && mustBeNew) return false
+        const rest = await remaining()
+        return rest?.every(({ subject }) => !certain && subject === 'group' && join !== undefined) ?? false
+      },
+    )
+    if (join === undefined) return changes
+    report(withoutGroups(changes), request)
+    const created = await this.#api.findUser(userID, request)
+    if (created === undefined) throw new GatewayError('TARGET_FAILED', `user "${userID}" was created but is not found`)
+    await join(created)
+    return []
+  }
+
+  async write({ user: before }: StoredUser, wanted: User, call: WriteCall): Promise<readonly TargetChange[]> {
+    const { changes, request } = call
+    const changed = changes.flatMap(({ subject, attribute }) => (subject === 'attribute' ? [attribute] : []))
+    this.#requirePlaces(wanted, changed, this.#api.config.operations.updateUser)
+    const groups = (wantedAction: TargetChange['action']) =>
+      changes.flatMap(({ subject, action, value = '' }) =>
+        subject === 'group' && action === wantedAction ? [value] : [],
       )
-      tell(request, join.some ? changes.filter(({ subject }) => subject !== 'group') : changes)
-      if (!join.some) return
-      const made = await this.#api.findUser(userID, request)
-      if (made === undefined)
-        throw new GatewayError('TARGET_FAILED', `the user "${userID}" was created and is not there`)
-      await join.apply(made)
-    })
+    const changeMemberships = await this.#prepareMemberships(groups('add'), groups('delete'), request)
+    const inBody = changeMemberships === undefined ? changes : withoutGroups(changes)
+    if (inBody.length > 0) await this.#update(before, wanted, inBody, call)
+    await changeMemberships?.({ ...before, userID: wanted.userID })
+    return []
   }
 
-  syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void> {
-    return this.#inTurn(user.userID, async () => {
-      const before = await this.#api.findUser(user.userID, request)
-      requireVersion(before, options.expectedVersion)
-      if (before === undefined) throw new GatewayError('NOT_FOUND', `no user "${user.userID}"`)
-      await this.#memberships.requireGroup(options.expectedGroup, request)
-      const wanted = wantedUser(before, user, options)
-      const changes = changesOfUser(before, wanted, options)
-      if (changes.length === 0) return
-      if (wanted.userID !== before.userID) await this.#requireFree(wanted.userID, before, request)
-      const changed = changes.flatMap(({ subject, attribute }) => (subject === 'attribute' ? [attribute] : []))
-      this.#refuseUnheld(wanted, changed, this.#api.config.operations.updateUser)
-      const joined = changes.flatMap(({ subject, action, value = '' }) =>
-        subject === 'group' && action === 'add' ? [value] : [],
-      )
-      const left = changes.flatMap(({ subject, action, value = '' }) =>
-        subject === 'group' && action === 'delete' ? [value] : [],
-      )
-      const move = await this.#memberships.prepare(joined, left, request)
-      const written = move.some ? changes.filter(({ subject }) => subject !== 'group') : changes
-      if (written.length > 0) await this.#update(before, wanted, written, options, request)
-      if (move.some) await move.apply({ ...before, userID: wanted.userID })
-    })
+  async delete({ user }: StoredUser, call: Parameters<UserStore<StoredUser>['delete']>[1]) {
+    const { changes, expectedVersion, request } = call
+    await settle(
+      async () => {
+        await this.#api.write('deleteUser', { ...placesOf(user), version: expectedVersion }, { request })
+      },
+      async () => (await this.#api.findUser(user.userID, request)) === undefined,
+    )
+    return changes
   }
 
-  deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void> {
-    return this.#inTurn(user.userID, async () => {
-      const before = await this.#api.findUser(user.userID, request)
-      if (before === undefined) return
-      requireVersion(before, options?.expectedVersion)
-      await settled(
-        async () => {
-          await this.#api.write('deleteUser', { ...placesOf(before), version: options?.expectedVersion }, { request })
-        },
-        async () => (await this.#api.findUser(before.userID, request)) === undefined,
-      )
-      tell(request, changesOfDelete(before))
-    })
+  /** Throws VERSION_MISMATCH when the group was renamed or deleted. */
+  async requireGroup(expected: NamedGroup, request: TargetRequest): Promise<void> {
+    if (this.#api.config.group.id === undefined) return
+    const found = await this.#api.findGroup(expected.name, request)
+    if (found?.id === expected.id) return
+    throw new GatewayError('VERSION_MISMATCH', `the group "${expected.name}" was renamed or deleted`)
   }
 
-  /** The password stands in the body alone, and is told to nobody. */
-  readonly setUserPassword: PasswordTarget['setUserPassword'] = (user, password, request) =>
-    this.#inTurn(user.userID, async () => {
-      const before = await this.#api.findUser(user.userID, request)
-      const places = before && { ...placesOf(before), password }
-      if (places === undefined || !(await this.#api.write('setPassword', places, { request }))) {
-        throw new GatewayError('NOT_FOUND', `no user "${user.userID}"`)
-      }
-      tell(request, [{ subject: 'attribute', action: 'replace', attribute: 'password' }])
-    })
-
-  async #update(
-    before: User,
-    wanted: User,
-    changes: readonly TargetChange[],
-    options: SyncOptions,
-    request: TargetRequest,
-  ): Promise<void> {
+  async #update(before: User, wanted: User, changes: readonly TargetChange[], { options, request }: WriteCall) {
     const isPatch = this.#api.config.operations.updateUser?.request.method === 'PATCH'
     const names = new Set(changes.map(changedName))
-    const body: BodyValues = {
+    const body = {
       values: valuesOf(wanted, before),
-      ...(isPatch ? { changed: (name) => alwaysSent.has(name) || names.has(name.toLowerCase()) } : {}),
+      ...(isPatch ? { changed: (name: string) => alwaysSent.has(name) || names.has(name.toLowerCase()) } : {}),
     }
-    await settled(
+    await settle(
       async () => {
-        const found = await this.#write('updateUser', placesOf(before), body, request)
-        if (!found) throw new GatewayError('NOT_FOUND', `no user "${before.userID}"`)
+        if (!(await this.#api.write('updateUser', placesOf(before), { body, request }))) throw noUser(before.userID)
       },
       async () => {
         const now = await this.#api.findUser(wanted.userID, request)
-        if (now === undefined) return false
-        const rest = changesOfUser(now, wanted, options)
+        if (now?.userID !== wanted.userID) return false
+        const rest = userChanges(now, wanted, { attributes: options.attributes })
         return rest.every((change) => !names.has(changedName(change)))
       },
     )
-    tell(request, changes)
+    report(changes, request)
   }
 
-  #write(name: 'createUser' | 'updateUser', places: Places, body: BodyValues, request: TargetRequest) {
-    return this.#api.write(name, places, { body, request })
-  }
-
-  #inTurn<T>(userID: string, work: () => Promise<T>): Promise<T> {
-    return this.#queue.run(userID.toLowerCase(), work)
-  }
-
-  async #requireFree(userID: string, before: User, request: TargetRequest): Promise<void> {
-    if (this.#api.config.can.renames !== true) {
-      throw new GatewayError('NOT_SUPPORTED', `"${before.userID}" cannot have another login in its target`)
-    }
-    const other = await this.#api.findUser(userID, request)
-    if (other !== undefined && other.userID !== before.userID) throw taken(userID)
-  }
-
-  /** A value that no request would carry is refused before anything is done. */
-  #refuseUnheld(wanted: User, names: readonly string[], operation: Operation | undefined): void {
+  /** Throws BAD_REQUEST for a value that no place of the request carries. */
+  #requirePlaces(wanted: User, names: readonly string[], operation: Operation | undefined): void {
     const { aliases } = this.#api.config.user
-    const held = new Set(operation?.body?.places.map(({ name }) => name.toLowerCase()))
+    const places = new Set(operation?.body?.places.map(({ name }) => name.toLowerCase()))
     for (const name of names) {
       const key = name.toLowerCase()
       const values = wanted.attributes.values(name)
       const isLogin = aliases.has(key) && values.length === 1 && values[0] === wanted.userID
-      const isGone = values.length === 0 && operation?.name === 'createUser'
-      if (!held.has(key) && !isLogin && !isGone) throw refusedValue(name, `has no place in ${operation?.name}`)
+      const isAbsent = values.length === 0 && operation?.name === 'createUser'
+      if (!places.has(key) && !isLogin && !isAbsent) throw refusedValue(name, `has no place in ${operation?.name}`)
     }
   }
-}
 
-/** The user as it is to be: what may not be touched stays as it is. */
-function wantedUser(before: User, user: User, options: SyncOptions): User {
-  const { addOnly, keepGroups, newUserID } = options
-  const attributes = Attributes.from(before.attributes)
-  for (const name of options.attributes) {
-    const values = user.attributes.values(name)
-    attributes.set(name, addOnly ? union(before.attributes.values(name), values) : values)
+  /**
+   * Finds the groups and changes nothing yet. Returns the function that changes the memberships of a user; undefined where
+   * none change, or the user's own request changes them. Throws BAD_REQUEST for a group that does not exist, and
+   * NOT_SUPPORTED where the API has no memberships.
+   */
+  async #prepareMemberships(
+    join: readonly string[],
+    leave: readonly string[],
+    request: TargetRequest,
+  ): Promise<((user: User) => Promise<void>) | undefined> {
+    const { memberships } = this.#api.config.can
+    if (join.length + leave.length === 0 || memberships === 'body') return undefined
+    if (memberships === 'none') throw new GatewayError('NOT_SUPPORTED', 'the target has no requests for memberships')
+    const joined = await this.#groupIds('addMember', join, request)
+    const left = await this.#groupIds('removeMember', leave, request)
+    return async (user) => {
+      for (const [group, id] of joined) await this.#changeMembership('addMember', user, group, id, request)
+      for (const [group, id] of left) await this.#changeMembership('removeMember', user, group, id, request)
+    }
   }
-  const groups = keepGroups ? before.groups : addOnly ? union(before.groups, user.groups) : user.groups
-  return { ...before, userID: newUserID ?? before.userID, attributes, groups }
+
+  /** The groups, with their ids where the request needs them. A group to leave that does not exist is skipped. */
+  async #groupIds(
+    name: 'addMember' | 'removeMember',
+    groups: readonly string[],
+    request: TargetRequest,
+  ): Promise<Map<string, string | undefined>> {
+    const operation = this.#api.config.operations[name]
+    const byId = operation !== undefined && hasPlace(operation, 'groupId')
+    const ids = new Map<string, string | undefined>()
+    for (const group of new Set(groups)) {
+      const found = byId ? await this.#api.findGroup(group, request) : undefined
+      if (byId && found === undefined && name === 'addMember') {
+        throw refusedValue('groups', `names the group "${group}", which does not exist`)
+      }
+      if (!byId || found !== undefined) ids.set(group, found?.id)
+    }
+    return ids
+  }
+
+  async #changeMembership(
+    name: 'addMember' | 'removeMember',
+    { userID, id = userID }: User,
+    group: string,
+    groupId: string | undefined,
+    request: TargetRequest,
+  ): Promise<void> {
+    const isJoin = name === 'addMember'
+    await settle(
+      async () => {
+        const found = await this.#api.write(name, { userID, id, group, groupId }, { request })
+        if (!found && isJoin) throw new GatewayError('NOT_FOUND', `there is no user "${userID}" or no group "${group}"`)
+      },
+      async () => {
+        const now = await this.#api.findUser(userID, request)
+        return now !== undefined && now.groups.includes(group) === isJoin
+      },
+    )
+    request.audit({ subject: 'group', action: isJoin ? 'add' : 'delete', attribute: 'groups', value: group })
+  }
 }
 
-function changesOfUser(before: User, wanted: User, options: Pick<SyncOptions, 'attributes'>): TargetChange[] {
-  const changes = changesOfSync(before, wanted, { addOnly: false, attributes: options.attributes })
-  if (wanted.userID === before.userID) return changes
-  return [{ subject: 'entry', action: 'replace', attribute: 'userID', value: wanted.userID }, ...changes]
-}
+const withoutGroups = (changes: readonly TargetChange[]): TargetChange[] =>
+  changes.filter(({ subject }) => subject !== 'group')
 
-/** The place in a body that a change is about, in small letters. */
+/** The place in a body that a change is about, in lower case. */
 const changedName = ({ subject, attribute }: TargetChange): string =>
   subject === 'group' ? 'groups' : attribute.toLowerCase()
 
-const union = (held: readonly string[], more: readonly string[]): string[] => [...new Set([...held, ...more])]
-
-const tell = (request: TargetRequest, changes: readonly TargetChange[]): void => {
-  for (const change of changes) request.audit(change)
-}
-
-/** With the version that was just read, so that nobody else's change is overwritten unseen. */
+/** With the version that was just read, so that the change of another writer is not overwritten. */
 const placesOf = ({ userID, id = userID, version }: User): Places => ({ userID, id, version })
 
-/** What tells which user, rather than what it is to be. */
+/** These identify the user, and never change. */
 const alwaysSent = new Set(['id', 'version'])
 
 const valuesOf =
@@ -220,6 +225,3 @@ const valuesOf =
     if (name === 'version') return before?.version === undefined ? [] : [before.version]
     return wanted.attributes.values(name)
   }
-
-const taken = (userID: string): GatewayError =>
-  new GatewayError('CONFLICT', `there is a user "${userID}" already`, { keyword: 'uniqueness' })

@@ -1,7 +1,523 @@
+import { resolve } from 'node:path'
+import { parseTrustedUrl } from '#kernel/issuer-url.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
+import { suggestion } from '#kernel/suggest.ts'
+import { flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import {
+  type Parameter,
+  type ParameterOptions,
+  type ParameterTable,
+  type ParsedParameters,
+  readParameters,
+} from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
 import { defineTarget } from '#sdk/target.ts'
-import { parameters } from './parameter-table.ts'
-import type { WebhookConfig } from './webhook-config.ts'
-import { parseWebhook } from './webhook-parameters.ts'
+import {
+  type BodyTemplate,
+  type HeaderTemplate,
+  isHeaderName,
+  parseBodyTemplate,
+  parseHeaderTemplate,
+  parseRequestTemplate,
+  type RequestTemplate,
+} from './templates.ts'
+import {
+  type Authority,
+  type Capabilities,
+  type EntryPaths,
+  hasPlace,
+  isOperation,
+  isWritten,
+  kindOf,
+  type Narrowings,
+  type Operation,
+  type OperationName,
+  type Operations,
+  operationNames,
+  operations,
+  type WebhookConfig,
+} from './webhook-config.ts'
+
+/** A path, and the text that it was compiled from. */
+interface WrittenPath {
+  readonly text: string
+  readonly find: JsonPath
+}
+
+const path = (about: string, options: Partial<ParameterOptions> = {}): Parameter<WrittenPath | undefined> =>
+  parsed('JSON path', (written) => ({ text: written, find: compileJsonPath(written) }), { about, ...options })
+
+const request = (about: string, options: Partial<ParameterOptions> = {}): Parameter<RequestTemplate | undefined> =>
+  parsed('request', parseRequestTemplate, { about, ...options })
+
+const headerName = (about: string, fallback: string): Parameter<string> => ({
+  ...text({ about, fallback }),
+  read: ([value = ''], report) => {
+    if (isHeaderName(value)) return value
+    report(`"${value}" cannot be the name of a header`)
+    return fallback
+  },
+})
+
+const headers = (about: string): Parameter<readonly HeaderTemplate[]> => each(about, 'headers', parseHeaderTemplate)
+
+const statuses = (about: string): Parameter<readonly number[]> =>
+  each(about, 'statuses', (value) => {
+    if (!/^[1-5]\d\d$/.test(value)) throw new Error(`"${value}" is no HTTP status`)
+    return Number(value)
+  })
+
+function each<T>(about: string, type: string, parse: (value: string) => T): Parameter<readonly T[]> {
+  return {
+    about,
+    type,
+    many: true,
+    fallback: [],
+    read: (values, report) =>
+      values.flatMap((value, i) => {
+        try {
+          return [parse(value)]
+        } catch (error) {
+          report(error instanceof Error ? error.message : String(error), i)
+          return []
+        }
+      }),
+  }
+}
+
+const required: ReadonlySet<OperationName> = new Set(['findUser', 'createUser', 'updateUser', 'deleteUser'])
+
+const requests = Object.fromEntries(
+  operationNames.map((name) => [name, request(operations[name].about, { required: required.has(name) })]),
+) as Record<OperationName, Parameter<RequestTemplate | undefined>>
+
+const parameters = {
+  url: parsed('https address', parseBaseUrl, { about: 'Where the API is; paths are below it.', required: true }),
+  bearerToken: text({ about: 'Sent as `Authorization: Bearer`.', secret: true }),
+  basicUser: text({ about: 'The user of `Authorization: Basic`.' }),
+  basicPassword: text({ about: 'The password of `basicUser`.', secret: true }),
+  apiKey: text({ about: 'Sent as `apiKeyHeader`.', secret: true }),
+  apiKeyHeader: headerName('The header of `apiKey`.', 'X-Api-Key'),
+  headers: headers('Headers of every request, such as `X-Tenant: acme`.'),
+  signingSecret: text({ about: 'Every request is signed with it (HMAC-SHA256).', secret: true }),
+  signatureHeader: headerName('The header of the signature.', 'X-Signature'),
+  timestampHeader: headerName('The header of the time that is signed along.', 'X-Signature-Timestamp'),
+  caFile: text({ about: 'A PEM file with the certificate authority of the API; the system’s own when absent.' }),
+  certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
+  timeoutMillis: wholeNumber({
+    about: 'How long a call may take, attempts and waits included.',
+    fallback: 10_000,
+    min: 100,
+    max: 120_000,
+  }),
+  retries: wholeNumber({ about: 'How often a call that failed is made again.', fallback: 3, min: 0, max: 10 }),
+  idempotencyKeys: flag({
+    about:
+      '`"true"`: the API does a request with an `Idempotency-Key` it knows only once, so POST and PATCH are retried too.',
+  }),
+  connections: wholeNumber({ about: 'How many connections are open at most.', fallback: 10, min: 1, max: 100 }),
+  maxAnswerKilobytes: wholeNumber({ about: 'The largest answer.', fallback: 4096, min: 1, max: 65_536 }),
+  pageSize: wholeNumber({ about: 'The value of `{limit}`.', fallback: 100, min: 1, max: 10_000 }),
+  firstPage: wholeNumber({ about: 'The first value of `{page}`.', fallback: 1, min: 0, max: 1 }),
+  maxEntries: wholeNumber({
+    about: 'How many users or groups a search reads at most; beyond that it is refused.',
+    fallback: 10_000,
+    min: 1,
+    max: 1_000_000,
+  }),
+  'user.userID': path('The login in a user.', { required: true }),
+  'user.id': path('The API’s own id; the login is the id when absent.'),
+  'user.version': path('What changes with every change to the user.'),
+  'user.created': path('When the user was created, as an ISO 8601 time.'),
+  'user.modified': path('When the user was last changed, as an ISO 8601 time.'),
+  'user.groups': path('The names of the user’s groups.'),
+  'user.attribute.<name>': path('The values of an attribute in a user.'),
+  'group.name': path('The name in a group.'),
+  'group.id': path('The API’s own id; the name is the id when absent.'),
+  'group.version': path('What changes with every change to the group.'),
+  'group.created': path('When the group was created, as an ISO 8601 time.'),
+  'group.modified': path('When the group was last changed, as an ISO 8601 time.'),
+  'group.members': path('The members in a group.'),
+  'group.attribute.<name>': path('The values of an attribute in a group.'),
+  membersAreIds: flag({ about: '`"true"`: members are told by the users’ ids, else by their logins.' }),
+  ...requests,
+  'searchUsers.by.<attribute>': request('Lists the users who have `{value}` in this attribute.'),
+  'searchGroups.by.<attribute>': request('Lists the groups that have `{value}` in this attribute.'),
+  '<operation>.body': parsed<BodyTemplate>('JSON with places', parseBodyTemplate, {
+    about: 'The body of the request.',
+  }),
+  '<operation>.headers': headers('More headers of the request, such as `If-Match: "{version}"`.'),
+  '<operation>.items': path('Where in the answer the users, groups or names stand.'),
+  '<operation>.total': path('Where in the answer of a list stands how many there are in all.'),
+  '<operation>.next': path('Where in the answer of a list stands the next `{cursor}`.'),
+  '<operation>.status': statuses('The statuses of success; any of 200 to 299 when absent.'),
+  '<operation>.notFound': statuses('The statuses of "there is none"; 404 and 410 when absent.'),
+} satisfies ParameterTable
+
+function parseBaseUrl(written: string): URL {
+  const url = parseTrustedUrl(written)
+  if (url.search !== '' || url.hash !== '') throw new Error('must not hold a query or a fragment')
+  return url
+}
+
+export function parseWebhook(params: Params, issues: Issues, context: ParseContext): WebhookConfig {
+  const given = readParameters(parameters, params, issues, context)
+  const operations = readOperations(given, params, issues)
+  const can = checkOperations(operations, given, params, issues)
+  const { signingSecret, signatureHeader, timestampHeader } = given
+  return {
+    connection: {
+      url: given.url ?? new URL('https://localhost'),
+      authority: readAuthority(given, params, issues, context),
+      headers: [...readCredentials(given, params, issues), ...readHeaders(given, params, issues)],
+      signing: signingSecret === undefined ? undefined : { secret: signingSecret, signatureHeader, timestampHeader },
+      connections: given.connections,
+      timeoutMillis: given.timeoutMillis,
+      retries: given.retries,
+      idempotencyKeys: given.idempotencyKeys,
+      maxAnswerBytes: given.maxAnswerKilobytes * 1024,
+    },
+    limits: { pageSize: given.pageSize, firstPage: given.firstPage, maxEntries: given.maxEntries },
+    user: readPaths('user', given),
+    group: readPaths('group', given),
+    membersAreIds: given.membersAreIds,
+    operations,
+    usersBy: readNarrowings('searchUsers', given, params, issues),
+    groupsBy: readNarrowings('searchGroups', given, params, issues),
+    can,
+  }
+}
+
+function readPaths(entry: 'user' | 'group', given: Given): EntryPaths {
+  const attributes = new Map<string, JsonPath>()
+  const aliases = new Set<string>()
+  const name = entry === 'user' ? given['user.userID'] : given['group.name']
+  for (const [attribute, path] of given[`${entry}.attribute.<name>`]) {
+    if (path === undefined) continue
+    attributes.set(attribute, path.find)
+    if (path.text === name?.text) aliases.add(attribute.toLowerCase())
+  }
+  return {
+    name: name?.find ?? compileJsonPath('$.name'),
+    id: given[`${entry}.id`]?.find,
+    version: given[`${entry}.version`]?.find,
+    created: given[`${entry}.created`]?.find,
+    modified: given[`${entry}.modified`]?.find,
+    links: (entry === 'user' ? given['user.groups'] : given['group.members'])?.find,
+    attributes,
+    aliases,
+  }
+}
+
+function readAuthority(given: Given, params: Params, issues: Issues, { folder }: ParseContext): Authority {
+  const { caFile, certificate } = given
+  if (caFile !== undefined && certificate !== undefined) {
+    issues.error(params.pathOf('certificate'), '"certificate" cannot be given beside "caFile"')
+  }
+  if (caFile !== undefined) return { file: resolve(folder, caFile) }
+  return certificate === undefined ? undefined : { pem: certificate }
+}
+
+const tokenForm = /^[\x21-\x7e]+$/
+
+/** One way to say who we are; none is possible where a signature does. */
+function readCredentials(given: Given, params: Params, issues: Issues): (readonly [string, string])[] {
+  const { bearerToken, basicUser, basicPassword, apiKey, apiKeyHeader } = given
+  const ways = (['bearerToken', 'basicUser', 'apiKey'] as const).filter((name) => given[name] !== undefined)
+  const [first, second] = ways
+  if (second !== undefined) issues.error(params.pathOf(second), `"${second}" cannot be given beside "${first}"`)
+  if ((basicUser === undefined) !== (basicPassword === undefined)) {
+    const missing = basicUser === undefined ? 'basicUser' : 'basicPassword'
+    issues.error(params.pathOf(missing), '"basicUser" and "basicPassword" are required together')
+  }
+  if (basicUser?.includes(':')) issues.error(params.pathOf('basicUser'), '"basicUser" must not hold a colon')
+  for (const name of ['bearerToken', 'apiKey'] as const) {
+    const value = given[name]
+    if (value !== undefined && !tokenForm.test(value)) {
+      issues.error(params.pathOf(name), `"${name}": the secret holds characters that no header can`)
+    }
+  }
+  if (bearerToken !== undefined) return [['Authorization', `Bearer ${bearerToken}`]]
+  if (apiKey !== undefined) return [[apiKeyHeader, apiKey]]
+  if (basicUser === undefined) return []
+  const pair = Buffer.from(`${basicUser}:${basicPassword ?? ''}`).toString('base64')
+  return [['Authorization', `Basic ${pair}`]]
+}
+
+function readHeaders({ headers }: Given, params: Params, issues: Issues): (readonly [string, string])[] {
+  return headers.flatMap((header) => {
+    const [place] = header.places
+    if (place !== undefined) {
+      issues.error(
+        params.pathOf('headers'),
+        `"headers": there is no {${place}} here; they are the same for all requests`,
+      )
+    }
+    const value = header.render(() => undefined)
+    return value === undefined ? [] : [[header.name, value] as const]
+  })
+}
+
+type Given = ParsedParameters<typeof parameters>
+
+const details = ['body', 'headers', 'items', 'total', 'next', 'status', 'notFound'] as const
+const listOnly: ReadonlySet<string> = new Set(['total', 'next'])
+const usuallyNotFound = [404, 410]
+
+/** The requests with all that belongs to each; whatever does not fit together is reported where it stands. */
+function readOperations(given: Given, params: Params, issues: Issues): Operations {
+  for (const detail of details) {
+    for (const name of given[`<operation>.${detail}`].keys()) reportMisplaced(name, detail, given, params, issues)
+  }
+  const found: Partial<Record<OperationName, Operation>> = {}
+  for (const name of operationNames) {
+    const request = given[name]
+    if (request !== undefined) found[name] = readOperation(name, request, given, params, issues)
+  }
+  return found
+}
+
+function reportMisplaced(name: string, detail: string, given: Given, params: Params, issues: Issues): void {
+  const at = params.pathOf(`${name}.${detail}`)
+  if (!isOperation(name)) {
+    issues.error(
+      at,
+      `unknown parameter "${name}.${detail}": no request is called "${name}"${suggestion(name, operationNames)}`,
+    )
+  } else if (given[name] === undefined && !isWritten(params, name)) {
+    issues.error(at, `"${name}.${detail}" belongs to "${name}", which is not there`)
+  } else if (listOnly.has(detail) && kindOf(name).answer !== 'list') {
+    issues.error(at, `"${name}.${detail}": only a list has a ${detail}`)
+  } else if (detail === 'items' && kindOf(name).answer === undefined) {
+    issues.error(at, `"${name}.items": nothing is read from the answer`)
+  }
+}
+
+function readOperation(
+  name: OperationName,
+  request: RequestTemplate,
+  given: Given,
+  params: Params,
+  issues: Issues,
+): Operation {
+  const kind = kindOf(name)
+  const body = given['<operation>.body'].get(name)
+  const headers = given['<operation>.headers'].get(name) ?? []
+  const statuses = given['<operation>.status'].get(name) ?? []
+  const notFound = given['<operation>.notFound'].get(name) ?? []
+  const known: readonly string[] = kind.places
+  const check = (place: string, parameter: string): void => {
+    if (known.includes(place)) return
+    issues.error(
+      params.pathOf(parameter),
+      `"${parameter}": there is no {${place}} here${suggestion(place, known)}; there is ${known.map((p) => `{${p}}`).join(', ')}`,
+    )
+  }
+  for (const place of request.places) check(place, name)
+  for (const place of headers.flatMap(({ places }) => places)) check(place, `${name}.headers`)
+  if (body !== undefined && kind.attributes === undefined) {
+    for (const place of new Set(body.places.map((p) => p.name))) check(place, `${name}.body`)
+  }
+  if (body !== undefined && request.method === 'GET') {
+    issues.error(params.pathOf(`${name}.body`), `"${name}.body": a GET request has no body`)
+  }
+  if (kind.answer === undefined && request.method === 'GET') {
+    issues.error(params.pathOf(name), `"${name}": GET changes nothing; it must be POST, PUT, PATCH or DELETE`)
+  }
+  if (name === 'setPassword') reportPassword(request, headers, body, params, issues)
+  const written = given['<operation>.items'].get(name)
+  return {
+    name,
+    request,
+    headers,
+    body,
+    items: written?.find ?? compileJsonPath(kind.answer === 'list' ? '$[*]' : '$'),
+    total: given['<operation>.total'].get(name)?.find,
+    next: given['<operation>.next'].get(name)?.find,
+    statuses: statuses.length === 0 ? undefined : new Set(statuses),
+    notFound: new Set(notFound.length === 0 ? usuallyNotFound : notFound),
+  }
+}
+
+/** Addresses and headers are logged on the way, so a password stands in the body. */
+function reportPassword(
+  request: RequestTemplate,
+  headers: readonly HeaderTemplate[],
+  body: BodyTemplate | undefined,
+  params: Params,
+  issues: Issues,
+): void {
+  if ([request, ...headers].some(({ places }) => places.includes('password'))) {
+    issues.error(params.pathOf('setPassword'), '"setPassword": {password} may stand in the body only')
+  }
+  if (!body?.places.some(({ name }) => name === 'password')) {
+    issues.error(params.pathOf('setPassword'), '"setPassword.body" with a place for {password} is required')
+  }
+}
+
+/** The requests that narrow a search; each is a request of `{value}` and the places of pages. */
+function readNarrowings(
+  search: 'searchUsers' | 'searchGroups',
+  given: Given,
+  params: Params,
+  issues: Issues,
+): Narrowings {
+  const narrowings = new Map<string, RequestTemplate>()
+  for (const [attribute, request] of given[`${search}.by.<attribute>`]) {
+    const parameter = `${search}.by.${attribute}`
+    if (request === undefined) continue
+    const at = params.pathOf(parameter)
+    const known = ['value', ...kindOf(search).places]
+    for (const place of request.places.filter((name) => !known.includes(name))) {
+      issues.error(at, `"${parameter}": there is no {${place}} here${suggestion(place, known)}`)
+    }
+    if (!request.places.includes('value')) issues.error(at, `"${parameter}" needs a place for {value}`)
+    if (given[search] === undefined) issues.error(at, `"${parameter}" belongs to "${search}", which is not there`)
+    narrowings.set(attribute.toLowerCase(), request)
+  }
+  return narrowings
+}
+
+/** Places that are known only where the answers tell them. */
+const toldBy = {
+  id: 'user.id',
+  groupId: 'group.id',
+} as const
+
+/** Reports requests that lack another one or a path, and tells what all of them together can do. */
+function checkOperations(operations: Operations, given: Given, params: Params, issues: Issues): Capabilities {
+  for (const operation of Object.values(operations)) checkPlaces(operation, operations, given, params, issues)
+  return {
+    lookups: checkLookups(operations, given, params, issues),
+    groups: checkGroups(operations, given, params, issues),
+    memberships: checkMemberships(operations, given, params, issues),
+    renames: renames(operations),
+    versions: keepsVersions(operations),
+  }
+}
+
+function checkPlaces(operation: Operation, operations: Operations, given: Given, params: Params, issues: Issues): void {
+  const { name, body } = operation
+  const kind = kindOf(name)
+  for (const [place, parameter] of Object.entries(toldBy)) {
+    if (hasPlace(operation, place) && given[parameter as 'user.id'] === undefined) {
+      issues.error(params.pathOf(name), `"${name}" uses {${place}}, so "${parameter}" is required`)
+    }
+  }
+  const versionPath = name.includes('Group') ? 'group.version' : 'user.version'
+  if (hasPlace(operation, 'version') && given[versionPath] === undefined) {
+    issues.error(params.pathOf(name), `"${name}" uses {version}, so "${versionPath}" is required`)
+  }
+  const namesGroup = hasPlace(operation, 'group') || hasPlace(operation, 'groupId')
+  if (namesGroup && name !== 'createGroup' && name !== 'addMember' && name !== 'removeMember') {
+    if (given['group.name'] === undefined) issues.error(params.pathOf(name), `"${name}" needs "group.name"`)
+  }
+  if (hasPlace(operation, 'groupId') && name.endsWith('Member') && operations.findGroup === undefined) {
+    issues.error(params.pathOf(name), `"${name}" uses {groupId}, so "findGroup" is required to find it`)
+  }
+  const { next, total, request } = operation
+  const { places } = request
+  const pages = ['offset', 'page', 'cursor'].filter((place) => places.includes(place))
+  if (pages.length > 1) issues.error(params.pathOf(name), `"${name}": pages go by one of {${pages.join('}, {')}}`)
+  if (places.includes('cursor') && next === undefined) {
+    issues.error(params.pathOf(name), `"${name}" uses {cursor}, so "${name}.next" is required`)
+  }
+  if (next !== undefined && !places.includes('cursor')) {
+    issues.error(params.pathOf(`${name}.next`), `"${name}.next" is of no use without {cursor} in "${name}"`)
+  }
+  if (total !== undefined && pages.length === 0) {
+    issues.error(params.pathOf(`${name}.total`), `"${name}.total" is of no use without pages in "${name}"`)
+  }
+  if (kind.attributes === undefined) return
+  const attributes = [...given[`${kind.attributes}.attribute.<name>`].keys()]
+  const known = new Set(attributes.map((attribute) => attribute.toLowerCase()))
+  const own: readonly string[] = kind.attributes === 'user' ? [...kind.places, 'groups'] : kind.places
+  for (const place of new Set(body?.places.map((each) => each.name) ?? [])) {
+    if (own.includes(place) || known.has(place.toLowerCase())) continue
+    issues.error(
+      params.pathOf(`${name}.body`),
+      `"${name}.body" writes {${place}}${suggestion(place, [...own, ...attributes])}, so "${kind.attributes}.attribute.${place}" is required: what is written must be read as well`,
+    )
+  }
+}
+
+function checkLookups(operations: Operations, given: Given, params: Params, issues: Issues): boolean {
+  const optional: OperationName[] = ['searchUsers', 'searchGroups']
+  const byId: OperationName[] = ['findUserById', 'findGroupById']
+  const [first] = [...optional, ...byId].filter((name) => operations[name] !== undefined)
+  if (first === undefined) return false
+  const needed: OperationName[] = [
+    ...optional,
+    'findGroup',
+    ...(given['user.id'] === undefined ? [] : (['findUserById'] as const)),
+    ...(given['group.id'] === undefined ? [] : (['findGroupById'] as const)),
+  ]
+  const missing = needed.filter((name) => operations[name] === undefined && !isWritten(params, name))
+  for (const name of missing) {
+    issues.error(params.pathOf(first), `look-ups need all of their requests: "${name}" is missing beside "${first}"`)
+  }
+  if (given['group.name'] === undefined) issues.error(params.pathOf(first), 'look-ups need "group.name"')
+  if (operations.findUserById !== undefined && given['user.id'] === undefined) {
+    issues.error(params.pathOf('findUserById'), '"findUserById" is of no use without "user.id"')
+  }
+  if (operations.findGroupById !== undefined && given['group.id'] === undefined) {
+    issues.error(params.pathOf('findGroupById'), '"findGroupById" is of no use without "group.id"')
+  }
+  return missing.length === 0
+}
+
+function checkGroups(operations: Operations, given: Given, params: Params, issues: Issues): boolean {
+  const names: OperationName[] = ['createGroup', 'deleteGroup', 'updateGroup']
+  const [first] = names.filter((name) => operations[name] !== undefined)
+  if (first === undefined) return false
+  const missing = (['createGroup', 'deleteGroup', 'findGroup'] as const).filter(
+    (name) => operations[name] === undefined,
+  )
+  for (const name of missing.filter((each) => !isWritten(params, each))) {
+    issues.error(params.pathOf(first), `groups need "createGroup", "deleteGroup" and "findGroup": "${name}" is missing`)
+  }
+  if (given['group.name'] === undefined) issues.error(params.pathOf(first), `"${first}" needs "group.name"`)
+  return missing.length === 0
+}
+
+function checkMemberships(
+  { createUser, updateUser, addMember, removeMember, userGroups }: Operations,
+  given: Given,
+  params: Params,
+  issues: Issues,
+): Capabilities['memberships'] {
+  const inBodies = [createUser, updateUser].filter((operation) => operation && hasPlace(operation, 'groups'))
+  const calls = [addMember, removeMember].filter((operation) => operation !== undefined)
+  if (inBodies.length === 0 && calls.length === 0) return 'none'
+  const at = params.pathOf(inBodies[0] === undefined ? (calls[0]?.name ?? 'addMember') : `${inBodies[0].name}.body`)
+  if (inBodies.length === 1)
+    issues.error(at, 'memberships that go with the user need {groups*} in both createUser.body and updateUser.body')
+  if (calls.length === 1) issues.error(at, '"addMember" and "removeMember" are required together')
+  if (inBodies.length > 0 && calls.length > 0) {
+    issues.error(at, 'memberships go with the user ({groups*}) or by "addMember" and "removeMember", not both')
+  }
+  if (given['user.groups'] === undefined && userGroups === undefined) {
+    issues.error(
+      at,
+      'memberships can be changed only where they can be read: "user.groups" or "userGroups" is required',
+    )
+  }
+  return inBodies.length > 0 ? 'body' : 'calls'
+}
+
+/** A user that is addressed by its id can be given another login where the body says it. */
+function renames({ updateUser }: Operations): boolean {
+  if (updateUser === undefined || updateUser.request.places.includes('userID')) return false
+  return updateUser.body?.places.some(({ name }) => name === 'userID') ?? false
+}
+
+/** Every change that there is must be bound to the version. */
+function keepsVersions({ updateUser, deleteUser, createGroup, updateGroup, deleteGroup }: Operations): boolean {
+  const ofGroups = createGroup === undefined ? [] : [updateGroup, deleteGroup]
+  return [updateUser, deleteUser, ...ofGroups].every((operation) => operation && hasPlace(operation, 'version'))
+}
 
 export default defineTarget<WebhookConfig>({
   className: 'targets.Webhook',

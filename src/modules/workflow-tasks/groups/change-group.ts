@@ -1,8 +1,8 @@
+import { Attributes } from '#identity/attributes.ts'
+import { entryChange, groupChanges, newGroupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
 import { auditedCall } from '#sdk/audited-call.ts'
-import { changesOfGroup } from '#sdk/group-changes.ts'
 import type { CreateOptions, GroupChange, GroupTarget, TargetChange, TargetRequest } from '#sdk/target.ts'
-import { change } from '#sdk/value-changes.ts'
 
 /** Attributes by name. */
 type Values = Readonly<Record<string, readonly string[]>>
@@ -19,15 +19,7 @@ export const createGroup = (
     name,
     request,
     (audit) => groups.createGroup(name, attributes, audit, options),
-    (found) =>
-      found === undefined
-        ? [
-            change('entry', 'add', 'name', name),
-            ...Object.entries(attributes).flatMap(([attribute, values]) =>
-              values.map((value) => change('attribute', 'add', attribute, value)),
-            ),
-          ]
-        : [],
+    (found) => (found === undefined ? newGroupChanges(name, Attributes.from(attributes)) : []),
   )
 
 export const updateGroup = (groups: GroupTarget, name: string, wanted: GroupChange, request: TargetRequest) =>
@@ -39,7 +31,7 @@ export const updateGroup = (groups: GroupTarget, name: string, wanted: GroupChan
     (found) =>
       found === undefined
         ? []
-        : changesOfGroup(found, wanted.newName ?? found.name, Object.entries(wanted.attributes ?? {})),
+        : groupChanges(found, wanted.newName ?? found.name, Object.entries(wanted.attributes ?? {})),
   )
 
 export const deleteGroup = (
@@ -53,7 +45,7 @@ export const deleteGroup = (
     name,
     request,
     (audit) => groups.deleteGroup(name, audit, options),
-    (found) => (found === undefined ? [] : [change('entry', 'delete', 'name', name)]),
+    (found) => (found === undefined ? [] : [entryChange('entry', 'delete', 'name', name)]),
   )
 
 /**

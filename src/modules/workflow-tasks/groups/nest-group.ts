@@ -1,3 +1,4 @@
+import { entryChange } from '#identity/entry-changes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { noFlow } from '#sdk/flow.ts'
 import { onTarget } from '#sdk/foresight.ts'
@@ -5,7 +6,6 @@ import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { nestsGroups } from '#sdk/target.ts'
 import { renderGroupName, renderTask } from '#sdk/task-template.ts'
-import { change } from '#sdk/value-changes.ts'
 import { defineCustomTask, next, type TaskContext } from '#sdk/workflow-task.ts'
 import { groupTarget, readTemplates, targetParameter } from './group-task.ts'
 
@@ -56,7 +56,9 @@ export default defineCustomTask({
       }
       const request = context.forTarget(targetName)
       // The target says itself what it changed; this is for the case that no one learns it.
-      await request.intend?.([{ ...change('group', isRemoved ? 'delete' : 'add', 'members', member), group: name }])
+      await request.intend?.([
+        { ...entryChange('group', isRemoved ? 'delete' : 'add', 'members', member), group: name },
+      ])
       await groups.changeMemberGroups(name, wanted, request)
       return next
     })

@@ -1,12 +1,12 @@
+import { entryChange, userChanges } from '#identity/entry-changes.ts'
 import type { User } from '#identity/user.ts'
 import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { auditedCall } from '#sdk/audited-call.ts'
-import type { Target, TargetChange, TargetRequest } from '#sdk/target.ts'
+import type { Target, TargetRequest } from '#sdk/target.ts'
 import { checkVersion, type TargetUser } from '#sdk/target-user.ts'
 import { noVersion } from '#sdk/workflow.ts'
 import { sameLogin, wantedGroups } from '#sdk/workflow-user.ts'
-import { newUserChanges, userChanges } from './user-changes.ts'
 
 export interface ApplyOptions {
   /** The attributes that may be touched; those among them that the user does not have are cleared, unless addOnly. */
@@ -74,7 +74,7 @@ async function find(
 function create(target: Target, user: User, options: ApplyOptions, request: TargetRequest): Promise<void> {
   return auditedCall(
     request,
-    () => newUserChanges(user),
+    () => userChanges(undefined, user, { attributes: user.attributes.names() }),
     (audited) => target.createUser(user, options.attributes, audited),
   )
 }
@@ -89,8 +89,8 @@ async function sync(
 ): Promise<void> {
   const { addOnly, attributes, expectedGroup } = options
   const newUserID = options.newUserID === found.userID ? undefined : options.newUserID
-  const renaming = newUserID === undefined ? [] : [rename(newUserID)]
-  const changes = [...renaming, ...userChanges(found, wanted, options)]
+  const renaming = newUserID === undefined ? [] : [entryChange('entry', 'replace', 'userID', newUserID)]
+  const changes = [...renaming, ...userChanges(found, wanted, { attributes, addOnly, ordered: true, foldGroups: true })]
   // Whoever is not in a group by its old name may be in it by its new one, which only the target can tell.
   if (changes.length === 0 && expectedGroup === undefined) return
   if (newUserID !== undefined && target.renamesUsers !== true) {
@@ -117,8 +117,6 @@ async function sync(
       ),
   )
 }
-
-const rename = (value: string): TargetChange => ({ subject: 'entry', action: 'replace', attribute: 'userID', value })
 
 /** Of a change that is bound to a version, only that the user went can be asked again, and is then told as it is. */
 function isLostRace(error: unknown, { expectedVersion }: ApplyOptions): boolean {

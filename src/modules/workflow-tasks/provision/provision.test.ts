@@ -12,7 +12,6 @@ import { quietRequest } from '#testing/ldap-target.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { runTask } from '#testing/run-task.ts'
 import { parseTasks, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
-import { userChanges } from './user-changes.ts'
 
 const provision = (extra = {}): TaskSpec => ({ taskType: 'provision', target: 'store', sync: true, ...extra })
 
@@ -544,34 +543,4 @@ test("the target's own mapping comes first, login included", async () => {
   })
   await run('bye', { attributes: { mail: ['jj@example.com'] } })
   expect(store.stored('jj@example.com')).toBeUndefined()
-})
-
-describe('userChanges', () => {
-  const values = fc.uniqueArray(fc.constantFrom('a', 'b', 'c'), { maxLength: 3 })
-  const users = fc.record({ mail: values, note: values, groups: values }).map(({ mail, note, groups }) => ({
-    userID: 'u',
-    attributes: Attributes.from({ mail, note }),
-    groups,
-  }))
-  const attributes = ['mail', 'note']
-
-  test('is empty exactly when writing would change nothing', () => {
-    fc.assert(
-      fc.property(users, users, (found, wanted) => {
-        const equal =
-          attributes.every((name) => found.attributes.values(name).join() === wanted.attributes.values(name).join()) &&
-          found.groups.toSorted().join() === wanted.groups.toSorted().join()
-        expect(userChanges(found, wanted, { attributes, addOnly: false }).length === 0).toBe(equal)
-      }),
-    )
-  })
-
-  test('addOnly never takes anything away', () => {
-    fc.assert(
-      fc.property(users, users, (found, wanted) => {
-        const changes = userChanges(found, wanted, { attributes, addOnly: true })
-        expect(changes.every(({ action }) => action === 'add')).toBe(true)
-      }),
-    )
-  })
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bindingPlace } from './binding-name.ts'
+import { bindingPlace } from './role-binding.ts'
 
 test.each([
   ['crb:admins', 'clusterrolebindings', undefined, 'admins'],

@@ -3,8 +3,9 @@ import { timeAttribute, timeValues } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { Collection } from '#identity/page-in-memory.ts'
 import type { User } from '#identity/user.ts'
+import type { SearchPage, SearchQuery } from '#sdk/target.ts'
 
-/** The login and the id can be filtered on like attributes; an attribute of that name goes first. */
+/** Filters can use the login and the id like attributes; an attribute of that name wins. */
 const userSource = (user: User): AttributeSource =>
   named(user, { userid: [user.userID], id: [user.id ?? user.userID], groups: user.groups })
 
@@ -27,6 +28,12 @@ function named(entry: User | Group, fields: Readonly<Record<string, readonly str
   }
 }
 
-/** By login and by name, so that pages stay what they are whatever order the target gives. */
+/** Ordered by login and by name, so that pages are stable whatever order the target gives. */
 export const userCollection: Collection<User> = { of: 'users', source: userSource, key: ({ userID }) => userID }
 export const groupCollection: Collection<Group> = { of: 'groups', source: groupSource, key: ({ name }) => name }
+
+/** The page with the attributes that the query asks for. */
+export function withAttributes(page: SearchPage<User>, { attributes }: SearchQuery): SearchPage<User> {
+  if (attributes === undefined) return page
+  return { ...page, items: page.items.map((user) => ({ ...user, attributes: user.attributes.pick(attributes) })) }
+}

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { foldLogin, objectName } from './object-name.ts'
+import { foldLogin, objectName } from './user-object.ts'
 
 const hash = /^u-[0-9a-f]{64}$/
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { groupsAbove } from '#sdk/groups-above.ts'
+import { groupsAbove } from '#modules/shared/targets/containing-groups.ts'
 
 const walk = async (parents: Readonly<Record<string, readonly string[]>>, ...starts: string[]) => {
   const asked: string[] = []

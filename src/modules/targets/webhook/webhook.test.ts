@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseWebhook } from '#modules/targets/webhook/webhook-parameters.ts'
+import { parseWebhook } from '#modules/targets/webhook/webhook.ts'
 import { crmParams } from '#testing/crm-application.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { peopleParams } from '#testing/people-params.ts'

@@ -1,0 +1,100 @@
+import type { Attributes } from '#identity/attributes.ts'
+import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import type { UserChange } from '#identity/user-directory.ts'
+
+export interface ValueOptions {
+  /** Nothing is removed. */
+  readonly addOnly?: boolean
+  /** Another order of the same values is a change too: it replaces each of them. */
+  readonly ordered?: boolean
+}
+
+/** What brings an attribute from the values `before` to the values `wanted`. Letter case counts. */
+export function valueChanges(
+  attribute: string,
+  before: readonly string[],
+  wanted: readonly string[],
+  { addOnly = false, ordered = false }: ValueOptions = {},
+): UserChange[] {
+  const added = missingValues(before, wanted)
+  const removed = addOnly ? [] : missingValues(wanted, before)
+  const changes = (action: UserChange['action'], values: readonly string[]) =>
+    values.map((value) => entryChange('attribute', action, attribute, value))
+  if (added.length === 1 && removed.length === 1 && wanted.length === 1) return changes('replace', wanted)
+  if (added.length + removed.length > 0) return [...changes('add', added), ...changes('delete', removed)]
+  const isSame = before.length === wanted.length && before.every((value, i) => value === wanted[i])
+  return ordered && !addOnly && !isSame ? changes('replace', wanted) : []
+}
+
+export interface UserChangeOptions extends ValueOptions {
+  /** The attributes that may change. */
+  readonly attributes: readonly string[]
+  /** Group names that differ in letter case only are the same. */
+  readonly foldGroups?: boolean
+}
+
+/** What brings a user from `before` to `wanted`; undefined for a user that doesn't exist yet. */
+export function userChanges(before: User | undefined, wanted: User, options: UserChangeOptions): UserChange[] {
+  const { attributes, addOnly = false, foldGroups = false } = options
+  const missing = foldGroups ? missingNames : missingValues
+  const groups = before?.groups ?? []
+  const left = addOnly ? [] : missing(wanted.groups, groups)
+  return [
+    ...(before === undefined ? [entryChange('entry', 'add', 'userID', wanted.userID)] : []),
+    ...attributes.flatMap((name) =>
+      valueChanges(name, before?.attributes.values(name) ?? [], wanted.attributes.values(name), options),
+    ),
+    ...missing(groups, wanted.groups).map((name) => entryChange('group', 'add', 'groups', name)),
+    ...left.map((name) => entryChange('group', 'delete', 'groups', name)),
+  ]
+}
+
+/** What brings a group to this name and these attributes. Where the group's attributes are unknown, they are taken to fit. */
+export function groupChanges(
+  before: Group,
+  name: string,
+  wanted: Iterable<readonly [string, readonly string[]]>,
+): UserChange[] {
+  const { attributes, description } = before
+  const valuesOf = (attribute: string, values: readonly string[]): readonly string[] => {
+    if (attribute.toLowerCase() === 'description' && description !== undefined) return [description]
+    return attributes === undefined ? values : attributes.values(attribute)
+  }
+  return [
+    ...(before.name === name ? [] : [entryChange('entry', 'replace', 'name', name)]),
+    ...Array.from(wanted).flatMap(([attribute, values]) =>
+      valueChanges(attribute, valuesOf(attribute, values), values),
+    ),
+  ]
+}
+
+/** What a new group changes. */
+export const newGroupChanges = (name: string, attributes: Attributes): UserChange[] => [
+  entryChange('entry', 'add', 'name', name),
+  ...[...attributes].flatMap(([attribute, values]) =>
+    values.map((value) => entryChange('attribute', 'add', attribute, value)),
+  ),
+]
+
+export const entryChange = (
+  subject: UserChange['subject'],
+  action: UserChange['action'],
+  attribute: string,
+  value: string,
+): UserChange => ({ subject, action, attribute, value })
+
+/** The values of `wanted` that `present` doesn't have, each once. */
+export function missingValues(present: readonly string[], wanted: readonly string[]): string[] {
+  const known = new Set(present)
+  return [...new Set(wanted)].filter((value) => !known.has(value))
+}
+
+/** The names of `wanted` that `present` doesn't have in any letter case, each once. */
+export function missingNames(present: readonly string[], wanted: readonly string[]): string[] {
+  const known = new Set(present.map((name) => name.toLowerCase()))
+  return wanted.filter((name) => {
+    const key = name.toLowerCase()
+    return !known.has(key) && known.add(key)
+  })
+}

@@ -1,0 +1,274 @@
+import { entryChange, missingValues, userChanges } from '#identity/entry-changes.ts'
+import type { User } from '#identity/user.ts'
+import type { NamedGroup } from '#identity/user-directory.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { loginSpellings } from '#sdk/new-account.ts'
+import type { PasswordTarget, SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
+
+/** A user as it was read, with what the target needs to write it again. */
+export interface StoredUser {
+  readonly user: User
+}
+
+/** A user with the attributes that may be written, as the target will read them back. */
+export interface AcceptedUser {
+  readonly user: User
+  readonly attributes: readonly string[]
+}
+
+export interface CreateCall {
+  readonly attributes: readonly string[]
+  readonly changes: readonly TargetChange[]
+  readonly mustBeNew: boolean
+  readonly request: TargetRequest
+  /** Reads the user again, and returns what is missing; undefined when there is no such user. */
+  remaining(): Promise<readonly TargetChange[] | undefined>
+}
+
+export interface WriteCall {
+  readonly changes: readonly TargetChange[]
+  readonly options: SyncOptions
+  readonly request: TargetRequest
+}
+
+export interface DeleteCall {
+  /** As the caller gave it. */
+  readonly user: User
+  readonly changes: readonly TargetChange[]
+  readonly expectedVersion: string | undefined
+  readonly request: TargetRequest
+}
+
+/** Changes that were made and are not reported to the audit yet. */
+type Unreported = readonly TargetChange[]
+
+/**
+ * How a target reads and writes one user, and what it can do. The reconciler decides what has to change, and calls these
+ * functions while no other change to the user runs.
+ */
+export interface UserStore<S extends StoredUser> {
+  /** `groups` is false where the memberships don't matter. */
+  read(
+    userID: string,
+    attributes: readonly string[],
+    request: TargetRequest,
+    options: { readonly groups: boolean },
+  ): Promise<S | undefined>
+  create(user: User, call: CreateCall): Promise<Unreported>
+  write(stored: S, wanted: User, call: WriteCall): Promise<Unreported>
+  delete(stored: S, call: DeleteCall): Promise<Unreported>
+  /** Throws BAD_REQUEST, naming the attribute, for a value that the target can't hold. */
+  accept?(user: User, attributes: readonly string[], newUserID: string | undefined): AcceptedUser
+  /** Any user that the target would take for one of this login; `read` when absent. */
+  readAlike?(userID: string, attributes: readonly string[], request: TargetRequest): Promise<S | undefined>
+  /** Completes a user that an earlier attempt began to create. Undefined where `missing` isn't what such an attempt leaves. */
+  finish?(
+    stored: S,
+    wanted: User,
+    missing: readonly TargetChange[],
+    request: TargetRequest,
+  ): Promise<Unreported> | undefined
+  /** Removes what an earlier attempt left behind of a user that doesn't exist. */
+  cleanUp?(user: User): Promise<void>
+  /** Throws VERSION_MISMATCH where the group has another name by now. */
+  requireGroup?(group: NamedGroup, request: TargetRequest): Promise<void>
+  /** Whether a user other than this one has the login. By `read` when absent. */
+  isTaken?(userID: string, by: S, request: TargetRequest): Promise<boolean>
+  /** The values after `added` joined `present`; their union when absent. */
+  join?(attribute: string, present: readonly string[], added: readonly string[]): readonly string[]
+  /** What brings a stored user to the wanted one; `userChanges` when absent. */
+  changes?(before: User, wanted: User, attributes: readonly string[], isNew: boolean): TargetChange[]
+  /** False, or absent: logins can't be changed. */
+  readonly renames?: boolean
+  /** Group names that differ in letter case only are the same. */
+  readonly foldGroups?: boolean
+  /** The system accepts logins that differ in spelling only, so the reconciler looks for those where a user must be new. */
+  readonly looksForSpellings?: boolean
+  /** `create` throws CONFLICT also when another writer created the same user meanwhile, which is no conflict. */
+  readonly rereadsConflicts?: boolean
+}
+
+/**
+ * Runs the work while no other change to the entry of this name runs, and again where another writer was faster and no
+ * version is expected.
+ */
+export type Exclusively<T> = <R>(name: string, work: (store: T) => Promise<R>, expectedVersion?: string) => Promise<R>
+
+/** One change after the other for each name, without regard to letter case. */
+export function inQueue<T>(store: T): Exclusively<T> {
+  const queue = new KeyedQueue()
+  return (name, work) => queue.run(name.toLowerCase(), () => work(store))
+}
+
+/**
+ * Creates, changes and deletes users: each change reads the user, checks its version, writes what differs, and reports
+ * what was done.
+ */
+export function reconcileUsers<S extends StoredUser>(
+  exclusively: Exclusively<UserStore<S>>,
+): Pick<Target, 'createUser' | 'syncUser' | 'deleteUser'> {
+  return {
+    async createUser(given, listed, request, { mustBeNew = false } = {}) {
+      let existed = false
+      const existing = async (store: UserStore<S>, stored: S, { user, attributes }: AcceptedUser) => {
+        existed = true
+        const missing = differences(store, stored.user, user, attributes, true)
+        const isSame = !mustBeNew && stored.user.userID === user.userID
+        if (isSame && missing.length === 0) return []
+        return (isSame ? await store.finish?.(stored, user, missing, request) : undefined) ?? loginTaken(user.userID)
+      }
+      const create = async (store: UserStore<S>): Promise<Unreported> => {
+        const accepted = accept(store, given, listed)
+        const { user, attributes } = accepted
+        const read = (userID: string) => store.read(userID, attributes, request, { groups: true })
+        const found = await (store.readAlike?.(user.userID, attributes, request) ?? read(user.userID))
+        if (found !== undefined) return existing(store, found, accepted)
+        for (const login of mustBeNew && store.looksForSpellings ? loginSpellings(user.userID) : []) {
+          if ((await read(login)) !== undefined) loginTaken(login)
+        }
+        const changes = userChanges(undefined, user, { attributes, foldGroups: store.foldGroups ?? false })
+        const remaining = async () => {
+          const stored = await read(user.userID)
+          return stored && differences(store, stored.user, user, attributes, true)
+        }
+        return store.create(user, { attributes, changes, mustBeNew, request, remaining })
+      }
+      const changes = await exclusively(given.userID, create).catch((error: unknown) => {
+        if (mustBeNew || existed || !hasCode(error, 'CONFLICT')) throw error
+        return exclusively(given.userID, async (store): Promise<Unreported> => {
+          if (!store.rereadsConflicts) throw error
+          const accepted = accept(store, given, listed)
+          const found = await store.read(accepted.user.userID, accepted.attributes, request, { groups: true })
+          if (found === undefined) throw error
+          return existing(store, found, accepted)
+        })
+      })
+      report(changes, request)
+    },
+
+    async syncUser(given, options, request) {
+      const { expectedVersion, expectedGroup, newUserID, keepGroups } = options
+      const sync = async (store: UserStore<S>): Promise<Unreported> => {
+        const { user, attributes } = accept(store, given, options.attributes, newUserID)
+        const stored = await store.read(user.userID, attributes, request, { groups: !keepGroups })
+        requireVersion(stored?.user, expectedVersion)
+        if (stored === undefined) throw noUser(user.userID)
+        if (expectedGroup !== undefined) await store.requireGroup?.(expectedGroup, request)
+        const wanted = wantedUser(store, stored.user, user, { ...options, attributes })
+        const changes = differences(store, stored.user, wanted, attributes)
+        if (changes.length === 0) return []
+        if (wanted.userID !== stored.user.userID) await requireFree(store, wanted.userID, stored, request)
+        return store.write(stored, wanted, { changes, options: { ...options, attributes }, request })
+      }
+      report(await exclusively(given.userID, sync, expectedVersion), request)
+    },
+
+    async deleteUser(user, request, { expectedVersion } = {}) {
+      const remove = async (store: UserStore<S>): Promise<Unreported> => {
+        const stored = await store.read(user.userID, [], request, { groups: false })
+        if (stored === undefined) await store.cleanUp?.(user)
+        if (stored === undefined) return []
+        requireVersion(stored.user, expectedVersion)
+        const changes = [entryChange('entry', 'delete', 'userID', stored.user.userID)]
+        return store.delete(stored, { user, changes, expectedVersion, request })
+      }
+      report(await exclusively(user.userID, remove, expectedVersion), request)
+    },
+  }
+}
+
+/** `set` returns false when the user is gone by now. The password itself is never reported. */
+export const reconcilePasswords = <S extends StoredUser>(
+  exclusively: Exclusively<Pick<UserStore<S>, 'read'>>,
+  set: (stored: S, password: string, request: TargetRequest) => Promise<boolean>,
+): Pick<PasswordTarget, 'setUserPassword'> => ({
+  setUserPassword: (user, password, request) =>
+    exclusively(user.userID, async (store) => {
+      const stored = await store.read(user.userID, [], request, { groups: false })
+      if (stored === undefined || !(await set(stored, password, request))) throw noUser(user.userID)
+      request.audit({ subject: 'attribute', action: 'replace', attribute: 'password' })
+    }),
+})
+
+function accept<S extends StoredUser>(
+  store: UserStore<S>,
+  user: User,
+  attributes: readonly string[],
+  newUserID?: string,
+): AcceptedUser {
+  if (store.accept !== undefined) return store.accept(user, attributes, newUserID)
+  return { user: { ...user, attributes: user.attributes.pick(attributes) }, attributes }
+}
+
+/** The user as it should be: everything that may not change stays. */
+function wantedUser<S extends StoredUser>(store: UserStore<S>, before: User, user: User, options: SyncOptions): User {
+  const { addOnly, keepGroups, newUserID = before.userID } = options
+  const join = store.join ?? ((_: string, present, added) => union(present, added))
+  const attributes = before.attributes.clone()
+  for (const name of options.attributes) {
+    const values = user.attributes.values(name)
+    attributes.set(name, addOnly ? join(name, before.attributes.values(name), values) : values)
+  }
+  const groups = keepGroups ? before.groups : addOnly ? union(before.groups, user.groups) : [...new Set(user.groups)]
+  return { ...before, userID: newUserID, attributes, groups }
+}
+
+const union = (present: readonly string[], added: readonly string[]): string[] => [
+  ...present,
+  ...missingValues(present, added),
+]
+
+function differences<S extends StoredUser>(
+  store: UserStore<S>,
+  before: User,
+  wanted: User,
+  attributes: readonly string[],
+  isNew = false,
+): TargetChange[] {
+  const changes =
+    store.changes?.(before, wanted, attributes, isNew) ??
+    userChanges(before, wanted, { attributes, foldGroups: store.foldGroups ?? false })
+  if (wanted.userID === before.userID) return changes
+  return [entryChange('entry', 'replace', 'userID', wanted.userID), ...changes]
+}
+
+async function requireFree<S extends StoredUser>(
+  store: UserStore<S>,
+  userID: string,
+  stored: S,
+  request: TargetRequest,
+): Promise<void> {
+  if (store.renames !== true) {
+    throw new GatewayError('NOT_SUPPORTED', `the target can't change the login of "${stored.user.userID}"`)
+  }
+  const read = () => store.read(userID, [], request, { groups: false })
+  const isTaken =
+    store.isTaken === undefined
+      ? ((await read())?.user.userID ?? stored.user.userID) !== stored.user.userID
+      : await store.isTaken(userID, stored, request)
+  if (isTaken) loginTaken(userID)
+}
+
+export function loginTaken(userID: string, cause?: unknown): never {
+  throw new GatewayError('CONFLICT', `a user "${userID.slice(0, 100)}" already exists`, {
+    ...(cause === undefined ? {} : { cause }),
+    keyword: 'uniqueness',
+  })
+}
+
+export const noUser = (userID: string): GatewayError =>
+  new GatewayError('NOT_FOUND', `there is no user "${userID.slice(0, 100)}"`)
+
+/** Throws VERSION_MISMATCH when a version is expected that the user or group doesn't have. */
+export function requireVersion(found: { readonly version?: string } | undefined, expected: string | undefined): void {
+  if (expected === undefined || found?.version === expected) return
+  throw new GatewayError('VERSION_MISMATCH', `expected version ${expected}, found ${found?.version ?? 'none'}`)
+}
+
+export function report(changes: readonly TargetChange[], request: TargetRequest): void {
+  for (const change of changes) request.audit(change)
+}
+
+export const hasCode = (error: unknown, code: GatewayError['code']): error is GatewayError =>
+  error instanceof GatewayError && error.code === code
