@@ -10,9 +10,8 @@ import {
 import type { EventStream } from '#sdk/event-stream.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { KeyedLock } from './keyed-lock.ts'
-import { resourceAddress } from './resource-address.ts'
 import type { Router } from './router.ts'
-import { notesOf } from './scim-call.ts'
+import { notesOf, resourceAddress } from './scim-call.ts'
 
 /** A larger resource or patch is sent as a notice. */
 const maxData = 64 * 1024
@@ -27,7 +26,7 @@ interface Announcements {
  * Puts an event for each change of a call into the stream, and waits for that before the call is answered: whoever got
  * an answer knows that receivers will be told. A call that failed part way tells what it did.
  */
-export function announced(router: Router, { stream, payload, log }: Announcements): Router {
+export function withEvents(router: Router, { stream, payload, log }: Announcements): Router {
   // Changes of one resource are noted one after the other, and so are their events stored.
   const order = new KeyedLock(Number.POSITIVE_INFINITY)
   const store = async (exchange: Exchange, change: ResourceChange): Promise<void> => {
