@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import {
   changeEvents,
@@ -9,7 +10,6 @@ import {
 } from '#protocols/scim/security-events.ts'
 import type { EventStream } from '#sdk/event-stream.ts'
 import type { Exchange } from '#sdk/exchange.ts'
-import { KeyedLock } from './keyed-lock.ts'
 import type { Router } from './router.ts'
 import { notesOf, resourceAddress } from './scim-call.ts'
 
@@ -28,7 +28,7 @@ interface Announcements {
  */
 export function withEvents(router: Router, { stream, payload, log }: Announcements): Router {
   // Changes of one resource are noted one after the other, and so are their events stored.
-  const order = new KeyedLock(Number.POSITIVE_INFINITY)
+  const order = new KeyedQueue()
   const store = async (exchange: Exchange, change: ResourceChange): Promise<void> => {
     const data = payload === 'full' ? await readData(router, exchange, change) : undefined
     const transaction = exchange.request.id

@@ -1,8 +1,8 @@
+import type { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { WorkflowStarter } from '#sdk/host.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { GroupMapping } from './group-mapping.ts'
-import type { KeyedLock } from './keyed-lock.ts'
 import type { Managers } from './managers.ts'
 import type { GatewayStorage } from './stored-schema.ts'
 import type { UserMapping } from './user-mapping.ts'
@@ -17,6 +17,6 @@ export interface GatewayParts {
   readonly groups: GroupMapping
   readonly managers: Managers
   readonly workflows: WorkflowStarter
-  readonly lock: KeyedLock
+  readonly queue: KeyedQueue
   readonly log: Logger
 }

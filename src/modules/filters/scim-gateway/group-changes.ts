@@ -72,16 +72,16 @@ export class GroupChanges {
    * continues it instead of failing with uniqueness.
    */
   async create(call: ScimCall, resource: JsonObject, edit: GroupEdit, withMembers: boolean): Promise<FoundGroup> {
-    const { config, lock, lookups } = this.#parts
+    const { config, queue, lookups } = this.#parts
     const name = displayNameOf(resource)
     requireName(name)
     if (lookups.groupIdIsName) requireAddress('displayName', name)
     const { members: _, ...own } = resource
     // Equal requests have equal keys: the name or, if groups can share names, everything but the members.
     const key = nameKey(config.groups.sharesNames ? JSON.stringify(own) : name)
-    // The lock covers the lookup, so that of two requests for one name exactly one creates.
-    const { found, runs } = await lock.run(key, () => this.#createWithoutMembers(call, resource, edit, key))
-    await lock.run(groupKey(found.id), () => this.#addMembers(call, found, runs, key))
+    // The lookup is queued too, so that of two requests for one name exactly one creates.
+    const { found, runs } = await queue.run(key, () => this.#createWithoutMembers(call, resource, edit, key))
+    await queue.run(groupKey(found.id), () => this.#addMembers(call, found, runs, key))
     const after = await findGroup(lookups, found.id, withMembers)
     const attributes = Object.keys(resource)
     const details = describeChange(resource, after.group.version)
@@ -179,8 +179,8 @@ export class GroupChanges {
    * then has. Changes of one group run one after the other.
    */
   change(call: ScimCall, edit: GroupEdit, withMembers: boolean): Promise<FoundGroup> {
-    const { config, lock, lookups } = this.#parts
-    return lock.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
+    const { config, queue, lookups } = this.#parts
+    return queue.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
       const found = await findGroup(lookups, call.id, false)
       const version = requireMatch(call, found.group.version)
       const { resource, own } = await this.#planOwn(call, found, edit)
@@ -277,8 +277,8 @@ export class GroupChanges {
   }
 
   async #changeOwn(call: ScimCall, found: FoundGroup, own: OwnChange, version: string | undefined): Promise<void> {
-    // Checked again inside the lock, so that of two requests for one name exactly one gets it.
-    await this.#parts.lock.within(nameKey(own.displayName), async () => {
+    // Checked again in the queue of the name, so that of two requests for one name exactly one gets it.
+    await this.#parts.queue.runWithin(nameKey(own.displayName), async () => {
       await this.#requireFreeName(own.displayName, found)
       await this.#runUpdate(call, found.group, own, version)
     })
@@ -316,10 +316,10 @@ export class GroupChanges {
   }
 
   async delete(call: ScimCall): Promise<void> {
-    const { lock, config, lookups } = this.#parts
+    const { queue, config, lookups } = this.#parts
     const name = config.workflows.deleteGroup
     if (name === undefined) throw notSupported('Groups cannot be deleted: this gateway has no groupDeleteWorkflow.')
-    await lock.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
+    await queue.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
       const { id, group } = await findGroup(lookups, call.id, false)
       const version = requireMatch(call, group.version)
       const params = { groupname: group.name, ...identityOf(group, version) }

@@ -218,8 +218,8 @@ export async function runMembers(
 ): Promise<void> {
   await inParallel(runs, width, async (run) => {
     if (run.type === 'Group') await runGroupMember(parts, call, group, run)
-    // The lock excludes a delete, after which the workflow would re-create the user.
-    else await parts.lock.within(userKey(run.id), () => runUserMember(parts, call, group, run))
+    // Queued with deletes, after which the workflow would re-create the user.
+    else await parts.queue.runWithin(userKey(run.id), () => runUserMember(parts, call, group, run))
     done()
   })
 }

@@ -85,7 +85,7 @@ export async function runGroupWorkflow(parts: GatewayParts, call: ScimCall, run:
   await runWorkflow(parts, call, { name, user, cleared, params, subject: groupKey(params.groupname) })
 }
 
-/** The keys of the gateway's lock. */
+/** Changes of one user or group run one after the other, in the queue of its key. */
 export const userKey = (id: string): string => `user ${id.toLowerCase()}`
 export const groupKey = (id: string): string => `group ${id.toLowerCase()}`
 

@@ -1,3 +1,4 @@
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import { errorBody, scimMediaType } from '#protocols/scim/scim-error.ts'
@@ -8,7 +9,6 @@ import { withEvents } from './events.ts'
 import { type GatewayConfig, parseGatewayConfig, summarize } from './gateway-config.ts'
 import { GroupMapping } from './group-mapping.ts'
 import { withJournal } from './journal.ts'
-import { KeyedLock } from './keyed-lock.ts'
 import { type Lookups, withReadFailures } from './lookups.ts'
 import { Managers } from './managers.ts'
 import { parameterTable } from './parameter-table.ts'
@@ -51,7 +51,7 @@ export default defineFilter({
         groups: new GroupMapping(config, lookups, host.log),
         managers: new Managers(config, lookups, silent, host.log),
         workflows: host.workflows,
-        lock: new KeyedLock(maxChanges),
+        queue: new KeyedQueue({ maxPending: maxChanges }),
         log: host.log,
       })
       return withEventsAndJournal(router, config, host, opened)

@@ -60,8 +60,8 @@ export class UserChanges {
 
   /** Creates a user, or reactivates a former one. Throws uniqueness if another user has the userName. */
   create(call: ScimCall, resource: ScimResource): Promise<FoundUser> {
-    // The lock covers the lookup, so that of two requests for one login exactly one creates.
-    return this.#parts.lock.run(`login ${loginOf(resource).toLowerCase()}`, async () => {
+    // The lookup is queued too, so that of two requests for one login exactly one creates.
+    return this.#parts.queue.run(`login ${loginOf(resource).toLowerCase()}`, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
           return await this.#create(call, resource)
@@ -157,9 +157,9 @@ export class UserChanges {
 
   /** To clients this user was deleted, so it returns like a new one, whatever the client's profile. */
   #recreate(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {
-    const { config, lock, lookups } = this.#parts
+    const { config, queue, lookups } = this.#parts
     const edit = (before: ScimResource) => replacedUser(config.users.schema, before, { active: true, ...sent })
-    return lock.within(userKey(id), async () => {
+    return queue.runWithin(userKey(id), async () => {
       const changed = await this.#change(call, id, edit, { kind: 'create', lookups: lookups.all })
       await lookups.marks.remove(id)
       return changed
@@ -167,13 +167,13 @@ export class UserChanges {
   }
 
   async #reactivate(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {
-    const { config, lock, lookups } = this.#parts
+    const { config, queue, lookups } = this.#parts
     const edit = (before: ScimResource): ScimResource => {
       if (before['active'] !== false) throw loginTaken(loginOf(sent))
       return replacedUser(config.users.schema, before, { ...sent, active: true })
     }
     try {
-      return await lock.within(userKey(id), () => this.#change(call, id, edit, { kind: 'put', storeAs: 'create' }))
+      return await queue.runWithin(userKey(id), () => this.#change(call, id, edit, { kind: 'put', storeAs: 'create' }))
     } catch (error) {
       const isAbsent = error instanceof GatewayError && error.code === 'NOT_FOUND'
       if (isAbsent && (await lookups.userById(id)) === undefined) throw new FormerUserDeleted({ cause: error })
@@ -183,7 +183,7 @@ export class UserChanges {
 
   /** Throws NOT_FOUND, VERSION_MISMATCH, and what the edit throws. */
   change(call: ScimCall, id: string, kind: 'patch' | 'put', edit: Edit): Promise<FoundUser> {
-    return this.#parts.lock.run(userKey(id), () => this.#change(call, id, edit, { kind }))
+    return this.#parts.queue.run(userKey(id), () => this.#change(call, id, edit, { kind }))
   }
 
   /** The run is bound to the version that was read, so that no other process can change the user in between. */
@@ -275,7 +275,7 @@ export class UserChanges {
   }
 
   async delete(call: ScimCall): Promise<void> {
-    const { lock, config, lookups, managers } = this.#parts
+    const { queue, config, lookups, managers } = this.#parts
     const name = config.workflows.deleteUser
     if (name === undefined) throw notSupported('Users cannot be deleted: this gateway has no deleteUserWorkflowName.')
     const remove = async (): Promise<string> => {
@@ -287,7 +287,7 @@ export class UserChanges {
       addChange(call, { kind: 'delete', resourceType: 'User', id: found.id, attributes: [] })
       return found.id
     }
-    const deleted = await lock.run(userKey(call.id), () => retryWhileChanged(call, remove))
+    const deleted = await queue.run(userKey(call.id), () => retryWhileChanged(call, remove))
     // A version that the client sent is that of the deleted user, not of the users it managed.
     await managers.clear(deleted, ({ id }, edit) =>
       this.change({ ...call, id, ifMatch: undefined, ifNoneMatch: undefined }, id, 'patch', edit),
