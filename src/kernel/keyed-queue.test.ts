@@ -66,6 +66,15 @@ describe('KeyedQueue', () => {
     expect(await queue.run('alan', async () => 'later')).toBe('later')
   })
 
+  test('a part of work that runs does not count as pending', async () => {
+    const queue = new KeyedQueue({ maxPending: 2 })
+    const blocked = Promise.withResolvers<void>()
+    const running = queue.run('group', () => queue.runWithin('user', () => blocked.promise))
+    await expect(queue.run('other', async () => 'done')).resolves.toBe('done')
+    blocked.resolve()
+    await running
+  })
+
   test('work that waits too long gives up and is not started later', async () => {
     const queue = new KeyedQueue({ waitMillis: 10 })
     const blocked = Promise.withResolvers<void>()

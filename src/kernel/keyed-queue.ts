@@ -45,7 +45,10 @@ export class KeyedQueue {
     }
   }
 
-  /** For a part of work that already runs under another key: never refused, because that would leave half of it done. */
+  /**
+   * For a part of work that already runs under another key: never refused, because that would leave half of it done, and
+   * not counted by `maxPending`.
+   */
   async runWithin<T>(key: string, work: () => Promise<T>): Promise<T> {
     const leave = await this.#join(key, undefined)
     try {
@@ -62,7 +65,22 @@ export class KeyedQueue {
     if (this.#pending >= maxPending || (line !== undefined && line.running + line.waiting.size >= maxPerKey)) {
       throw this.#refusal(`${this.#pending} pieces of work run or wait, too many for another on "${key}"`)
     }
-    return this.#join(key, this.#limits.waitMillis)
+    this.#pending++
+    let isPending = true
+    const settle = (): void => {
+      if (isPending) this.#pending--
+      isPending = false
+    }
+    try {
+      const leave = await this.#join(key, this.#limits.waitMillis)
+      return () => {
+        settle()
+        leave()
+      }
+    } catch (error) {
+      settle()
+      throw error
+    }
   }
 
   /** How many keys have work. */
@@ -73,7 +91,6 @@ export class KeyedQueue {
   async #join(key: string, waitMillis: number | undefined): Promise<() => void> {
     const line = this.#lines.get(key) ?? { running: 0, waiting: new Set() }
     this.#lines.set(key, line)
-    this.#pending++
     if (line.running < this.#width) line.running++
     else await this.#turn(key, line, waitMillis)
     let isRunning = true
@@ -87,7 +104,6 @@ export class KeyedQueue {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const giveUp = () => {
       line.waiting.delete(start)
-      this.#pending--
       reject(this.#refusal(`work on "${key}" waited longer than ${waitMillis} ms`))
     }
     const timer = waitMillis === undefined ? undefined : setTimeout(giveUp, waitMillis)
@@ -101,7 +117,6 @@ export class KeyedQueue {
 
   /** The next one takes the place over, so that no one comes in between. */
   #leave(key: string, line: Line): void {
-    this.#pending--
     const [next] = line.waiting
     if (next !== undefined) {
       line.waiting.delete(next)

@@ -1,4 +1,4 @@
-import { groupMapping, userMapping } from '#modules/filters/scim-gateway/built-in-mapping.ts'
+import { groupMapping, userMapping } from '#modules/filters/scim-gateway/mapping-config.ts'
 import type { SchemaMapping } from '#modules/filters/scim-gateway/schema-mapping.ts'
 import { internalName, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'

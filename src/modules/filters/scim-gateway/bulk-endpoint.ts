@@ -5,15 +5,14 @@ import { type BulkOperation, maxBulkPayload, readBulkRequest, tooLarge } from '#
 import { type BulkOutcome, runBulk } from '#protocols/scim/bulk/run-bulk.ts'
 import { errorBody } from '#protocols/scim/scim-error.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
-import type { FindRoute, Route } from './route.ts'
-import { answer, type ScimCall } from './scim-call.ts'
+import { answer, type Route, type ScimCall } from './scim-call.ts'
 
-/** `/Bulk`: each operation is a call of its own, as if it had come alone. */
+/** `/Bulk`: each operation is a call of its own, as if it were a request. */
 export class BulkEndpoint {
-  readonly #find: FindRoute
+  readonly #find: (path: string) => Route | undefined
   readonly #log: Logger
 
-  constructor(find: FindRoute, log: Logger) {
+  constructor(find: (path: string) => Route | undefined, log: Logger) {
     this.#find = find
     this.#log = log
   }
@@ -55,7 +54,7 @@ async function bodyOf(call: ScimCall) {
   }
 }
 
-/** It shares what is noted of the whole request, but for the operations of a PATCH inside it. */
+/** Shares the notes of the request, except for the operations of a PATCH inside it. */
 const subCall = (call: ScimCall, { method, version, data }: BulkOperation, { id }: Route): ScimCall => ({
   ...call,
   method,
@@ -82,7 +81,7 @@ function succeeded(call: ScimCall, operation: BulkOperation, response: GatewayRe
   }
 }
 
-/** What a POST would have created has no address (RFC 7644 3.7). */
+/** A POST that failed has no location (RFC 7644 3.7). */
 const locationOf = (call: ScimCall, operation: BulkOperation): { location?: string } =>
   isItem(operation) ? { location: call.base + operation.path } : {}
 

@@ -7,7 +7,7 @@ import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { dateTimeMillis } from '#protocols/scim/schema.ts'
 import { userSchema } from '#protocols/scim/standard-schemas.ts'
-import { heldTime, type NameOf, translateFilter } from './filter-translation.ts'
+import { locateTime, type NameOf, translateFilter } from './filter-translation.ts'
 
 const schema = new ResourceSchema(userSchema)
 
@@ -17,7 +17,7 @@ const schema = new ResourceSchema(userSchema)
  */
 const nameOf: NameOf = (path) => {
   const { attribute, sub } = path
-  if (attribute.name === 'meta') return heldTime(path, ['meta.lastModified'])
+  if (attribute.name === 'meta') return locateTime(path, ['meta.lastModified'])
   if (attribute.name === 'phoneNumbers') {
     return sub === undefined ? ['phones'] : { names: ['phones'], inside: true, jsonName: sub.name }
   }

@@ -1,45 +1,31 @@
 import { type TimeAttribute, timeAttribute, timeValue } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
 import { timeOperator } from '#protocols/scim/filter/evaluate-filter.ts'
-import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import type { AttributePath } from '#protocols/scim/resource-schema.ts'
+import { conjuncts, type ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
+import { type AttributePath, isCore, pathKey } from '#protocols/scim/resource-schema.ts'
 import { dateTimeMillis } from '#protocols/scim/schema.ts'
+import { enterpriseUserSchema } from '#protocols/scim/standard-schemas.ts'
+import type { GatewayConfig } from './gateway-config.ts'
+import type { Lookups } from './lookups.ts'
+import type { AttributeLocation } from './schema-mapping.ts'
 
-/** Where a SCIM attribute's values stand. */
-export interface Held {
-  /** The internal attributes that together hold them; none when there never is a value. */
-  readonly names: readonly string[]
-  /** The values stand inside those of the names, so a store can tell only whether there may be any. */
-  readonly inside?: boolean
-  /** Inside: each value is an element as JSON text, which has the attribute under this name. */
-  readonly jsonName?: string
-  /** True where what the attribute holds is not what SCIM counts as present; undefined where that is never so. */
-  readonly isEmpty?: (attribute: string) => Filter
-  /** All values may be empty texts, which SCIM does not count as present. */
-  readonly orEmpty?: boolean
-  /** The first value is that of the primary element. */
-  readonly primaryFirst?: boolean
-  /** The values are times as `timeValue` writes them, and the store compares and sorts them. */
-  readonly isTime?: boolean
-}
+/** The names alone are short for a location; undefined if the store cannot evaluate conditions on the attribute. */
+export type NameOf = (path: AttributePath) => readonly string[] | AttributeLocation | undefined
 
-/** Names alone are short for `Held`; undefined when nothing can be said. */
-export type NameOf = (path: AttributePath) => readonly string[] | Held | undefined
-
-/** Where `meta.created` and `meta.lastModified` are; undefined for any other path and where the store doesn't serve them. */
-export function heldTime(
+/** The location of `meta.created` and `meta.lastModified`; undefined for other paths, or if the store does not serve them. */
+export function locateTime(
   { attribute, sub, extension }: AttributePath,
   served: readonly TimeAttribute[],
-): Held | undefined {
+): AttributeLocation | undefined {
   if (extension !== undefined || attribute.name !== 'meta' || sub === undefined) return undefined
   const name = timeAttribute(`meta.${sub.name}`)
   return name !== undefined && served.includes(name) ? { names: [name], isTime: true } : undefined
 }
 
 export interface Translation {
-  /** Never matches less than the SCIM filter. Undefined: no restriction. */
+  /** Matches at least what the SCIM filter matches. Undefined: no restriction. */
   readonly filter: Filter | undefined
-  /** It matches no more either; otherwise what it finds must be tested again with the SCIM filter. */
+  /** Matches nothing else; otherwise the SCIM filter must test the results again. */
   readonly exact: boolean
 }
 
@@ -47,7 +33,7 @@ type ComparePart = ScimFilter & { kind: 'compare' }
 
 const unknown: Translation = { filter: undefined, exact: false }
 
-/** Comparisons with an absent attribute are false in SCIM and their negation true, so negation is pushed to the leaves. */
+/** In SCIM a comparison with an absent attribute is false and its negation true, so negation is pushed to the leaves. */
 export function translateFilter(filter: ScimFilter, nameOf: NameOf, negated = false): Translation {
   switch (filter.kind) {
     case 'and':
@@ -81,48 +67,51 @@ function anyOf(parts: readonly Translation[]): Translation {
 }
 
 function translatePresent(path: AttributePath, nameOf: NameOf, negated: boolean): Translation {
-  const held = heldAt(path, nameOf)
-  if (held?.inside === true || held?.orEmpty === true) return negated ? unknown : somewhere(held)
-  const isEmpty = held?.isEmpty
-  if (isEmpty === undefined) return leaf(held, present, negated)
+  const location = locate(path, nameOf)
+  if (location?.inside === true || location?.orEmpty === true) return negated ? unknown : somewhere(location)
+  const isEmpty = location?.isEmpty
+  if (isEmpty === undefined) return leaf(location, present, negated)
   const isFull = (attribute: string): Filter => ({
     kind: 'and',
     filters: [present(attribute), { kind: 'not', filter: isEmpty(attribute) }],
   })
-  return leaf(held, isFull, negated)
+  return leaf(location, isFull, negated)
 }
 
 function translateCompare(part: ComparePart, nameOf: NameOf, negated: boolean): Translation {
   const { path, operator, value } = part
   if (value === null) return translatePresent(path, nameOf, negated !== (operator === 'eq'))
-  const held = heldAt(path, nameOf)
+  const location = locate(path, nameOf)
   const opposite = negated !== (operator === 'ne')
-  if (held === undefined) return unknown
-  if (held.names.length === 0) return leaf(held, present, opposite)
+  if (location === undefined) return unknown
+  if (location.names.length === 0) return leaf(location, present, opposite)
   // Lists of plain values leave empty texts out.
   if (value === '' && path.attribute.multiValued) return unknown
-  const make = compareIn(held, part)
-  if (make !== undefined) return leaf(held, make, opposite)
-  return opposite ? unknown : somewhere(held)
+  const make = compareIn(location, part)
+  if (make !== undefined) return leaf(location, make, opposite)
+  return opposite ? unknown : somewhere(location)
 }
 
-function compareIn({ isTime, inside, jsonName }: Held, part: ComparePart): ((attribute: string) => Filter) | undefined {
+function compareIn(
+  { isTime, inside, jsonName }: AttributeLocation,
+  part: ComparePart,
+): ((attribute: string) => Filter) | undefined {
   if (isTime === true) return timeComparison(part)
   if (jsonName !== undefined) return jsonComparison(part, jsonName)
   return inside === true ? undefined : comparison(part)
 }
 
-export function heldAt(path: AttributePath, nameOf: NameOf): Held | undefined {
-  const held = nameOf(path)
-  return held === undefined || 'names' in held ? held : { names: held }
+export function locate(path: AttributePath, nameOf: NameOf): AttributeLocation | undefined {
+  const location = nameOf(path)
+  return location === undefined || 'names' in location ? location : { names: location }
 }
 
-/** Whatever is true of a value needs one. */
-const somewhere = (held: Held): Translation => ({ ...leaf(held, present, false), exact: false })
+/** A condition on a value needs one to be present. */
+const somewhere = (location: AttributeLocation): Translation => ({ ...leaf(location, present, false), exact: false })
 
 const present = (attribute: string): Filter => ({ kind: 'present', attribute })
 
-/** Undefined where stores do not agree on the comparison: order, dates and numbers. */
+/** Undefined if stores do not agree on the comparison: order, dates and numbers. */
 function comparison({ operator, path, value }: ComparePart): ((attribute: string) => Filter) | undefined {
   const { type, caseExact } = path.sub ?? path.attribute
   if (typeof value === 'boolean') return (attribute) => ({ kind: 'equal', attribute, value: String(value) })
@@ -167,8 +156,8 @@ function timeComparison({ operator, value }: ComparePart): ((attribute: string) 
 }
 
 /**
- * JSON escapes the quotes of a text, so `"name":"value"` is found in an element exactly when its part has that value. Other
- * writers than the built-in mapping may put a space behind the colon.
+ * JSON escapes the quotes of a text, so an element contains `"name":"value"` exactly when its part has that value. Other
+ * writers than the built-in mapping may put a space after the colon.
  */
 function jsonComparison(
   { operator, path, value }: ComparePart,
@@ -190,15 +179,19 @@ function jsonComparison(
   return (attribute) => ({ kind: 'or', filters: [found(attribute, ''), found(attribute, ' ')] })
 }
 
-function leaf(held: Held | undefined, make: (attribute: string) => Filter, negated: boolean): Translation {
-  if (held === undefined) return unknown
-  const filters = held.names.map((name): Filter => (negated ? opposite(name, make(name)) : make(name)))
+function leaf(
+  location: AttributeLocation | undefined,
+  make: (attribute: string) => Filter,
+  negated: boolean,
+): Translation {
+  if (location === undefined) return unknown
+  const filters = location.names.map((name): Filter => (negated ? opposite(name, make(name)) : make(name)))
   const [only] = filters
   if (filters.length === 1 && only !== undefined) return { filter: only, exact: true }
   return { filter: { kind: negated ? 'and' : 'or', filters }, exact: true }
 }
 
-/** A comparison with an absent attribute is neither true nor false here, so its absence is asked for beside it. */
+/** In internal filters a comparison with an absent attribute is neither true nor false, so absence is a condition of its own. */
 const opposite = (attribute: string, filter: Filter): Filter => ({
   kind: 'or',
   filters: [
@@ -207,7 +200,7 @@ const opposite = (attribute: string, filter: Filter): Filter => ({
   ],
 })
 
-/** One condition on one element is the same as the condition on the attribute; several only narrow the candidates. */
+/** One condition on one element equals the condition on the attribute; several only narrow the candidates. */
 function translateElement(part: ScimFilter & { kind: 'element' }, nameOf: NameOf, negated: boolean): Translation {
   const inner = part.filter
   // Inside the brackets of a list of plain values, `value` is the list itself.
@@ -215,18 +208,67 @@ function translateElement(part: ScimFilter & { kind: 'element' }, nameOf: NameOf
   const ofElement: NameOf = (path) => nameOf(isComplex ? { ...part.of, sub: path.attribute } : part.of)
   if (isPlain(inner)) return translateFilter(inner, ofElement, negated)
   if (negated) return unknown
-  const held = heldAt(part.of, nameOf)
+  const location = locate(part.of, nameOf)
   const parts = conjuncts(inner)
-    .filter((one) => isPlain(one) && heldAt(one.path, ofElement)?.inside !== true)
+    .filter((one) => isPlain(one) && locate(one.path, ofElement)?.inside !== true)
     .map((one) => translateFilter(one, ofElement))
     .filter(({ filter }) => filter !== undefined)
-  if (parts.length === 0) return held === undefined ? unknown : somewhere(held)
+  if (parts.length === 0) return location === undefined ? unknown : somewhere(location)
   return { ...allOf(parts), exact: false }
 }
 
-const conjuncts = (filter: ScimFilter): readonly ScimFilter[] =>
-  filter.kind === 'and' ? filter.filters.flatMap(conjuncts) : [filter]
-
-/** True of a list exactly when it is true of one of its elements. */
+/** True of a list exactly if it is true of one of its elements. */
 const isPlain = (one: ScimFilter): one is ScimFilter & { kind: 'present' | 'compare' } =>
   one.kind === 'present' || (one.kind === 'compare' && one.operator !== 'ne' && one.value !== null)
+
+/** An attribute that this gateway neither shows nor filters by never has a value. */
+export function userFilterNames({ config, lookups }: FilterNamesSource): NameOf {
+  const { filterNames, mapping } = config.users
+  const shown = new Set(Array.from(config.scimPaths.values(), ({ attribute }) => attribute))
+  if (!mapping.isEmpty) for (const { attribute } of mapping.shown) shown.add(attribute)
+  return (path) => {
+    const { attribute, extension, sub } = path
+    const internal = filterNames.get(pathKey(path))
+    if (internal !== undefined) return [internal]
+    if (isCore(path, 'userName')) return lookups.names.login
+    if (isCore(path, 'id')) return lookups.names.userId
+    // The other parts of a manager come from the manager's own resource, so the store of the user cannot search them.
+    const isManager = extension === enterpriseUserSchema.id && attribute.name === 'manager'
+    if (isManager && sub !== undefined && sub.name !== 'value' && shown.has(attribute)) return undefined
+    const location = mapping.locate(path) ?? locateTime(path, lookups.servedTimes.users)
+    if (location !== undefined) return location
+    const isOwn = ['meta', 'schemas', 'groups'].some((name) => isCore(path, name))
+    return isOwn || shown.has(attribute) ? undefined : []
+  }
+}
+
+/** An attribute that groups do not have here never has a value. */
+export function groupFilterNames({ config, lookups }: FilterNamesSource): NameOf {
+  return (path) => {
+    const internal = config.groups.filterNames.get(pathKey(path))
+    if (isCore(path, 'id')) return lookups.ids.areMarked ? undefined : lookups.names.groupId
+    if (isCore(path, 'displayName')) return internal === undefined ? lookups.names.groupName : [internal]
+    if (internal !== undefined) return [internal]
+    const location = config.groups.mapping.locate(path) ?? locateTime(path, lookups.servedTimes.groups)
+    if (location !== undefined) return location
+    return ['meta', 'schemas', 'members'].some((name) => isCore(path, name)) ? undefined : []
+  }
+}
+
+interface FilterNamesSource {
+  readonly config: GatewayConfig
+  readonly lookups: Lookups
+}
+
+/** The value that every match must have by `name eq "value"`, alone or in a conjunction. */
+export function fixedAttribute(filter: ScimFilter | undefined, name: string, sub?: string): string | undefined {
+  for (const part of filter === undefined ? [] : conjuncts(filter)) {
+    if (part.kind === 'element' && isCore(part.of, name) && sub !== undefined) {
+      const found = fixedAttribute(part.filter, sub)
+      if (found !== undefined) return found
+    }
+    if (part.kind !== 'compare' || part.operator !== 'eq' || typeof part.value !== 'string') continue
+    if (isCore(part.path, name) && part.path.sub?.name === sub) return part.value
+  }
+  return undefined
+}

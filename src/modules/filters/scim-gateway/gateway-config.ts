@@ -1,22 +1,27 @@
 import type { Dn } from '#identity/dn.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
-import { type AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { type AttributePath, internalName, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import type { EventPayload } from '#protocols/scim/security-events.ts'
 import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
-import type { AttributeFlow } from '#sdk/flow.ts'
+import type { EventStreamOptions } from '#sdk/event-stream.ts'
 import { type PreparedMapping, prepareMapping } from '#sdk/mapping.ts'
 import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
-import { checkNames, groupMapping, noMapping, userMapping } from './built-in-mapping.ts'
-import { type ClientProfile, clientProfiles } from './client-profile.ts'
-import { readSchemas } from './declared-schemas.ts'
-import { type EventsConfig, readEvents } from './events-config.ts'
-import { type FilterNames, readFilterNames } from './filter-names.ts'
-import { derivedFilterNames, readRules, resolvePaths } from './mapping-lines.ts'
-import { parameterTable } from './parameter-table.ts'
+import {
+  checkNames,
+  derivedFilterNames,
+  type FilterNames,
+  groupMapping,
+  noMapping,
+  readFilterNames,
+  readRules,
+  readSchemas,
+  resolvePaths,
+  userMapping,
+} from './mapping-config.ts'
+import { type ClientProfile, clientProfiles, parameterTable } from './parameter-table.ts'
 import type { SchemaMapping } from './schema-mapping.ts'
-import { deactivationProblem } from './stored-schema.ts'
-import { type IgnoredAttributes, ignoredAttributes } from './unstored-change.ts'
 
 export interface GatewayConfig {
   readonly lookup:
@@ -209,30 +214,6 @@ function readLookup(values: Values, params: Params, issues: Issues): GatewayConf
   return { kind: 'target', name: values.lookupTarget ?? '', path: params.pathOf('lookupTarget') }
 }
 
-export function gatewayFlow(config: GatewayConfig): AttributeFlow {
-  const { users, workflows, lookup } = config
-  const given = [
-    users.loginAttribute,
-    users.lookupAttribute,
-    ...(users.idAttribute === undefined ? [] : [users.idAttribute]),
-    ...(users.deletedAttribute === undefined ? [] : [users.deletedAttribute]),
-  ]
-  const builtIn = (attribute: string) => ({ attribute, path: users.mappingPath })
-  return {
-    produces: [...config.toInternal.produces, ...users.mapping.produces.map(builtIn)],
-    workflows: [workflows.user, workflows.deleteUser, workflows.members].filter((name) => name !== undefined),
-    reads: [...config.toScim.reads, ...users.mapping.produces.map(builtIn)],
-    target: lookup.kind === 'target' ? lookup.name : undefined,
-    ...(lookup.kind === 'target' ? { targetAt: lookup.path } : {}),
-    given,
-    builtInAt: users.mappingPath,
-    check: (writesOf) => {
-      const problem = deactivationProblem(config, writesOf)
-      return problem === undefined ? [] : [problem]
-    },
-  }
-}
-
 export function summarize({ lookup, users, workflows, events }: GatewayConfig): { label: string; value: string }[] {
   const rows: [string, string | undefined][] = [
     lookup.kind === 'target' ? ['target', lookup.name] : ['directory', lookup.base.toString()],
@@ -247,4 +228,70 @@ export function summarize({ lookup, users, workflows, events }: GatewayConfig): 
     ['events', events?.stream.name],
   ]
   return rows.flatMap(([label, value]) => (value === undefined ? [] : [{ label, value }]))
+}
+
+export interface EventsConfig {
+  readonly stream: EventStreamOptions
+  readonly payload: EventPayload
+}
+
+const others = ['eventsIssuer', 'eventsAudience', 'eventsPushUrl', 'eventsPushToken', 'eventsKey', 'eventsPayload']
+
+/** Undefined where the gateway tells no events; parameters that then have no effect are errors. */
+export function readEvents(
+  values: ParsedParameters<typeof parameterTable>,
+  params: Params,
+  issues: Issues,
+): EventsConfig | undefined {
+  const given = (name: string): boolean => params.values(name).some((value) => value !== '')
+  if (values.events === undefined) {
+    if (given('events')) return undefined
+    for (const name of others.filter(given)) {
+      issues.error(params.pathOf(name), `parameter "${name}" needs the parameter "events"`)
+    }
+    return undefined
+  }
+  const missing = ['eventsIssuer', 'eventsAudience'].filter((name) => !given(name))
+  for (const name of missing) issues.error(params.pathOf(name), `parameter "${name}" is required with "events"`)
+  const { eventsPushUrl: url, eventsPushToken: token } = values
+  if (given('eventsPushToken') && !given('eventsPushUrl')) {
+    issues.error(params.pathOf('eventsPushToken'), 'parameter "eventsPushToken" needs the parameter "eventsPushUrl"')
+  }
+  return {
+    payload: values.eventsPayload,
+    stream: {
+      name: values.events,
+      issuer: values.eventsIssuer ?? '',
+      audience: values.eventsAudience ?? '',
+      key: values.eventsKey ?? defaultEventsKey,
+      ...(url === undefined ? {} : { push: { url, ...(token === undefined ? {} : { token }) } }),
+    },
+  }
+}
+
+export const defaultEventsKey = 'scim-events'
+
+/** Attributes that a client may send though nothing stores them, by the gateway's `ignoreUnmapped`. */
+export interface IgnoredAttributes {
+  has(path: AttributePath): boolean
+  /** A name that no schema has, such as the URN of an unknown extension, or a path below such a name. */
+  hasName(name: string): boolean
+}
+
+/** Resolves the names by the schemas, of which each resource type has its own. */
+export function ignoredAttributes(names: readonly string[], schemas: readonly ResourceSchema[]): IgnoredAttributes {
+  const lower = names.map((name) => name.trim().toLowerCase())
+  const covers = (listed: string, name: string): boolean =>
+    name.startsWith(listed) && (name.length === listed.length || ':.['.includes(name.charAt(listed.length)))
+  const paths = schemas.flatMap((schema) => names.flatMap((name) => schema.resolve(name.trim()) ?? []))
+  const keys = new Set(
+    paths.map((path) => (path.kind === 'schema' ? `${path.schema.id}:` : internalName(path)).toLowerCase()),
+  )
+  const isListed = ({ attribute, extension, sub }: AttributePath): boolean => {
+    const whole = extension === undefined ? { attribute } : { attribute, extension }
+    const candidates = [internalName(whole), ...(sub === undefined ? [] : [internalName({ ...whole, sub })])]
+    if (extension !== undefined) candidates.push(`${extension}:`)
+    return candidates.some((name) => keys.has(name.toLowerCase()))
+  }
+  return { has: isListed, hasName: (name) => lower.some((listed) => covers(listed, name.toLowerCase())) }
 }

@@ -1,195 +1,349 @@
+import { randomBytes } from 'node:crypto'
 import { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import type { Group } from '#identity/group.ts'
+import { BoundedCache } from '#kernel/bounded-cache.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { applyPatch, changedAttributes } from '#protocols/scim/patch/apply-patch.ts'
+import type { PatchOperation } from '#protocols/scim/patch/parse-patch.ts'
 import type { ScimResource } from '#protocols/scim/resource.ts'
 import { internalName } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
-import { requireMatch } from './conditional.ts'
+import { noVersion } from '#sdk/workflow.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import type { GroupEdit } from './group-edit.ts'
 import { type MemberRun, planMembers, runMembers } from './group-members.ts'
-import { groupKey, runGroupWorkflow } from './group-workflow.ts'
-import type { FoundGroup } from './lookups.ts'
-import { tellingProgress } from './partial-failure.ts'
-import { addChange, notFound, type ResourceChange, type ScimCall } from './scim-call.ts'
-import { requireEffect, storableChange } from './unstored-change.ts'
-import { clearedIn, externalIdOf, versionOf } from './user-writer.ts'
+import type { FoundGroup, Lookups } from './lookups.ts'
+import { groupKey, reportProgress, runGroupWorkflow } from './run-workflow.ts'
+import {
+  addChange,
+  describeChange,
+  namesWithoutValue,
+  notFound,
+  notSupported,
+  requireAddress,
+  requireMatch,
+  type ScimCall,
+} from './scim-call.ts'
+import { requireEffect, storableChange } from './storable-change.ts'
 
-export async function findGroup({ lookups }: GatewayParts, id: string, members: boolean): Promise<FoundGroup> {
+/** A request about a group, parsed; nothing has been looked up yet. */
+export interface GroupEdit {
+  readonly kind: 'create' | 'patch' | 'put'
+  /** Operations on the group itself: its name and attributes. */
+  readonly own: readonly PatchOperation[]
+  readonly members: readonly PatchOperation[]
+}
+
+/** A change of the group itself. */
+interface OwnChange {
+  readonly displayName: string
+  /** Set if the name that workflows know the group by changes. */
+  readonly newName: string | undefined
+  readonly attributes: Attributes
+  /** The internal attributes that lose their values. */
+  readonly cleared: readonly string[]
+  /** The SCIM attributes that change, and those of them that lose their value. */
+  readonly changed: readonly string[]
+  readonly withoutValue: readonly string[]
+}
+
+/** A group whose creation failed part way. Its id is known if only members are missing. */
+interface UnfinishedGroup {
+  readonly id?: string
+}
+
+/** How long, and for how many groups, a failed creation can be continued. */
+const keepMillis = 60 * 60 * 1000
+const maxUnfinished = 1000
+
+/** Creates, changes and deletes groups by workflows. Create and change return the group as the target then stores it. */
+export class GroupChanges {
+  readonly #parts: GatewayParts
+  readonly #unfinished = new BoundedCache<UnfinishedGroup>(maxUnfinished, systemClock)
+
+  constructor(parts: GatewayParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Creates the group, then adds its members, one run each. If that fails part way, the same request sent again
+   * continues it instead of failing with uniqueness.
+   */
+  async create(call: ScimCall, resource: JsonObject, edit: GroupEdit, withMembers: boolean): Promise<FoundGroup> {
+    const { config, queue, lookups } = this.#parts
+    const name = displayNameOf(resource)
+    requireName(name)
+    if (lookups.groupIdIsName) requireAddress('displayName', name)
+    const { members: _, ...own } = resource
+    // Equal requests have equal keys: the name or, if groups can share names, everything but the members.
+    const key = nameKey(config.groups.sharesNames ? JSON.stringify(own) : name)
+    // The lookup is queued too, so that of two requests for one name exactly one creates.
+    const { found, runs } = await queue.run(key, () => this.#createWithoutMembers(call, resource, edit, key))
+    await queue.run(groupKey(found.id), () => this.#addMembers(call, found, runs, key))
+    const after = await findGroup(lookups, found.id, withMembers)
+    const attributes = Object.keys(resource)
+    const details = describeChange(resource, after.group.version)
+    addChange(call, { kind: 'create', resourceType: 'Group', id: found.id, attributes, ...details })
+    return after
+  }
+
+  /** All members are known to exist before the group is created. */
+  async #createWithoutMembers(
+    call: ScimCall,
+    resource: JsonObject,
+    edit: GroupEdit,
+    key: string,
+  ): Promise<{ found: FoundGroup; runs: readonly MemberRun[] }> {
+    const { config, lookups } = this.#parts
+    const unfinished = this.#unfinished.get(key)
+    if (config.groups.sharesNames) {
+      const present = unfinished?.id === undefined ? undefined : await lookups.groupById(unfinished.id, false)
+      const runs = await planMembers(this.#parts, present, edit.members)
+      return { found: present ?? (await this.#createWithSharedName(call, resource, key)), runs }
+    }
+    const name = displayNameOf(resource)
+    const present = await groupNamed(lookups, name)
+    const isUnfinished = unfinished !== undefined && (unfinished.id === undefined || unfinished.id === present?.id)
+    if (present !== undefined && !isUnfinished) throw nameTaken()
+    const runs = await planMembers(this.#parts, present, edit.members)
+    if (present !== undefined && unfinished?.id !== undefined) return { found: present, runs }
+    return { found: await this.#runCreate(call, name, resource, key, unfinished === undefined), runs }
+  }
+
+  /** The name is the displayName or, if another group has that name, the displayName and a random suffix. */
+  async #createWithSharedName(call: ScimCall, resource: JsonObject, key: string): Promise<FoundGroup> {
+    const name = displayNameOf(resource)
+    if ((await this.#parts.lookups.groupByName(name)) === undefined) {
+      try {
+        return await this.#runCreate(call, name, resource, key, true)
+      } catch (error) {
+        // Another process created a group of this name first.
+        if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
+      }
+    }
+    return this.#runCreate(call, `${name} (${randomBytes(4).toString('hex')})`, resource, key, true)
+  }
+
+  /** With `isNew`, the run is bound to the absence of the group, so that no other process can create it in between. */
+  async #runCreate(
+    call: ScimCall,
+    name: string,
+    resource: JsonObject,
+    key: string,
+    isNew: boolean,
+  ): Promise<FoundGroup> {
+    const { config, groups, lookups, storage } = this.#parts
+    const workflow = config.workflows.createGroup
+    try {
+      const stored = await storage.groups()
+      const options = { kind: 'create', ignored: config.ignored } as const
+      const storable = storableChange(stored, config.groups.schema, {}, { ...resource }, options)
+      const attributes = groups.attributes(storable, stored.unstorable)
+      const params = { groupname: name, ...(isNew ? { groupversion: noVersion } : {}) }
+      await runGroupWorkflow(this.#parts, call, { name: workflow, attributes, params })
+    } catch (error) {
+      // After a refusal there is no group. After any other failure, some targets may have created it.
+      if (!(error instanceof GatewayError) || !error.isRefusal) this.#remember(key, {})
+      throw error
+    }
+    const found = await lookups.groupByName(name)
+    if (found !== undefined) return found
+    throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended without creating the group`, {
+      publicText: 'The workflow ended without creating the group. Check its tasks, then send the request again.',
+    })
+  }
+
+  async #addMembers(call: ScimCall, found: FoundGroup, runs: readonly MemberRun[], key: string): Promise<void> {
+    const { id, group } = found
+    try {
+      await reportProgress(this.#parts, call, group.name, 1 + runs.length, async (done) => {
+        done()
+        await runMembers(this.#parts, call, found, runs, done)
+      })
+      this.#unfinished.delete(key)
+    } catch (error) {
+      this.#remember(key, { id })
+      addChange(call, { kind: 'create', resourceType: 'Group', id, attributes: ['displayName', 'members'] })
+      throw error
+    }
+  }
+
+  #remember(key: string, unfinished: UnfinishedGroup): void {
+    this.#unfinished.set(key, unfinished, new Date(systemClock().getTime() + keepMillis))
+  }
+
+  /**
+   * Checks the whole edit, then changes the group itself, then its members, one run each, under the name that the group
+   * then has. Changes of one group run one after the other.
+   */
+  change(call: ScimCall, edit: GroupEdit, withMembers: boolean): Promise<FoundGroup> {
+    const { config, queue, lookups } = this.#parts
+    return queue.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
+      const found = await findGroup(lookups, call.id, false)
+      const version = requireMatch(call, found.group.version)
+      const { resource, own } = await this.#planOwn(call, found, edit)
+      const runs = await planMembers(this.#parts, found, edit.members)
+      const name = own?.newName ?? found.group.name
+      const change = {
+        kind: edit.kind,
+        resourceType: 'Group',
+        id: found.id,
+        attributes: [...(own?.changed ?? []), ...(runs.length > 0 ? ['members'] : [])],
+        cleared: own?.withoutValue ?? [],
+        ...describeChange(resource, undefined),
+      } as const
+      let isAnyDone = false
+      const steps = async (done: () => void): Promise<void> => {
+        const stepDone = (): void => {
+          isAnyDone = true
+          done()
+        }
+        if (own !== undefined) {
+          await this.#changeOwn(call, found, own, version)
+          stepDone()
+        } else if (version !== undefined && runs.length > 0 && config.workflows.updateGroup !== undefined) {
+          // Changes nothing, but lets the target compare the version.
+          await this.#runUpdate(call, found.group, {}, version)
+        }
+        const renamed = name === found.group.name ? found : { ...found, group: { ...found.group, name } }
+        await runMembers(this.#parts, call, renamed, runs, stepDone)
+      }
+      try {
+        await reportProgress(this.#parts, call, name, (own === undefined ? 0 : 1) + runs.length, steps)
+      } catch (error) {
+        if (isAnyDone) addChange(call, change)
+        throw error
+      }
+      const { groupIdIsName, ids } = lookups
+      const after = await findGroup(lookups, groupIdIsName ? ids.ofGroup(name) : found.id, withMembers)
+      if (own !== undefined) await this.#requireOwnEffect(call, found, after, resource)
+      if (isAnyDone) {
+        const members = call.notes.pending === undefined ? { members: membersIn(runs) } : {}
+        const details = describeChange(resource, after.group.version)
+        addChange(call, { ...change, ...members, id: after.id, ...details })
+      }
+      return after
+    })
+  }
+
+  /** The wanted group without its members; `own` is undefined if the group itself does not change. */
+  async #planOwn(
+    call: ScimCall,
+    found: FoundGroup,
+    edit: GroupEdit,
+  ): Promise<{ readonly resource: ScimResource; readonly own?: OwnChange }> {
+    const { config, groups, lookups, storage } = this.#parts
+    const { schema } = config.groups
+    const before = await groups.resource(found, call.base, false)
+    const patched = applyPatch(schema, before, edit.own, { strict: config.client.strict }).resource
+    const stored = await storage.groups()
+    const options = { kind: edit.kind, ignored: config.ignored }
+    const resource = storableChange(stored, schema, before, patched, options)
+    const present = found.group.attributes ?? new Attributes()
+    const { isChanged, attributes, cleared } = groups.change(present, before, resource, stored.unstorable)
+    const displayName = displayNameOf(resource)
+    const isRenamed = displayName !== displayNameOf(before)
+    if (!isRenamed && !isChanged) return { resource }
+    if (config.workflows.updateGroup === undefined) {
+      throw scimError(
+        'mutability',
+        'The name and attributes of groups cannot be changed: this gateway has no groupUpdateWorkflow.',
+      )
+    }
+    const newName = isRenamed && groups.displayAttribute === undefined ? displayName : undefined
+    // Another letter case leaves the id as it is.
+    if (newName !== undefined && lookups.groupIdIsName && newName.toLowerCase() !== found.group.name.toLowerCase()) {
+      throw scimError(
+        'mutability',
+        'displayName cannot be changed: it is the id of the group here. Create another group instead.',
+      )
+    }
+    if (isRenamed) {
+      requireName(displayName)
+      await this.#requireFreeName(displayName, found)
+    }
+    const refs = changedAttributes(schema, before, resource)
+    const own = {
+      displayName,
+      newName,
+      attributes: isChanged ? attributes : new Attributes(),
+      cleared,
+      changed: refs.map(internalName),
+      withoutValue: namesWithoutValue(resource, refs),
+    }
+    return { resource, own }
+  }
+
+  async #changeOwn(call: ScimCall, found: FoundGroup, own: OwnChange, version: string | undefined): Promise<void> {
+    // Checked again in the queue of the name, so that of two requests for one name exactly one gets it.
+    await this.#parts.queue.runWithin(nameKey(own.displayName), async () => {
+      await this.#requireFreeName(own.displayName, found)
+      await this.#runUpdate(call, found.group, own, version)
+    })
+  }
+
+  #runUpdate(call: ScimCall, group: Group, own: Partial<OwnChange>, version: string | undefined): Promise<void> {
+    const { attributes = new Attributes(), cleared = [], newName = group.name } = own
+    return runGroupWorkflow(this.#parts, call, {
+      name: this.#parts.config.workflows.updateGroup,
+      attributes,
+      cleared,
+      params: { groupname: group.name, newgroupname: newName, ...identityOf(group, version) },
+    })
+  }
+
+  /** Throws uniqueness if another group has the name, in any letter case. */
+  async #requireFreeName(name: string, { id }: FoundGroup): Promise<void> {
+    if (this.#parts.config.groups.sharesNames) return
+    const present = await groupNamed(this.#parts.lookups, name)
+    if (present !== undefined && present.id.toLowerCase() !== id.toLowerCase()) throw nameTaken()
+  }
+
+  /** Throws WORKFLOW_FAILED if the group itself did not change. */
+  async #requireOwnEffect(call: ScimCall, found: FoundGroup, changed: FoundGroup, wanted: JsonObject): Promise<void> {
+    const { config, groups, storage } = this.#parts
+    requireEffect(await storage.groups(), config.groups.schema, config.workflows.updateGroup ?? '', {
+      before: await groups.resource(found, call.base, false),
+      wanted,
+      after: await groups.resource(changed, call.base, false),
+      stored: {
+        before: found.group.attributes ?? new Attributes(),
+        after: changed.group.attributes ?? new Attributes(),
+      },
+    })
+  }
+
+  async delete(call: ScimCall): Promise<void> {
+    const { queue, config, lookups } = this.#parts
+    const name = config.workflows.deleteGroup
+    if (name === undefined) throw notSupported('Groups cannot be deleted: this gateway has no groupDeleteWorkflow.')
+    await queue.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
+      const { id, group } = await findGroup(lookups, call.id, false)
+      const version = requireMatch(call, group.version)
+      const params = { groupname: group.name, ...identityOf(group, version) }
+      await runGroupWorkflow(this.#parts, call, { name, params })
+      const present = await lookups.groupById(id, false)
+      if (present !== undefined && present.group.version === group.version) {
+        throw new GatewayError('WORKFLOW_FAILED', `workflow "${name}" ended, but the group is still there`, {
+          publicText: `The delete workflow "${name}" ended, but the group is still there. Have the workflow delete the group.`,
+        })
+      }
+      addChange(call, { kind: 'delete', resourceType: 'Group', id, attributes: [] })
+    })
+  }
+}
+
+/** Throws NOT_FOUND. */
+export async function findGroup(lookups: Lookups, id: string, members: boolean): Promise<FoundGroup> {
   const found = await lookups.groupById(id, members)
   if (found === undefined) throw notFound('group', id)
   return found
 }
 
-/**
- * Brings the group to what the edit says: all of it is checked, then the group itself is changed, then its members, one
- * run each, under the name that the group then has. Changes of one group happen one after the other. Gives the group as
- * the target then holds it.
- */
-export function changeGroup(
-  parts: GatewayParts,
-  call: ScimCall,
-  edit: GroupEdit,
-  withMembers: boolean,
-): Promise<FoundGroup> {
-  return parts.lock.run(groupKey(parts.lookups.ids.groupForm(call.id)), async () => {
-    const found = await findGroup(parts, call.id, false)
-    const version = requireMatch(call, found.group.version)
-    const { resource, own } = await planOwn(parts, call, found, edit)
-    const runs = await planMembers(parts, found, edit.members)
-    const name = own?.newName ?? found.group.name
-    const changed = [...(own?.changed ?? []), ...(runs.length > 0 ? ['members'] : [])]
-    const cleared = own?.emptied ?? []
-    const change = { kind: edit.kind, attributes: changed, cleared, ...externalIdOf(resource) }
-    const { updateGroup } = parts.config.workflows
-    let some = false
-    try {
-      await tellingProgress(parts, call, name, (own === undefined ? 0 : 1) + runs.length, async (done) => {
-        const tick = (): void => {
-          some = true
-          done()
-        }
-        // Without a change of its own, the group takes part so that the version is compared where it is kept.
-        if (own !== undefined || (version !== undefined && runs.length > 0 && updateGroup !== undefined)) {
-          await runUpdate(parts, call, found, own, version)
-          if (own !== undefined) tick()
-        }
-        const named = name === found.group.name ? found : { ...found, group: { ...found.group, name } }
-        await runMembers(parts, call, named, runs, tick)
-      })
-    } catch (error) {
-      if (some) noteChange(call, { ...change, id: found.id })
-      throw error
-    }
-    const { groupIdIsName, ids } = parts.lookups
-    const after = await findGroup(parts, groupIdIsName ? ids.ofGroup(name) : found.id, withMembers)
-    if (own !== undefined) await requireGroupEffect(parts, call, found, after, resource)
-    if (some) {
-      const members = call.notes.pending === undefined ? { members: membersOf(runs) } : {}
-      noteChange(call, { ...change, ...members, id: after.id, ...versionOf(after.group.version) })
-    }
-    return after
-  })
-}
-
-/** Who joined and who left, for events. */
-function membersOf(runs: readonly MemberRun[]): NonNullable<ResourceChange['members']> {
-  const ofRuns = (removed: boolean) =>
-    runs
-      .filter(({ remove }) => remove === removed)
-      .map((run) =>
-        'member' in run
-          ? ({ type: 'User', id: run.member.id } as const)
-          : ({ type: 'Group', id: run.memberGroup.id } as const),
-      )
-  return { added: ofRuns(false), removed: ofRuns(true) }
-}
-
-/** Throws WORKFLOW_FAILED where the group is still what it was. */
-async function requireGroupEffect(
-  { config, groupView, storage }: GatewayParts,
-  { base }: ScimCall,
-  found: FoundGroup,
-  changed: FoundGroup,
-  wanted: JsonObject,
-): Promise<void> {
-  const before = await groupView.resource(found, base, false)
-  const after = await groupView.resource(changed, base, false)
-  const held = {
-    before: found.group.attributes ?? new Attributes(),
-    after: changed.group.attributes ?? new Attributes(),
-  }
-  const workflow = config.workflows.updateGroup ?? ''
-  requireEffect(await storage.groups(), config.groups.schema, workflow, { before, wanted, after, held })
-}
-
-interface OwnChange {
-  readonly name: string
-  /** The same, where it is another one that workflows know the group by. */
-  readonly newName: string | undefined
-  readonly attributes: Attributes
-  readonly cleared: readonly string[]
-  /** The SCIM attributes that change. */
-  readonly changed: readonly string[]
-  /** Those of them that have no value any more. */
-  readonly emptied: readonly string[]
-}
-
-/** The group as it is to be, without members, and what of it changes; nothing when it is all there already. */
-async function planOwn(
-  parts: GatewayParts,
-  call: ScimCall,
-  found: FoundGroup,
-  edit: GroupEdit,
-): Promise<{ readonly resource: ScimResource; readonly own?: OwnChange }> {
-  const { config, groupView, storage } = parts
-  const { schema } = config.groups
-  const before = await groupView.resource(found, call.base, false)
-  const patched = applyPatch(schema, before, edit.own, { strict: config.client.strict }).resource
-  const { ignored } = config
-  const stored = await storage.groups()
-  const resource = storableChange(stored, schema, before, patched, { kind: edit.kind, ignored })
-  const held = found.group.attributes ?? new Attributes()
-  const change = groupView.attributes.change(held, before, resource, stored.unstorable)
-  const name = displayNameOf(resource)
-  const renamed = name !== displayNameOf(before)
-  if (!renamed && change === undefined) return { resource }
-  if (config.workflows.updateGroup === undefined) {
-    throw scimError(
-      'mutability',
-      'The name and attributes of groups cannot be changed: this gateway has no groupUpdateWorkflow.',
-    )
-  }
-  const newName = renamed && groupView.attributes.displayed === undefined ? name : undefined
-  if (newName !== undefined) requireRenaming(parts, newName, found)
-  if (renamed) {
-    requireName(name)
-    await requireFreeName(parts, name, found)
-  }
-  const refs = changedAttributes(schema, before, resource)
-  const own = {
-    name,
-    newName,
-    attributes: change?.attributes ?? new Attributes(),
-    cleared: change?.cleared ?? [],
-    changed: refs.map(internalName),
-    emptied: clearedIn(resource, refs),
-  }
-  return { resource, own }
-}
-
-export const displayNameOf = (resource: JsonObject): string => String(resource['displayName'] ?? '')
-
-/** Throws invalidValue for a name that says nothing. */
-export function requireName(name: string): void {
-  if (name.trim() === '') throw scimError('invalidValue', 'displayName must not be blank. Send a name.')
-}
-
-/** Throws mutability where names are ids; another letter case leaves the id what it is. */
-function requireRenaming({ lookups }: GatewayParts, name: string, { group }: FoundGroup): void {
-  if (!lookups.groupIdIsName || name.toLowerCase() === group.name.toLowerCase()) return
-  throw scimError(
-    'mutability',
-    'displayName cannot be changed: it is the id of the group here. Create another group instead.',
-  )
-}
-
-/** Throws uniqueness where another group has the name, whatever its letter case. */
-async function requireFreeName(parts: GatewayParts, name: string, { id }: FoundGroup): Promise<void> {
-  if (parts.config.groups.sharesNames) return
-  const holder = await groupNamed(parts, name)
-  if (holder !== undefined && holder.id.toLowerCase() !== id.toLowerCase()) throw nameTaken()
-}
-
-export const nameTaken = () =>
-  scimError(
-    'uniqueness',
-    'displayName: another group has this name, in this or another letter case. Choose another one, or change that group.',
-  )
-
-/** The group that has or shows the name, in any letter case. */
-export async function groupNamed({ lookups }: GatewayParts, name: string): Promise<FoundGroup | undefined> {
+/** The group whose name or displayName this is, in any letter case. */
+async function groupNamed(lookups: Lookups, name: string): Promise<FoundGroup | undefined> {
   const byName = await lookups.groupByName(name)
   if (byName !== undefined) return byName
   const filters = lookups.names.groupName.map((attribute): Filter => ({ kind: 'equal', attribute, value: name }))
@@ -198,36 +352,29 @@ export async function groupNamed({ lookups }: GatewayParts, name: string): Promi
   return (await lookups.searchGroups({ filter, offset: 0, limit: 1 })).items[0]
 }
 
-async function runUpdate(
-  parts: GatewayParts,
-  call: ScimCall,
-  found: FoundGroup,
-  own: OwnChange | undefined,
-  version: string | undefined,
-): Promise<void> {
-  const { group } = found
-  const run = (): Promise<void> =>
-    runGroupWorkflow(parts, call, {
-      name: parts.config.workflows.updateGroup,
-      attributes: own?.attributes ?? new Attributes(),
-      cleared: own?.cleared ?? [],
-      params: {
-        groupname: group.name,
-        newgroupname: own?.newName ?? group.name,
-        groupid: group.id,
-        ...(version === undefined ? {} : { groupversion: version }),
-      },
-    })
-  if (own === undefined) return run()
-  // Asked again inside the lock, so that of two who want one name exactly one gets it.
-  await parts.lock.within(nameKey(own.name), async () => {
-    await requireFreeName(parts, own.name, found)
-    await run()
-  })
+const displayNameOf = (resource: JsonObject): string => String(resource['displayName'] ?? '')
+
+const nameKey = (name: string): string => `groupname ${name.toLowerCase()}`
+
+function requireName(name: string): void {
+  if (name.trim() === '') throw scimError('invalidValue', 'displayName must not be blank. Send a name.')
 }
 
-export const nameKey = (name: string): string => `groupname ${name.toLowerCase()}`
+const nameTaken = () =>
+  scimError(
+    'uniqueness',
+    'displayName: another group has this name, in this or another letter case. Choose another one, or change that group.',
+  )
 
-export function noteChange(call: ScimCall, change: Omit<ResourceChange, 'resourceType'>): void {
-  addChange(call, { resourceType: 'Group', ...change })
+/** Workflow parameters that bind a run to this group and, if the client sent one, to its version. */
+const identityOf = ({ id }: Group, version: string | undefined): Record<string, string> => ({
+  groupid: id,
+  ...(version === undefined ? {} : { groupversion: version }),
+})
+
+/** The members that joined and left, for events. */
+function membersIn(runs: readonly MemberRun[]) {
+  const members = (removed: boolean) =>
+    runs.filter(({ remove }) => remove === removed).map(({ type, id }) => ({ type, id }))
+  return { added: members(false), removed: members(true) }
 }

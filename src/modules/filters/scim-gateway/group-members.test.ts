@@ -90,7 +90,7 @@ describe('a failure part way', () => {
     const done = held(people).length
     expect(status).toBe(503)
     expect(body['detail']).toBe(
-      `A downstream system did not answer. ${done} of 100 changes were made; the same request again makes the others.`,
+      `A downstream system did not answer. ${done} of 100 changes were made. Send the same request again to make the others.`,
     )
     expect(done).toBeGreaterThan(0)
     expect(done).toBeLessThan(100)

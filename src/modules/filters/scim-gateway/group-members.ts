@@ -1,3 +1,4 @@
+import { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { JsonObject } from '#kernel/json.ts'
@@ -11,38 +12,38 @@ import {
 } from '#protocols/scim/patch/member-change.ts'
 import type { PatchOperation } from '#protocols/scim/patch/parse-patch.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
-import { type GatewayParts, runWorkflow } from './gateway-parts.ts'
-import { runGroupWorkflow } from './group-workflow.ts'
+import type { GatewayParts } from './gateway-parts.ts'
 import type { FoundGroup, FoundUser, Lookups, Member } from './lookups.ts'
-import { orPending } from './pending-change.ts'
-import { retryWhileChanged } from './retry-changed.ts'
+import { orPending, retryWhileChanged, runGroupWorkflow, runWorkflow, userKey } from './run-workflow.ts'
 import { notFound, notSupported, type ScimCall } from './scim-call.ts'
-import { bareUser } from './user-changes.ts'
-import { userKey } from './user-writer.ts'
 
-/** How many members of one request are looked up or changed side by side: what runs at once shares a commit. */
+/** How many members of one request are looked up or changed in parallel; parallel runs share a database commit. */
 const width = 32
 
-/** So many that don't exist end the search for others. */
+/** The search for members stops after this many that do not exist. */
 const maxAbsent = 16
 
-/** Someone to be added or removed: the same object for every reference to the same user or group. */
-interface PlannedMember {
+/** One workflow run: a user or group that joins or leaves the group. */
+export interface MemberRun {
   readonly type: MemberType
-  /** As SCIM knows it. */
+  /** The SCIM id. */
   readonly id: string
-  readonly user?: FoundUser
-  readonly group?: FoundGroup
+  readonly remove: boolean
 }
 
-export type MemberRun =
-  | { readonly member: FoundUser; readonly remove: boolean }
-  | { readonly memberGroup: FoundGroup; readonly remove: boolean }
+/** A member to add or remove: the same object for every reference to the same user or group. */
+interface PlannedMember {
+  readonly type: MemberType
+  /** The SCIM id. */
+  readonly id: string
+  readonly user?: FoundUser | undefined
+  readonly group?: FoundGroup | undefined
+}
 
 /**
- * One run for each member that really changes. Nothing is changed yet. Throws invalidValue when someone to be added does
- * not exist, or is a group that cannot be a member; someone to be removed who does not exist is removed. NOT_SUPPORTED
- * when members cannot be changed here.
+ * Plans one run for each member that really changes, and changes nothing yet. Throws invalidValue if a member to add does
+ * not exist or is a group that cannot be a member, NOT_SUPPORTED if members cannot be changed here. A member to remove
+ * that does not exist counts as removed.
  */
 export async function planMembers(
   parts: GatewayParts,
@@ -51,21 +52,20 @@ export async function planMembers(
 ): Promise<MemberRun[]> {
   if (operations.length === 0) return []
   const present = found !== undefined && needsPresentMembers(operations) ? await presentMembers(parts, found) : []
-  const known = new KnownMembers(parts)
-  for (const { id, type } of present) known.note(id, { id, type })
-  await known.resolve(memberReferences(operations), memberReferences(operations.filter(({ op }) => op !== 'remove')))
-  const change = memberChange(operations, present.map(elementOf), (reference) => known.of(reference))
-  const runs = await realChanges(parts, found, change, new Set(present.map(({ id, type }) => `${type} ${id}`)))
-  if (runs.some((run) => 'member' in run) && parts.config.workflows.members === undefined) {
+  const resolver = new MemberResolver(parts.lookups, present)
+  await resolver.resolve(memberReferences(operations), memberReferences(operations.filter(({ op }) => op !== 'remove')))
+  const change = memberChange(operations, present.map(elementOf), (reference) => resolver.of(reference))
+  const runs = await realChanges(parts, found, change, new Set(present.map(identityOf)))
+  if (runs.some(({ type }) => type === 'User') && parts.config.workflows.members === undefined) {
     throw notSupported('Members cannot be changed: this gateway has no groupWorkflow.')
   }
   return runs
 }
 
-async function presentMembers(parts: GatewayParts, { id }: FoundGroup): Promise<readonly Member[]> {
-  const found = await parts.lookups.groupById(id, true)
+async function presentMembers({ lookups }: GatewayParts, { id }: FoundGroup): Promise<readonly Member[]> {
+  const found = await lookups.groupById(id, true)
   if (found === undefined) throw notFound('group', id)
-  return parts.lookups.members(found, false)
+  return lookups.members(found, false)
 }
 
 const elementOf = ({ id, type, display }: Member): JsonObject => ({
@@ -74,22 +74,25 @@ const elementOf = ({ id, type, display }: Member): JsonObject => ({
   ...(display === undefined ? {} : { display }),
 })
 
-/** Finds out what references mean, each once. */
-class KnownMembers {
+/** Looks up the users and groups that references name, each once. */
+class MemberResolver {
   readonly #lookups: Lookups
   readonly #byReference = new Map<string, PlannedMember>()
-  readonly #byId = new Map<string, PlannedMember>()
+  readonly #byIdentity = new Map<string, PlannedMember>()
 
-  constructor({ lookups }: GatewayParts) {
+  constructor(lookups: Lookups, present: readonly Member[]) {
     this.#lookups = lookups
+    for (const { id, type } of present) {
+      this.#add(keyOf({ value: id, type }), { id, type })
+      const untyped = keyOf({ value: id, type: undefined })
+      if (!this.#byReference.has(untyped)) this.#add(untyped, { id, type })
+    }
   }
 
-  /** That the reference, with or without its type, means this member. */
-  note(value: string, member: PlannedMember): void {
-    const same = this.#byId.get(`${member.type} ${member.id}`) ?? member
-    this.#byId.set(`${member.type} ${member.id}`, same)
-    this.#byReference.set(`${member.type} ${value}`, same)
-    if (!this.#byReference.has(` ${value}`)) this.#byReference.set(` ${value}`, same)
+  #add(key: string, member: PlannedMember): void {
+    const same = this.#byIdentity.get(identityOf(member)) ?? member
+    this.#byIdentity.set(identityOf(member), same)
+    this.#byReference.set(key, same)
   }
 
   of(reference: MemberReference): PlannedMember {
@@ -97,30 +100,30 @@ class KnownMembers {
     return this.#byReference.get(keyOf(reference)) ?? { type, id: value }
   }
 
-  /** Throws invalidValue early where many of those to be added don't exist. */
+  /** Throws invalidValue early if many of the members to add do not exist. */
   async resolve(references: readonly MemberReference[], added: readonly MemberReference[]): Promise<void> {
-    const open = new Map(references.map((reference) => [keyOf(reference), reference]))
-    const asked = [...open.values()].filter((reference) => !this.#byReference.has(keyOf(reference)))
+    const distinct = new Map(references.map((reference) => [keyOf(reference), reference]))
+    const open = [...distinct.values()].filter((reference) => !this.#byReference.has(keyOf(reference)))
     const required = new Set(added.map(keyOf))
-    const missing = (reference: MemberReference): boolean => {
+    const isMissing = (reference: MemberReference): boolean => {
       const member = this.#byReference.get(keyOf(reference))
       return required.has(keyOf(reference)) && member !== undefined && (member.user ?? member.group) === undefined
     }
     let absent = 0
-    await inParallel(asked, width, async (reference) => {
-      const member = await this.#find(reference)
-      const same = this.#byId.get(`${member.type} ${member.id}`) ?? member
-      this.#byId.set(`${member.type} ${member.id}`, same)
-      this.#byReference.set(keyOf(reference), same)
-      if (missing(reference) && ++absent > maxAbsent) throw noSuchMember(this.of(asked.find(missing) ?? reference))
+    await inParallel(open, width, async (reference) => {
+      this.#add(keyOf(reference), await this.#find(reference))
+      if (isMissing(reference) && ++absent > maxAbsent) throw noSuchMember(this.of(open.find(isMissing) ?? reference))
     })
   }
 
-  /** By the type that the client or the id's mark says. Without either it is a user's id, or else a group's. */
+  /** By the type that the client or the id's prefix states. Without either, it is the id of a user, or else of a group. */
   async #find({ value, type }: MemberReference): Promise<PlannedMember> {
     const marked = this.#lookups.ids.typeOf(value)
     if (type === 'User' && marked === 'Group') {
-      throw scimError('invalidValue', `The member ${quoted(value)} is a group, but is sent as a User.`)
+      throw scimError(
+        'invalidValue',
+        `members: ${quoted(value)} is a group, but has type User. Send type Group, or leave the type out.`,
+      )
     }
     const wanted = type ?? marked
     const user = wanted === 'Group' ? undefined : await this.#lookups.userById(value)
@@ -132,6 +135,7 @@ class KnownMembers {
 }
 
 const keyOf = ({ value, type }: MemberReference): string => `${type ?? ''} ${value}`
+const identityOf = ({ type, id }: { readonly type: MemberType; readonly id: string }): string => `${type} ${id}`
 
 async function realChanges(
   parts: GatewayParts,
@@ -140,37 +144,39 @@ async function realChanges(
   present: ReadonlySet<string>,
 ): Promise<MemberRun[]> {
   const { lookups } = parts
-  const wanted = [
-    ...Array.from(change.remove, (member) => ({ member, remove: true })),
-    ...Array.from(change.add, (member) => ({ member, remove: false })).filter(
-      ({ member: { type, id } }) => !present.has(`${type} ${id}`),
+  const planned = [
+    ...Array.from(change.remove, (member) => ({ ...member, remove: true })),
+    ...Array.from(change.add, (member) => ({ ...member, remove: false })).filter(
+      (member) => !present.has(identityOf(member)),
     ),
   ]
-  const whole = await inParallel(wanted, width, async ({ member, remove }) => {
+  const members = await inParallel(planned, width, async (member) => {
     const { type, id, user, group } = member
-    if (type === 'User') return { member: { ...member, user: user ?? (await lookups.userById(id)) }, remove }
-    return { member: { ...member, group: group ?? (await lookups.groupById(id, false)) }, remove }
+    if (type === 'User') return { ...member, user: user ?? (await lookups.userById(id)) }
+    return { ...member, group: group ?? (await lookups.groupById(id, false)) }
   })
-  const missing = whole.find(({ member, remove }) => !remove && (member.user ?? member.group) === undefined)
-  if (missing !== undefined) throw noSuchMember(missing.member)
-  const groups = whole.flatMap(({ member, remove }) => (member.group === undefined ? [] : [{ ...member, remove }]))
-  const added = groups.flatMap(({ group, remove }) => (remove || group === undefined ? [] : [group]))
-  await requireNesting(parts, found, added)
+  const missing = members.find(({ user, group, remove }) => !remove && (user ?? group) === undefined)
+  if (missing !== undefined) throw noSuchMember(missing)
+  const groups = members.filter(({ group }) => group !== undefined)
+  await requireNesting(
+    parts,
+    found,
+    groups.filter(({ remove }) => !remove).flatMap(({ group }) => group ?? []),
+  )
   const parents = await lookups.containing(groups.map(({ id }) => id))
-  const runs = await inParallel(whole, width, async ({ member, remove }): Promise<MemberRun[]> => {
-    const { user, group } = member
+  const runs = await inParallel(members, width, async ({ type, user, group, remove }): Promise<MemberRun[]> => {
     if (user !== undefined) {
       const isMember = found !== undefined && (await lookups.isMember(found, user))
-      return isMember === remove ? [{ member: user, remove }] : []
+      return isMember === remove ? [{ type, id: user.id, remove }] : []
     }
     if (group === undefined) return []
     const isMember = parents.get(group.id)?.some(({ id, direct }) => direct && id === found?.id) === true
-    return isMember === remove ? [{ memberGroup: group, remove }] : []
+    return isMember === remove ? [{ type, id: group.id, remove }] : []
   })
   return runs.flat()
 }
 
-/** Throws invalidValue when these groups cannot become members. */
+/** Throws invalidValue if these groups cannot become members. */
 async function requireNesting(
   { lookups, config }: GatewayParts,
   found: FoundGroup | undefined,
@@ -179,14 +185,14 @@ async function requireNesting(
   const [first] = added
   if (first === undefined) return
   const reason = !lookups.nestsGroups
-    ? 'the target behind this gateway does not keep groups in groups'
+    ? 'the target of this gateway does not store groups in groups'
     : config.workflows.nestGroup === undefined
-      ? 'the gateway has no groupNestingWorkflow'
+      ? 'this gateway has no groupNestingWorkflow'
       : undefined
   if (reason !== undefined) {
     throw scimError(
       'invalidValue',
-      `The member ${quoted(first.id)} is a group, and only users can be members: ${reason}.`,
+      `members: ${quoted(first.id)} is a group, and only users can be members, since ${reason}. Leave the member out.`,
     )
   }
   if (found === undefined) return
@@ -202,7 +208,7 @@ async function requireNesting(
   )
 }
 
-/** Runs the workflow of each member; `done` is called for each that ended. The first failure is thrown. */
+/** Runs the workflow of each member and calls `done` after each. Throws the first failure. */
 export async function runMembers(
   parts: GatewayParts,
   call: ScimCall,
@@ -211,26 +217,21 @@ export async function runMembers(
   done: () => void,
 ): Promise<void> {
   await inParallel(runs, width, async (run) => {
-    if ('memberGroup' in run) await runMemberGroup(parts, call, group, run.memberGroup.id, run.remove)
-    // Under the lock that deleting takes, and asked again: a workflow would bring a user who is gone back to life.
-    else await parts.lock.within(userKey(run.member.id), () => runMember(parts, call, group, run.member.id, run.remove))
+    if (run.type === 'Group') await runGroupMember(parts, call, group, run)
+    // Queued with deletes, after which the workflow would re-create the user.
+    else await parts.queue.runWithin(userKey(run.id), () => runUserMember(parts, call, group, run))
     done()
   })
 }
 
 /**
- * The run is bound to the version that was read and to the group, so that of two processes neither undoes what the other
- * did: a group that was renamed meanwhile is read again, and one that was deleted does not come back.
+ * The run is bound to the version of the user and to the group, so that no process undoes the change of another: a group
+ * that was renamed meanwhile is read again, and one that was deleted is not re-created.
  */
-function runMember(
-  parts: GatewayParts,
-  call: ScimCall,
-  planned: FoundGroup,
-  id: string,
-  remove: boolean,
-): Promise<void> {
+function runUserMember(parts: GatewayParts, call: ScimCall, planned: FoundGroup, run: MemberRun): Promise<void> {
   const { lookups, config } = parts
-  // A version that the client named is that of the group.
+  const { id, remove } = run
+  // A version that the client sent is that of the group.
   const unconditional = { ...call, ifMatch: undefined, ifNoneMatch: undefined }
   let known: FoundGroup | undefined = planned
   return retryWhileChanged(unconditional, async () => {
@@ -239,18 +240,21 @@ function runMember(
     const member = await lookups.userById(id)
     if (remove && (group === undefined || member === undefined)) return
     if (group === undefined) throw notFound('group', planned.id)
-    if (member === undefined) throw noSuchMember({ type: 'User', id })
-    const run = runWorkflow(parts, call, {
+    if (member === undefined) throw noSuchMember(run)
+    const { loginAttribute, lookupAttribute } = config.users
+    const attributes = Attributes.from([[loginAttribute, [member.user.userID]]])
+    attributes.set(lookupAttribute, [member.user.userID])
+    const change = runWorkflow(parts, call, {
       name: config.workflows.members ?? '',
-      user: bareUser(parts, member.user),
+      user: { ...member.user, attributes, groups: [] },
       params: { groupname: group.group.name, removegroup: String(remove) },
       basedOn: lookups.readVersion(member, group),
     })
-    if (await orPending(call, run)) await requireMembership(parts, group, member, remove)
+    if (await orPending(call, change)) await requireMembership(parts, group, member, remove)
   })
 }
 
-/** Throws WORKFLOW_FAILED where the user is what it was. Where others changed it meanwhile, the run may have done its part. */
+/** Throws WORKFLOW_FAILED if the membership did not change. If others changed the user meanwhile, nothing is certain. */
 async function requireMembership(
   { lookups, config }: GatewayParts,
   group: FoundGroup,
@@ -260,32 +264,20 @@ async function requireMembership(
   const after = await lookups.userById(before.id)
   if (after === undefined || (await lookups.isMember(group, after)) !== remove) return
   if (after.user.version !== before.user.version) return
-  // Read again: whoever deleted the group ended its memberships, and one that was renamed is known by its new name.
+  // Read again: a delete of the group ended its memberships, and a renamed group has memberships under its new name.
   const { groupIdIsName, ids } = lookups
   const now = await lookups.groupById(groupIdIsName ? ids.ofGroup(group.group.name) : group.id, false)
   if (now === undefined || (await lookups.isMember(now, after)) !== remove) return
-  throw withoutEffect(config.workflows.members, 'user', before.id, remove)
-}
-
-function withoutEffect(workflow = '', type: 'user' | 'group', id: string, remove: boolean): GatewayError {
-  const state = remove ? 'has not left the group' : 'has not joined the group'
-  return new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended, but ${type} "${id}" ${state}`, {
-    publicText: `The ${type} ${quoted(id)} ${state}: workflow "${workflow}" ended without changing it. Check its tasks.`,
-  })
+  throw withoutEffect(config.workflows.members, { type: 'User', id: before.id, remove })
 }
 
 /** How often groups that were renamed between being read and nested are read again. */
 const maxAttempts = 3
 
 /** Bound to the ids of both groups: one that was renamed meanwhile is read again, one that was deleted is an error. */
-async function runMemberGroup(
-  parts: GatewayParts,
-  call: ScimCall,
-  planned: FoundGroup,
-  id: string,
-  remove: boolean,
-): Promise<void> {
+async function runGroupMember(parts: GatewayParts, call: ScimCall, planned: FoundGroup, run: MemberRun): Promise<void> {
   const { lookups, config } = parts
+  const { id, remove } = run
   let known: FoundGroup | undefined = planned
   for (let attempt = 1; ; attempt++) {
     const group: FoundGroup | undefined = known ?? (await lookups.groupById(planned.id, false))
@@ -293,7 +285,7 @@ async function runMemberGroup(
     const member = await lookups.groupById(id, false)
     if (remove && (group === undefined || member === undefined)) return
     if (group === undefined) throw notFound('group', planned.id)
-    if (member === undefined) throw noSuchMember({ type: 'Group', id })
+    if (member === undefined) throw noSuchMember(run)
     const params = {
       groupname: group.group.name,
       membergroup: member.group.name,
@@ -302,31 +294,34 @@ async function runMemberGroup(
       membergroupid: member.group.id,
     }
     try {
-      const run = runGroupWorkflow(parts, call, { name: config.workflows.nestGroup, params })
-      if (await orPending(call, run)) await requireNested(parts, planned.id, id, remove)
+      const change = runGroupWorkflow(parts, call, { name: config.workflows.nestGroup, params })
+      if (await orPending(call, change)) await requireNested(parts, planned.id, run)
       return
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
-      // Someone else nested groups meanwhile, and together they would close a circle.
+      // Another request nested groups meanwhile, and both together would close a circle.
       if (error.code === 'CONFLICT') throw scimError('invalidValue', error.publicText, { cause: error })
       if (error.code !== 'NOT_FOUND' || attempt >= maxAttempts) throw error
     }
   }
 }
 
-/** Throws WORKFLOW_FAILED where the groups are nested as they were. */
-async function requireNested(
-  { lookups, config }: GatewayParts,
-  group: string,
-  member: string,
-  remove: boolean,
-): Promise<void> {
-  const parents = (await lookups.containing([member])).get(member) ?? []
-  if (parents.some(({ id, direct }) => direct && id === group) !== remove) return
-  // Whoever deleted one of them has ended that, too.
-  const both = await Promise.all([group, member].map((id) => lookups.groupById(id, false)))
+/** Throws WORKFLOW_FAILED if the nesting of the groups did not change. */
+async function requireNested({ lookups, config }: GatewayParts, group: string, run: MemberRun): Promise<void> {
+  const parents = (await lookups.containing([run.id])).get(run.id) ?? []
+  if (parents.some(({ id, direct }) => direct && id === group) !== run.remove) return
+  // A delete of one of them ended the nesting as well.
+  const both = await Promise.all([group, run.id].map((id) => lookups.groupById(id, false)))
   if (both.includes(undefined)) return
-  throw withoutEffect(config.workflows.nestGroup, 'group', member, remove)
+  throw withoutEffect(config.workflows.nestGroup, run)
+}
+
+function withoutEffect(workflow = '', { type, id, remove }: MemberRun): GatewayError {
+  const member = type.toLowerCase()
+  const state = remove ? 'has not left the group' : 'has not joined the group'
+  return new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended, but ${member} "${id}" ${state}`, {
+    publicText: `The ${member} ${quoted(id)} ${state}: workflow "${workflow}" ended without changing it. Check its tasks.`,
+  })
 }
 
 const noSuchMember = ({ type, id }: { readonly type: MemberType; readonly id: string }): GatewayError =>

@@ -115,7 +115,7 @@ describe('ids', () => {
         patchOp({ op: 'add', path: 'members', value: [member] }),
       )
       expect([status, body['scimType']]).toEqual([400, 'invalidValue'])
-      expect(body['detail']).toMatch(/group, and only users can be members: the target/)
+      expect(body['detail']).toMatch(/group, and only users can be members, since the target/)
     }
     expect(workflows.calls).toEqual([])
     const asUser = patchOp({ op: 'add', path: 'members', value: [{ value: 'red' }] })

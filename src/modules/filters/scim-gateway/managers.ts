@@ -8,13 +8,12 @@ import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#pr
 import type { AttributePath, AttributeRef } from '#protocols/scim/resource-schema.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 import { enterpriseUserSchema } from '#protocols/scim/standard-schemas.ts'
-import { heldAt } from './filter-translation.ts'
+import { locate, userFilterNames } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import type { ListRequest } from './list-request.ts'
+import type { ListRequest } from './lists.ts'
 import { type FoundUser, type Lookups, lookupWidth } from './lookups.ts'
-import { resourceAddress } from './resource-address.ts'
-import { userFilterNames } from './user-filter-names.ts'
-import type { UserView } from './user-view.ts'
+import { resourceAddress } from './scim-call.ts'
+import type { UserMapping } from './user-mapping.ts'
 
 /** What is shown of a manager; undefined for one who doesn't exist. */
 type Manager = { readonly id: string; readonly displayName?: string } | undefined
@@ -32,20 +31,20 @@ export class Managers {
   /** Values are ids of users; others are refused, and aren't shown. */
   readonly #areUsers: boolean
   readonly #lookups: Lookups
-  readonly #view: UserView
+  readonly #view: UserMapping
   readonly #log: Logger
   /** Where a user's manager is searched by; undefined where it can't be. */
   readonly #searchedBy: string | undefined
 
-  constructor(config: GatewayConfig, lookups: Lookups, view: UserView, log: Logger) {
+  constructor(config: GatewayConfig, lookups: Lookups, view: UserMapping, log: Logger) {
     const path = config.users.schema.resolveAttribute(`${enterpriseUserSchema.id}:manager.value`)
     this.#ref = path
     this.#areUsers = config.users.unknownManager === 'refuse'
     this.#lookups = lookups
     this.#view = view
     this.#log = log
-    const held = path === undefined ? undefined : heldAt(path, userFilterNames({ config, lookups }))
-    const [name, second] = held?.inside === true ? [] : (held?.names ?? [])
+    const location = path === undefined ? undefined : locate(path, userFilterNames({ config, lookups }))
+    const [name, second] = location?.inside === true ? [] : (location?.names ?? [])
     this.#searchedBy = second === undefined ? name : undefined
   }
 

@@ -12,7 +12,7 @@ import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schem
 import { fakeParams } from '#testing/fake-parse.ts'
 import { base } from '#testing/scim-gateway-fixture.ts'
 import { builtInParams, openStack } from '#testing/scim-stack.ts'
-import { readSchemas } from './declared-schemas.ts'
+import { readSchemas } from './mapping-config.ts'
 import scimGateway from './scim-gateway.ts'
 
 const badgeUrn = 'urn:example:scim:schemas:Badge'

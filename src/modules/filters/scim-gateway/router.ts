@@ -1,27 +1,32 @@
 import { GatewayError } from '#kernel/errors.ts'
+import { readSearchRequest } from '#protocols/scim/lists.ts'
 import { acceptsJson } from '#protocols/scim/message.ts'
 import { scimMediaType } from '#protocols/scim/scim-error.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { type GatewayResponse, header } from '#sdk/http.ts'
+import { BulkEndpoint } from './bulk-endpoint.ts'
+import { DiscoveryEndpoint } from './discovery-endpoint.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import { afterWorkflow } from './read-failures.ts'
-import type { Methods } from './route.ts'
-import { createRoutes } from './routes.ts'
-import { callOf } from './scim-call.ts'
+import { GroupEndpoint } from './group-endpoint.ts'
+import { RootSearch } from './lists.ts'
+import { afterWorkflow } from './lookups.ts'
+import { ChangePending } from './run-workflow.ts'
+import { answer, callOf, type Handler, type Methods, notSupported, type Route, type ScimCall } from './scim-call.ts'
+import { UserEndpoint } from './user-endpoint.ts'
 
 export type Router = (exchange: Exchange) => Promise<GatewayResponse>
 
-/** Throws NOT_FOUND, METHOD_NOT_ALLOWED and NOT_ACCEPTABLE before any endpoint is reached. */
+/** Throws NOT_FOUND, METHOD_NOT_ALLOWED and NOT_ACCEPTABLE before it calls an endpoint. */
 export function createRouter(parts: GatewayParts): Router {
-  const find = createRoutes(parts)
+  const places = createPlaces(parts)
   const { mediaType } = parts.config.client
   return async (exchange) => {
     const { request, pathInfo } = exchange
-    const route = find(pathInfo)
+    const route = findRoute(places, pathInfo)
     if (route === undefined) throw new GatewayError('NOT_FOUND', `nothing at ${pathInfo}`)
     if (request.method === 'OPTIONS') return { status: 204, headers: { allow: allowed(route.methods) } }
-    const head = request.method === 'HEAD'
-    const handler = route.methods.get(head ? 'GET' : request.method)
+    const isHead = request.method === 'HEAD'
+    const handler = route.methods.get(isHead ? 'GET' : request.method)
     if (handler === undefined) {
       throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: allowed(route.methods) } })
     }
@@ -34,11 +39,11 @@ export function createRouter(parts: GatewayParts): Router {
     const response = await handler(call).catch((error: unknown) => {
       throw call.notes.workflows.length > 0 ? afterWorkflow(error) : error
     })
-    return head ? withoutBody(response) : response
+    return isHead ? withoutBody(response) : response
   }
 }
 
-/** A length that is told is that of the body that GET would have (RFC 9110 8.6). */
+/** The length is that of the body that GET would return (RFC 9110 8.6). */
 function withoutBody({ status, headers, body }: GatewayResponse): GatewayResponse {
   const length = typeof body === 'string' ? { 'content-length': String(Buffer.byteLength(body)) } : {}
   return { status, headers: { ...headers, ...length } }
@@ -46,3 +51,123 @@ function withoutBody({ status, headers, body }: GatewayResponse): GatewayRespons
 
 const allowed = (methods: Methods): string =>
   [...methods.keys(), ...(methods.has('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+
+interface Place {
+  readonly methods: Methods
+  /** The methods of a path with an id. */
+  readonly item?: Methods
+  /** The methods of a path with `.search` in place of an id. */
+  readonly search?: Methods
+}
+
+type Places = ReadonlyMap<string, Place>
+
+function createPlaces(parts: GatewayParts): Places {
+  const users = new UserEndpoint(parts)
+  const groups = new GroupEndpoint(parts)
+  const discovery = new DiscoveryEndpoint(parts)
+  const root = new RootSearch(
+    parts.config,
+    (call, list) => users.search(call, list),
+    (call, list) => groups.search(call, list),
+  )
+  const resources: Places = new Map([
+    ['Users', resource(users)],
+    ['Groups', resource(groups)],
+  ])
+  const bulk = new BulkEndpoint((path) => findRoute(resources, path), parts.log)
+  return new Map<string, Place>([
+    ['Users', { ...resource(users), search: searchBy((call) => users.list(call)) }],
+    ['Groups', { ...resource(groups), search: searchBy((call) => groups.list(call)) }],
+    ['', { methods: new Map([['GET', (call) => root.list(call)]]) }],
+    ['.search', { methods: searchBy((call) => root.list(call)) }],
+    ['Me', { methods: ownResource(parts, users) }],
+    ['Bulk', { methods: new Map([['POST', (call) => bulk.run(call)]]) }],
+    ['ServiceProviderConfig', { methods: new Map([['GET', (call) => discovery.serviceProviderConfig(call)]]) }],
+    ['ResourceTypes', documents((call) => discovery.resourceTypes(call))],
+    ['Schemas', documents((call) => discovery.schemas(call))],
+  ])
+}
+
+/** Throws NOT_FOUND for a path that is not well encoded. */
+function findRoute(places: Places, path: string): Route | undefined {
+  const [name, id = '', ...rest] = segments(path)
+  const place = name === '' ? undefined : places.get(name ?? '')
+  if (place === undefined || rest.length > 0 || id.includes('\0')) return undefined
+  if (id === '') return { methods: place.methods, id }
+  if (id === '.search' && place.search !== undefined) return { methods: place.search, id: '' }
+  return place.item === undefined ? undefined : { methods: place.item, id }
+}
+
+/** The decoded segments of the path; a slash at the end does not count. */
+function segments(path: string): string[] {
+  const parts = path.split('/').slice(1)
+  if (parts.at(-1) === '') parts.pop()
+  try {
+    return parts.map((part) => (part.includes('%') ? decodeURIComponent(part) : part))
+  } catch (cause) {
+    throw new GatewayError('NOT_FOUND', 'the path is not well encoded', { cause })
+  }
+}
+
+const resource = (endpoint: UserEndpoint | GroupEndpoint): Place => ({
+  methods: new Map<string, Handler>([
+    ['GET', (call) => endpoint.list(call)],
+    ['POST', withPending((call) => endpoint.create(call))],
+  ]),
+  item: itemMethods(endpoint, async (call) => call),
+})
+
+const itemMethods = (endpoint: UserEndpoint | GroupEndpoint, at: (call: ScimCall) => Promise<ScimCall>): Methods =>
+  new Map<string, Handler>([
+    ['GET', async (call) => endpoint.get(await at(call))],
+    ['PUT', withPending(async (call) => endpoint.replace(await at(call)))],
+    ['PATCH', withPending(async (call) => endpoint.patch(await at(call)))],
+    ['DELETE', withPending(async (call) => endpoint.delete(await at(call)))],
+  ])
+
+/** A search whose parameters are in the body instead of the query. */
+const searchBy = (list: Handler): Methods =>
+  new Map([['POST', async (call) => list({ ...call, query: readSearchRequest(await call.body()) })]])
+
+const documents = (handler: Handler): Place => {
+  const methods = new Map([['GET', handler]])
+  return { methods, item: methods }
+}
+
+/** `/Me` (RFC 7644 3.11): the user whose login is that of the caller, under the user's own address. */
+function ownResource({ lookups }: GatewayParts, users: UserEndpoint): Methods {
+  const ownCall = async (call: ScimCall): Promise<ScimCall> => {
+    const { uid } = call.exchange.subject
+    const found = uid === '' ? undefined : await lookups.userByLogin(uid)
+    if (found !== undefined) return { ...call, id: found.id }
+    throw new GatewayError('NOT_FOUND', `no user ${JSON.stringify(uid)}`, {
+      publicText: 'The caller does not match any user, so /Me is not available.',
+    })
+  }
+  return new Map<string, Handler>([
+    ...itemMethods(users, ownCall),
+    // RFC 7644 3.11: a service that does not let callers create themselves answers 501.
+    ['POST', () => Promise.reject(notSupported('/Me cannot be created. Use POST /Users.'))],
+  ])
+}
+
+/** Answers 202 for a change that waits. */
+const withPending =
+  (handler: Handler): Handler =>
+  async (call) => {
+    try {
+      const response = await handler(call)
+      return call.notes.pending === undefined ? response : accepted(call.notes.pending)
+    } catch (error) {
+      if (error instanceof ChangePending) return accepted(error.run)
+      throw error
+    }
+  }
+
+const accepted = (workflowId: string) =>
+  answer(202, {
+    schemas: ['urn:gatehouse:params:scim:api:messages:1.0:Accepted'],
+    detail: 'The change was accepted and waits for a decision.',
+    workflowId,
+  })

@@ -1,8 +1,8 @@
-import type { Attributes } from '#identity/attributes.ts'
+import { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { type ReadOptions, readSingle, readValue } from '#protocols/scim/read-resource.ts'
-import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
+import { readAttribute, type ScimResource, sameValue } from '#protocols/scim/resource.ts'
 import {
   type AttributePath,
   type AttributeRef,
@@ -12,10 +12,27 @@ import {
 } from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { decoder, emptyMark, encodeList } from '#protocols/scim/stored-value.ts'
-import type { Held } from './filter-translation.ts'
 
 /** Values that were stored before a limit was lowered are still shown. */
 export const storedValues: ReadOptions = { readOnly: 'keep', maxValues: 10_000 }
+
+/** Where the values of a SCIM attribute are stored. */
+export interface AttributeLocation {
+  /** The internal attributes that together store them; none if there is never a value. */
+  readonly names: readonly string[]
+  /** The values are inside those of the names, so a store can only report whether there may be any. */
+  readonly inside?: boolean
+  /** Inside: each value is an element as JSON text, in which the attribute has this name. */
+  readonly jsonName?: string
+  /** Matches values that SCIM does not count as present; undefined if there are none. */
+  readonly isEmpty?: (attribute: string) => Filter
+  /** All values may be empty texts, which SCIM does not count as present. */
+  readonly orEmpty?: boolean
+  /** The first value is that of the primary element. */
+  readonly primaryFirst?: boolean
+  /** The values are times as `timeValue` writes them, which the store can compare and sort. */
+  readonly isTime?: boolean
+}
 
 /** One internal attribute of the mapping. */
 interface Slot {
@@ -57,7 +74,7 @@ export class SchemaMapping {
   readonly #slots: readonly Slot[]
   readonly #names: ReadonlySet<string>
   readonly #views: ReadonlyMap<string, View>
-  readonly #held: ReadonlyMap<string, Held>
+  readonly #locations: ReadonlyMap<string, AttributeLocation>
 
   constructor(schema: ResourceSchema, refs: Iterable<AttributeRef>, excluded: Exclusions) {
     this.#schema = schema
@@ -77,7 +94,7 @@ export class SchemaMapping {
         return [...new Set([slot.name, slot.name.toLowerCase()])].map((name) => [name, view] as const)
       }),
     )
-    this.#held = heldPaths(this.#slots)
+    this.#locations = locationsOf(this.#slots)
   }
 
   get isEmpty(): boolean {
@@ -85,8 +102,8 @@ export class SchemaMapping {
   }
 
   /** Where filters find the values; undefined for a path that is not mapped here. */
-  held(path: AttributePath): Held | undefined {
-    return this.#held.get(pathKey(path))
+  locate(path: AttributePath): AttributeLocation | undefined {
+    return this.#locations.get(pathKey(path))
   }
 
   /** Puts what the resource holds into the attributes; what it does not hold stays as it is there. */
@@ -208,13 +225,13 @@ function slotsOf(ref: AttributeRef): Slot[] {
   return [{ name: internalName(ref), path: ref, taken, ...values }]
 }
 
-function heldPaths(slots: readonly Slot[]): ReadonlyMap<string, Held> {
-  const held = new Map<string, Held>()
+function locationsOf(slots: readonly Slot[]): ReadonlyMap<string, AttributeLocation> {
+  const held = new Map<string, AttributeLocation>()
   const parts = new Map<string, { names: string[]; inside: boolean }>()
   for (const { name, path, values } of slots) {
     const { attribute, sub, extension } = path
     const whole = extension === undefined ? { attribute } : { attribute, extension }
-    held.set(pathKey(path), heldLeaf(name, sub ?? attribute))
+    held.set(pathKey(path), locationOf(name, sub ?? attribute))
     if (sub !== undefined) {
       const { names, inside } = parts.get(pathKey(whole)) ?? { names: [], inside: false }
       parts.set(pathKey(whole), { names: [...names, name], inside: inside || sub.multiValued })
@@ -232,7 +249,7 @@ function heldPaths(slots: readonly Slot[]): ReadonlyMap<string, Held> {
 }
 
 /** Lists of plain texts cannot tell whether all of them are empty. */
-function heldLeaf(name: string, leaf: SchemaAttribute): Held {
+function locationOf(name: string, leaf: SchemaAttribute): AttributeLocation {
   if (leaf.type === 'complex') return { names: [name], isEmpty: emptyList }
   if (!isText(leaf)) return { names: [name] }
   return leaf.multiValued ? { names: [name], orEmpty: true } : { names: [name], isEmpty: emptyText }
@@ -294,4 +311,59 @@ function jsonOrText(text: string): JsonValue {
   } catch {
     return text
   }
+}
+
+/** What brings an account from one resource to another. */
+export interface AttributeChange {
+  readonly attributes: Attributes
+  /** The attributes that lose their values. */
+  readonly cleared: readonly string[]
+  readonly isChanged: boolean
+}
+
+/**
+ * `before` and `after` are the internal attributes of what clients see and of what they want. An attribute that is the
+ * same in both keeps its stored values. One that changes keeps the stored values that clients cannot see.
+ */
+export function attributeChange(
+  mapping: SchemaMapping,
+  names: Iterable<string>,
+  stored: Attributes,
+  before: Attributes,
+  after: Attributes,
+): AttributeChange {
+  const attributes = new Attributes()
+  const cleared: string[] = []
+  let isChanged = false
+  for (const name of names) {
+    const present = stored.values(name)
+    const visible = before.values(name)
+    const wanted = after.values(name)
+    const isSame = sameValue(visible, wanted)
+    const hidden = () => mapping.hidden(name, present) ?? hiddenByLines(present, visible)
+    const values = isSame && present.length > 0 ? present : withHidden(wanted, hidden())
+    attributes.set(name, values)
+    if (isSame) continue
+    isChanged = true
+    if (values.length === 0) cleared.push(name)
+  }
+  return { attributes, cleared, isChanged }
+}
+
+/**
+ * Mapping lines may show fewer values than are stored. If they show none, or values that are not stored, the hidden ones
+ * cannot be determined, and the wanted values replace all.
+ */
+function hiddenByLines(stored: readonly string[], visible: readonly string[]): readonly string[] {
+  const present = new Set(stored)
+  if (visible.length === 0 || !visible.every((value) => present.has(value))) return []
+  const shown = new Set(visible)
+  return stored.filter((value) => !shown.has(value))
+}
+
+/** Directories treat values that differ only in letter case as equal, so a wanted value replaces such a hidden one. */
+function withHidden(wanted: readonly string[], hidden: readonly string[]): readonly string[] {
+  if (hidden.length === 0) return wanted
+  const present = new Set(wanted.map((value) => value.toLowerCase()))
+  return [...wanted, ...hidden.filter((value) => !present.has(value.toLowerCase()))]
 }

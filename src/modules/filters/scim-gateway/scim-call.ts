@@ -1,56 +1,66 @@
 import { GatewayError } from '#kernel/errors.ts'
-import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import { isoTime } from '#kernel/iso-time.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { entityTag, parseEntityTags } from '#protocols/scim/entity-tag.ts'
 import { isJsonContent, parseBody } from '#protocols/scim/message.ts'
 import { type Projection, parseProjection } from '#protocols/scim/projection.ts'
-import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { quoted, scimMediaType } from '#protocols/scim/scim-error.ts'
+import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
+import { type AttributeRef, internalName, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { quoted, scimError, scimMediaType } from '#protocols/scim/scim-error.ts'
 import type { ResourceChange } from '#protocols/scim/security-events.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
 
-export type { ResourceChange } from '#protocols/scim/security-events.ts'
-
 /** The largest body of a request. */
-export const maxBody = 4 * 1024 * 1024
+const maxBody = 4 * 1024 * 1024
 
 /**
- * One thing asked of the gateway, routed: by a request, or by an operation inside one. Handlers read the call and never
- * the request, so that both come the same way.
+ * One routed call of the gateway: a request, or an operation of a bulk request. Handlers read the call and never the
+ * request, so that both work the same way.
  */
 export interface ScimCall {
-  /** Who asks, and in which request. */
   readonly exchange: Exchange
   readonly method: string
-  /** Empty where the call is to the collection. */
+  /** Empty for a call of the collection. */
   readonly id: string
-  /** The gateway's own absolute address. */
+  /** The absolute address of the gateway. */
   readonly base: string
   readonly query: URLSearchParams
-  /** As in the headers of these names. */
+  /** The headers of these names. */
   readonly ifMatch: string | undefined
   readonly ifNoneMatch: string | undefined
-  /** What the call did, filled in on the way, for the journal. */
+  /** What the call did, for the journal and for events. */
   readonly notes: CallNotes
   /** Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE or INVALID_JSON. */
   body(limit?: number): Promise<JsonValue>
 }
 
 export interface CallNotes {
-  /** Ids of the workflow runs that were started. */
+  /** The ids of the workflow runs that were started. */
   readonly workflows: string[]
-  /** A run that waits, so that what was asked for is not done yet. */
+  /** A run that waits, so that the change is not made yet. */
   pending?: string
-  /** The change as it was understood; values are left out by whoever keeps it. */
+  /** The operations of the request; the journal leaves their values out. */
   operations?: JsonValue
-  /** What was really done to resources; added by `addChange`. */
+  /** The changes that were made; added by `addChange`. */
   readonly changes: ResourceChange[]
-  /** Called with each change at once, for events. */
+  /** Called at once with each change, for events. */
   onChange?: (change: ResourceChange) => void
+}
+
+export type Handler = (call: ScimCall) => Promise<GatewayResponse>
+export type Methods = ReadonlyMap<string, Handler>
+
+/** The methods of a path, and the id in it. */
+export interface Route {
+  readonly methods: Methods
+  /** Empty if the path has no id. */
+  readonly id: string
 }
 
 const notes = new WeakMap<Exchange, CallNotes>()
 
-/** The notes of a request: one for all calls that it leads to, found again by whoever looks at it as a whole. */
+/** The notes of a request, which all calls in it share. */
 export function notesOf(exchange: Exchange): CallNotes {
   let found = notes.get(exchange)
   if (found === undefined) {
@@ -60,16 +70,7 @@ export function notesOf(exchange: Exchange): CallNotes {
   return found
 }
 
-/**
- * To be called as soon as a target has taken a change, while the resource is still locked: the order of these calls is
- * the order in which receivers are told.
- */
-export function addChange({ notes, exchange }: ScimCall, change: ResourceChange): void {
-  notes.changes.push(change)
-  notesOf(exchange).onChange?.(change)
-}
-
-/** A call as the request makes it. `mediaType` is one that the client uses beside those of SCIM. */
+/** `mediaType` matches a type that the client uses besides those of SCIM. */
 export function callOf(exchange: Exchange, id: string, mediaType?: RegExp): ScimCall {
   const { request } = exchange
   return {
@@ -95,6 +96,44 @@ async function readBody(request: GatewayRequest, limit: number, mediaType: RegEx
   return parseBody(await request.body(limit))
 }
 
+export function projectionOf({ query }: ScimCall, schema: ResourceSchema): Projection | undefined {
+  return parseProjection(schema, query.get('attributes'), query.get('excludedAttributes'))
+}
+
+/**
+ * Checks If-Match and If-None-Match before a change. Returns the version that the target must still have when the change
+ * is written, if the client sent one. Throws VERSION_MISMATCH (412), or invalidValue for a malformed header.
+ */
+export function requireMatch(call: ScimCall, version: string | undefined): string | undefined {
+  const wanted = call.ifMatch === undefined ? undefined : parseEntityTags(call.ifMatch, 'If-Match')
+  const unwanted = call.ifNoneMatch === undefined ? undefined : parseEntityTags(call.ifNoneMatch, 'If-None-Match')
+  if (wanted?.matches(version) === false || unwanted?.matches(version) === true) {
+    throw new GatewayError('VERSION_MISMATCH', `the resource has version ${version ?? 'none'}`, {
+      headers: etagHeader(version),
+    })
+  }
+  return wanted === undefined || wanted.any ? undefined : version
+}
+
+/**
+ * To be called as soon as a target has made a change, while the resource is still locked: receivers get the events in the
+ * order of these calls.
+ */
+export function addChange({ notes, exchange }: ScimCall, change: ResourceChange): void {
+  notes.changes.push(change)
+  notesOf(exchange).onChange?.(change)
+}
+
+/** The externalId and the ETag of a changed resource, for its event. */
+export const describeChange = ({ externalId }: JsonObject, version: string | undefined) => ({
+  ...(typeof externalId === 'string' ? { externalId } : {}),
+  ...(version === undefined ? {} : { version: entityTag(version) }),
+})
+
+/** The names of those attributes that have no value in the resource. */
+export const namesWithoutValue = (resource: JsonObject, refs: readonly AttributeRef[]): string[] =>
+  refs.filter((ref) => readAttribute(resource, ref) === undefined).map(internalName)
+
 export function answer(status: number, body: JsonObject, headers: Record<string, string> = {}): GatewayResponse {
   return {
     status,
@@ -105,9 +144,31 @@ export function answer(status: number, body: JsonObject, headers: Record<string,
 
 export const noContent: GatewayResponse = { status: 204, headers: {} }
 
-export function projectionOf({ query }: ScimCall, schema: ResourceSchema): Projection | undefined {
-  return parseProjection(schema, query.get('attributes'), query.get('excludedAttributes'))
+/** A resource with its address and ETag; 304 for a GET if the client already has this version. */
+export function resourceAnswer(
+  call: ScimCall,
+  status: 200 | 201,
+  resource: ScimResource,
+  version: string | undefined,
+  projection: Projection | undefined,
+): GatewayResponse {
+  const unchanged = call.method === 'GET' || call.method === 'HEAD' ? notModified(call, version) : undefined
+  if (unchanged !== undefined) return unchanged
+  const { meta } = resource
+  const location = isJsonObject(meta) && typeof meta['location'] === 'string' ? { location: meta['location'] } : {}
+  const shown = projection === undefined ? resource : projection.apply(resource)
+  return answer(status, shown, { ...location, ...etagHeader(version) })
 }
+
+/** 304 if If-None-Match names this version. */
+export function notModified(call: ScimCall, version: string | undefined): GatewayResponse | undefined {
+  if (call.ifNoneMatch === undefined) return undefined
+  if (!parseEntityTags(call.ifNoneMatch, 'If-None-Match').matches(version)) return undefined
+  return { status: 304, headers: etagHeader(version) }
+}
+
+export const etagHeader = (version: string | undefined): Record<string, string> =>
+  version === undefined ? {} : { etag: entityTag(version) }
 
 export const notFound = (what: string, id: string): GatewayError => {
   const name = what === 'user' ? 'userName' : what === 'group' ? 'displayName' : undefined
@@ -118,3 +179,46 @@ export const notFound = (what: string, id: string): GatewayError => {
 
 export const notSupported = (text: string): GatewayError =>
   new GatewayError('NOT_SUPPORTED', text, { publicText: text })
+
+const plainId = /^[\w:-]+$/
+
+/** `base` is the address of the gateway. Most ids need no encoding, and a page has hundreds. */
+export const resourceAddress = (base: string, type: 'User' | 'Group', id: string): string =>
+  `${base}/${type}s/${plainId.test(id) ? id : encodeURIComponent(id)}`
+
+/** The longest encoded id whose address fits into a request. */
+const maxEncodedId = 6000
+
+/**
+ * A login or group name can be the id of the resource, and is then part of its address, from which clients remove `.` and
+ * `..`. Throws invalidValue.
+ */
+export function requireAddress(attribute: 'userName' | 'displayName', id: string): void {
+  if (['.', '..', '.search'].includes(id)) {
+    throw scimError('invalidValue', `${attribute}: ${quoted(id)} is reserved in addresses. Choose another one.`)
+  }
+  const { length } = encodeURIComponent(id)
+  if (length <= maxEncodedId) return
+  const limit = `its address has ${length} characters, and ${maxEncodedId} is the most`
+  throw scimError('invalidValue', `${attribute} is too long: ${limit}. Choose a shorter one.`)
+}
+
+interface Versioned {
+  readonly version?: string
+  readonly created?: Date
+  readonly modified?: Date
+}
+
+/** RFC 7643 3.1, with times and version if the store has them. */
+export function resourceMeta(resourceType: string, location: string, stored: Versioned): JsonObject {
+  const { created, modified, version } = stored
+  const meta: Record<string, string> = { resourceType }
+  if (created !== undefined) meta['created'] = isoTime(created.getTime())
+  if (modified !== undefined) {
+    const unchanged = modified.getTime() === created?.getTime() ? meta['created'] : undefined
+    meta['lastModified'] = unchanged ?? isoTime(modified.getTime())
+  }
+  meta['location'] = location
+  if (version !== undefined) meta['version'] = entityTag(version)
+  return meta
+}

@@ -4,8 +4,8 @@ import { userOf } from '#sdk/conformance/target-fixture.ts'
 import { memoryUserDirectory } from '#testing/memory-database.ts'
 import { openGateway, People } from '#testing/scim-gateway-fixture.ts'
 import { builtInParams, openStack as openScimStack } from '#testing/scim-stack.ts'
-import { StoredMarks } from './deleted-marks.ts'
 import scimGateway from './scim-gateway.ts'
+import { StoredMarks } from './visible-lookups.ts'
 
 type Stack = Awaited<ReturnType<typeof openScimStack>>
 

@@ -2,6 +2,7 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import type { Path } from '#kernel/issues.ts'
 import { type AttributePath, internalName, isCore, pathKey, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { Schema, SchemaAttribute } from '#protocols/scim/schema.ts'
+import type { AttributeFlow } from '#sdk/flow.ts'
 import type { TargetSource } from '#sdk/host.ts'
 import { hasPasswords, type StorableAttributes } from '#sdk/target.ts'
 import { type AttributeWrite, unknownWrites, type WorkflowWrites } from '#sdk/workflow-writes.ts'
@@ -371,4 +372,28 @@ function limited(attribute: SchemaAttribute, reads: boolean, writes: boolean): S
   return [
     reads ? { ...attribute, mutability: 'readOnly' } : { ...attribute, mutability: 'writeOnly', returned: 'never' },
   ]
+}
+
+export function gatewayFlow(config: GatewayConfig): AttributeFlow {
+  const { users, workflows, lookup } = config
+  const given = [
+    users.loginAttribute,
+    users.lookupAttribute,
+    ...(users.idAttribute === undefined ? [] : [users.idAttribute]),
+    ...(users.deletedAttribute === undefined ? [] : [users.deletedAttribute]),
+  ]
+  const builtIn = (attribute: string) => ({ attribute, path: users.mappingPath })
+  return {
+    produces: [...config.toInternal.produces, ...users.mapping.produces.map(builtIn)],
+    workflows: [workflows.user, workflows.deleteUser, workflows.members].filter((name) => name !== undefined),
+    reads: [...config.toScim.reads, ...users.mapping.produces.map(builtIn)],
+    target: lookup.kind === 'target' ? lookup.name : undefined,
+    ...(lookup.kind === 'target' ? { targetAt: lookup.path } : {}),
+    given,
+    builtInAt: users.mappingPath,
+    check: (writesOf) => {
+      const problem = deactivationProblem(config, writesOf)
+      return problem === undefined ? [] : [problem]
+    },
+  }
 }

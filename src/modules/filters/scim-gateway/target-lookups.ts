@@ -13,10 +13,17 @@ import {
   type Target,
 } from '#sdk/target.ts'
 import { noVersion, type ReadVersion } from '#sdk/workflow.ts'
-import { heldAt } from './filter-translation.ts'
+import { locate } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
-import { ResourceIds } from './resource-ids.ts'
+import {
+  type FoundGroup,
+  type FoundUser,
+  type Lookups,
+  lookupWidth,
+  type Member,
+  type Query,
+  ResourceIds,
+} from './lookups.ts'
 
 /** Throws INTERNAL when the target cannot be asked. */
 export function targetLookups(target: Target, config: GatewayConfig): Lookups {
@@ -244,6 +251,6 @@ const member = (id: string, display: string | undefined): Member => ({
 export function displayNameAttribute({ users }: GatewayConfig): string {
   const path = users.schema.resolveAttribute('displayName')
   const internal =
-    path && (users.filterNames.get(pathKey(path)) ?? heldAt(path, (one) => users.mapping.held(one))?.names[0])
+    path && (users.filterNames.get(pathKey(path)) ?? locate(path, (one) => users.mapping.locate(one))?.names[0])
   return internal ?? 'displayName'
 }

@@ -22,6 +22,10 @@ export type ScimFilter =
   /** True when one element of the attribute satisfies the whole filter; paths inside are those of the element. */
   | { readonly kind: 'element'; readonly of: AttributeRef; readonly filter: ScimFilter }
 
+/** The conditions that must all hold for the filter to match. */
+export const conjuncts = (filter: ScimFilter): readonly ScimFilter[] =>
+  filter.kind === 'and' ? filter.filters.flatMap(conjuncts) : [filter]
+
 /** RFC 7644 3.4.2.2 text, which reads back as the same filter. Lists of nothing have no such form and are not printed. */
 export function printScimFilter(filter: ScimFilter): string {
   switch (filter.kind) {

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
-import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
+import { conjuncts, type ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { identityOf, isPrimary, joinElements, meantBy, twoPrimaries } from '#protocols/scim/patch/elements.ts'
 import type { PatchOperation, PatchTarget } from '#protocols/scim/patch/parse-patch.ts'
 import { maxValues } from '#protocols/scim/read-resource.ts'
@@ -236,9 +236,6 @@ export function elementFromFilter(filter: ScimFilter): Record<string, JsonValue>
   }
   return element
 }
-
-const conjuncts = (filter: ScimFilter): readonly ScimFilter[] =>
-  filter.kind === 'and' ? filter.filters.flatMap(conjuncts) : [filter]
 
 /**
  * A complex value with some of its parts written anew. Where its `value` becomes another, what the service or an address

@@ -12,34 +12,10 @@ import {
 } from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+import type { IgnoredAttributes } from './gateway-config.ts'
 import type { StoredSchema } from './stored-schema.ts'
 
 export type ChangeKind = 'create' | 'patch' | 'put'
-
-/** Attributes that a client may send though nothing stores them, by the gateway's `ignoreUnmapped`. */
-export interface IgnoredAttributes {
-  has(path: AttributePath): boolean
-  /** A name that no schema has, such as the URN of an unknown extension, or a path below such a name. */
-  hasName(name: string): boolean
-}
-
-/** Resolves the names by the schemas, of which each resource type has its own. */
-export function ignoredAttributes(names: readonly string[], schemas: readonly ResourceSchema[]): IgnoredAttributes {
-  const lower = names.map((name) => name.trim().toLowerCase())
-  const covers = (listed: string, name: string): boolean =>
-    name.startsWith(listed) && (name.length === listed.length || ':.['.includes(name.charAt(listed.length)))
-  const paths = schemas.flatMap((schema) => names.flatMap((name) => schema.resolve(name.trim()) ?? []))
-  const keys = new Set(
-    paths.map((path) => (path.kind === 'schema' ? `${path.schema.id}:` : internalName(path)).toLowerCase()),
-  )
-  const isListed = ({ attribute, extension, sub }: AttributePath): boolean => {
-    const whole = extension === undefined ? { attribute } : { attribute, extension }
-    const candidates = [internalName(whole), ...(sub === undefined ? [] : [internalName({ ...whole, sub })])]
-    if (extension !== undefined) candidates.push(`${extension}:`)
-    return candidates.some((name) => keys.has(name.toLowerCase()))
-  }
-  return { has: isListed, hasName: (name) => lower.some((listed) => covers(listed, name.toLowerCase())) }
-}
 
 /**
  * The wanted resource without what can't be stored. A change of such an attribute is refused: by invalidPath in a PATCH,
@@ -108,7 +84,7 @@ export interface Effect {
   readonly before: JsonObject
   readonly wanted: JsonObject
   readonly after: JsonObject
-  readonly held: { readonly before: Attributes; readonly after: Attributes }
+  readonly stored: { readonly before: Attributes; readonly after: Attributes }
 }
 
 /**
@@ -116,13 +92,15 @@ export interface Effect {
  * no client must take that for success.
  */
 export function requireEffect(stored: StoredSchema, schema: ResourceSchema, workflow: string, effect: Effect): void {
-  const { before, wanted, after, held } = effect
+  const { before, wanted, after } = effect
   for (const path of changedPaths(schema, before, wanted)) {
     if (!stored.isShown(path) || stored.whyNot(path) !== undefined) continue
     const leaf = path.sub ?? path.attribute
     const was = valueAt(before, path)
     if (isSame(leaf, was, valueAt(wanted, path)) || !isSame(leaf, was, valueAt(after, path))) continue
-    const isStored = stored.namesOf(path).some((name) => !sameValue(held.before.values(name), held.after.values(name)))
+    const isStored = stored
+      .namesOf(path)
+      .some((name) => !sameValue(effect.stored.before.values(name), effect.stored.after.values(name)))
     if (isStored) continue
     const name = internalName(path)
     throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended, but "${name}" is what it was`, {

@@ -1,7 +1,7 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { openGateway, People } from '#testing/scim-gateway-fixture.ts'
-import { notModified, requireMatch } from './conditional.ts'
-import type { ScimCall } from './scim-call.ts'
+import { notModified, requireMatch, resourceAddress, type ScimCall } from './scim-call.ts'
 import scimGateway from './scim-gateway.ts'
 
 const call = (ifMatch?: string, ifNoneMatch?: string) => ({ ifMatch, ifNoneMatch }) as ScimCall
@@ -61,4 +61,20 @@ describe('GET', () => {
       body: { scimType: 'invalidValue' },
     })
   })
+})
+
+test.each([
+  ['01a1de1b-4d41-7427-91c2-9c97bb8b255c', 'https://x/scim/Users/01a1de1b-4d41-7427-91c2-9c97bb8b255c'],
+  ['a/b?c#d', 'https://x/scim/Users/a%2Fb%3Fc%23d'],
+  ['ada\n', 'https://x/scim/Users/ada%0A'],
+])('%s', (id, address) => {
+  expect(resourceAddress('https://x/scim', 'User', id)).toBe(address)
+})
+
+test('is the encoded id, whatever it is', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (id) => {
+      expect(resourceAddress('', 'Group', id)).toBe(`/Groups/${encodeURIComponent(id)}`)
+    }),
+  )
 })

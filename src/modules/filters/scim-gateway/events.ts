@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import {
   changeEvents,
@@ -9,10 +10,8 @@ import {
 } from '#protocols/scim/security-events.ts'
 import type { EventStream } from '#sdk/event-stream.ts'
 import type { Exchange } from '#sdk/exchange.ts'
-import { KeyedLock } from './keyed-lock.ts'
-import { resourceAddress } from './resource-address.ts'
 import type { Router } from './router.ts'
-import { notesOf } from './scim-call.ts'
+import { notesOf, resourceAddress } from './scim-call.ts'
 
 /** A larger resource or patch is sent as a notice. */
 const maxData = 64 * 1024
@@ -27,9 +26,9 @@ interface Announcements {
  * Puts an event for each change of a call into the stream, and waits for that before the call is answered: whoever got
  * an answer knows that receivers will be told. A call that failed part way tells what it did.
  */
-export function announced(router: Router, { stream, payload, log }: Announcements): Router {
+export function withEvents(router: Router, { stream, payload, log }: Announcements): Router {
   // Changes of one resource are noted one after the other, and so are their events stored.
-  const order = new KeyedLock(Number.POSITIVE_INFINITY)
+  const order = new KeyedQueue()
   const store = async (exchange: Exchange, change: ResourceChange): Promise<void> => {
     const data = payload === 'full' ? await readData(router, exchange, change) : undefined
     const transaction = exchange.request.id

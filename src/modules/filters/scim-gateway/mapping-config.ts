@@ -1,0 +1,251 @@
+import { parseDocument } from 'yaml'
+import type { Issues, Path } from '#kernel/issues.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import { suggestion } from '#kernel/suggest.ts'
+import { extendResourceSchema, type ReportProblem, readSchema } from '#protocols/scim/read-schema.ts'
+import { type AttributePath, type AttributeRef, pathKey, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { defaultSubAttribute, type Schema, type SchemaAttribute } from '#protocols/scim/schema.ts'
+import type { MappingRule } from '#sdk/mapping.ts'
+import type { ParsedParameters } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { parameterTable } from './parameter-table.ts'
+import { SchemaMapping } from './schema-mapping.ts'
+
+type Direction = 'scim2tremolo' | 'tremolo2scim'
+
+/** The list and the `.source` parameters must name the same attributes. */
+export function readRules(
+  direction: Direction,
+  values: ParsedParameters<typeof parameterTable>,
+  params: Params,
+  issues: Issues,
+): MappingRule[] {
+  const sources = values[`${direction}.<attribute>.source`]
+  const types = values[`${direction}.<attribute>.sourceType`]
+  const listed = values[direction]
+  for (const part of ['source', 'sourceType', 'targetType'] as const) {
+    for (const attribute of values[`${direction}.<attribute>.${part}`].keys()) {
+      if (listed.includes(attribute)) continue
+      const name = `${direction}.${attribute}.${part}`
+      issues.error(
+        params.pathOf(name),
+        `"${attribute}" is not in the list ${direction}${suggestion(attribute, listed)}`,
+      )
+    }
+  }
+  return listed.flatMap((attribute, i) => {
+    const source = sources.get(attribute)
+    if (source === undefined) {
+      issues.error(params.pathOf(direction, i), `"${attribute}" has no parameter "${direction}.${attribute}.source"`)
+      return []
+    }
+    const path = params.pathOf(`${direction}.${attribute}.source`)
+    return [{ attribute, source, sourceType: types.get(attribute) ?? 'user', path }]
+  })
+}
+
+/** Attributes that the gateway makes itself. */
+const ownAttributes = new Set(['id', 'schemas', 'meta', 'password'])
+
+/** Where each rule of tremolo2scim puts its value; rules that cannot be used are reported and left out. */
+export function resolvePaths(
+  rules: readonly MappingRule[],
+  schema: ResourceSchema,
+  issues: Issues,
+): Map<string, AttributePath> {
+  const paths = new Map<string, AttributePath>()
+  for (const { attribute, path } of rules) {
+    const resolved = schema.resolve(attribute)
+    if (resolved?.kind !== 'attribute') {
+      const known = Array.from(schema.attributes(), (ref) => ref.attribute.name)
+      issues.error(path, `no SCIM user attribute "${attribute}"${suggestion(attribute, known)}`)
+    } else if (ownAttributes.has(resolved.attribute.name)) {
+      issues.warning(path, `"${resolved.attribute.name}" is made by the gateway itself; the mapping is not used`)
+    } else if (resolved.sub !== undefined && resolved.attribute.multiValued) {
+      issues.error(path, `"${attribute}" is part of a list; map "${resolved.attribute.name}" as a whole`)
+    } else {
+      paths.set(attribute, resolved)
+    }
+  }
+  return paths
+}
+
+/** One-to-one rules say by which attribute to filter; what is shown counts for more than what is taken. */
+export function derivedFilterNames(
+  incoming: readonly MappingRule[],
+  outgoing: readonly MappingRule[],
+  schema: ResourceSchema,
+  scimPaths: ReadonlyMap<string, AttributePath>,
+): ReadonlyMap<AttributePath, string> {
+  const names = new Map<AttributePath, string>()
+  const add = (path: AttributePath | undefined, internal: string): void => {
+    // Logins are looked up, not compared by a mapped copy.
+    if (path !== undefined && path.attribute.name !== 'userName') names.set(path, internal)
+  }
+  for (const { sourceType, source, attribute } of incoming) {
+    if (sourceType === 'user') add(schema.resolveAttribute(source), attribute)
+  }
+  for (const { sourceType, source, attribute } of outgoing) {
+    if (sourceType === 'user') add(scimPaths.get(attribute), source)
+  }
+  return names
+}
+
+/** Which internal attribute holds the values of a SCIM attribute, by `pathKey`. */
+export type FilterNames = ReadonlyMap<string, string>
+
+/**
+ * Reads `scim=internal` pairs, in one comma-separated text or repeated. What they say wins over `derived`, the
+ * one-to-one rules of the mappings.
+ */
+export function readFilterNames(
+  params: Params,
+  name: string,
+  schema: ResourceSchema,
+  issues: Issues,
+  derived: ReadonlyMap<AttributePath, string>,
+): FilterNames {
+  const names = new Map<string, string>()
+  for (const [path, internal] of derived) if (path.attribute.type !== 'complex') names.set(pathKey(path), internal)
+  for (const [i, value] of params.values(name).entries()) {
+    for (const pair of value.split(',')) {
+      if (pair.trim() !== '')
+        readPair(pair, (message, level) => issues[level](params.pathOf(name, i), message), schema, names)
+    }
+  }
+  return names
+}
+
+function readPair(
+  pair: string,
+  report: (message: string, level: 'error' | 'warning') => void,
+  schema: ResourceSchema,
+  names: Map<string, string>,
+): void {
+  const cut = pair.lastIndexOf('=')
+  const scim = pair.slice(0, Math.max(0, cut)).trim()
+  const internal = pair.slice(cut + 1).trim()
+  if (cut < 0 || scim === '' || internal === '') {
+    report(`"${pair.trim()}" is not of the form scim=internal`, 'error')
+    return
+  }
+  const path = schema.resolveAttribute(scim)
+  if (path === undefined) {
+    report(`"${scim}" is no SCIM attribute of ${schema.core.name}, so no filter can use it`, 'warning')
+    return
+  }
+  const inner = path.sub === undefined ? defaultSubAttribute(path.attribute) : undefined
+  names.set(pathKey(inner === undefined ? path : { ...path, sub: inner }), internal)
+}
+
+/** What the gateway makes itself, and the login and the password, which are no attributes of a mapping. */
+const ownOfUsers = new Set(['schemas', 'id', 'meta', 'userName', 'password', 'groups'])
+export const ownOfGroups = new Set(['schemas', 'id', 'meta', 'displayName', 'members'])
+
+const nothing = { paths: () => false, names: new Set<string>() }
+
+/** A mapping of nothing, where only the mapping lines count. */
+export const noMapping = (schema: ResourceSchema): SchemaMapping => new SchemaMapping(schema, [], nothing)
+
+/**
+ * The built-in mapping of users, without what lines say otherwise: a SCIM attribute that a line shows is left to the
+ * lines in both directions, and an internal attribute that a line makes is not made here.
+ */
+export function userMapping(
+  schema: ResourceSchema,
+  incoming: readonly MappingRule[],
+  shown: Iterable<AttributePath>,
+): SchemaMapping {
+  const keys = new Set(Array.from(shown, pathKey))
+  return new SchemaMapping(schema, refs(schema, ownOfUsers), {
+    paths: (path) => keys.has(pathKey(path)) || keys.has(pathKey(wholeOf(path))),
+    names: new Set(incoming.map(({ attribute }) => attribute.toLowerCase())),
+  })
+}
+
+/** The built-in mapping of groups, without the attributes that `groupFilterScim2Ldap` gives another name. */
+export function groupMapping(schema: ResourceSchema, names: FilterNames): SchemaMapping {
+  return new SchemaMapping(schema, refs(schema, ownOfGroups), {
+    paths: (path) => names.has(pathKey(path)) || names.has(pathKey(wholeOf(path))),
+    names: new Set(),
+  })
+}
+
+/** Filters take these names for the entry's own login, id and name, so no attribute can be found by them. */
+const reserved = new Set(['id', 'userid', 'name', 'tremolo_user_id'])
+
+export function checkNames(mapping: SchemaMapping, login: string, path: Path, issues: Issues): void {
+  for (const name of mapping.produces) {
+    if (reserved.has(name.toLowerCase()) || name.toLowerCase() === login.toLowerCase()) {
+      issues.error(path, `the attribute "${name}" of a schema has a name that is in use; it needs a mapping line`)
+    }
+  }
+}
+
+const refs = (schema: ResourceSchema, own: ReadonlySet<string>): AttributeRef[] =>
+  Array.from(schema.attributes()).filter(
+    ({ attribute, extension }) => extension !== undefined || !own.has(attribute.name),
+  )
+
+const wholeOf = ({ attribute, extension }: AttributePath): AttributeRef =>
+  extension === undefined ? { attribute } : { attribute, extension }
+
+const maxLength = 256 * 1024
+
+/**
+ * The base with the schemas that the parameter declares, each as JSON or YAML text. One with the id of the core schema or
+ * of an extension that is there adds attributes to it; any other is an extension. What is wrong is reported at the
+ * parameter, and left out.
+ */
+export function readSchemas(params: Params, name: string, base: ResourceSchema, issues: Issues): ResourceSchema {
+  let schema = base
+  for (const [i, text] of params.values(name).entries()) {
+    if (text === '') continue
+    const at = params.pathOf(name, i)
+    const report: ReportProblem = (path, message) => {
+      issues.error(at, `"${name}": ${path.length === 0 ? message : `${path.join('.')}: ${message}`}`)
+    }
+    const declared = readText(text, report)
+    if (declared === undefined) continue
+    const promised = declared.attributes.filter(isUnique)
+    for (const { name: attribute } of promised) {
+      issues.warning(at, `"${name}": values of "${attribute}" are not kept unique; its "uniqueness" is told as none`)
+    }
+    const kept = { ...declared, attributes: declared.attributes.map(notUnique) }
+    schema = extendResourceSchema(schema, [kept], ([, ...path], message) => report(path, message))
+  }
+  return schema
+}
+
+/** Only a target could promise it, and none is asked to. */
+const isUnique = ({ uniqueness, subAttributes }: SchemaAttribute): boolean =>
+  uniqueness !== 'none' || subAttributes.some(isUnique)
+
+const notUnique = (attribute: SchemaAttribute): SchemaAttribute => ({
+  ...attribute,
+  uniqueness: 'none',
+  subAttributes: attribute.subAttributes.map(notUnique),
+})
+
+function readText(text: string, report: ReportProblem): Schema | undefined {
+  if (text.length > maxLength) {
+    report([], `the schema is longer than ${maxLength} characters`)
+    return undefined
+  }
+  const document = parseDocument(text, { prettyErrors: false, uniqueKeys: true, version: '1.2' })
+  const [problem] = document.errors
+  if (problem !== undefined) {
+    report([], `the schema is neither JSON nor YAML: ${problem.message}`)
+    return undefined
+  }
+  return readSchema(plainValue(document), report)
+}
+
+/** Null, which is no schema, for a text that unfolds beyond all measure. */
+function plainValue(document: ReturnType<typeof parseDocument>): JsonValue {
+  try {
+    return document.toJS({ maxAliasCount: 0 })
+  } catch {
+    return null
+  }
+}

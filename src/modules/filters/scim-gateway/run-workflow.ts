@@ -1,0 +1,186 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { Attributes } from '#identity/attributes.ts'
+import type { User } from '#identity/user.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { scimError } from '#protocols/scim/scim-error.ts'
+import type { ReadVersion } from '#sdk/workflow.ts'
+import type { GatewayParts } from './gateway-parts.ts'
+import { notSupported, type ScimCall } from './scim-call.ts'
+
+export interface WorkflowRequest {
+  readonly name: string
+  readonly user: User
+  readonly params?: Readonly<Record<string, string>>
+  readonly password?: string
+  /** Attributes to remove from the user. */
+  readonly cleared?: readonly string[]
+  /** The new login of the user. */
+  readonly newUserID?: string | undefined
+  /** The run fails with VERSION_MISMATCH unless the target still has this version. */
+  readonly basedOn?: ReadVersion | undefined
+  /** The subject of the run, if it is not the user. */
+  readonly subject?: string
+}
+
+/** The workflow started and waits, usually for an approval, so the change cannot be shown yet. */
+export class ChangePending extends Error {
+  readonly run: string
+
+  constructor(run: string) {
+    super(`run ${run} waits`)
+    this.name = 'ChangePending'
+    this.run = run
+  }
+}
+
+/**
+ * Runs a workflow to its end. Throws ChangePending for a run that has to wait. SCIM never replaces the list of a user's
+ * groups, so the workflow keeps them unless its own tasks change them.
+ */
+export async function runWorkflow(
+  parts: GatewayParts,
+  { exchange, notes }: ScimCall,
+  request: WorkflowRequest,
+): Promise<void> {
+  const { password, cleared = [], newUserID, basedOn, subject } = request
+  const call = {
+    name: request.name,
+    user: request.user,
+    params: request.params ?? {},
+    requestor: exchange.subject.uid,
+    who: { requestor: exchange.subject.identity },
+    requestId: exchange.request.id,
+    keepGroups: true,
+    ...(exchange.session === undefined ? {} : { session: exchange.session.id }),
+    ...(password === undefined ? {} : { password }),
+    ...(cleared.length === 0 ? {} : { cleared }),
+    ...(newUserID === undefined ? {} : { newUserID }),
+    ...(basedOn === undefined ? {} : { basedOn }),
+    ...(subject === undefined ? {} : { subject }),
+  }
+  let noted: string | undefined
+  // Noted at the start, so that the journal also names a run that fails.
+  const running = parts.workflows.run(call, (id) => {
+    noted = id
+    notes.workflows.push(id)
+  })
+  const result = await running.catch((error: unknown) => refuseValue(parts, exchange.request.id, error))
+  if (noted === undefined) notes.workflows.push(result.id)
+  if (result.status !== 'completed') throw new ChangePending(result.id)
+}
+
+export interface GroupRun {
+  readonly name: string | undefined
+  readonly attributes?: Attributes
+  /** Attributes to remove from the group. */
+  readonly cleared?: readonly string[]
+  readonly params: Readonly<Record<string, string>> & { readonly groupname: string }
+}
+
+/** The workflow's user is the caller, with the attributes of the group. */
+export async function runGroupWorkflow(parts: GatewayParts, call: ScimCall, run: GroupRun): Promise<void> {
+  const { name, attributes = new Attributes(), cleared = [], params } = run
+  if (name === undefined) throw notSupported('This gateway has no workflow for this change of a group.')
+  const user = { userID: call.exchange.subject.uid, attributes, groups: [] }
+  await runWorkflow(parts, call, { name, user, cleared, params, subject: groupKey(params.groupname) })
+}
+
+/** Changes of one user or group run one after the other, in the queue of its key. */
+export const userKey = (id: string): string => `user ${id.toLowerCase()}`
+export const groupKey = (id: string): string => `group ${id.toLowerCase()}`
+
+/** Returns false for a run that has to wait, and notes it, so that the call continues and answers 202 at its end. */
+export async function orPending(call: ScimCall, change: Promise<unknown>): Promise<boolean> {
+  try {
+    await change
+    return true
+  } catch (error) {
+    if (!(error instanceof ChangePending)) throw error
+    call.notes.pending ??= error.run
+    return false
+  }
+}
+
+/** A value that a target cannot store came from the client, so it becomes an invalidValue in the client's terms. */
+function refuseValue({ config, log }: GatewayParts, requestId: string, error: unknown): never {
+  const isValue =
+    error instanceof GatewayError &&
+    error.code === 'BAD_REQUEST' &&
+    (error.keyword === undefined || error.keyword === 'invalidValue')
+  if (!isValue) throw error
+  log.info('a target refused a value', { requestId, err: error })
+  throw scimError('invalidValue', withScimNames(error.publicText, config.clientNames), { cause: error })
+}
+
+/** Targets name their own attributes, at the start of a text or after "value of"; clients know the names of SCIM. */
+function withScimNames(text: string, names: ReadonlyMap<string, string>): string {
+  const internal =
+    /^(?:"(?<quoted>[^"]+)"|The attribute (?<plain>[^"\s]+))|(?<before>value of )(?:the attribute )?"?(?<named>[^"\s]+)"?/
+  return text.replace(internal, (...match) => {
+    const { quoted, plain, before, named } = match.at(-1) as Partial<Record<string, string>>
+    const known = names.get((quoted ?? plain ?? named ?? '').toLowerCase())
+    return before === undefined
+      ? (known ?? 'An attribute of the account')
+      : `${before}${known ?? 'an attribute of the account'}`
+  })
+}
+
+const maxAttempts = 5
+const maxPauseMillis = 50
+
+/**
+ * Repeats the work while other requests change the resource between the read and the write. If the client sent a
+ * version, the mismatch (412) is thrown at once. Throws TARGET_UNREACHABLE with Retry-After after several attempts.
+ */
+export async function retryWhileChanged<T>(
+  { ifMatch, ifNoneMatch }: Pick<ScimCall, 'ifMatch' | 'ifNoneMatch'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  const hasVersion = (ifMatch !== undefined && ifMatch.trim() !== '*') || ifNoneMatch !== undefined
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (hasVersion || !(error instanceof GatewayError) || error.code !== 'VERSION_MISMATCH') throw error
+      if (attempt >= maxAttempts) {
+        throw new GatewayError('TARGET_UNREACHABLE', `the resource changed during each of ${attempt} attempts`, {
+          cause: error,
+          publicText: 'Other requests are changing the resource. Try again.',
+          retryAfter: 1,
+        })
+      }
+      await wait(Math.random() * maxPauseMillis * attempt)
+    }
+  }
+}
+
+/**
+ * Runs work of several steps, which calls `done` after each. If it fails part way, the error and the log say how many
+ * steps were done; the error keeps its code.
+ */
+export async function reportProgress(
+  { log }: GatewayParts,
+  { exchange, ifMatch }: ScimCall,
+  group: string,
+  wanted: number,
+  work: (done: () => void) => Promise<void>,
+): Promise<void> {
+  let done = 0
+  try {
+    await work(() => void done++)
+  } catch (thrown) {
+    if (thrown instanceof ChangePending) throw thrown
+    const error = asGatewayError(thrown)
+    if (wanted < 2) throw error
+    // The steps that were done gave the group another version.
+    const remedy = `Send the same request again${ifMatch === undefined ? '' : ', without If-Match,'} to make the others.`
+    log.error('a change of a group stopped part way', { group, done, wanted, requestId: exchange.request.id })
+    throw new GatewayError(error.code, `${done} of ${wanted} changes were made: ${error.message}`, {
+      cause: thrown,
+      publicText: `${error.publicText} ${done} of ${wanted} changes were made. ${remedy}`,
+      headers: error.headers,
+      ...(error.retryAfter === undefined ? {} : { retryAfter: error.retryAfter }),
+      ...(error.keyword === undefined ? {} : { keyword: error.keyword }),
+    })
+  }
+}
