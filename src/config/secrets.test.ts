@@ -32,6 +32,13 @@ describe('secrets', () => {
     })
   })
 
+  test('a file that cannot be read is a problem, unless another place has the secret', async () => {
+    await mkdir(join(root, 'secrets', 'db', 'folder'))
+    const problem = `${join(root, 'secrets', 'db', 'folder')} is not a file`
+    expect(source().read('db', 'folder')).toEqual({ problem, absent: false })
+    expect(source({ DB_FOLDER: 'x' }).read('db', 'folder')).toEqual({ value: 'x' })
+  })
+
   test('no name leads out of the folder', () => {
     const hostile = fc.string({ unit: fc.constantFrom('.', '/', '\\', 'outside', '\0', '%2e') })
     fc.assert(

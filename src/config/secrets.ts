@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Environment } from '#config/substitute.ts'
+import { readSmallFileSync } from '#kernel/small-file.ts'
 
 export type SecretAnswer = { readonly value: string } | { readonly problem: string; readonly absent: boolean }
 
@@ -9,7 +9,6 @@ export type SecretAnswer = { readonly value: string } | { readonly problem: stri
 export type SecretLookup = (secretName: string, key: string) => string | undefined
 
 const component = /^[A-Za-z0-9._-]{1,253}$/
-const maxBytes = 1 << 20
 
 /**
  * Secrets by name and key: the file `<folder>/<name>/<key>` without its last line end, the Secret of the cluster where
@@ -34,11 +33,13 @@ export class SecretSource {
         return { problem: `"${part}" cannot be the name of a secret or of its key`, absent: false }
       }
     }
+    const file = this.#fromFile(secretName, key)
     const value =
-      this.#fromFile(secretName, key) ??
+      file.text ??
       this.#cluster?.(secretName, key)?.replace(/\r?\n$/, '') ??
       this.#environment[variableName(secretName, key)]
     if (value === undefined) {
+      if (file.problem !== undefined) return { problem: file.problem, absent: false }
       const inFolder = `${secretName}/${key} in the secrets folder`
       const inEnvironment = `${variableName(secretName, key)} in the environment`
       const inCluster = `the key ${key} of a Secret ${secretName} that may be read`
@@ -49,14 +50,15 @@ export class SecretSource {
     return { value }
   }
 
-  #fromFile(secretName: string, key: string): string | undefined {
+  /** A file that is there and can't be read is a problem: a key in it must not be replaced by one that is created. */
+  #fromFile(secretName: string, key: string): { readonly text?: string; readonly problem?: string } {
     const file = join(this.#folder, secretName, key)
     try {
-      const found = statSync(file)
-      if (!found.isFile() || found.size > maxBytes) return undefined
-      return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
-    } catch {
-      return undefined
+      return { text: readSmallFileSync(file).replace(/\r?\n$/, '') }
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException
+      if (code === 'ENOENT' || code === 'ENOTDIR') return {}
+      return { problem: code === undefined ? message : `${file} cannot be read (${code})` }
     }
   }
 }

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Dn } from '#identity/dn.ts'
 import type { Issues } from '#kernel/issues.ts'
+import { readSmallFileSync } from '#kernel/small-file.ts'
 import { choice, flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
 import type { ParameterTable, ParsedParameters } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
@@ -108,7 +108,7 @@ export function ldapSystem({ url }: Pick<LdapConnectionConfig, 'url'>): string {
 export function ldapAuthorities({ ca, caFile }: LdapConnectionConfig): string | undefined {
   if (caFile === undefined) return ca
   try {
-    return readFileSync(caFile, 'utf8')
+    return readSmallFileSync(caFile)
   } catch (cause) {
     throw new Error(`the certificate authorities in ${caFile} cannot be read`, { cause })
   }

@@ -16,7 +16,7 @@ import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { TokenAlgorithm } from '#kernel/signing-key.ts'
+import { isKeyName, type TokenAlgorithm } from '#kernel/signing-key.ts'
 import { TransitClient, type TransitOptions } from '#protocols/transit/transit-client.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import { type ClusterObjects, isCluster } from '#sdk/kubernetes-cluster.ts'
@@ -99,7 +99,11 @@ function privateKeyIn(
   algorithm: TokenAlgorithm,
 ): KeyObject | undefined {
   const answer = secrets?.read(name, 'tls.key')
-  if (answer === undefined || !('value' in answer)) return undefined
+  if (answer === undefined) return undefined
+  if ('problem' in answer) {
+    if (answer.absent || !isKeyName(name)) return undefined
+    throw new GatewayError('INTERNAL', answer.problem)
+  }
   return readPrivateKey(answer.value, `tls.key of the secret ${name}`, algorithm)
 }
 

@@ -51,6 +51,16 @@ async function errorsWith(text: string, algorithm: string, place: Place): Promis
   return issues.filter(({ level }) => level === 'error').map(formatIssue)
 }
 
+test('a secret that cannot be read is an error, and no key is created in its place', async () => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'target.yaml'), target)
+  writeFileSync(join(folder, 'values.yaml'), values('ES256'))
+  const secret = join(folder, 'secrets', 'pair', 'tls.key')
+  mkdirSync(secret, { recursive: true })
+  const { issues } = await loadConfiguration({ folder, catalog, environment: {} })
+  expect(issues.map(formatIssue)).toEqual([expect.stringMatching(`issuer.keypair.*: ${secret} is not a file`)])
+})
+
 const places: readonly Place[] = ['file', 'secret', 'cluster']
 
 describe('a given key that cannot sign is refused where it is named', () => {

@@ -20,6 +20,7 @@ export function checkGivenKey(name: string, algorithm: TokenAlgorithm, at: Path,
     const inFile = keyFile(name, context)
     if (inFile !== undefined) read(inFile.text, inFile.place, algorithm)
     else if ('value' in inSecret) read(inSecret.value, `tls.key of the secret ${name}`, algorithm)
+    else if (!inSecret.absent && isKeyName(name)) throw new Error(inSecret.problem)
   } catch (error) {
     context.issues.error(at, error instanceof Error ? error.message : String(error))
   }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,6 +15,20 @@ async function write(name: string, text: string | Buffer = 'a: 1\n'): Promise<vo
   await mkdir(join(folder, name, '..'), { recursive: true })
   await writeFile(join(folder, name), text)
 }
+
+test('a named pipe, a folder and a large file in keys/ are problems, and none is waited for', async () => {
+  await write('keys/large.pem', Buffer.alloc(1024 * 1024 + 1))
+  await mkdir(join(folder, 'keys', 'folder.crt'))
+  execFileSync('mkfifo', [join(folder, 'keys', 'pipe.key')])
+  await symlink('absent', join(folder, 'keys', 'absent.key'))
+  const { keys, problems } = await readDirectory(folder)
+  expect(keys.size).toBe(0)
+  expect(problems).toEqual([
+    { name: 'keys/folder.crt', message: 'is not a file' },
+    { name: 'keys/large.pem', message: 'is larger than 1048576 bytes' },
+    { name: 'keys/pipe.key', message: 'is not a file' },
+  ])
+})
 
 test('reads YAML of all sub-folders in order, and nothing else', async () => {
   for (const name of ['b.yml', 'a.yaml', 'sub/deep/c.yaml', 'sub/keys/d.yaml', 'notes.txt', '.hidden.yaml']) {

@@ -1,6 +1,7 @@
 import { createHash, createPublicKey } from 'node:crypto'
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readSmallFileIfPresent } from '#kernel/small-file.ts'
 
 export interface SourceFile {
   /** Relative to the folder, with `/`. */
@@ -119,8 +120,12 @@ export async function readKeys(
   for (const entry of entries.sort().slice(0, limits.files)) {
     const name = keyFile.exec(entry)?.[1]
     if (name === undefined || entry.startsWith('.')) continue
-    const content = await readFile(join(folder, entry)).catch(() => undefined)
-    if (content === undefined || content.length > limits.fileBytes) continue
+    const path = join(folder, entry)
+    const content = await readSmallFileIfPresent(path).catch((error: unknown) => {
+      problems.push({ name: `keys/${entry}`, message: readFailure(error, path) })
+      return undefined
+    })
+    if (content === undefined) continue
     if (!holdsKey(content)) {
       problems.push({ name: `keys/${entry}`, message: 'holds neither a certificate nor a key in PEM form' })
     }
@@ -133,7 +138,7 @@ export async function readKeys(
   return keys
 }
 
-function holdsKey(content: Buffer): boolean {
+function holdsKey(content: string): boolean {
   try {
     createPublicKey(content)
     return true
@@ -150,7 +155,8 @@ const failureTexts: Readonly<Record<string, string>> = {
   ELOOP: 'is a link that leads to itself',
 }
 
-function readFailure(error: unknown): string {
-  const code = (error as NodeJS.ErrnoException).code ?? ''
+function readFailure(error: unknown, path = ''): string {
+  const { code = '', message } = error as NodeJS.ErrnoException
+  if (code === '' && path !== '' && message.startsWith(`${path} `)) return message.slice(path.length + 1)
   return failureTexts[code] ?? `cannot be read (${code === '' ? String(error) : code})`
 }

@@ -57,6 +57,8 @@ interface Held {
 }
 
 const freshMillis = 10_000
+/** A gateway that can read the ring follows a change within this time, even if nothing kept the ring fresh. */
+export const followSeconds = 15
 /** Documents that may be behind are still served for so long, but nobody is to keep them. */
 const servedUnseenMillis = 3_600_000
 /** Of documents that are served, and published with a header. */
@@ -151,13 +153,14 @@ export class TokenKeyRings implements TokenKeys {
     return this.#change(issuer, async (ring, now) => change(ring, issuerPolicy(issuer), now))
   }
 
-  /** Makes the key that is to follow. CONFLICT where one waits already, or where keys are given. */
-  async rotate(endpoint: string, by?: string): Promise<KeyRing> {
+  /** Makes the key that is to follow, or takes the one that waits. CONFLICT where it may not be taken, or where keys are given. */
+  async rotate(endpoint: string, by?: string, waiting: 'refuse' | 'take' = 'refuse'): Promise<KeyRing> {
     const issuer = this.#issuer(endpoint)
     await this.#assertOurs(issuer)
     return this.#change(
       issuer,
       async (ring, now) => {
+        if (keyIn(ring, 'next') !== undefined && waiting === 'take') return ring
         if (keyIn(ring, 'next') !== undefined)
           throw refused(`endpoint "${endpoint}" has a next key already; wait until it signs, or use --now`)
         if (ring.keys.length >= mostKeys)
@@ -324,12 +327,12 @@ export class TokenKeyRings implements TokenKeys {
     const held = this.#held.get(issuer.endpoint)
     const age = held === undefined ? Number.POSITIVE_INFINITY : this.#age(held)
     if (held === undefined || age > signsUnseenSeconds * 1000) return this.#load(issuer)
-    if (age >= freshMillis) {
-      this.#load(issuer).catch((error: unknown) => {
-        this.#parts.log.warn('the keys of an endpoint could not be read', { endpoint: issuer.endpoint, error })
-      })
-    }
-    return held
+    if (age < freshMillis) return held
+    const loading = this.#load(issuer).catch((error: unknown) => {
+      this.#parts.log.warn('the keys of an endpoint could not be read', { endpoint: issuer.endpoint, error })
+      return held
+    })
+    return age < followSeconds * 1000 ? held : loading
   }
 
   /** One at a time for an endpoint. An endpoint that has no ring gets one. */

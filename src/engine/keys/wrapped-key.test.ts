@@ -1,6 +1,9 @@
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
+import { temporaryFolder } from '#testing/databases.ts'
 
 const wrapped = 'vault:v1:abcd'
 const place = { GATEHOUSE_TRANSIT_ADDRESS: 'https://bao.example.com:8200', GATEHOUSE_TRANSIT_KEY: 'transit/gatehouse' }
@@ -20,6 +23,14 @@ test.each([
   ],
 ])('settings that cannot unwrap the secret key are refused by the name of the variable: %o', (environment, message) => {
   expect(() => checkSecretKeys(environment)).toThrow(message)
+})
+
+test('a named pipe as token or certificate file is refused without waiting for a writer', () => {
+  const pipe = join(temporaryFolder(), 'pipe')
+  execFileSync('mkfifo', [pipe])
+  for (const name of ['GATEHOUSE_TRANSIT_TOKEN_FILE', 'GATEHOUSE_TRANSIT_CA_FILE']) {
+    expect(() => checkSecretKeys({ ...secret, ...place, [name]: pipe })).toThrow(`${name}: ${pipe} is not a file`)
+  }
 })
 
 test('a list may mix wrapped and plain keys', () => {

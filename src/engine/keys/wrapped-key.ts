@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { parseTrustedUrl } from '#kernel/issuer-url.ts'
+import { readSmallFileSync } from '#kernel/small-file.ts'
 import { TransitClient, type TransitLogin, TransitRefusal } from '#protocols/transit/transit-client.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -110,9 +110,9 @@ function readLogin(given: (name: string) => string | undefined): TransitLogin {
 
 function readText(name: string, file: string): string {
   try {
-    return readFileSync(file, 'utf8').trim()
+    return readSmallFileSync(file).trim()
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new Error(`GATEHOUSE_TRANSIT_${name}: ${file} cannot be read (${code ?? String(error)})`)
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new Error(`GATEHOUSE_TRANSIT_${name}: ${code === undefined ? message : `${file} cannot be read (${code})`}`)
   }
 }

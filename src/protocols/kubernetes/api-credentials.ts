@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { type AgentOptions, Agent as HttpsAgent, type RequestOptions } from 'node:https'
+import { dirname } from 'node:path'
 import type { KubeConfig } from '@kubernetes/client-node'
 import { Agent as HttpAgent } from '#kernel/node-http.ts'
+import { readSmallFile, readSmallFileSync } from '#kernel/small-file.ts'
 import type { ApiCredentials } from '#protocols/kubernetes/api-transport.ts'
 import { inClusterConnection, type KubernetesConnection } from '#protocols/kubernetes/connection.ts'
 import { TokenFile } from '#protocols/kubernetes/token-file.ts'
@@ -42,7 +43,7 @@ async function openByAddress(connection: Extract<KubernetesConnection, { kind: '
 async function authorityOf(connection: Extract<KubernetesConnection, { kind: 'address' }>): Promise<AgentOptions> {
   if (connection.authority !== undefined) return { ca: connection.authority }
   if (connection.authorityFile === undefined) return {}
-  return { ca: await readFile(connection.authorityFile, 'utf8') }
+  return { ca: await readSmallFile(connection.authorityFile) }
 }
 
 async function openByKubeConfig(
@@ -52,7 +53,8 @@ async function openByKubeConfig(
   if (!existsSync(connection.file)) {
     throw new Error(`the kubeconfig ${connection.file} does not exist; correct the path, or use inCluster in a pod`)
   }
-  config.loadFromFile(connection.file)
+  config.loadFromString(readSmallFileSync(connection.file))
+  config.makePathsAbsolute(dirname(connection.file))
   if (connection.context !== undefined) config.setCurrentContext(connection.context)
   const cluster = config.getCurrentCluster()
   const user = config.getCurrentUser()

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -169,6 +170,19 @@ users: [{ name: u, user: { ${user} } }]
     await expect(write('server: "https://127.0.0.1:1", insecure-skip-tls-verify: true')).rejects.toThrow(/skip/)
     await expect(write('server: "http://127.0.0.1:1"')).rejects.toThrow(/https/)
     await expect(write('server: "https://127.0.0.1:1"', 'username: a, password: b')).rejects.toThrow(/password/)
+  })
+
+  test('or an authority that is a named pipe is refused without waiting for a writer', async () => {
+    const pipe = join(folder, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const url = new URL('https://127.0.0.1:1')
+    for (const connection of [
+      { kind: 'kubeconfig', file: pipe } as const,
+      { kind: 'address', url, token: 'own', authorityFile: pipe } as const,
+    ]) {
+      const opened = createTokenReviewClient(connection, { timeoutMillis: 100 })
+      await expect(opened).rejects.toThrow('pipe is not a file')
+    }
   })
 
   test('is used otherwise', async () => {

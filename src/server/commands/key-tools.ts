@@ -5,13 +5,14 @@ import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import type { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
-import { type KeyKeeper, noKeyMeter, type PassOutcome } from '#engine/sts/publish/key-keeper.ts'
+import { type KeyKeeper, leaseMillis, noKeyMeter, type PassOutcome } from '#engine/sts/publish/key-keeper.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { TokenIssuer } from '#sdk/token-keys.ts'
+import type { CommandIo } from '#server/commands/commands.ts'
 import { type ConfigPlaces, loadOnce } from '#server/commands/load-once.ts'
 import { createServices } from '#server/services.ts'
 import { createKeyKeeper, keyIssuers } from '#server/token-keys.ts'
@@ -27,7 +28,6 @@ export interface KeyTools {
   readonly issuers: readonly TokenIssuer[]
 }
 
-const busyTries = 60
 const busyMillis = 500
 
 /** Works on the keys of a configuration's endpoints. Throws an Error whose lines are the problems of the configuration. */
@@ -89,11 +89,17 @@ export function chosenIssuers(issuers: readonly TokenIssuer[], name: string | un
   throw new Error(name === undefined ? 'no token endpoints are configured' : unknown(name))
 }
 
-/** Writes and reads everything now; waits for a gateway that is at it. */
-export async function publishNow(keeper: KeyKeeper, issuer: TokenIssuer): Promise<PassOutcome> {
-  for (let i = 0; i < busyTries; i++) {
+/** Writes and reads everything now; waits for another process that does, or that was killed while it did. */
+export async function publishNow(
+  keeper: Pick<KeyKeeper, 'pass'>,
+  issuer: TokenIssuer,
+  io: Pick<CommandIo, 'stderr'>,
+): Promise<PassOutcome> {
+  const end = performance.now() + leaseMillis + 10_000
+  for (let reported = false; performance.now() < end; reported = true) {
     const outcome = await keeper.pass(issuer, true)
     if (outcome !== undefined) return outcome
+    if (!reported) io.stderr(`Another process publishes for "${issuer.endpoint}". Waiting for at most two minutes.`)
     await delay(busyMillis)
   }
   throw new Error(`another process keeps publishing for "${issuer.endpoint}"`)

@@ -160,7 +160,7 @@ describe('gatehouse keys', () => {
     const [fresh, ...others] = await keysOf(data)
     expect([fresh?.state, others.length, fresh?.kid === kid]).toEqual(['active', 0, false])
     expect(await publishedIn(data)).toEqual([fresh?.kid])
-    expect(revoked.out.slice(-3)).toEqual([
+    expect(revoked.out.slice(0, 3)).toEqual([
       expect.stringContaining(`${kid} is revoked. All gateways stop using it`),
       expect.stringContaining(`accept tokens of ${kid}`),
       expect.stringContaining(`${fresh?.kid} signs now`),
@@ -211,6 +211,19 @@ describe('gatehouse keys', () => {
     for (const folder of ['site', 'other']) {
       expect(await readFile(join(data, folder, 'certs'), 'utf8')).not.toContain(kid)
     }
+  })
+
+  test('revoke prints that the key is revoked before it waits for another process that publishes', async () => {
+    const { data, both } = await installation()
+    await run(['publish', ...both])
+    const [{ kid } = { kid: '' }] = await keysOf(data)
+    const storage = openStorage({ dataFolder: data, clock: systemClock, log: silentLogger })
+    await storage.keys.claim('aws', 'a gateway that was killed', 1500)
+    await storage.close()
+    const { code, out, errors } = await run(['revoke', kid, '--yes', ...both])
+    expect([code, out[0]]).toEqual([0, expect.stringContaining(`${kid} is revoked`)])
+    expect(errors).toEqual(['Another process publishes for "aws". Waiting for at most two minutes.'])
+    expect(await publishedIn(data)).not.toContain(kid)
   })
 
   test('revoke drops a next or a retiring key, and the one that signs stays', async () => {

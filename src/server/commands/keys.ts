@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os'
 import { copiesLiveUntil, type KeyRing, keyIn, type RingKey } from '#engine/keys/key-ring.ts'
 import { readRing } from '#engine/keys/ring-record.ts'
+import { followSeconds } from '#engine/keys/token-key-rings.ts'
 import { destinationName, readPublications } from '#engine/sts/publish/publication.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { webhookKeys } from '#sdk/sts-webhook.ts'
@@ -143,8 +144,9 @@ const rotate =
       const present = await rings.tend(endpoint)
       const by = operator(values)
       const isWaiting = values.now === true && keyIn(present, 'next') !== undefined
-      const kid = keyIn(isWaiting ? present : await rings.rotate(endpoint, by), 'next')?.kid ?? ''
-      const published = await publishNow(keeper, issuer)
+      const waiting = values.now === true ? 'take' : 'refuse'
+      const kid = keyIn(isWaiting ? present : await rings.rotate(endpoint, by, waiting), 'next')?.kid ?? ''
+      const published = await publishNow(keeper, issuer, io)
       if (values.now !== true) return printKeys([{ endpoint, ...published }], values.json, io)
       if (issuer.destinations.some((place) => published.publications.get(destinationName(place))?.failures !== 0)) {
         printKeys([{ endpoint, ...published }], values.json, io)
@@ -153,8 +155,8 @@ const rotate =
         )
       }
       await rings.activate(endpoint, kid, by)
-      const code = printKeys([{ endpoint, ...(await publishNow(keeper, issuer)) }], values.json, io)
-      note(values, io, [`${kid} signs from now on; all gateways follow within ${gatewaySeconds} seconds.`])
+      const code = printKeys([{ endpoint, ...(await publishNow(keeper, issuer, io)) }], values.json, io)
+      note(values, io, [`${kid} signs from now on; all gateways follow within ${followSeconds} seconds.`])
       note(values, io, [`Verifiers that keep a copy of the documents may refuse its tokens ${copies(published.ring)}.`])
       return code
     })
@@ -173,13 +175,18 @@ const revoke =
           `no endpoint${values.endpoint === undefined ? '' : ` "${values.endpoint}"`} has the key ${kid}; gatehouse keys list prints the keys`,
         )
       }
-      let code = 0
-      for (const { endpoint, ring } of owners) {
+      const configured = owners.map(({ endpoint, ring }) => {
         const issuer = issuers.find((each) => each.endpoint === endpoint)
         if (issuer === undefined) throw new Error(`endpoint "${endpoint}", which has the key, is not configured`)
-        const after = await rings.revoke(endpoint, kid, operator(values))
-        code = Math.max(code, printKeys([{ endpoint, ...(await publishNow(keeper, issuer)) }], values.json, io))
-        note(values, io, revocationNotes(kid, ring, after))
+        return { endpoint, ring, issuer }
+      })
+      // Publishing may wait or fail, and must not delay or hide a revocation.
+      for (const { endpoint, ring } of configured) {
+        note(values, io, revocationNotes(kid, ring, await rings.revoke(endpoint, kid, operator(values))))
+      }
+      let code = 0
+      for (const { endpoint, issuer } of configured) {
+        code = Math.max(code, printKeys([{ endpoint, ...(await publishNow(keeper, issuer, io)) }], values.json, io))
       }
       return code
     })
@@ -189,15 +196,12 @@ const keyOf = (ring: KeyRing, kid: string): RingKey | undefined => ring.keys.fin
 function revocationNotes(kid: string, before: KeyRing, after: KeyRing): string[] {
   const signs = keyIn(after, 'active')?.kid ?? ''
   const lines = [
-    `${kid} is revoked. All gateways stop using it within ${gatewaySeconds} seconds; one that cannot reach the database, within five minutes.`,
+    `${kid} is revoked. All gateways stop using it within ${followSeconds} seconds; one that cannot reach the database, within five minutes.`,
     `Verifiers that keep a copy of the documents accept tokens of ${kid} ${copies(after)}. If that is too long, remove the trust there.`,
   ]
   if (keyIn(before, 'active')?.kid === signs) return lines
   return [...lines, `${signs} signs now; verifiers with such a copy may refuse its tokens for as long.`]
 }
-
-/** The keeper of each gateway reads the rings this often. */
-const gatewaySeconds = 15
 
 function copies(ring: KeyRing): string {
   const until = copiesLiveUntil(ring, Date.now())
@@ -226,7 +230,7 @@ const publish =
     withKeyTools({ ...values, config }, storage, async ({ keeper, issuers }) => {
       const published: EndpointKeys[] = []
       for (const issuer of chosenIssuers(issuers, values.endpoint)) {
-        published.push({ endpoint: issuer.endpoint, ...(await publishNow(keeper, issuer)) })
+        published.push({ endpoint: issuer.endpoint, ...(await publishNow(keeper, issuer, io)) })
       }
       return printKeys(published, values.json, io)
     })

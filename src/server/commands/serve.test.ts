@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,6 +9,8 @@ import { serveCommand } from '#server/commands/serve.ts'
 const folder = mkdtempSync(join(tmpdir(), 'serve-command-'))
 const noPem = join(folder, 'no.pem')
 writeFileSync(noPem, 'no PEM')
+const pipe = join(folder, 'pipe')
+execFileSync('mkfifo', [pipe])
 const keyFile = join(folder, 'key.pem')
 const { privateKey } = generateKeyPairSync('ed25519')
 writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }))
@@ -23,6 +26,7 @@ test.each([
   [['--config', folder, '--tls-cert', noPem], '--tls-cert and --tls-key go together'],
   [['--config', folder, '--tls-cert', join(folder, 'none'), '--tls-key', keyFile], '--tls-cert: ENOENT'],
   [['--config', folder, '--tls-cert', noPem, '--tls-key', keyFile], 'it is not a PEM file'],
+  [['--config', folder, '--tls-cert', pipe, '--tls-key', keyFile], `--tls-cert: ${pipe} is not a file`],
   [['--config', folder, '--database', 'mysql://x'], '--database: a database address starts with'],
   [['--config', folder, '--workflow-attempts', '0'], '--workflow-attempts must be a whole number from 1 to 100'],
   [['--config', folder, '--workflow-lease-seconds', '1'], '--workflow-lease-seconds must be a whole number from 5'],

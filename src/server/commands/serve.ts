@@ -1,11 +1,12 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { pino } from 'pino'
 import { catalog } from '#catalog/catalog.ts'
 import type { RenewalTimes } from '#engine/session/session-renewal.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
+import { readSmallFileSync } from '#kernel/small-file.ts'
 import { createAccessLog } from '#server/access-log.ts'
 import { firstWrong, readArguments } from '#server/commands/arguments.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
@@ -85,8 +86,8 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
       ['--metrics', () => values.metrics === 'off' || parseHostPort(values.metrics)],
       ['--database', () => databaseUrl === undefined || readAddress(databaseUrl)],
       ['--trusted-proxy', () => new TrustedProxies(values['trusted-proxy'] ?? [])],
-      ['--tls-cert', () => certFile === undefined || new X509Certificate(readFileSync(certFile))],
-      ['--tls-key', () => keyFile === undefined || createPrivateKey(readFileSync(keyFile))],
+      ['--tls-cert', () => certFile === undefined || new X509Certificate(readSmallFileSync(certFile))],
+      ['--tls-key', () => keyFile === undefined || createPrivateKey(readSmallFileSync(keyFile))],
     ],
     reasonOf,
   )
@@ -154,7 +155,7 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
 function printWelcome(configFolder: string, values: Readonly<Record<string, string>>, io: CommandIo): void {
   const file = join(configFolder, 'welcome.txt')
   if (!existsSync(file)) return
-  const text = readFileSync(file, 'utf8').trimEnd()
+  const text = readSmallFileSync(file).trimEnd()
   io.stdout('')
   io.stdout(text.replace(/#\[(\w+)\]/g, (whole, name: string) => values[name] ?? whole))
 }

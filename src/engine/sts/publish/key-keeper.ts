@@ -50,7 +50,8 @@ export interface PassOutcome {
   readonly publications: ReadonlyMap<string, Publication>
 }
 
-const leaseMillis = 120_000
+/** A process that is killed while it publishes keeps others from it for so long. */
+export const leaseMillis = 120_000
 const putMillis = 30_000
 const lookSeconds = { waiting: 60, otherwise: 240 }
 /** How often what is wrong at the issuer is written anew. */

@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import type { SendMailOptions, Transporter } from 'nodemailer'
+import { readSmallFile } from '#kernel/small-file.ts'
 import { DataGate } from '#modules/notifiers/smtp/data-gate.ts'
 import { sendOutcome } from '#modules/notifiers/smtp/send-outcome.ts'
 import { parameters, parseSmtp, type SmtpConfig } from '#modules/notifiers/smtp/smtp-parameters.ts'
@@ -16,7 +16,7 @@ export default defineNotifier({
 })
 
 const authorityOf = async ({ authority }: SmtpConfig): Promise<string | undefined> =>
-  authority !== undefined && 'file' in authority ? readFile(authority.file, 'utf8') : authority?.pem
+  authority !== undefined && 'file' in authority ? readSmallFile(authority.file) : authority?.pem
 
 /** By this the gate of a mail reaches the stream of its content. */
 const gateKey = 'gatehouseGate'

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readSmallFile } from '#kernel/small-file.ts'
 import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
 import { ClientToken } from '#protocols/oauth/client-token.ts'
 import { type Credentials, ScimConnection } from '#protocols/scim/client/scim-connection.ts'
@@ -14,7 +14,7 @@ export async function openScimTarget(
 ): Promise<ScimTarget> {
   const { authority, timeoutMillis, memberships } = config
   const { name, log, clock } = host
-  const http = openHttpPool(authority.file === undefined ? authority.text : await readFile(authority.file, 'utf8'))
+  const http = openHttpPool(authority.file === undefined ? authority.text : await readSmallFile(authority.file))
   const connection = new ScimConnection(http.send, {
     base: config.url,
     name,

@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { Agent as HttpAgent, request as httpRequest } from '#kernel/node-http.ts'
+import { readSmallFile } from '#kernel/small-file.ts'
 import type { Authority } from './webhook-config.ts'
 
 export interface HttpRequest {
@@ -41,7 +41,7 @@ export class HttpConnection {
   static async open(options: ConnectionOptions): Promise<HttpConnection> {
     const { authority } = options
     if (authority === undefined) return new HttpConnection(options, undefined)
-    return new HttpConnection(options, 'pem' in authority ? authority.pem : await readFile(authority.file, 'utf8'))
+    return new HttpConnection(options, 'pem' in authority ? authority.pem : await readSmallFile(authority.file))
   }
 
   constructor({ url, connections, maxAnswerBytes }: ConnectionOptions, ca: string | undefined) {
