@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+import { sql } from 'kysely'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -38,8 +40,6 @@ import { SqlStatisticsStore } from '#storage/sql/sql-statistics-store.ts'
 import type { WakeUp } from '#storage/sql/wake-up.ts'
 import type { StatisticsStore } from '#storage/statistics-store.ts'
 import { TimerStore } from '#storage/timer-store.ts'
-import { sql } from 'kysely'
-import { join } from 'node:path'
 
 export interface StorageOptions {
   /** `postgres://…` or `sqlite:<file>`; else the file `gatehouse.db` in `dataFolder`. */

@@ -1,3 +1,4 @@
+import { createSecretKey, randomBytes } from 'node:crypto'
 import type { AuditEntry } from '#domain/audit.ts'
 import { LoginAudit } from '#engine/login/login-audit.ts'
 import type { LoginServices } from '#engine/login/login-desk.ts'
@@ -14,7 +15,6 @@ import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 import { SessionStore } from '#storage/session-store.ts'
 import { absentStore } from '#testing/call-store.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
-import { createSecretKey, randomBytes } from 'node:crypto'
 
 export interface FakeLoginServices extends LoginServices {
   readonly database: SqlClient

@@ -112,9 +112,9 @@ test('a gateway that was idle follows a revocation with its first signature, unl
   const { kid } = await idle.active('aws')
   await other.revoke('aws', kid)
   clock.pass(16)
-  store.failure = new Error('away')
+  database.failure = new Error('away')
   expect((await idle.active('aws')).kid).toBe(kid)
-  store.failure = undefined
+  database.failure = undefined
   expect((await idle.active('aws')).kid).not.toBe(kid)
 })
 

@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { MailState, MailSummary } from '#domain/mail.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -9,7 +10,6 @@ import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/o
 import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
 import { wholeNumber } from '#server/commands/whole-number.ts'
 import type { Storage } from '#storage/open.ts'
-import { userInfo } from 'node:os'
 
 const usage = `Usage: gatehouse mail list [--state STATE] [OPTIONS]
        gatehouse mail retry ID [--reason TEXT] [OPTIONS]

@@ -1,8 +1,8 @@
+import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { ClaimedMail, NewMail } from '#domain/mail.ts'
 import { minute, noLease, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 import type { MailStore } from '#storage/mail-store.ts'
-import { expect, test } from 'vitest'
 
 const mail = (id: string, more: Partial<NewMail> = {}): NewMail => ({
   id,

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { NewMail } from '#domain/mail.ts'
 import { formerIdentity, type Identity, storedIdentity } from '#identity/identity.ts'
@@ -14,13 +15,12 @@ import type {
   PasswordChangeStore,
   ResetLink,
 } from '#storage/password-change-store.ts'
-import { endSessions } from '#storage/session-store.ts'
 import type { SessionEnding } from '#storage/session-store.ts'
+import { endSessions } from '#storage/session-store.ts'
 import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 import { fixed } from '#storage/sql/queries.ts'
-import { sql } from 'kysely'
 
 const hourMillis = 3600_000
 /** Longer than the cookie of a known device lives. */

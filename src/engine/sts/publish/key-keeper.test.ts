@@ -1,3 +1,8 @@
+import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createLocalJWKSet, jwtVerify } from 'jose'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
 import { keyIn } from '#engine/keys/key-ring.ts'
 import { readPrivateKey } from '#engine/keys/private-key-file.ts'
@@ -15,11 +20,6 @@ import { temporaryFolder } from '#testing/databases.ts'
 import { type IssuerSite, issuerSite } from '#testing/issuer-site.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
 import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
-import { createLocalJWKSet, jwtVerify } from 'jose'
-import { createPrivateKey, type KeyObject } from 'node:crypto'
-import { readFile, rm } from 'node:fs/promises'
-import { join } from 'node:path'
-import { beforeEach, describe, expect, test } from 'vitest'
 
 let clock: SetClock
 let store: KeyStore

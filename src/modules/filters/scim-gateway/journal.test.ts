@@ -1,11 +1,11 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
 import type { JournalEntry } from '#domain/journal.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { openGateway, tutorialParams } from '#testing/scim-gateway-fixture.ts'
 import { shownError, shownOperations, shownPath } from './journal.ts'
 import scimGateway from './scim-gateway.ts'
-import fc from 'fast-check'
-import { expect, test } from 'vitest'
 
 async function open(journal?: string) {
   const entries: JournalEntry[] = []
