@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { FactorOwner, SecondFactor } from '#sdk/second-factors.ts'
+import type { SecondFactor } from '#domain/second-factor.ts'
+import type { FactorOwner } from '#sdk/second-factors.ts'
 
 /** What is kept of a passkey as a second factor. */
 export interface PasskeyFactor {

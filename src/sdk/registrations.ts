@@ -1,10 +1,11 @@
 import type { InvitationState } from '#contract/register.ts'
+import type { Invitation } from '#domain/invitation.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { MailText } from '#sdk/mail.ts'
 import type { UniqueValue } from '#sdk/new-account.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 
-/** A mail with a secret in it that nobody but its recipient learns. */
+/** A mail with a secret that only its recipient learns. */
 export interface SecretMail {
   readonly recipient: string
   write(secret: string): MailText
@@ -15,18 +16,11 @@ export interface OpenRegistration {
   readonly data: JsonObject
 }
 
-export interface InvitationRecord {
-  readonly id: string
-  readonly email: string
-  readonly attributes: Readonly<Record<string, string>>
-  readonly invitedBy: string
+export interface InvitationRecord extends Omit<Invitation, 'form' | 'state'> {
   readonly state: InvitationState
-  readonly created: Date
-  readonly expires: Date
-  readonly sent: number
 }
 
-/** Who changes an invitation, for the audit. */
+/** The user who changes an invitation, for the audit. */
 export interface InvitationActor {
   readonly by: string
   readonly requestId?: string
@@ -38,20 +32,20 @@ export interface InvitationsPage {
 }
 
 /**
- * What the registration form of one application keeps before and while its runs are under way. Everything survives a
- * restart and is the same for all gateways that share a database.
+ * What the registration form of one application stores until its run ends. It survives restarts and is shared by all
+ * gateways of a database.
  */
 export interface RegistrationAccess {
   /**
-   * Starts the run of one registration, and holds the values for it: others who want one of them are refused as long as the
-   * run is under way. `check` is asked once they are held. The same id starts one run, however often it is asked for.
+   * Starts the run of one registration and reserves the values for it: others can't get them until the run ends. Calls
+   * `check` once they are reserved. The same id starts one run, however often it is called.
    */
   start(registration: RegistrationStart): Promise<RegistrationOutcome>
-  /** True the first time for a token that counts once, such as the solution of a task. */
+  /** True only for the first use of a token, such as the solution of a puzzle. */
   useOnce(token: string, forMillis: number): Promise<boolean>
-  /** Keeps a registration, sealed, until its mail address is confirmed. The mail goes out with it, or neither. */
+  /** Stores an encrypted registration until its mail address is confirmed, in one transaction with the mail. */
   keep(form: string, id: string, data: JsonObject, mail: SecretMail, validMillis: number): Promise<void>
-  /** Undefined when the secret is none of the form's, or its time has passed. */
+  /** Undefined when the secret does not belong to the form, or the registration has expired. */
   open(form: string, secret: string): Promise<OpenRegistration | undefined>
   forget(id: string): Promise<void>
   /** For the metrics. */
@@ -60,9 +54,9 @@ export interface RegistrationAccess {
 }
 
 /**
- * What became of something that was sent to a form: its workflow started at once, a mail went out first, a mail was
- * confirmed and the workflow started, a link of a mail was worth nothing; or it was refused for what it said, for not
- * coming from a person, for coming too often, or failed by no fault of its own. Or somebody was invited.
+ * The result of a call to a form: the workflow started at once, a mail was sent first, a mail was confirmed and the
+ * workflow started, or the link of a mail was invalid; the call was refused for its content, for not coming from a
+ * person, or for coming too often, or it failed. Or a user was invited.
  */
 export type RegistrationEvent =
   | 'started'
@@ -79,30 +73,30 @@ export interface RegistrationStart {
   readonly id: string
   readonly unique: readonly UniqueValue[]
   readonly call: WorkflowCall
-  /** Which of the unique values somebody has already. */
+  /** Returns the unique values that another user has already. */
   check(): Promise<readonly UniqueValue[]>
-  /** The invitation that is used up by it. */
+  /** The invitation that it accepts. */
   readonly invitation?: string
 }
 
 export type RegistrationOutcome =
   | { readonly kind: 'started'; readonly result: WorkflowResult }
-  /** Others have these values, or are about to. */
+  /** Others have these values, or have reserved them. */
   | { readonly kind: 'taken'; readonly values: readonly UniqueValue[] }
   /** The invitation was used or revoked meanwhile. */
   | { readonly kind: 'not-invited' }
 
 export interface InvitationAccess {
-  /** The mail goes out with it, or neither. */
+  /** Stores the invitation in one transaction with its mail. */
   create(form: string, invitation: InvitationDraft, actor: InvitationActor): Promise<InvitationRecord>
-  /** The open invitation that the secret belongs to; undefined when it was used or revoked, or its time has passed. */
+  /** The open invitation of the secret; undefined when it was accepted or revoked, or has expired. */
   open(form: string, secret: string): Promise<InvitationRecord | undefined>
   get(form: string, id: string): Promise<InvitationRecord | undefined>
-  /** Latest first. BAD_REQUEST for an `after` that no page gave. */
+  /** Latest first. Throws BAD_REQUEST for an `after` that isn't the `next` of a page. */
   list(form: string, limit: number, after?: string): Promise<InvitationsPage>
-  /** Another mail with another secret; the earlier one is worth nothing. CONFLICT when it is not open, NOT_FOUND. */
+  /** Sends another mail with another secret; the earlier one becomes invalid. Throws CONFLICT when it is not open, NOT_FOUND. */
   resend(form: string, id: string, mail: InvitationMail, actor: InvitationActor): Promise<InvitationRecord>
-  /** CONFLICT when it is not open, NOT_FOUND. */
+  /** Throws CONFLICT when it is not open, NOT_FOUND. */
   revoke(form: string, id: string, actor: InvitationActor): Promise<InvitationRecord>
 }
 
@@ -111,7 +105,4 @@ export interface InvitationMail {
   readonly validMillis: number
 }
 
-export interface InvitationDraft extends InvitationMail {
-  readonly email: string
-  readonly attributes: Readonly<Record<string, string>>
-}
+export interface InvitationDraft extends InvitationMail, Pick<Invitation, 'email' | 'attributes'> {}

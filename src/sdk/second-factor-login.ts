@@ -1,3 +1,4 @@
+import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { JsonObject } from '#kernel/json.ts'
@@ -10,14 +11,7 @@ import { flag } from '#sdk/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
 import { readForm } from '#sdk/read-form.ts'
-import {
-  type FactorOwner,
-  type NewSecondFactor,
-  type SecondFactor,
-  type SecondFactorKind,
-  secondFactorProof,
-  secondFactorSlot,
-} from '#sdk/second-factors.ts'
+import { type FactorOwner, secondFactorProof, secondFactorSlot } from '#sdk/second-factors.ts'
 
 /** What a page says, and what its answer is checked against. */
 export interface FactorPage {

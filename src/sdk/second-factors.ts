@@ -1,32 +1,13 @@
+import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
 import type { Subject } from '#identity/subject.ts'
-import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { JsonValue } from '#kernel/json.ts'
 
-export const secondFactorKinds = ['totp', 'passkey'] as const
-export type SecondFactorKind = (typeof secondFactorKinds)[number]
-
-/** Whose a factor is: by identity, so that a user keeps it under a new login, and nobody gets it with an old one. */
+/** The owner of a factor, by identity: a user keeps it under a new login, and no one gets it with an old one. */
 export type FactorOwner = Pick<Subject, 'identity' | 'dn' | 'uid'>
-
-export interface NewSecondFactor {
-  /** Unique; the same id is added once. */
-  readonly id: string
-  readonly kind: SecondFactorKind
-  /** As its owner calls it. */
-  readonly name: string
-  /** Sealed in storage. */
-  readonly secret: JsonObject
-  /** The latest time step of which a code was used, or what the authenticator counted. */
-  readonly counter: number
-}
-
-export interface SecondFactor extends NewSecondFactor {
-  readonly created: Date
-  readonly lastUsed: Date | undefined
-}
 
 export type FactorAdded =
   | { readonly added: false }
-  /** `recoveryCodes` are new ones, for somebody who had none; they are told this once. */
+  /** `recoveryCodes` are new ones, for a user who had none; they are returned only once. */
   | { readonly added: true; readonly recoveryCodes: readonly string[] | undefined }
 
 /** The request that causes a change, for the audit. */
@@ -34,48 +15,48 @@ export interface FactorChange {
   readonly requestId: string
 }
 
-/** What people prove themselves with beside a password. The same for all gateways that share a database. */
+/** What users prove their identity with in addition to a password. Shared by all gateways of a database. */
 export interface SecondFactorAccess {
   /** Earliest first. */
   of(owner: FactorOwner): Promise<readonly SecondFactor[]>
-  /** `onlyAsFirst`: refused for somebody who has one, also when two try at the same time. Refused beyond `maxFactors`. */
+  /** Refused beyond `maxFactors`. `onlyAsFirst`: refused for a user who has one, also for concurrent calls. */
   add(
     owner: FactorOwner,
     factor: NewSecondFactor,
     change: FactorChange & { readonly onlyAsFirst?: boolean },
   ): Promise<FactorAdded>
-  /** Moves the counter on; false when another request was faster. */
+  /** Moves the counter. False when another request was first. */
   use(owner: FactorOwner, factor: Pick<SecondFactor, 'id' | 'counter'>, counter: number): Promise<boolean>
   rename(owner: FactorOwner, id: string, name: string): Promise<boolean>
-  /** With the last factor the recovery codes go too. */
+  /** The recovery codes are deleted with the last factor. */
   remove(owner: FactorOwner, id: string, change: FactorChange): Promise<boolean>
   /** How many recovery codes are left. */
   recoveryCodes(owner: FactorOwner): Promise<number>
-  /** New ones in place of all others; undefined for somebody without a factor. */
+  /** Replaces all codes by new ones; undefined for a user without a factor. */
   renewRecoveryCodes(owner: FactorOwner, change: FactorChange): Promise<readonly string[] | undefined>
-  /** True once for each. Spaces, dashes and letter case do not matter. */
+  /** True once for each code. Ignores spaces, dashes and letter case. */
   useRecoveryCode(owner: FactorOwner, code: string, change: FactorChange): Promise<boolean>
 }
 
-/** How many one person may have. */
+/** How many factors one user may have. */
 export const maxFactors = 20
 
-/** A name as it is kept; undefined for one that says nothing. */
+/** The name to store; undefined for one without visible characters. */
 export function factorName(written: string): string | undefined {
   const name = written.normalize('NFC').trim().replaceAll(/\p{C}/gu, '')
   return name === '' ? undefined : name.slice(0, 60).toWellFormed()
 }
 
-/** The slot in which a session remembers that a second factor was shown. */
+/** The slot in which a session notes that the user proved a second factor. */
 export const secondFactorSlot = 'gatehouse.second-factor'
 
-/** What is written into the slot. */
+/** The value of the slot. */
 export const secondFactorProof = (kind: SecondFactorKind | 'recovery', at: Date): JsonValue => ({
   kind,
   at: at.toISOString(),
 })
 
-/** When a second factor was shown in this session; undefined when none was. */
+/** When the user proved a second factor in this session, if ever. */
 export function provenAt(slot: JsonValue | undefined): Date | undefined {
   if (typeof slot !== 'object' || slot === null || Array.isArray(slot) || !('at' in slot)) return undefined
   const at = new Date(String(slot['at']))

@@ -19,23 +19,20 @@ import { KeyStore } from '#storage/key-store.ts'
 import { LoginFailureStore } from '#storage/login-failure-store.ts'
 import { LoginStore } from '#storage/login-store.ts'
 import { MailStore } from '#storage/mail-store.ts'
-import type { PasswordChangeStore } from '#storage/password-change-store.ts'
+import { PasswordChangeStore } from '#storage/password-change-store.ts'
 import { PortalStore } from '#storage/portal-store.ts'
-import type { RegistrationStore } from '#storage/registration-store.ts'
+import { RegistrationStore } from '#storage/registration-store.ts'
 import type { ReportStore } from '#storage/report-store.ts'
 import type { RunStore } from '#storage/run-store.ts'
-import type { SecondFactorStore } from '#storage/second-factor-store.ts'
+import { SecondFactorStore } from '#storage/second-factor-store.ts'
 import { SessionStore } from '#storage/session-store.ts'
 import { AuditSeal } from '#storage/sql/audit-seal.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
 import { SqlApprovalStore } from '#storage/sql/sql-approval-store.ts'
 import { SqlAuditSinkStore } from '#storage/sql/sql-audit-sink-store.ts'
 import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
-import { SqlPasswordChangeStore } from '#storage/sql/sql-password-change-store.ts'
-import { SqlRegistrationStore } from '#storage/sql/sql-registration-store.ts'
 import { SqlReportStore } from '#storage/sql/sql-report-store.ts'
 import { SqlRunStore } from '#storage/sql/sql-run-store.ts'
-import { SqlSecondFactorStore } from '#storage/sql/sql-second-factor-store.ts'
 import { SqlStatisticsStore } from '#storage/sql/sql-statistics-store.ts'
 import type { WakeUp } from '#storage/sql/wake-up.ts'
 import type { StatisticsStore } from '#storage/statistics-store.ts'
@@ -122,10 +119,10 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
     idempotency: new IdempotencyStore(client),
     keys: new KeyStore(client),
     issuer: new IssuerStore(client),
-    registrations: new SqlRegistrationStore(client),
-    passwordChanges: new SqlPasswordChangeStore(client),
+    registrations: new RegistrationStore(client),
+    passwordChanges: new PasswordChangeStore(client),
     portal: new PortalStore(client),
-    secondFactors: new SqlSecondFactorStore(client),
+    secondFactors: new SecondFactorStore(client),
     reports,
     statistics: new SqlStatisticsStore(client),
     userDirectory: (options) => {

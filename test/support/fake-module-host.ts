@@ -22,12 +22,12 @@ import type { SessionAccess } from '#sdk/session.ts'
 import type { ReadStatistics } from '#sdk/statistics.ts'
 import type { Target } from '#sdk/target.ts'
 import { unknownWrites } from '#sdk/workflow-writes.ts'
+import { absentStore } from '#testing/call-store.ts'
 import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeDirectory } from '#testing/fake-directory.ts'
 import { fakePortal } from '#testing/fake-portal.ts'
 import { memoryUserDirectory } from '#testing/memory-database.ts'
 import { MemoryRegistrations } from '#testing/memory-registrations.ts'
-import { memorySecondFactors } from '#testing/memory-second-factors.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { noGrants } from '#testing/no-grants.ts'
 import { noRuns } from '#testing/no-runs.ts'
@@ -100,7 +100,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     workflows: { run: async () => missing('workflows') },
     runs: options.runs ?? noRuns,
     sessions: options.sessions ?? noSessions,
-    secondFactors: options.secondFactors ?? memorySecondFactors(),
+    secondFactors: options.secondFactors ?? absentStore('second factors'),
     registrations: options.registrations ?? new MemoryRegistrations(),
     passwords: options.passwords ?? noPasswords,
     approvals: options.approvals ?? noApprovals,

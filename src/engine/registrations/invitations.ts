@@ -1,4 +1,5 @@
 import type { AuditEntry } from '#domain/audit.ts'
+import type { Invitation } from '#domain/invitation.ts'
 import { registrationMail } from '#engine/registrations/registration-mail.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -11,7 +12,7 @@ import type {
   InvitationRecord,
   InvitationsPage,
 } from '#sdk/registrations.ts'
-import type { Invitation, RegistrationStore } from '#storage/registration-store.ts'
+import type { RegistrationStore } from '#storage/registration-store.ts'
 
 export interface InvitationParts {
   readonly store: RegistrationStore

@@ -44,7 +44,7 @@ const session = (id: string, more: Partial<Session> = {}): Session => ({
   ...more,
 })
 
-/** The contract of every PasswordChangeStore; `open` opens one empty database twice. */
+/** `open` returns two stores of one empty database. */
 export function passwordChangeStoreConformance(open: () => Promise<readonly [Storage, Storage]>): void {
   const mail = { id: 'm', recipient: 'ada@corp.test', subject: 's', text: 't' }
   const ending = (except?: string): ChangeOutcome => ({
@@ -57,7 +57,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     audit: [row('changed')],
   })
 
-  test('a link is found in its form until it expires', async () => {
+  test('finds a link in its form until it expires', async () => {
     const [{ passwordChanges: store }] = await open()
     const made = link()
     expect(await store.addLink(made, 3, [mail], [row('issued')])).toBe('added')
@@ -70,7 +70,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(await store.claimLink('portal', late.tokenHash, 60_000)).toBeUndefined()
   })
 
-  test('a new link replaces the earlier one of the same user, and links per hour are limited', async () => {
+  test('replaces the earlier link of a user, and limits links per hour', async () => {
     const [{ passwordChanges: store }] = await open()
     const [first, second, third, other] = [link(), link(), link(), link({ owner: grace })]
     for (const one of [other, first, second]) expect(await store.addLink(one, 2, [], [])).toBe('added')
@@ -79,7 +79,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(found.map((one) => one?.id)).toEqual([other.id, undefined, second.id, undefined])
   })
 
-  test('the limit holds for requests made at once, and one link is left that can be used', async () => {
+  test('limits concurrent requests, and leaves one usable link', async () => {
     const [one, two] = await open()
     const links = Array.from({ length: 8 }, () => link())
     const outcomes = await Promise.all(
@@ -90,7 +90,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(found.filter((each) => each !== undefined)).toHaveLength(1)
   })
 
-  test('of all who use a link at once, one gets it; once used, it is void', async () => {
+  test('lets one of concurrent callers use a link, once', async () => {
     const [one, two] = await open()
     const made = link()
     await one.passwordChanges.addLink(made, 3, [], [])
@@ -105,7 +105,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(await two.passwordChanges.claimLink('portal', made.tokenHash, 60_000)).toBeUndefined()
   })
 
-  test('the end of a change ends the sessions of its user, all but one, with audit entries', async () => {
+  test('ends all sessions of the user but one, with audit entries, when a change finishes', async () => {
     const [{ passwordChanges: store, sessions, audit }] = await open()
     await sessions.create(session('kept'))
     await sessions.create(session('a', { userID: 'another spelling' }))
@@ -119,7 +119,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(rows.map(({ attribute }) => attribute).sort()).toEqual(['changed', 'ended public a'])
   })
 
-  test('a link that was released can be used again; an expired claim is another’s', async () => {
+  test('lets a released link, or one with an expired lease, be claimed again', async () => {
     const [{ passwordChanges: store, sessions }] = await open()
     const made = link()
     await store.addLink(made, 3, [], [])
@@ -138,7 +138,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(await store.claimLink('portal', made.tokenHash, 60_000)).toBeUndefined()
   })
 
-  test('a link that is being used, and whose outcome is unknown, is void after a newer link or another change', async () => {
+  test('voids a link with an unknown outcome after a newer link or another change', async () => {
     const [{ passwordChanges: store }] = await open()
     const [first, second, third] = [link(), link(), link()]
     await store.addLink(first, 3, [], [])
@@ -158,7 +158,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(await store.claimLink('portal', third.tokenHash, 60_000)).toBeUndefined()
   })
 
-  test('a change whose process ended is found, and settled once', async () => {
+  test('returns changes whose process ended, and settles them once', async () => {
     const [{ passwordChanges: store, sessions }] = await open()
     await sessions.create(session('s'))
     await store.begin({ id: newId(), form: 'portal', owner: ada, data: {} }, -1)
@@ -169,7 +169,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(await store.abandoned(10)).toEqual([])
   })
 
-  test('a change that a run reports is settled with it, voids links, and is remembered for known devices', async () => {
+  test('settles a change that a run reports, voids links, and records the time of the change', async () => {
     const [storage] = await open()
     const { passwordChanges: store } = storage
     const linked = link()
@@ -195,7 +195,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect((await store.changedAt([ada]))?.getTime()).toBeGreaterThanOrEqual(first?.getTime() ?? Number.NaN)
   })
 
-  test('a change that was refused is not remembered; one with an unknown outcome is', async () => {
+  test('records the time of a change with an unknown outcome, but not of a refused one', async () => {
     const [{ passwordChanges: store }] = await open()
     const begin = () => store.begin({ id: newId(), form: 'portal', owner: ada, data: {} }, 60_000)
     await store.release(await begin(), { audit: [] })
@@ -204,7 +204,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(await store.changedAt([ada])).toBeInstanceOf(Date)
   })
 
-  test('a change with an unknown outcome voids the user’s links but its own; a refused one voids none', async () => {
+  test('voids other links of the user after an unknown outcome, and none after a refusal', async () => {
     const [{ passwordChanges: store }] = await open()
     const [own, others] = [link(), link({ owner: grace })]
     await store.addLink(own, 3, [], [])
@@ -222,7 +222,7 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     expect(await found()).toEqual([undefined, others.id])
   })
 
-  test('what expired is removed an hour later', async () => {
+  test('deletes changes an hour after their expiry', async () => {
     const [{ passwordChanges: store }] = await open()
     await store.addLink(link({ validMillis: -3_700_000 }), 3, [], [])
     await store.addLink(link({ validMillis: -60_000, owner: grace }), 3, [], [])

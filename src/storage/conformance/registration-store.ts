@@ -40,11 +40,11 @@ const invitation = (id: string, more: Partial<NewInvitation> = {}): NewInvitatio
   ...more,
 })
 
-/** What every RegistrationStore owes; `open` gives two of one empty database. */
+/** `open` returns two stores of one empty database. */
 export function registrationStoreConformance(
   open: () => Promise<readonly [RegistrationStores, RegistrationStores]>,
 ): void {
-  test('of a thousand who reserve one value at the same time, exactly one gets it', async () => {
+  test('gives a value to one of a thousand concurrent callers', async () => {
     const stores = await open()
     const taken = await Promise.all(
       Array.from({ length: 1000 }, (_, i) =>
@@ -55,7 +55,7 @@ export function registrationStoreConformance(
     expect(taken.filter((keys) => keys[0] === 'login')).toHaveLength(999)
   })
 
-  test('all values are reserved, or none', async () => {
+  test('reserves all values or none', async () => {
     const [{ registrations }] = await open()
     expect(await registrations.reserve('a', ['x'], hour)).toEqual([])
     expect(await registrations.reserve('b', ['w', 'x', 'y'], hour)).toEqual(['x'])
@@ -63,7 +63,7 @@ export function registrationStoreConformance(
     expect(await registrations.reserve('d', [], hour)).toEqual([])
   })
 
-  test('those who want the same values in another order do not wait for each other', async () => {
+  test('does not deadlock when callers reserve the same values in another order', async () => {
     const stores = await open()
     const keys = ['a', 'b', 'c', 'd']
     const got = await Promise.all(
@@ -74,7 +74,7 @@ export function registrationStoreConformance(
     expect(got.filter((taken) => taken.length === 0)).toHaveLength(1)
   })
 
-  test('an owner may reserve again, and let go', async () => {
+  test('lets an owner reserve again and release', async () => {
     const [{ registrations }] = await open()
     await registrations.reserve('a', ['x'], hour)
     expect(await registrations.reserve('a', ['x', 'y'], hour)).toEqual([])
@@ -82,7 +82,7 @@ export function registrationStoreConformance(
     expect(await registrations.reserve('b', ['x', 'y'], hour)).toEqual([])
   })
 
-  test('what is held for a run is not let go by another try of the same owner that failed', async () => {
+  test('keeps values that are reserved for a run when the same owner releases', async () => {
     const [{ registrations }] = await open()
     await registrations.reserve('a', ['x'], hour)
     await registrations.holdForRun('a', 'run', hour)
@@ -90,7 +90,7 @@ export function registrationStoreConformance(
     expect(await registrations.reserve('b', ['x'], hour)).toEqual(['x'])
   })
 
-  test('a reservation ends with its time, and is forgotten then', async () => {
+  test('deletes expired reservations', async () => {
     const [{ registrations }] = await open()
     await registrations.reserve('a', ['x'], -1)
     await registrations.reserve('c', ['y'], hour)
@@ -101,7 +101,7 @@ export function registrationStoreConformance(
     expect(await registrations.reserve('b', ['y'], hour)).toEqual([])
   })
 
-  test('a pending registration is stored with its mail, and found by its form and secret alone', async () => {
+  test('stores a pending registration with its mail, and finds it by form and secret only', async () => {
     const [{ registrations, mails }, other] = await open()
     const pending = { id: 'p', form: 'register', tokenHash: 'h', sealed: 'g1.x', expires: inAnHour() }
     await registrations.addPending(pending, [mail('m1')])
@@ -114,7 +114,7 @@ export function registrationStoreConformance(
     expect(await registrations.findPending('register', 'h')).toBeUndefined()
   })
 
-  test('a pending registration whose time has passed is not there, and its mail is not added when it cannot be', async () => {
+  test('does not return an expired registration, and adds no mail for a rejected one', async () => {
     const [{ registrations, mails }] = await open()
     const pending = { id: 'p', form: 'register', tokenHash: 'h', sealed: 'x', expires: new Date(Date.now() - 1000) }
     await registrations.addPending(pending, [])
@@ -124,7 +124,7 @@ export function registrationStoreConformance(
     expect(await registrations.deleteExpired()).toBe(1)
   })
 
-  test('an invitation is stored with its mail and its audit', async () => {
+  test('stores an invitation with its mail and audit rows', async () => {
     const [{ registrations, mails, audit }] = await open()
     const { tokenHash, ...whole } = invitation('i1')
     await registrations.addInvitation({ ...whole, tokenHash }, [mail('m')], [row('r')])
@@ -137,7 +137,7 @@ export function registrationStoreConformance(
     expect((await audit.list({ subject: 'ada@example.com', limit: 5 })).rows).toHaveLength(1)
   })
 
-  test('an invitation is accepted once, however many try', async () => {
+  test('accepts an invitation once for concurrent callers', async () => {
     const stores = await open()
     await stores[0].registrations.addInvitation(invitation('i1'), [], [])
     const moved = await Promise.all(
@@ -152,7 +152,7 @@ export function registrationStoreConformance(
     expect(await stores[0].registrations.moveInvitation('i1', 'accepted', 'open', [])).toBe(true)
   })
 
-  test('sending again replaces the secret, of an open invitation alone', async () => {
+  test('replaces the secret of an open invitation only', async () => {
     const [{ registrations, mails }] = await open()
     await registrations.addInvitation(invitation('i1', { expires: new Date(Date.now() - 1000) }), [], [])
     expect(await registrations.findInvitation('register', 'hash-i1')).toBeUndefined()
@@ -165,7 +165,7 @@ export function registrationStoreConformance(
     expect(await mails.get('m2')).toBeUndefined()
   })
 
-  test('invitations are listed by form, latest first, in pages', async () => {
+  test('lists invitations by form, latest first, in pages', async () => {
     const [{ registrations }] = await open()
     for (const id of ['a', 'b', 'c']) await registrations.addInvitation(invitation(id), [], [])
     await registrations.addInvitation(invitation('z', { form: 'other' }), [], [])

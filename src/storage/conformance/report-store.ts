@@ -28,9 +28,9 @@ export async function allRows(
 const endless = (views: number): string =>
   `select count(*) as n from ${Array.from({ length: views }, (_, i) => `report_approvers a${i}`).join(' cross join ')}`
 
-/** What every ReportStore owes; `open` gives an empty database. */
+/** `open` returns stores of an empty database. */
 export function reportStoreConformance(open: () => Promise<ReportStores>): void {
-  test('rows come as texts, with the names of the columns, and values are bound', async () => {
+  test('returns rows as text with column names, and binds values', async () => {
     const { one, two } = await open()
     const statement = ['select id, state as "The State", ended from report_requests where subject =', 'order by id']
     expect(await allRows(one.reports, statement, ['x'])).toEqual({ columns: ['id', 'The State', 'ended'], rows: [] })
@@ -44,7 +44,7 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     ])
   })
 
-  test('rows come in pieces, up to the limit, and not all have to be read', async () => {
+  test('returns rows in batches up to the limit, and can stop early', async () => {
     const { one, sql } = await open()
     await fill(sql, 1300)
     const all = ['select id from report_approvals order by id']
@@ -58,7 +58,7 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     await expect(cursor.next()).rejects.toThrow('closed')
   })
 
-  test('D21: a report that takes too long is stopped, and stands in nobody’s way meanwhile', async () => {
+  test('D21: stops a report that takes too long, without blocking others meanwhile', async () => {
     const { one, sql } = await open()
     await fill(sql, 400)
     const started = performance.now()
@@ -76,7 +76,7 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     )
   })
 
-  test('a report that takes too much memory fails, alone', async () => {
+  test('fails a report that takes too much memory, and only that one', async () => {
     const { one, sql, dialect } = await open()
     // PostgreSQL keeps what does not fit into memory in files of its own.
     if (dialect !== 'sqlite') return
@@ -90,7 +90,7 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     })
   })
 
-  test('rows that nobody fetches are given up when the time is up', async () => {
+  test('stops a report whose rows are not fetched in time', async () => {
     const { one, sql } = await open()
     await fill(sql, 2000)
     const parts = ['select a.id, b.id from report_approvals a cross join report_approvals b']
@@ -103,7 +103,7 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     await cursor.close?.()
   })
 
-  test('closing ends what is under way', async () => {
+  test('stops running reports when it is closed', async () => {
     const { one, sql } = await open()
     await fill(sql, 400)
     const cursor = await one.reports.run({ parts: ['select id from report_approvals'], values: [], ...patient })
@@ -114,7 +114,7 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     })
   })
 
-  test('a statement is checked without running it', async () => {
+  test('checks a statement without running it', async () => {
     const { one } = await open()
     await one.reports.check(['select id from report_requests where started >=', 'and requestor =', 'order by id'])
     for (const parts of [['select nothing from report_requests'], ['select id from report_nothing'], ['selec 1']]) {
@@ -123,7 +123,7 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     }
   })
 
-  test('what fails while it is read is told', async () => {
+  test('reports errors that occur while rows are read', async () => {
     const { one, dialect } = await open()
     await one.runs.start(newRun('a'))
     const fails = dialect === 'sqlite' ? 'select abs(-9223372036854775808) as n' : 'select 1 / (attempt - attempt) as n'
@@ -149,7 +149,7 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     })
   })
 
-  test('SQLite reads nothing but views for reports', async () => {
+  test('reads only report views on SQLite', async () => {
     const { one, dialect } = await open()
     if (dialect !== 'sqlite') return
     for (const statement of [
@@ -163,7 +163,7 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     }
   })
 
-  test('times are ISO 8601 in UTC, to the millisecond', async () => {
+  test('shows times in ISO 8601, in UTC, to the millisecond', async () => {
     const { one, sql } = await open()
     const times = [0, 1, 999, 1_763_205_252_123, 1_709_164_799_999, 4_102_444_800_001]
     for (const [i, time] of times.entries()) {
@@ -174,7 +174,7 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     expect(await sql('select count(*) as n from audit')).toMatchObject([{ n: expect.anything() }])
   })
 
-  test('changes, logins and tokens stand apart', async () => {
+  test('lists changes, logins and tokens in views of their own', async () => {
     const { one } = await open()
     const time = new Date(Date.UTC(2030, 0, 1))
     await one.audit.append([
@@ -208,7 +208,7 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
     ])
   })
 
-  test('people have their names, and none of their other attributes', async () => {
+  test('shows names of users, and no other attributes', async () => {
     const { one } = await open()
     const directory = one.userDirectory({ name: 'people' })
     const attributes = { sn: ['Doe'], mail: ['ann@example.com', 'b@example.com'], userPassword: ['secret'] }

@@ -15,12 +15,12 @@ const factor = (id: string, more: Partial<NewStoredFactor> = {}): NewStoredFacto
 
 const used = (id: string, owner: string, ownerName = `name of ${owner}`) => ({ id, owner, ownerName })
 
-/** What every SecondFactorStore owes; `open` gives an empty database. */
+/** `open` returns stores of an empty database. */
 export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>): void {
   const ids = async ({ two }: WorkflowStores, owner = 'ann') =>
     (await two.secondFactors.ofOwner(owner)).map(({ id }) => id)
 
-  test('a factor is read as it was added, by its owner alone, in the order they came', async () => {
+  test('returns factors as they were added, to their owner only, in order', async () => {
     const stores = await open()
     const { secondFactors } = stores.one
     const before = Date.now() - 60_000
@@ -34,7 +34,7 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
     expect(await ids(stores, '\0')).toEqual([])
   })
 
-  test('no more are added than the limit, no id twice, and of many first ones exactly one', async () => {
+  test('rejects factors beyond the limit, existing ids, and all but one of concurrent first factors', async () => {
     const stores = await open()
     const { one, two } = stores
     const tried = await Promise.all(
@@ -49,7 +49,7 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
     expect(await one.secondFactors.add(factor('other', { owner: 'bob' }), 1, [], [])).toBe('added with codes')
   })
 
-  test('a counter moves on from where it stands, once', async () => {
+  test('moves a counter from its present value, once', async () => {
     const { one, two } = await open()
     await one.secondFactors.add(factor('a'), 5, [], [])
     expect(await one.secondFactors.use(used('a', 'bob'), 7, 9)).toBe(false)
@@ -64,7 +64,7 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
     expect(await one.secondFactors.use(used('a', 'ann'), known?.counter ?? 0, 10)).toBe(true)
   })
 
-  test('a factor is renamed and removed by its owner, and the audit tells', async () => {
+  test('renames and removes a factor for its owner, with audit rows', async () => {
     const stores = await open()
     const { secondFactors, audit } = stores.one
     await secondFactors.add(factor('a'), 5, ['h1'], [auditRow('row-1')])
@@ -82,7 +82,7 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
     expect(rows.map(({ id }) => id).sort()).toEqual(['row-1', 'row-3'])
   })
 
-  test('a recovery code counts once, and not after it was replaced', async () => {
+  test('accepts a recovery code once, and not after it was replaced', async () => {
     const { one, two } = await open()
     expect(await one.secondFactors.replaceRecoveryCodes('ann', ['h1'], [])).toBe(false)
     expect(await one.secondFactors.add(factor('a'), 5, ['h1', 'h2'], [])).toBe('added with codes')
@@ -98,7 +98,7 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
     expect(await one.secondFactors.recoveryCodes('ann')).toBe(1)
   })
 
-  test('all that were last used under a name go at once, and nobody else’s', async () => {
+  test('removes all factors that were last used under a name', async () => {
     const stores = await open()
     const { secondFactors } = stores.one
     const bob = { owner: 'bob', ownerName: 'name of bob' }
@@ -112,7 +112,7 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
     expect(await secondFactors.removeAllOfName('\0', [])).toBe(0)
   })
 
-  test('a name is that of whoever used it last', async () => {
+  test('gives a name to the user who used it last', async () => {
     const stores = await open()
     const { secondFactors } = stores.one
     await secondFactors.add(factor('a'), 5, [], [])
@@ -123,7 +123,7 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
     expect([await ids(stores), await ids(stores, 'bob')]).toEqual([['a'], []])
   })
 
-  test('a user who used one factor under a new name has none left under the former one', async () => {
+  test('moves all factors of a user to the name of the last use', async () => {
     const stores = await open()
     const { secondFactors } = stores.one
     for (const id of ['a', 'b']) await secondFactors.add(factor(id), 5, [], [])
@@ -132,22 +132,5 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
     await secondFactors.add(factor('c', { owner: 'ann', ownerName: 'third name' }), 5, [], [])
     expect(await secondFactors.removeAllOfName('new name', [])).toBe(0)
     expect(await secondFactors.removeAllOfName('third name', [])).toBe(3)
-  })
-
-  test('what is stored under a name is given to an identity once, with the recovery codes', async () => {
-    const stores = await open()
-    const { one, two } = stores
-    await one.secondFactors.add(factor('a', { owner: 'former' }), 5, ['h1', 'h2'], [])
-    await one.secondFactors.add(factor('b', { owner: 'former' }), 5, [], [])
-    expect(await ids(stores)).toEqual([])
-    await Promise.all([one.secondFactors.adopt('former', 'ann'), two.secondFactors.adopt('former', 'ann')])
-    expect([await ids(stores), await ids(stores, 'former')]).toEqual([['a', 'b'], []])
-    expect([await one.secondFactors.recoveryCodes('ann'), await one.secondFactors.recoveryCodes('former')]).toEqual([
-      2, 0,
-    ])
-    await one.secondFactors.add(factor('c', { owner: 'other' }), 5, ['h3'], [])
-    await two.secondFactors.adopt('other', 'ann')
-    expect([await ids(stores), await ids(stores, 'other')]).toEqual([['a', 'b'], ['c']])
-    expect(await one.secondFactors.removeAllOfName('former', [])).toBe(2)
   })
 }

@@ -47,9 +47,9 @@ const call = (caller: string, status: number, millis: number): JournalEntry => (
   workflows: [],
 })
 
-/** What every StatisticsStore owes; `open` gives an empty database. */
+/** `open` returns stores of an empty database. */
 export function statisticsStoreConformance(open: () => Promise<WorkflowStores>): void {
-  test('nothing is counted where nothing happened', async () => {
+  test('returns no counts for an empty database', async () => {
     const { one } = await open()
     expect(await one.statistics.count(query)).toEqual({
       requests: [],
@@ -63,7 +63,7 @@ export function statisticsStoreConformance(open: () => Promise<WorkflowStores>):
     })
   })
 
-  test('requests are counted by the part in which they began, their state and their workflow', async () => {
+  test('counts requests by the part in which they began, by state and by workflow', async () => {
     const stores = await open()
     await addRun(stores, 'early', 'completed', -1)
     await addRun(stores, 'join', 'completed', 0)
@@ -85,7 +85,7 @@ export function statisticsStoreConformance(open: () => Promise<WorkflowStores>):
     ])
   })
 
-  test('approvals are counted where they were opened and where they were decided, with the median of their times', async () => {
+  test('counts opened and decided approvals by part, with the median decision time', async () => {
     const stores = await open()
     const run = await addRun(stores, 'join', 'waiting', 0)
     await addApproval(stores, run, { state: 'open', opened: 1, escalation: 2 })
@@ -116,7 +116,7 @@ export function statisticsStoreConformance(open: () => Promise<WorkflowStores>):
     expect(decisionMillisOfAll).toBe(301)
   })
 
-  test('decisions about tokens are counted one by one, and nothing else of the audit', async () => {
+  test('counts token decisions one by one, and no other audit rows', async () => {
     const { one } = await open()
     const token = (id: string, action: 'issue' | 'refuse', by: string, millis: number) =>
       auditRow(id, { kind: 'token', action, workflow: { id: 'call', name: by }, time: at(millis), attribute: 'jti' })
@@ -139,7 +139,7 @@ export function statisticsStoreConformance(open: () => Promise<WorkflowStores>):
     expect((await one.audit.verify()).problems).toEqual([])
   })
 
-  test('calls are counted by part, class, gateway and caller, of the journals that are asked for', async () => {
+  test('counts calls of the given journals by part, status class, gateway and caller', async () => {
     const { one } = await open()
     const long = 'x'.repeat(10_000)
     await one.journal.append([

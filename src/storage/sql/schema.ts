@@ -1,10 +1,8 @@
 import type { Generated } from 'kysely'
-import type { RegistrationSchema } from '#storage/sql/registration-schema.ts'
-import type { SecondFactorSchema } from '#storage/sql/second-factor-schema.ts'
 import type { WorkflowSchema } from '#storage/sql/workflow-schema.ts'
 
 /** The tables, as `migrations/` make them. Times are milliseconds since 1970. */
-export interface Schema extends WorkflowSchema, RegistrationSchema, SecondFactorSchema {
+export interface Schema extends WorkflowSchema {
   collections: CollectionTable
   collection_sizes: { collection: number; slot: number; size: number }
   entries: EntryTable

@@ -1,8 +1,8 @@
+import type { SecondFactorKind } from '#domain/second-factor.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newSecret } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { refused } from '#modules/filters/account/answer.ts'
-import type { SecondFactorKind } from '#sdk/second-factors.ts'
 import type { SessionHandle } from '#sdk/session.ts'
 
 const slot = 'filters.Account'

@@ -10,6 +10,7 @@ import type {
   RenameFactor,
   TotpEnrolment,
 } from '#contract/account.ts'
+import type { NewSecondFactor, SecondFactor } from '#domain/second-factor.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { answer, noContent, notFound, refused } from '#modules/filters/account/answer.ts'
@@ -24,7 +25,7 @@ import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import { passkeyUser, readPasskey } from '#sdk/passkey-factor.ts'
-import { factorName, type NewSecondFactor, type SecondFactor } from '#sdk/second-factors.ts'
+import { factorName } from '#sdk/second-factors.ts'
 
 export interface FactorParts {
   readonly settings: AccountSettings
