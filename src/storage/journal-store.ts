@@ -87,13 +87,13 @@ export class JournalStore {
 function search({ journals, failed, status, since, after, limit }: JournalQuery) {
   const values: Record<string, SqlValue> = { limit }
   const conditions: string[] = []
-  if (journals !== undefined) {
-    conditions.push(`journal in (${journals.map((_, i) => `:journal${i}`).join(', ')})`)
-    for (const [i, journal] of journals.entries()) values[`journal${i}`] = journal
-  }
   const add = (condition: string, more: Record<string, SqlValue> = {}): void => {
     conditions.push(condition)
     Object.assign(values, more)
+  }
+  if (journals !== undefined) {
+    const named = journalPlaces(journals)
+    add(`journal in (${named.places})`, named.values)
   }
   if (failed === true) add('status >= 400')
   if (status !== undefined) add('status = :status', { status })
@@ -102,6 +102,12 @@ function search({ journals, failed, status, since, after, limit }: JournalQuery)
   const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
   return { text: `select seq, ${columns(stored)} from journal ${where} order by seq desc limit :limit`, values }
 }
+
+/** For `journal in (…)`: the places of the names, and their values. */
+export const journalPlaces = (journals: readonly string[]) => ({
+  places: journals.map((_, i) => `:journal${i}`).join(', '),
+  values: Object.fromEntries(journals.map((journal, i) => [`journal${i}`, journal])),
+})
 
 function toRow(journal: string, entry: JournalEntry): JournalRow {
   const { workflows, operations } = entry

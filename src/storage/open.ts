@@ -22,7 +22,7 @@ import { MailStore } from '#storage/mail-store.ts'
 import { PasswordChangeStore } from '#storage/password-change-store.ts'
 import { PortalStore } from '#storage/portal-store.ts'
 import { RegistrationStore } from '#storage/registration-store.ts'
-import type { ReportStore } from '#storage/report-store.ts'
+import { ReportStore } from '#storage/reports/report-store.ts'
 import type { RunStore } from '#storage/run-store.ts'
 import { SecondFactorStore } from '#storage/second-factor-store.ts'
 import { SessionStore } from '#storage/session-store.ts'
@@ -31,11 +31,9 @@ import { builderFor, dynamic } from '#storage/sql/queries.ts'
 import { SqlApprovalStore } from '#storage/sql/sql-approval-store.ts'
 import { SqlAuditSinkStore } from '#storage/sql/sql-audit-sink-store.ts'
 import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
-import { SqlReportStore } from '#storage/sql/sql-report-store.ts'
 import { SqlRunStore } from '#storage/sql/sql-run-store.ts'
-import { SqlStatisticsStore } from '#storage/sql/sql-statistics-store.ts'
 import type { WakeUp } from '#storage/sql/wake-up.ts'
-import type { StatisticsStore } from '#storage/statistics-store.ts'
+import { StatisticsStore } from '#storage/statistics-store.ts'
 import { TimerStore } from '#storage/timer-store.ts'
 
 export interface StorageOptions {
@@ -100,7 +98,7 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
   const ready = async (): Promise<void> => {
     await client.query(dynamic({ compile: () => sql`select 1`.compile(builderFor(client.dialect)) }))
   }
-  const reports = new SqlReportStore(address, ready, log)
+  const reports = new ReportStore(address, ready, log)
   return {
     sessions: new SessionStore(client),
     logins: new LoginStore(client),
@@ -124,7 +122,7 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
     portal: new PortalStore(client),
     secondFactors: new SecondFactorStore(client),
     reports,
-    statistics: new SqlStatisticsStore(client),
+    statistics: new StatisticsStore(client),
     userDirectory: (options) => {
       const used = databases.use(options.url ?? address)
       return new UserDirectoryStore(used.client, options.name, clock, used.release)

@@ -1,36 +1,21 @@
+import { setImmediate as otherWork } from 'node:timers/promises'
+import type { CallCounts, StatisticsQuery } from '#domain/statistics.ts'
+import type { SqlClient, SqlDialect, SqlQuery } from '#storage/client/sql-client.ts'
+import { type DialectText, type Statement, statement } from '#storage/client/statement.ts'
+import { isStorable } from '#storage/client/text-keys.ts'
+import { journalPlaces } from '#storage/journal-store.ts'
 import type { RunState } from '#storage/run-store.ts'
 
-/** A time in parts of one length. The first begins with `from`; the last is cut off by `to`, which is no part of it. */
-export interface StatisticsSpan {
-  readonly from: Date
-  readonly to: Date
-  readonly partMillis: number
-}
+const maxNames = 100
 
-export interface StatisticsQuery extends StatisticsSpan {
-  /** Journals whose calls are counted; all when absent, and none for an empty list. */
-  readonly journals?: readonly string[]
-  /** Of the workflows and callers with most, so many. */
-  readonly most: number
-}
-
-/** Which part, from 0. Parts in which nothing happened are left out. */
+/** The number of a part, from 0. Parts without any counts are left out. */
 export interface InPart {
   readonly part: number
 }
 
 export type RunCounts = Readonly<Record<RunState, number>>
 
-export interface CallCounts {
-  /** With a status below 400. */
-  readonly answered: number
-  /** From 400 to 499. */
-  readonly refused: number
-  /** From 500 on. */
-  readonly failed: number
-}
-
-/** By the token service, and by our own issuers. */
+/** Decisions of the token service, and of our own issuers. */
 export interface TokenCounts {
   readonly stsIssued: number
   readonly stsRefused: number
@@ -38,25 +23,210 @@ export interface TokenCounts {
   readonly issuerRefused: number
 }
 
+type OpenedCounts = { readonly opened: number; readonly escalated: number }
+type DecidedCounts = { readonly approved: number; readonly denied: number }
+type Median = InPart & { readonly median: number }
+type OfWorkflow = { readonly name: string } & RunCounts
+type OfCaller = { readonly journal: string; readonly caller: string } & CallCounts
+
 export interface StatisticsCounts {
-  /** By the time they began, with the state that they are in now. */
+  /** By the time they began, with their present state. */
   readonly requests: readonly (InPart & RunCounts)[]
-  /** Those with most first. */
-  readonly workflows: readonly ({ readonly name: string } & RunCounts)[]
-  /** By the time they were opened; of those, how many went to others since because nobody decided. */
-  readonly opened: readonly (InPart & { readonly opened: number; readonly escalated: number })[]
+  /** Those with the most requests first. */
+  readonly workflows: readonly OfWorkflow[]
+  /** By the time they were opened; `escalated` of them were since passed to others because no one decided. */
+  readonly opened: readonly (InPart & OpenedCounts)[]
   /** By the time of the decision. */
-  readonly decided: readonly (InPart & { readonly approved: number; readonly denied: number })[]
-  /** How long those that were decided had been open: the median, of each part and of all. */
-  readonly decisionMillis: readonly (InPart & { readonly median: number })[]
+  readonly decided: readonly (InPart & DecidedCounts)[]
+  /** The median time from opening to decision, of each part and of all. */
+  readonly decisionMillis: readonly Median[]
   readonly decisionMillisOfAll?: number
   readonly tokens: readonly (InPart & TokenCounts)[]
   readonly calls: readonly (InPart & CallCounts)[]
-  /** Those with most first. */
-  readonly callers: readonly ({ readonly journal: string; readonly caller: string } & CallCounts)[]
+  /** Those with the most calls first. */
+  readonly callers: readonly OfCaller[]
 }
 
-export interface StatisticsStore {
-  /** The database counts, by its indexes: what it costs grows with what happened in the time, not with what is kept. */
-  count(query: StatisticsQuery): Promise<StatisticsCounts>
+/** Milliseconds. */
+interface SpanValues {
+  readonly from: number
+  readonly to: number
+  readonly width: number
+}
+
+interface SpanAndMost extends SpanValues {
+  readonly most: number
+}
+
+/** The database counts by its indexes: the cost grows with what happened in the time span, not with what is stored. */
+export class StatisticsStore {
+  readonly #client: SqlClient
+
+  constructor(client: SqlClient) {
+    this.#client = client
+  }
+
+  /** `most`: how many workflows and callers are listed. */
+  async count({
+    from,
+    to,
+    partMillis,
+    journals,
+    most,
+  }: StatisticsQuery & { readonly most: number }): Promise<StatisticsCounts> {
+    const { dialect } = this.#client
+    const span: SpanValues = { from: from.getTime(), to: to.getTime(), width: partMillis }
+    const names = { ...span, most: Math.max(1, Math.min(Math.trunc(most) || 1, maxNames)) }
+    const known = journals?.filter(isStorable)
+    const { requests, workflows, opened, decided, medians, tokens } = statisticsStatements
+    const wholeSpan = { ...span, width: Math.max(1, span.to - span.from) }
+    const [whole] = await this.#read(medians.query(dialect, wholeSpan))
+    return {
+      requests: await this.#inParts(span, requests),
+      workflows: await this.#read(workflows.query(dialect, names)),
+      opened: await this.#inParts(span, opened),
+      decided: await this.#inParts(span, decided),
+      decisionMillis: await this.#inParts(span, medians),
+      ...(whole === undefined ? {} : { decisionMillisOfAll: whole.median }),
+      tokens: await this.#inParts(span, tokens),
+      calls: known?.length === 0 ? [] : await this.#read(countCalls(dialect, span, known)),
+      callers: known?.length === 0 ? [] : await this.#read(countCallers(dialect, names, known)),
+    }
+  }
+
+  /** SQLite counts in this thread, so it is asked part by part: it sorts less, and other work can run in between. */
+  async #inParts<R extends InPart>(span: SpanValues, counts: Statement<SpanValues, R>): Promise<R[]> {
+    const { dialect } = this.#client
+    if (dialect === 'postgres') return await this.#read(counts.query(dialect, span))
+    const found: R[] = []
+    for (let part = 0, from = span.from; from < span.to; part++, from += span.width) {
+      const to = Math.min(from + span.width, span.to)
+      for (const row of await this.#read(counts.query(dialect, { ...span, from, to }))) found.push({ ...row, part })
+    }
+    return found
+  }
+
+  async #read<R>(query: SqlQuery<R>): Promise<R[]> {
+    const rows = await this.#client.query(query)
+    await otherWork()
+    return rows
+  }
+}
+
+const partOf = (column: string): string => `(${column} - cast(:from as bigint)) / cast(:width as bigint) as part`
+const within = (column: string): string => `${column} >= cast(:from as bigint) and ${column} < cast(:to as bigint)`
+const countIf = (name: string, condition: string): string => `count(*) filter (where ${condition}) as ${name}`
+
+const states: readonly RunState[] = ['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled']
+const countStates = states.map((state) => countIf(state, `state = '${state}'`)).join(', ')
+const countClasses = [
+  countIf('answered', 'status < 400'),
+  countIf('refused', 'status >= 400 and status < 500'),
+  countIf('failed', 'status >= 500'),
+].join(', ')
+
+/** Written as in the index `audit_tokens`, which serves no other expression. */
+const tokenTexts = {
+  sqlite: {
+    isToken: `json_extract(changes, '$[0][1]') = 'token'`,
+    action: `json_extract(changes, '$[0][2]')`,
+    decisions: `json_array_length(changes)`,
+  },
+  postgres: {
+    isToken: `changes::jsonb -> 0 ->> 1 = 'token'`,
+    action: `changes::jsonb -> 0 ->> 2`,
+    decisions: `jsonb_array_length(changes::jsonb)`,
+  },
+} as const
+
+function countTokens(on: DialectText): string {
+  const { action, decisions } = tokenTexts[on.name]
+  const count = (name: keyof TokenCounts, by: string, wanted: 'issue' | 'refuse'): string => {
+    const sum = `sum(${decisions}) filter (where workflow_name ${by} 'sts' and ${action} = '${wanted}')`
+    return `cast(coalesce(${sum}, 0) as bigint) as "${name}"`
+  }
+  return [
+    count('stsIssued', '=', 'issue'),
+    count('stsRefused', '=', 'refuse'),
+    count('issuerIssued', '<>', 'issue'),
+    count('issuerRefused', '<>', 'refuse'),
+  ].join(', ')
+}
+
+/** Exported for the test of their query plans. */
+export const statisticsStatements = {
+  requests: statement<SpanValues, InPart & RunCounts>(
+    `select ${partOf('created')}, ${countStates} from runs where ${within('created')} group by part`,
+  ),
+  workflows: statement<SpanAndMost, OfWorkflow>(
+    `select name, ${countStates} from runs where ${within('created')}
+     group by name order by count(*) desc, name limit :most`,
+  ),
+  opened: statement<SpanValues, InPart & OpenedCounts>(
+    `select ${partOf('opened')}, count(*) as opened, ${countIf('escalated', 'escalation > 0')}
+     from approvals where ${within('opened')} group by part`,
+  ),
+  decided: statement<SpanValues, InPart & DecidedCounts>(
+    `select ${partOf('decided')}, ${countIf('approved', `state = 'approved'`)}, ${countIf('denied', `state = 'denied'`)}
+     from approvals where ${within('decided')} group by part`,
+  ),
+  /** The middle time, or the mean of the two in the middle. A decided approval was approved, denied or cancelled. */
+  medians: statement<SpanValues, Median>(
+    `select part, (min(millis) + max(millis)) / 2 as median
+     from (
+       select part, millis,
+         row_number() over (partition by part order by millis) as place,
+         count(*) over (partition by part) as amount
+       from (
+         select ${partOf('decided')}, decided - opened as millis
+         from approvals
+         where ${within('decided')} and state <> 'cancelled'
+       ) as decided
+     ) as placed
+     where place in ((amount + 1) / 2, (amount + 2) / 2)
+     group by part`,
+  ),
+  tokens: statement<SpanValues, InPart & TokenCounts>(
+    (on) => `select ${partOf('time')}, ${countTokens(on)}
+      from audit where ${within('time')} and ${tokenTexts[on.name].isToken} group by part`,
+  ),
+}
+
+export const countCalls = (
+  dialect: SqlDialect,
+  span: SpanValues,
+  journals: readonly string[] | undefined,
+): SqlQuery<InPart & CallCounts> =>
+  ofJournals(
+    dialect,
+    (where) => `select ${partOf('time')}, ${countClasses} from journal where ${where} group by part`,
+    span,
+    journals,
+  )
+
+export const countCallers = (
+  dialect: SqlDialect,
+  span: SpanAndMost,
+  journals: readonly string[] | undefined,
+): SqlQuery<OfCaller> =>
+  ofJournals(
+    dialect,
+    (where) => `select journal, caller, ${countClasses} from journal where ${where}
+      group by journal, caller order by count(*) desc, journal, caller limit :most`,
+    span,
+    journals,
+  )
+
+/** Not prepared by name: the text depends on the number of journals. */
+function ofJournals<R>(
+  dialect: SqlDialect,
+  select: (where: string) => string,
+  span: SpanValues,
+  journals: readonly string[] | undefined,
+): SqlQuery<R> {
+  const { places, values } = journalPlaces(journals ?? [])
+  // An expression, because SQLite would read the whole journal by the index that begins with its name.
+  const where = journals === undefined ? '' : ` and journal || '' in (${places})`
+  const query = statement<object, R>(select(within('time') + where)).query(dialect, { ...span, ...values })
+  return { ...query, name: undefined }
 }

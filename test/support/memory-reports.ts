@@ -1,20 +1,20 @@
-import type { ReportCursor, ReportRow, ReportRun, ReportStore } from '#storage/report-store.ts'
+import type { ReportCursor, ReportReader, ReportRow, ReportRun } from '#storage/reports/report-store.ts'
 
 export interface MemoryReportOptions {
   readonly columns?: readonly string[]
   readonly rows?: readonly ReportRow[]
-  /** Thrown when this many rows were read. */
+  /** Throws after this many rows. */
   readonly failsAfter?: number
-  /** Rows do not come before this settles. */
+  /** Rows are returned once this resolves. */
   readonly until?: Promise<void>
-  /** A cursor is closed when this has settled. */
+  /** Closing a cursor waits for this. */
   readonly closing?: () => Promise<void>
 }
 
-/** Answers every statement with the same rows, two at a time. */
-export class MemoryReports implements ReportStore {
+/** Returns the same rows for every statement, two at a time, with the delays and failures that a test needs. */
+export class MemoryReports implements ReportReader {
   readonly runs: ReportRun[] = []
-  /** Cursors that nobody closed. */
+  /** Cursors that are not closed. */
   open = 0
   readonly #options: MemoryReportOptions
 

@@ -15,11 +15,11 @@ import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/reports.ts'
-import type { ReportStore } from '#storage/report-store.ts'
+import type { ReportReader } from '#storage/reports/report-store.ts'
 
 export interface ReportParts {
   readonly reports: readonly ServedReport[]
-  readonly store: ReportStore
+  readonly store: ReportReader
   readonly secrets: Pick<SecretBox, 'seal' | 'open'>
   readonly clock: Clock
   readonly log: Logger

@@ -1,6 +1,6 @@
 import type { ReportTable } from '#engine/reports/report-table.ts'
 import type { ServedReport } from '#engine/reports/served-report.ts'
-import type { ReportRow } from '#storage/report-store.ts'
+import type { ReportRow } from '#storage/reports/report-store.ts'
 
 /** The predecessor's form, written while rows come in. */
 export async function* reportJson(report: ServedReport, table: ReportTable): AsyncGenerator<string> {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { StatisticsQuery } from '#domain/statistics.ts'
 import { createStatistics } from '#engine/statistics/create-statistics.ts'
-import type { StatisticsCounts, StatisticsQuery } from '#storage/statistics-store.ts'
+import type { StatisticsCounts } from '#storage/statistics-store.ts'
 
 const hour = 3_600_000
 const begin = Date.UTC(2030, 0, 1)
@@ -33,7 +34,7 @@ function open(counts: Partial<StatisticsCounts> = {}) {
 const span = (hours: number) => ({ from: new Date(begin), to: new Date(begin + hours * hour), partMillis: hour })
 
 describe('statistics', () => {
-  test('every part is there, with what was counted in it', async () => {
+  test('returns every part with its counts', async () => {
     const { read } = open({
       requests: [{ ...runs, part: 2, completed: 4 }],
       opened: [{ part: 0, opened: 3, escalated: 1 }],
@@ -78,13 +79,13 @@ describe('statistics', () => {
     })
   })
 
-  test('calls that wait are written before they are counted', async () => {
+  test('writes pending journal entries before counting', async () => {
     const { read, done } = open()
     await read({ ...span(1), journals: ['a'] })
     expect(done).toEqual(['written', { ...span(1), journals: ['a'], most: 10 }])
   })
 
-  test('a time without an end, or with too many parts, is refused before anything is counted', async () => {
+  test('rejects an invalid time span, or too many parts, before counting', async () => {
     const { read, done } = open()
     expect((await read(span(400))).parts).toHaveLength(400)
     done.length = 0

@@ -1,14 +1,15 @@
+import type { CallCounts, StatisticsQuery } from '#domain/statistics.ts'
 import type { Journals } from '#engine/journal/journals.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ReadStatistics, RunCounts, Statistics, StatisticsPart, StatisticsQuery } from '#sdk/statistics.ts'
+import type { ReadStatistics, RunCounts, Statistics, StatisticsPart } from '#sdk/statistics.ts'
 import type { InPart, StatisticsCounts, StatisticsStore } from '#storage/statistics-store.ts'
 
 const maxParts = 400
 const mostNames = 10
 
-/** What the database counted, with the parts in which nothing happened. Calls that wait to be written are counted too. */
+/** Adds the parts without counts to those of the database. Writes the journals first, so that all calls are counted. */
 export const createStatistics =
-  (store: StatisticsStore, journals: Pick<Journals, 'write'>): ReadStatistics =>
+  (store: Pick<StatisticsStore, 'count'>, journals: Pick<Journals, 'write'>): ReadStatistics =>
   async (query) => {
     const parts = countParts(query)
     await journals.write()
@@ -71,7 +72,7 @@ const runCounts = (row: RunCounts | undefined): RunCounts => ({
   cancelled: row?.cancelled ?? 0,
 })
 
-const callCounts = (row: StatisticsPart['calls'] | undefined): StatisticsPart['calls'] => ({
+const callCounts = (row: CallCounts | undefined): CallCounts => ({
   answered: row?.answered ?? 0,
   refused: row?.refused ?? 0,
   failed: row?.failed ?? 0,

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { auditRow, minute, newRun, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
-import type { ReportRow, ReportStore } from '#storage/report-store.ts'
+import type { ReportRow, ReportStore } from '#storage/reports/report-store.ts'
 
 export type ReportStores = Pick<WorkflowStores, 'one' | 'two' | 'dialect' | 'sql'>
 

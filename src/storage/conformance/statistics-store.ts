@@ -2,13 +2,12 @@ import { expect, test } from 'vitest'
 import type { JournalEntry } from '#domain/journal.ts'
 import { auditRow, minute, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 import type { RunState } from '#storage/run-store.ts'
-import type { StatisticsQuery } from '#storage/statistics-store.ts'
 
 const hour = 60 * minute
 const begin = Date.UTC(2030, 5, 1, 0, 30)
 const at = (millis: number): Date => new Date(begin + millis)
 /** Three hours and a half. */
-const query: StatisticsQuery = { from: at(0), to: at(3.5 * hour), partMillis: hour, most: 10 }
+const query = { from: at(0), to: at(3.5 * hour), partMillis: hour, most: 10 }
 
 const noRuns = { ready: 0, running: 0, waiting: 0, incident: 0, completed: 0, failed: 0, cancelled: 0 }
 

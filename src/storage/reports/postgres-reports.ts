@@ -2,25 +2,24 @@ import pg from 'pg'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { postgresError } from '#storage/client/postgres-errors.ts'
-import type { ReportCursor, ReportQuery, ReportRow, ReportRun, ReportStore } from '#storage/report-store.ts'
+import type { ReportCursor, ReportQuery, ReportReader, ReportRow, ReportRun } from '#storage/reports/report-store.ts'
 
 const maxConnections = 4
 const rowsAtOnce = 500
 const checkMillis = 5000
 
-/** Whatever a column holds is read as the text that PostgreSQL writes for it. */
+/** Every value is read as the text that PostgreSQL writes for it. */
 const asText: pg.CustomTypesConfig = {
   getTypeParser: (() => (text: unknown) => text) as pg.CustomTypesConfig['getTypeParser'],
 }
 
-/** Connections of its own, so that reports never keep others waiting for one. */
-export class PostgresReportStore implements ReportStore {
+/** Uses connections of its own, so that no other work waits for one that a report uses. */
+export class PostgresReports implements ReportReader {
   readonly #pool: pg.Pool
   readonly #ready: () => Promise<void>
   readonly #open = new Set<PostgresCursor>()
   #closed = false
 
-  /** `ready` settles when the database has its present form. */
   constructor(url: string, ready: () => Promise<void>, log: Logger) {
     this.#ready = ready
     this.#pool = new pg.Pool({
@@ -103,7 +102,7 @@ class PostgresCursor implements ReportCursor {
       this.#first = await this.#fetch()
     } catch (error) {
       await this.close()
-      throw this.#told(error)
+      throw this.#toError(error)
     }
   }
 
@@ -114,7 +113,7 @@ class PostgresCursor implements ReportCursor {
       this.#first = undefined
       return first ?? (await this.#fetch())
     } catch (error) {
-      throw this.#told(error)
+      throw this.#toError(error)
     }
   }
 
@@ -138,20 +137,20 @@ class PostgresCursor implements ReportCursor {
     return rows.length === 0 ? undefined : rows
   }
 
-  #told(error: unknown): unknown {
+  #toError(error: unknown): unknown {
     if (performance.now() < this.#giveUp) return reportError(error)
     return new GatewayError('TARGET_TIMEOUT', 'a report took too long', { cause: error, retryAfter: 60 })
   }
 }
 
-/** A value that the statement cannot compute with is no fault of whoever runs the report. */
+/** A value that the statement cannot compute with is not a mistake of the caller. */
 function reportError(error: unknown): unknown {
-  const told = postgresError(error)
-  if (!(told instanceof GatewayError) || told.code !== 'BAD_REQUEST') return told
-  return new GatewayError('INTERNAL', `a report failed: ${told.message}`, { cause: error })
+  const known = postgresError(error)
+  if (!(known instanceof GatewayError) || known.code !== 'BAD_REQUEST') return known
+  return new GatewayError('INTERNAL', `a report failed: ${known.message}`, { cause: error })
 }
 
-/** Strings are read as they were checked, whatever the database is set to. */
+/** Strings are parsed as they were checked, whatever the settings of the database. */
 async function begin(connection: pg.PoolClient, timeoutMillis: number): Promise<void> {
   await connection.query('begin transaction isolation level repeatable read, read only')
   await connection.query(
@@ -159,14 +158,14 @@ async function begin(connection: pg.PoolClient, timeoutMillis: number): Promise<
   )
 }
 
-/** A connection that has more to do than to forget its transaction is thrown away. */
+/** Discards a connection that cannot roll back at once. */
 async function end(connection: pg.PoolClient): Promise<void> {
-  const forgotten = connection.query('rollback').then(
+  const rolledBack = connection.query('rollback').then(
     () => true,
     () => false,
   )
   const inTime = new Promise<boolean>((resolve) => setTimeout(resolve, 500, false).unref())
-  connection.release(!(await Promise.race([forgotten, inTime])))
+  connection.release(!(await Promise.race([rolledBack, inTime])))
 }
 
 const withPlaces = (parts: ReportQuery['parts']): string => parts.reduce((text, part, i) => `${text} $${i} ${part}`)

@@ -19,7 +19,7 @@ function start(sql: string): ChildProcess {
   return child
 }
 
-test('a process whose gateway is gone ends, whatever it is doing', async () => {
+test('exits when the gateway has exited, while it is reading', async () => {
   const child = start('select count(*) from report_t a, report_t b, report_t c, report_t d')
   await once(child.stdout ?? child, 'data')
   child.stdin?.destroy()
@@ -27,16 +27,16 @@ test('a process whose gateway is gone ends, whatever it is doing', async () => {
   expect({ code, signal }).toEqual({ code: null, signal: 'SIGKILL' })
 }, 20_000)
 
-test('one that has told everything ends by itself', async () => {
+test('exits after writing all rows', async () => {
   const child = start('select a from report_t order by a limit 2')
-  let told = ''
+  let output = ''
   child.stdout?.on('data', (text) => {
-    told += text
+    output += text
   })
   const [code] = await once(child, 'close', { signal: AbortSignal.timeout(10_000) })
   expect(code).toBe(0)
   expect(
-    told
+    output
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line)),

@@ -1,13 +1,12 @@
 import { writeSync } from 'node:fs'
 import process from 'node:process'
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
-import { openReportFile } from '#storage/sql/report-file.ts'
-import type { ReportMessage, ReportTask } from '#storage/sql/report-messages.ts'
+import { openReportFile, type ReportMessage, type ReportTask } from '#storage/reports/report-file.ts'
 
 /**
- * The program of the process that reads one report from a file of SQLite, which would stand in everybody's way in the
- * gateway itself, and could not be stopped there. A thread reads, and waits for whoever reads what it writes; the first
- * thread kills the process when the gateway is gone, or when it takes too much memory, which SQLite has no limit for.
+ * The program of the process that reads one report from an SQLite file. In the gateway itself a report would block all
+ * requests and could not be stopped. A thread reads, and waits until its output is read; the main thread kills the
+ * process when the gateway has exited, or when the process uses too much memory, for which SQLite has no limit.
  */
 
 const rowsAtOnce = 200
@@ -18,7 +17,7 @@ const lookEveryMillis = 50
 if (isMainThread) watch()
 else answer(workerData as string)
 
-/** The task is a line; behind it nothing comes but the end. */
+/** The input is one line, the task. Its end means that the gateway has exited. */
 function watch(): void {
   let line = ''
   let thread: Worker | undefined
@@ -55,7 +54,7 @@ function read({ file, sql, values, limit }: ReportTask): void {
     const row = (found as unknown as unknown[]).map(toText)
     rows.push(row)
     for (const text of row) characters += text?.length ?? 0
-    // The first is told at once, so that a failure before it is told in its place.
+    // The first row is written at once, so that a failure before it can be reported instead.
     if (count > 1 && rows.length < rowsAtOnce && characters < charactersAtOnce) continue
     write({ rows })
     rows = []

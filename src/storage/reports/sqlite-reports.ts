@@ -3,20 +3,18 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { GatewayError } from '#kernel/errors.ts'
 import { sqliteError } from '#storage/client/sqlite-errors.ts'
-import type { ReportCursor, ReportRow, ReportRun, ReportStore } from '#storage/report-store.ts'
-import { openReportFile } from '#storage/sql/report-file.ts'
-import type { ReportMessage, ReportTask } from '#storage/sql/report-messages.ts'
+import { openReportFile, type ReportMessage, type ReportTask } from '#storage/reports/report-file.ts'
+import type { ReportCursor, ReportReader, ReportRow, ReportRun } from '#storage/reports/report-store.ts'
 
 const program = fileURLToPath(new URL('./report-process.ts', import.meta.url))
 
-/** Each report is read by a process of its own, which is killed when it takes too long or nobody wants it any more. */
-export class SqliteReportStore implements ReportStore {
+/** Reads each report in a process of its own, which is killed when it takes too long or its cursor is closed. */
+export class SqliteReports implements ReportReader {
   readonly #file: string
   readonly #ready: () => Promise<void>
   readonly #open = new Set<ProcessCursor>()
   #closed = false
 
-  /** `ready` settles when the database has its present form. */
   constructor(file: string, ready: () => Promise<void>) {
     this.#file = file
     this.#ready = ready
@@ -56,7 +54,7 @@ export class SqliteReportStore implements ReportStore {
 
 class ProcessCursor implements ReportCursor {
   columns: readonly string[] = []
-  /** Settles when the process is gone. */
+  /** Resolves when the process has exited. */
   readonly ended: Promise<void>
   readonly #process: ChildProcess
   readonly #lines: AsyncIterator<string>
@@ -72,14 +70,16 @@ class ProcessCursor implements ReportCursor {
     this.ended = new Promise((resolve) => {
       this.#process.once('close', () => resolve())
       this.#process.once('error', (cause) => {
-        this.stop(new GatewayError('INTERNAL', `the process of a report did not start: ${cause.message}`, { cause }))
+        this.stop(
+          new GatewayError('INTERNAL', `the process of a report could not be started: ${cause.message}`, { cause }),
+        )
         resolve()
       })
     })
     this.#timer = setTimeout(() => this.stop(tooSlow()), timeoutMillis)
     this.#lines = createInterface({ input: stdout, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]()
     stdin.on('error', () => {})
-    // The end of it would tell the process that nobody is here any more.
+    // It stays open: its end tells the process that the gateway has exited.
     stdin.write(`${JSON.stringify(task)}\n`)
   }
 
@@ -125,7 +125,10 @@ class ProcessCursor implements ReportCursor {
     const line = await this.#lines.next()
     if (this.#failure !== undefined) throw this.#failure
     if (line.done === true)
-      throw new GatewayError('INTERNAL', 'the process of a report died, as it does when it takes too much memory')
+      throw new GatewayError(
+        'INTERNAL',
+        'the process of a report exited early, as it does when it uses too much memory',
+      )
     const message = JSON.parse(line.value) as ReportMessage
     if ('failed' in message) throw new GatewayError('INTERNAL', `a report failed: ${message.failed}`)
     return message

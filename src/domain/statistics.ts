@@ -1,0 +1,18 @@
+export interface StatisticsQuery {
+  readonly from: Date
+  /** Exclusive. */
+  readonly to: Date
+  /** Counts are by parts of this length. The first part begins with `from`; `to` cuts off the last. */
+  readonly partMillis: number
+  /** The journals whose calls are counted: all when absent, none for an empty list. */
+  readonly journals?: readonly string[]
+}
+
+export interface CallCounts {
+  /** Status below 400. */
+  readonly answered: number
+  /** Status from 400 to 499. */
+  readonly refused: number
+  /** Status 500 and above. */
+  readonly failed: number
+}
