@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { Run, RunQuery } from '#domain/run.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { ModuleHost } from '#sdk/host.ts'
@@ -6,7 +7,7 @@ import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import { approvalDocument, runDocument, stepDocument } from '#sdk/run-document.ts'
 import { readListQuery, readStepQuery } from '#sdk/run-query.ts'
-import type { RunFilter, RunIntervention, RunView } from '#sdk/runs.ts'
+import type { RunIntervention } from '#sdk/runs.ts'
 
 const maxBodyBytes = 16 * 1024
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -61,18 +62,18 @@ export class RunAdministration {
     throw new GatewayError('NOT_FOUND', `nothing at "${path}"`)
   }
 
-  async #list(query: RunFilter): Promise<GatewayResponse> {
+  async #list(query: RunQuery): Promise<GatewayResponse> {
     const { runs, next } = await this.#host.runs.list(query)
     return answer({ runs: runs.map(runDocument), next })
   }
 
-  async #run(id: string): Promise<RunView> {
+  async #run(id: string): Promise<Run> {
     const run = runId.test(id) ? await this.#host.runs.get(id) : undefined
     if (run !== undefined) return run
     throw new GatewayError('NOT_FOUND', `no run "${id.slice(0, 80)}"`, { publicText: 'There is no such run.' })
   }
 
-  async #show(run: RunView, after: number | undefined) {
+  async #show(run: Run, after: number | undefined) {
     const [timeline, approvals] = await Promise.all([
       this.#host.runs.steps(run.id, after),
       this.#host.approvals.ofRun(run.id),
@@ -84,8 +85,8 @@ export class RunAdministration {
   async #intervene(
     { request, subject }: Pick<Exchange, 'request' | 'subject'>,
     action: Action,
-    { id }: RunView,
-  ): Promise<RunView> {
+    { id }: Run,
+  ): Promise<Run> {
     if (this.#readOnly) {
       throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" asked for a ${action} where runs are only shown`)
     }

@@ -1,13 +1,13 @@
 import type { AdminRun, AdminStep } from '#contract/main-admin.ts'
 import type { DecisionView, RequestApproval } from '#contract/main-requests.ts'
-import type { ApprovalRecord } from '#sdk/approvals.ts'
-import type { RunStepView, RunView } from '#sdk/runs.ts'
+import type { Approval } from '#domain/approval.ts'
+import type { Run, StoredStep } from '#domain/run.ts'
 
 /** Has the members of the wire, no more and no fewer; times become text when it is written as JSON. */
 type Document<T> = Readonly<Record<keyof T, unknown>>
 
 /** Member by member, so that nothing is shown of a run that was not meant to be. */
-export const runDocument = (run: RunView) =>
+export const runDocument = (run: Run) =>
   ({
     id: run.id,
     name: run.name,
@@ -30,7 +30,7 @@ export const runDocument = (run: RunView) =>
     ended: run.ended,
   }) satisfies Document<AdminRun>
 
-export const stepDocument = (step: RunStepView) =>
+export const stepDocument = (step: StoredStep) =>
   ({
     id: step.id,
     number: step.number,
@@ -44,20 +44,20 @@ export const stepDocument = (step: RunStepView) =>
     error: step.error,
   }) satisfies Document<AdminStep>
 
-export const approvalDocument = ({ decision, ...approval }: ApprovalRecord) =>
+export const approvalDocument = ({ decision, ...approval }: Approval) =>
   ({
     id: approval.id,
     label: approval.label,
-    status: approval.status,
+    status: approval.state,
     opened: approval.opened,
     escalation: approval.escalation,
-    approvers: approval.approvers,
+    approvers: approval.approvers.map(({ login }) => login),
     decision:
       decision === undefined
         ? undefined
         : ({
             at: decision.at,
-            by: decision.by,
+            by: decision.by?.login,
             onBehalfOf: decision.onBehalfOf,
             comment: decision.comment,
           } satisfies Document<DecisionView>),

@@ -1,10 +1,10 @@
+import type { RunQuery, RunState } from '#domain/run.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { RunFilter, RunPhase } from '#sdk/runs.ts'
 
 const defaultLimit = 100
 const maxLimit = 500
 
-const phases: ReadonlySet<string> = new Set<RunPhase>([
+const phases: ReadonlySet<string> = new Set<RunState>([
   'ready',
   'running',
   'waiting',
@@ -13,10 +13,10 @@ const phases: ReadonlySet<string> = new Set<RunPhase>([
   'failed',
   'cancelled',
 ])
-const isPhase = (word: string): word is RunPhase => phases.has(word)
+const isPhase = (word: string): word is RunState => phases.has(word)
 
 /** What a list is narrowed by. A parameter that is mistyped would show more than was meant, so it is refused. */
-export function readListQuery(query: URLSearchParams, byState: boolean): RunFilter {
+export function readListQuery(query: URLSearchParams, byState: boolean): RunQuery {
   refuseOthers(query, ['name', 'subject', 'requestor', 'limit', 'after', ...(byState ? ['state'] : [])])
   const states = query.getAll('state').map((word) => {
     if (isPhase(word)) return word

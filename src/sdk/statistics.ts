@@ -1,4 +1,4 @@
-import type { RunPhase } from '#sdk/runs.ts'
+import type { RunState } from '#domain/run.ts'
 
 export interface StatisticsQuery {
   readonly from: Date
@@ -10,7 +10,7 @@ export interface StatisticsQuery {
   readonly journals?: readonly string[]
 }
 
-export type RunCounts = Readonly<Record<RunPhase, number>>
+export type RunCounts = Readonly<Record<RunState, number>>
 
 export interface CallCounts {
   /** With a status below 400. */

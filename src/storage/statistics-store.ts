@@ -1,4 +1,4 @@
-import type { RunState } from '#storage/run-store.ts'
+import type { RunState } from '#domain/run.ts'
 
 /** A time in parts of one length. The first begins with `from`; the last is cut off by `to`, which is no part of it. */
 export interface StatisticsSpan {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
+import type { Approval } from '#domain/approval.ts'
+import type { ClaimedRun } from '#domain/run.ts'
 import { ApprovalForesight, type ApprovalForesightParts } from '#engine/foresight/approval-foresight.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
-import type { Approval } from '#storage/approval-store.ts'
-import type { ClaimedRun } from '#storage/run-store.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
 
 const approval = { id: 'a1', run: 'r1' } as Approval

@@ -1,3 +1,4 @@
+import type { Approval } from '#domain/approval.ts'
 import { type Actor, approvalRow } from '#engine/approvals/approval-audit.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
@@ -10,8 +11,7 @@ import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ExistingAccount } from '#sdk/approvals.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
-import type { Approval } from '#storage/approval-store.ts'
-import type { RunStore } from '#storage/run-store.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 
 const busy = (reason: string): GatewayError =>
   new GatewayError('TOO_MANY_REQUESTS', reason, {

@@ -19,7 +19,7 @@ import type { TargetChange } from '#sdk/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import type { TaskOutcome } from '#sdk/workflow-task.ts'
 import type { IdempotentAnswer } from '#storage/idempotency-store.ts'
-import type { FirstState, NewRun, NextState, RunEffects } from '#storage/run-store.ts'
+import type { FirstState, NewRun, NextState, RunEffects } from '#storage/runs/run-commit.ts'
 
 /** How long the rest of the run may take after a password was written, before it counts as that of a dead process. */
 const leasesOfPassword = 4

@@ -1,3 +1,4 @@
+import type { RunClaim, StepRecord } from '#domain/run.ts'
 import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { ClaimKeeper } from '#engine/workflow/claim-keeper.ts'
 import { type Intent, intentsOf, isRefusedCall, untold } from '#engine/workflow/intents.ts'
@@ -9,7 +10,7 @@ import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { TargetChange } from '#sdk/target.ts'
-import type { NewRun, NextState, RunClaim, RunEffects, StepCommit, StepRecord } from '#storage/run-store.ts'
+import type { NewRun, NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
 
 export interface CallRecordParts {
   readonly services: WorkflowServices

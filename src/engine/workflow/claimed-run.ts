@@ -1,4 +1,5 @@
 import type { AuditEntry } from '#domain/audit.ts'
+import type { ClaimedRun, Incident, RunState as StoredState } from '#domain/run.ts'
 import { anotherSubjectEffects, isAccountExists, refusalEffects } from '#engine/workflow/account-refusal.ts'
 import { ClaimLost } from '#engine/workflow/claim-lost.ts'
 import { type Intent, untold } from '#engine/workflow/intents.ts'
@@ -18,14 +19,7 @@ import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import type { Workflows } from '#engine/workflow/workflows.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { AnotherSubject } from '#sdk/runs.ts'
-import type {
-  ClaimedRun,
-  Incident,
-  NextState,
-  RunEffects,
-  StepCommit,
-  RunState as StoredState,
-} from '#storage/run-store.ts'
+import type { NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
 
 /** Runs `work` with the workflows of this moment's configuration, which stay open until it ends. */
 export type UseWorkflows = <T>(work: (workflows: Workflows) => Promise<T>) => Promise<T>

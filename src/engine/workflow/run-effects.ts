@@ -4,7 +4,7 @@ import type { CollectedEffects, WrittenPassword } from '#engine/workflow/collect
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { newId } from '#kernel/ids.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
-import type { NewRun, RunEffects } from '#storage/run-store.ts'
+import type { NewRun, RunEffects } from '#storage/runs/run-commit.ts'
 import type { SessionEnding } from '#storage/session-store.ts'
 
 /** What one step asked for. */

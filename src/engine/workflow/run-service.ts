@@ -12,7 +12,8 @@ import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import type { CallKey, RefusedCall, RunStart } from '#sdk/runs.ts'
 import type { RunStatus, WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
-import type { NewRun, StartOutcome } from '#storage/run-store.ts'
+import type { NewRun } from '#storage/runs/run-commit.ts'
+import type { StartOutcome } from '#storage/runs/run-store.ts'
 
 /** How long a synchronous call with a key may take before the same call may be made again, since its process died. */
 const answerMillis = 2 * 60_000

@@ -3,7 +3,7 @@ import type { RunState } from '#engine/workflow/run-state.ts'
 import { checkSize, type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { NewRun } from '#storage/run-store.ts'
+import type { NewRun } from '#storage/runs/run-commit.ts'
 
 /** A run's state as the store takes it. */
 export interface StoredForm {

@@ -1,7 +1,7 @@
+import type { ClaimedRun } from '#domain/run.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { restoreRun } from '#engine/workflow/saved-run.ts'
 import type { RunSealer } from '#engine/workflow/stored-form.ts'
-import type { ClaimedRun } from '#storage/run-store.ts'
 
 /** A run as it was put down, without what it waited for. Throws WORKFLOW_FAILED for one that cannot be read. */
 export async function restoreStoredRun(run: ClaimedRun, sealer: RunSealer): Promise<RunState> {

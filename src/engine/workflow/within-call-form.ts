@@ -1,8 +1,8 @@
+import type { Incident } from '#domain/run.ts'
 import { type Intent, intentsFromJson, intentsToJson } from '#engine/workflow/intents.ts'
 import { taskOf } from '#engine/workflow/run-failure.ts'
 import type { RunState } from '#engine/workflow/run-state.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { Incident } from '#storage/run-store.ts'
 
 /**
  * What is stored of a run while it is executed within its call: what it is about to change, and nothing that it works

@@ -29,7 +29,8 @@ import type { Target } from '#sdk/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
 import type { IdempotencyKey } from '#storage/idempotency-store.ts'
-import type { NewRun, RunEffects, StartOutcome } from '#storage/run-store.ts'
+import type { NewRun, RunEffects } from '#storage/runs/run-commit.ts'
+import type { StartOutcome } from '#storage/runs/run-store.ts'
 
 /** How long closing waits for runs that are under way. */
 const drainMillis = 30_000

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import type { Decision, Reassignment } from '#storage/approval-store.ts'
+import { listIdsOfApprover } from '#storage/approval-store.ts'
 import { userRef } from '#storage/conformance/user-ref.ts'
 import {
   auditRow,
@@ -12,7 +13,6 @@ import {
   outcomes,
   type WorkflowStores,
 } from '#storage/conformance/workflow-stores.ts'
-import { approverPage } from '#storage/sql/approval-statements.ts'
 
 const who = (login: string): Identity => userRef(login).identity
 
@@ -103,10 +103,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     )
     expect(decided).toMatchObject({
       state: 'approved',
-      decidedBy: userRef('boss'),
-      onBehalfOf: 'chief',
-      comment: 'fine\ufffd',
-      decided: expect.any(Date),
+      decision: { at: expect.any(Date), by: userRef('boss'), onBehalfOf: 'chief', comment: 'fine\ufffd' },
       version: 2,
     })
     expect(woken.inside).toEqual(['run of a'])
@@ -276,7 +273,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     })
     expect(far.approvals[0]?.id).toBe('009901')
 
-    const query = approverPage(dialect)({ approver_key: who('boss'), after: '005000', limit: 21 })
+    const query = listIdsOfApprover.query(dialect, { approverKey: who('boss'), after: '005000', limit: 21 })
     const values = query.params.map((value) => (typeof value === 'number' ? String(value) : `'${value}'`))
     let next = 0
     const text = query.sql.replace(/\?|\$(\d+)/g, (_, number) => values[number ? Number(number) - 1 : next++] ?? '')

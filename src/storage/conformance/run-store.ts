@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { RunWithData } from '#domain/run.ts'
 import {
   auditRow,
   claimOne,
@@ -12,11 +13,11 @@ import {
   stepRecord,
   type WorkflowStores,
 } from '#storage/conformance/workflow-stores.ts'
-import type { CancelRequest, NewRun, Run } from '#storage/run-store.ts'
+import type { CancelRequest, NewRun } from '#storage/runs/run-commit.ts'
 
 const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
 
-const cancelling = (run: Pick<Run, 'id' | 'fence'>, more: Partial<CancelRequest> = {}): CancelRequest => ({
+const cancelling = (run: Pick<RunWithData, 'id' | 'fence'>, more: Partial<CancelRequest> = {}): CancelRequest => ({
   id: run.id,
   fence: run.fence,
   cancellation: { by: 'admin', reason: 'no longer needed' },

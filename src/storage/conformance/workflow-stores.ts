@@ -1,17 +1,10 @@
+import type { NewApproval } from '#domain/approval.ts'
 import type { AuditEntry } from '#domain/audit.ts'
-import type { NewApproval } from '#storage/approval-store.ts'
+import type { ClaimedRun, RunWithData, StepRecord } from '#domain/run.ts'
 import { userRef } from '#storage/conformance/user-ref.ts'
 import type { Storage } from '#storage/open.ts'
-import type {
-  ClaimedRun,
-  NewRun,
-  NextState,
-  Run,
-  RunEffects,
-  RunStore,
-  StepCommit,
-  StepRecord,
-} from '#storage/run-store.ts'
+import type { NewRun, NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 
 /** One database as two processes see it, and as somebody with a database tool does. */
 export interface WorkflowStores {
@@ -104,7 +97,7 @@ export async function claimOne(runs: RunStore, leaseMillis = minute): Promise<Cl
   return run
 }
 
-export async function shown(runs: RunStore, id: string): Promise<Run> {
+export async function shown(runs: RunStore, id: string): Promise<RunWithData> {
   const run = await runs.get(id)
   if (run === undefined) throw new Error(`no run ${id}`)
   return run

@@ -1,6 +1,6 @@
 import { type AliasedRawBuilder, type RawBuilder, sql } from 'kysely'
+import type { RunState } from '#domain/run.ts'
 import type { SqlDialect, SqlQuery } from '#storage/client/sql-client.ts'
-import type { RunState } from '#storage/run-store.ts'
 import { isToken } from '#storage/sql/audit-contexts.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { builderFor, dynamic, fixed, type Place } from '#storage/sql/queries.ts'

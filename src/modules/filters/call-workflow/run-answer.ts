@@ -1,6 +1,6 @@
+import type { Run, StoredStep } from '#domain/run.ts'
 import { type ErrorCode, errorCodes } from '#kernel/errors.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
-import type { RunStepView, RunView } from '#sdk/runs.ts'
 import type { WorkflowResult } from '#sdk/workflow.ts'
 
 /** 200 where all is done; 202, and where to ask, where something is still to happen. */
@@ -10,7 +10,7 @@ export function startAnswer({ id, status, changes }: WorkflowResult, address: st
 }
 
 /** What the one who started the run may know. How it failed in detail is for administrators. */
-export function statusAnswer(run: RunView, steps: readonly RunStepView[]): GatewayResponse {
+export function statusAnswer(run: Run, steps: readonly StoredStep[]): GatewayResponse {
   const { id, name, state, subject, requestor, reason, created, updated, ended, deadline, incident, cancel } = run
   return jsonAnswer(200, {
     workflowId: id,

@@ -1,14 +1,9 @@
 import type { DecisionView } from '#contract/main-requests.ts'
-import type { ApprovalRecord } from '#sdk/approvals.ts'
+import type { Approval } from '#domain/approval.ts'
 
-export const decisionView = ({
-  at,
-  by,
-  onBehalfOf,
-  comment,
-}: NonNullable<ApprovalRecord['decision']>): DecisionView => ({
+export const decisionView = ({ at, by, onBehalfOf, comment }: NonNullable<Approval['decision']>): DecisionView => ({
   at: at.toISOString(),
-  ...(by === undefined ? {} : { by }),
+  ...(by === undefined ? {} : { by: by.login }),
   ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
   ...(comment === undefined ? {} : { comment }),
 })

@@ -6,14 +6,15 @@ import type {
   RequestStep,
   RequestSummary,
 } from '#contract/main-requests.ts'
+import type { Approval } from '#domain/approval.ts'
+import type { Run, RunState, StoredStep } from '#domain/run.ts'
 import { isUser } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
-import { type ApprovalRecord, approvalUser } from '#sdk/approvals.ts'
+import { approvalUser } from '#sdk/approvals.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
-import type { RunPhase, RunStepView, RunView } from '#sdk/runs.ts'
 import { answer, badRequest, notFound } from './answer.ts'
 import { decisionView } from './decision-view.ts'
 import { type MainParts, userOf } from './main-parts.ts'
@@ -26,7 +27,7 @@ const maxBodyBytes = 16 * 1024
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export const cancelSchema = z.strictObject({ reason: typed(maxReason).nullish() })
 
-const going: ReadonlySet<RunPhase> = new Set(['ready', 'running', 'waiting', 'incident'])
+const going: ReadonlySet<RunState> = new Set(['ready', 'running', 'waiting', 'incident'])
 const states: readonly RequestState[] = ['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled']
 
 /** What the caller asked for or, `about=me`, what was asked for the caller, by whomever. */
@@ -93,7 +94,7 @@ export const cancelRequest =
   }
 
 /** Somebody else's request does not exist for the caller. */
-async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<RunView> {
+async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<Run> {
   const run = runId.test(id) ? await parts.host.runs.get(id) : undefined
   const concerns = run && (isRequester(run, subject) || isUser(run.who.subject, userOf(parts, subject)))
   if (run === undefined || concerns !== true) {
@@ -103,10 +104,10 @@ async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<R
 }
 
 /** The one in whose name it was submitted, and the one who submitted it. */
-const isRequester = ({ who }: RunView, subject: Subject): boolean =>
+const isRequester = ({ who }: Run, subject: Subject): boolean =>
   [who.requestor, who.caller].some((identity) => isUser(identity, approvalUser(subject)))
 
-function summaryOf(run: RunView, { host }: MainParts): RequestSummary {
+function summaryOf(run: Run, { host }: MainParts): RequestSummary {
   const { id, name, state, subject, requestor, caller, reason, created, updated, ended, deadline, accessEnds, cancel } =
     run
   return {
@@ -133,7 +134,7 @@ function failureOf(code: string): { readonly code: string; readonly text: string
   return { code: known, text: errorCodes[known].text }
 }
 
-const stepOf = ({ id, taskType, label, attempt, started, ended, outcome }: RunStepView): RequestStep => ({
+const stepOf = ({ id, taskType, label, attempt, started, ended, outcome }: StoredStep): RequestStep => ({
   id,
   taskType,
   ...(label === undefined ? {} : { label }),
@@ -143,12 +144,12 @@ const stepOf = ({ id, taskType, label, attempt, started, ended, outcome }: RunSt
   outcome,
 })
 
-const approvalOf = (approval: ApprovalRecord): RequestApproval => ({
+const approvalOf = (approval: Approval): RequestApproval => ({
   id: approval.id,
   label: approval.label,
-  status: approval.status,
+  status: approval.state,
   opened: approval.opened.toISOString(),
   escalation: approval.escalation,
-  approvers: approval.approvers,
+  approvers: approval.approvers.map(({ login }) => login),
   ...(approval.decision === undefined ? {} : { decision: decisionView(approval.decision) }),
 })

@@ -4,7 +4,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { newRun } from '#storage/conformance/workflow-stores.ts'
 import { openStorage } from '#storage/open.ts'
-import { PgBossWakeUp } from '#storage/sql/pg-boss-wake-up.ts'
+import { PgBossWakeUp } from '#storage/runs/pg-boss-wake-up.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
 
