@@ -1,6 +1,6 @@
 import type { Approval } from '#domain/approval.ts'
 import { type Actor, approvalRow } from '#engine/approvals/approval-audit.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { RunSealer } from '#engine/workflow/stored-form.ts'
 import { restoreStoredRun } from '#engine/workflow/stored-run.ts'
@@ -89,7 +89,7 @@ export class ApprovalForesight {
   }
 
   /** As if it had been approved just now. */
-  async #restore({ id, run: runId }: Approval, by: string): Promise<RunState | undefined> {
+  async #restore({ id, run: runId }: Approval, by: string): Promise<RunProgress | undefined> {
     const { runs, secrets } = this.#parts
     const run = await runs.getWhole(runId)
     if (run?.state !== 'waiting') return undefined
