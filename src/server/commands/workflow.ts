@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import type { Approval } from '#domain/approval.ts'
-import type { RunQuery, RunState, RunWithData, StoredStep } from '#domain/run.ts'
+import { isRunState, type RunQuery, type RunWithData, runStates, type StoredStep } from '#domain/run.ts'
 import { RunInterventions } from '#engine/workflow/interventions.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -48,7 +48,6 @@ const options = {
   by: { type: 'string' },
 } as const
 
-const states: readonly RunState[] = ['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled']
 const maxLimit = 100_000
 const pageSize = 500
 const maxText = 2_000
@@ -172,9 +171,8 @@ const storyJson = ({ run, steps, approvals }: RunStory): string =>
 
 function readQuery({ state, name, subject, requestor }: Values): Omit<RunQuery, 'limit'> {
   const wanted = (state ?? []).map((word) => {
-    const known = states.find((candidate) => candidate === word)
-    if (known === undefined) throw new WrongUsage(`--state must be one of ${states.join(', ')}`)
-    return known
+    if (!isRunState(word)) throw new WrongUsage(`--state must be one of ${runStates.join(', ')}`)
+    return word
   })
   return {
     ...(wanted.length === 0 ? {} : { states: wanted }),

@@ -1,13 +1,8 @@
 import * as z from 'zod'
-import type {
-  RequestApproval,
-  RequestDetails,
-  RequestState,
-  RequestStep,
-  RequestSummary,
-} from '#contract/main-requests.ts'
-import type { Approval } from '#domain/approval.ts'
-import type { Run, RunState, StoredStep } from '#domain/run.ts'
+import type { RequestDetails, RequestSummary } from '#contract/main-requests.ts'
+import { requestStep, requestSummary } from '#contract/schemas/main-requests.ts'
+import { wireForm } from '#contract/wire.ts'
+import { hasEnded, isRunState, type Run, type RunState, runStates } from '#domain/run.ts'
 import { isUser } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
@@ -15,8 +10,8 @@ import { approvalUser } from '#sdk/approvals.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
+import { approvalDocument } from '#sdk/run-document.ts'
 import { answer, badRequest, notFound } from './answer.ts'
-import { decisionView } from './decision-view.ts'
 import { type MainParts, userOf } from './main-parts.ts'
 import { maxReason, typed } from './request-body.ts'
 import { readLimit, readQuery } from './routes.ts'
@@ -26,9 +21,6 @@ const maxListed = 500
 const maxBodyBytes = 16 * 1024
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export const cancelSchema = z.strictObject({ reason: typed(maxReason).nullish() })
-
-const going: ReadonlySet<RunState> = new Set(['ready', 'running', 'waiting', 'incident'])
-const states: readonly RequestState[] = ['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled']
 
 /** What the caller asked for or, `about=me`, what was asked for the caller, by whomever. */
 export const listRequests =
@@ -51,10 +43,9 @@ export const listRequests =
     })
   }
 
-function readState(word: string): RequestState {
-  const state = states.find((known) => known === word)
-  if (state === undefined) throw badRequest(`state must be one of ${states.join(', ')}.`)
-  return state
+function readState(word: string): RunState {
+  if (!isRunState(word)) throw badRequest(`state must be one of ${runStates.join(', ')}.`)
+  return word
 }
 
 export const showRequest =
@@ -64,10 +55,10 @@ export const showRequest =
     const [steps, approvals] = await Promise.all([parts.host.runs.steps(run.id), parts.host.approvals.ofRun(run.id)])
     const details: RequestDetails = {
       ...summaryOf(run, parts),
-      mayCancel: isRequester(run, subject) && going.has(run.state) && !run.touched,
+      mayCancel: isRequester(run, subject) && !hasEnded(run.state) && !run.touched,
       ...(run.incident === undefined ? {} : { failure: failureOf(run.incident.code) }),
-      timeline: steps.map(stepOf),
-      approvals: approvals.map(approvalOf),
+      timeline: steps.map((step) => wireForm(requestStep, step)),
+      approvals: approvals.map(approvalDocument),
     }
     return answer(details)
   }
@@ -108,24 +99,8 @@ const isRequester = ({ who }: Run, subject: Subject): boolean =>
   [who.requestor, who.caller].some((identity) => isUser(identity, approvalUser(subject)))
 
 function summaryOf(run: Run, { host }: MainParts): RequestSummary {
-  const { id, name, state, subject, requestor, caller, reason, created, updated, ended, deadline, accessEnds, cancel } =
-    run
-  return {
-    id,
-    name,
-    label: host.portal.workflows.find((workflow) => workflow.name === name)?.label ?? name,
-    state,
-    subject,
-    requestor,
-    ...(caller === undefined ? {} : { caller }),
-    ...(reason === undefined ? {} : { reason }),
-    created: created.toISOString(),
-    updated: updated.toISOString(),
-    ...(ended === undefined ? {} : { ended: ended.toISOString() }),
-    ...(deadline === undefined ? {} : { deadline: deadline.toISOString() }),
-    ...(accessEnds === undefined ? {} : { accessEnds: accessEnds.toISOString() }),
-    ...(cancel === undefined ? {} : { cancel }),
-  }
+  const label = host.portal.workflows.find(({ name }) => name === run.name)?.label ?? run.name
+  return wireForm(requestSummary, { ...run, label })
 }
 
 /** What went wrong in detail is for administrators. */
@@ -133,23 +108,3 @@ function failureOf(code: string): { readonly code: string; readonly text: string
   const known: ErrorCode = Object.hasOwn(errorCodes, code) ? (code as ErrorCode) : 'WORKFLOW_FAILED'
   return { code: known, text: errorCodes[known].text }
 }
-
-const stepOf = ({ id, taskType, label, attempt, started, ended, outcome }: StoredStep): RequestStep => ({
-  id,
-  taskType,
-  ...(label === undefined ? {} : { label }),
-  attempt,
-  started: started.toISOString(),
-  ended: ended.toISOString(),
-  outcome,
-})
-
-const approvalOf = (approval: Approval): RequestApproval => ({
-  id: approval.id,
-  label: approval.label,
-  status: approval.state,
-  opened: approval.opened.toISOString(),
-  escalation: approval.escalation,
-  approvers: approval.approvers.map(({ login }) => login),
-  ...(approval.decision === undefined ? {} : { decision: decisionView(approval.decision) }),
-})
