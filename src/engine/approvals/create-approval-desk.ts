@@ -3,7 +3,6 @@ import { type Actor, approvalRow } from '#engine/approvals/approval-audit.ts'
 import { ApprovalAuthority, refsOf, type Standing } from '#engine/approvals/approval-authority.ts'
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import { readPlan } from '#engine/approvals/approval-plan.ts'
-import { approvalView } from '#engine/approvals/approval-views.ts'
 import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { deciderMails, type LinksFor } from '#engine/approvals/approver-mail.ts'
 import { delegate, endDelegation } from '#engine/approvals/delegations.ts'
@@ -141,6 +140,12 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
     represents: async (user) => (await representedBy(refsOf(user), delegations)).map(({ login }) => login),
   }
 }
+
+const approvalView = (approval: Approval, standing: Standing): ApprovalView => ({
+  ...approval,
+  ...(standing.kind === 'may' && standing.onBehalfOf !== undefined ? { onBehalfOf: standing.onBehalfOf } : {}),
+  mayDecide: approval.state === 'open' && standing.kind === 'may',
+})
 
 async function representedBy(deputy: readonly UserRef[], delegations: DelegationStore): Promise<UserRef[]> {
   const found = await Promise.all(deputy.map((ref) => delegations.representedBy(ref)))
