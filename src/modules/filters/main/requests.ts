@@ -22,7 +22,7 @@ const maxBodyBytes = 16 * 1024
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export const cancelSchema = z.strictObject({ reason: typed(maxReason).nullish() })
 
-/** What the caller asked for or, `about=me`, what was asked for the caller, by whomever. */
+/** The caller's requests or, with `about=me`, all requests about the caller. */
 export const listRequests =
   (parts: MainParts) =>
   async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
@@ -63,7 +63,7 @@ export const showRequest =
     return answer(details)
   }
 
-/** By whoever asked for it, while nothing was changed anywhere. */
+/** Only by the requester, while no target was changed. */
 export const cancelRequest =
   (parts: MainParts) =>
   async ({ request, subject }: Exchange, id = ''): Promise<GatewayResponse> => {
@@ -71,7 +71,7 @@ export const cancelRequest =
     const run = await ownRun(id, subject, parts)
     if (!isRequester(run, subject)) {
       throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" did not ask for run ${id}`, {
-        publicText: 'Only whoever asked for it can cancel it.',
+        publicText: 'Only the requester can cancel this request.',
       })
     }
     await parts.host.runs.cancel({
@@ -84,7 +84,7 @@ export const cancelRequest =
     return answer(summaryOf(await ownRun(id, subject, parts), parts))
   }
 
-/** Somebody else's request does not exist for the caller. */
+/** A request of another user does not exist for the caller. */
 async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<Run> {
   const run = runId.test(id) ? await parts.host.runs.get(id) : undefined
   const concerns = run && (isRequester(run, subject) || isUser(run.who.subject, userOf(parts, subject)))
@@ -94,7 +94,7 @@ async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<R
   return run
 }
 
-/** The one in whose name it was submitted, and the one who submitted it. */
+/** The user in whose name it was submitted, and the user who submitted it. */
 const isRequester = ({ who }: Run, subject: Subject): boolean =>
   [who.requestor, who.caller].some((identity) => isUser(identity, approvalUser(subject)))
 
@@ -103,7 +103,7 @@ function summaryOf(run: Run, { host }: MainParts): RequestSummary {
   return wireForm(requestSummary, { ...run, label })
 }
 
-/** What went wrong in detail is for administrators. */
+/** Details of the failure are for administrators. */
 function failureOf(code: string): { readonly code: string; readonly text: string } {
   const known: ErrorCode = Object.hasOwn(errorCodes, code) ? (code as ErrorCode) : 'WORKFLOW_FAILED'
   return { code: known, text: errorCodes[known].text }
