@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
-import type { Run } from '#storage/run-store.ts'
+import type { RunWithData } from '#domain/run.ts'
 import type { Effect } from './chaos/hostile-target.ts'
 import { type Evidence, judge } from './chaos/verdict.ts'
 import type { Submission, WorkKind } from './chaos/workload.ts'
@@ -54,7 +54,7 @@ const change = ({ user, stage, ticket, key }: Effect): AuditEntry => ({
 interface Story {
   readonly submissions?: readonly Submission[]
   readonly effects?: readonly Effect[]
-  readonly states?: Readonly<Record<string, Run['state']>>
+  readonly states?: Readonly<Record<string, RunWithData['state']>>
   readonly rows?: readonly AuditEntry[]
   /** The effects that the audit tells of; all when absent. */
   readonly audited?: readonly Effect[]
@@ -73,12 +73,12 @@ const kept = {
 
 async function broken(story: Story): Promise<readonly string[]> {
   const all = { ...kept, decided: [], problems: [], audited: story.effects ?? kept.effects, ...story }
-  const states: Readonly<Record<string, Run['state']>> = all.states
+  const states: Readonly<Record<string, RunWithData['state']>> = all.states
   const evidence: Evidence = {
     submissions: all.submissions,
     storage: {
       runs: {
-        get: async (id) => (states[id] === undefined ? undefined : ({ id, state: states[id] } as Run)),
+        get: async (id) => (states[id] === undefined ? undefined : ({ id, state: states[id] } as RunWithData)),
       },
       audit: {
         export: async () => ({ records: [{ rows: [...all.rows, ...all.audited.map(change)] }] }),

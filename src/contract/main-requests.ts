@@ -31,7 +31,7 @@ export interface BulkVote {
 /** By approval: how it went; `status` is what deciding it alone would have answered. */
 export type BulkResults = Wire<typeof schema.bulkResults>
 
-export type RequestState = Wire<typeof schema.requestState>
+export type RunState = Wire<typeof schema.runState>
 
 export type RequestSummary = Wire<typeof schema.requestSummary>
 

@@ -8,3 +8,16 @@ type ReadOnly<T> = T extends readonly (infer I)[]
   : T extends object
     ? { readonly [K in keyof T]: ReadOnly<Exclude<T[K], undefined>> }
     : T
+
+type WithDates<T> = { readonly [K in keyof T]: T[K] | (string extends T[K] ? Date : never) }
+
+/** The members that the schema names, and no others, so that clients see nothing else. Dates become ISO 8601. */
+export function wireForm<S extends z.ZodObject>(schema: S, from: WithDates<Wire<S>>): Wire<S> {
+  const given = from as Readonly<Record<string, unknown>>
+  const members = Object.keys(schema.shape).flatMap((member): [string, unknown][] => {
+    const value = given[member]
+    if (value === undefined) return []
+    return [[member, value instanceof Date ? value.toISOString() : value]]
+  })
+  return Object.fromEntries(members) as Wire<S>
+}

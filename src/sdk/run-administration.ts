@@ -1,14 +1,16 @@
 import * as z from 'zod'
+import { isRunState, type Run, type RunQuery, runStates } from '#domain/run.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import { approvalDocument, runDocument, stepDocument } from '#sdk/run-document.ts'
-import { readListQuery, readStepQuery } from '#sdk/run-query.ts'
-import type { RunFilter, RunIntervention, RunView } from '#sdk/runs.ts'
+import type { RunIntervention } from '#sdk/runs.ts'
 
 const maxBodyBytes = 16 * 1024
+const defaultLimit = 100
+const maxLimit = 500
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const reason = z
   .string()
@@ -16,7 +18,7 @@ const reason = z
   .refine((text) => text.isWellFormed() && !text.includes('\0'), 'must not have characters that cannot be kept')
 const fence = z.int().min(0)
 
-/** Whoever takes a task out of a run, or ends it, says why. */
+/** Skipping a task and cancelling a run need a reason. */
 export const interventions = {
   retry: z.strictObject({ fence, reason: reason.optional() }),
   skip: z.strictObject({ fence, reason: reason.min(1) }),
@@ -26,7 +28,7 @@ type Action = keyof typeof interventions
 
 const isAction = (word: string | undefined): word is Action => word !== undefined && Object.hasOwn(interventions, word)
 
-/** Shows the runs of this installation to administrators, and lets them put right what went wrong. */
+/** Shows the runs of this installation to administrators, who can retry, skip and cancel. */
 export class RunAdministration {
   readonly #readOnly: boolean
   readonly #host: Pick<ModuleHost, 'runs' | 'approvals' | 'log'>
@@ -36,7 +38,7 @@ export class RunAdministration {
     this.#host = host
   }
 
-  /** `path` is `/runs`, `/incidents` or what is below them; who may is found out by the caller. NOT_FOUND for others. */
+  /** `path` is `/runs`, `/incidents` or below; NOT_FOUND for others. The caller has checked the user's permission. */
   async answer(exchange: Pick<Exchange, 'request' | 'subject'>, path: string): Promise<GatewayResponse> {
     const { request } = exchange
     const [collection, id, action, ...rest] = path.split('/').slice(1)
@@ -61,18 +63,18 @@ export class RunAdministration {
     throw new GatewayError('NOT_FOUND', `nothing at "${path}"`)
   }
 
-  async #list(query: RunFilter): Promise<GatewayResponse> {
+  async #list(query: RunQuery): Promise<GatewayResponse> {
     const { runs, next } = await this.#host.runs.list(query)
     return answer({ runs: runs.map(runDocument), next })
   }
 
-  async #run(id: string): Promise<RunView> {
+  async #run(id: string): Promise<Run> {
     const run = runId.test(id) ? await this.#host.runs.get(id) : undefined
     if (run !== undefined) return run
     throw new GatewayError('NOT_FOUND', `no run "${id.slice(0, 80)}"`, { publicText: 'There is no such run.' })
   }
 
-  async #show(run: RunView, after: number | undefined) {
+  async #show(run: Run, after: number | undefined) {
     const [timeline, approvals] = await Promise.all([
       this.#host.runs.steps(run.id, after),
       this.#host.approvals.ofRun(run.id),
@@ -80,14 +82,14 @@ export class RunAdministration {
     return { ...runDocument(run), timeline: timeline.map(stepDocument), approvals: approvals.map(approvalDocument) }
   }
 
-  /** The run as it is afterwards. */
+  /** Returns the changed run. */
   async #intervene(
     { request, subject }: Pick<Exchange, 'request' | 'subject'>,
     action: Action,
-    { id }: RunView,
-  ): Promise<RunView> {
+    { id }: Run,
+  ): Promise<Run> {
     if (this.#readOnly) {
-      throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" asked for a ${action} where runs are only shown`)
+      throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" requested ${action}, but this filter is read-only`)
     }
     const asked = await readJsonBody<{ fence: number; reason?: string | undefined }>(
       request,
@@ -116,3 +118,47 @@ const answer = (body: unknown): GatewayResponse => ({
 function allow(method: string, allowed: string): void {
   if (method !== allowed) throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: allowed } })
 }
+
+/** Rejects unknown parameters: a mistyped filter would show more than intended. */
+function readListQuery(query: URLSearchParams, byState: boolean): RunQuery {
+  refuseOthers(query, ['name', 'subject', 'requestor', 'limit', 'after', ...(byState ? ['state'] : [])])
+  const states = query.getAll('state').map((word) => {
+    if (isRunState(word)) return word
+    throw wrong(`state must be one of ${runStates.join(', ')}.`)
+  })
+  const given = (name: 'name' | 'subject' | 'requestor' | 'after') => {
+    const value = query.get(name)
+    return value === null ? {} : { [name]: value }
+  }
+  return {
+    ...(states.length === 0 ? {} : { states }),
+    ...given('name'),
+    ...given('subject'),
+    ...given('requestor'),
+    ...given('after'),
+    limit: readNumber(query, 'limit', 1, maxLimit) ?? defaultLimit,
+  }
+}
+
+/** The step after which a timeline continues. */
+function readStepQuery(query: URLSearchParams): number | undefined {
+  refuseOthers(query, ['after'])
+  return readNumber(query, 'after', 0, Number.MAX_SAFE_INTEGER)
+}
+
+function readNumber(query: URLSearchParams, name: string, min: number, max: number): number | undefined {
+  const text = query.get(name)
+  if (text === null) return undefined
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+  if (number >= min && number <= max) return number
+  throw wrong(`${name} must be a whole number from ${min} to ${max}.`)
+}
+
+function refuseOthers(query: URLSearchParams, known: readonly string[]): void {
+  for (const name of query.keys()) {
+    if (!known.includes(name)) throw wrong(`There is no query parameter "${name.slice(0, 80)}".`)
+    if (name !== 'state' && query.getAll(name).length > 1) throw wrong(`${name} may be given once.`)
+  }
+}
+
+const wrong = (publicText: string): GatewayError => new GatewayError('BAD_REQUEST', publicText, { publicText })

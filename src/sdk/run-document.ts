@@ -1,64 +1,27 @@
 import type { AdminRun, AdminStep } from '#contract/main-admin.ts'
 import type { DecisionView, RequestApproval } from '#contract/main-requests.ts'
-import type { ApprovalRecord } from '#sdk/approvals.ts'
-import type { RunStepView, RunView } from '#sdk/runs.ts'
+import { adminRun, adminStep } from '#contract/schemas/main-admin.ts'
+import { wireForm } from '#contract/wire.ts'
+import type { Approval, ApprovalDecision } from '#domain/approval.ts'
+import type { Run, StoredStep } from '#domain/run.ts'
 
-/** Has the members of the wire, no more and no fewer; times become text when it is written as JSON. */
-type Document<T> = Readonly<Record<keyof T, unknown>>
+export const runDocument = (run: Run): AdminRun => wireForm(adminRun, run)
 
-/** Member by member, so that nothing is shown of a run that was not meant to be. */
-export const runDocument = (run: RunView) =>
-  ({
-    id: run.id,
-    name: run.name,
-    state: run.state,
-    subject: run.subject,
-    requestor: run.requestor,
-    caller: run.caller,
-    reason: run.reason,
-    requestId: run.requestId,
-    attempt: run.attempt,
-    fence: run.fence,
-    worker: run.worker,
-    due: run.due,
-    deadline: run.deadline,
-    incident: run.incident,
-    cancel: run.cancel,
-    touched: run.touched,
-    created: run.created,
-    updated: run.updated,
-    ended: run.ended,
-  }) satisfies Document<AdminRun>
+export const stepDocument = (step: StoredStep): AdminStep => wireForm(adminStep, step)
 
-export const stepDocument = (step: RunStepView) =>
-  ({
-    id: step.id,
-    number: step.number,
-    attempt: step.attempt,
-    task: step.task,
-    taskType: step.taskType,
-    label: step.label,
-    started: step.started,
-    ended: step.ended,
-    outcome: step.outcome,
-    error: step.error,
-  }) satisfies Document<AdminStep>
+export const approvalDocument = ({ id, label, state, opened, escalation, ...rest }: Approval): RequestApproval => ({
+  id,
+  label,
+  status: state,
+  opened: opened.toISOString(),
+  escalation,
+  approvers: rest.approvers.map(({ login }) => login),
+  ...(rest.decision === undefined ? {} : { decision: decisionView(rest.decision) }),
+})
 
-export const approvalDocument = ({ decision, ...approval }: ApprovalRecord) =>
-  ({
-    id: approval.id,
-    label: approval.label,
-    status: approval.status,
-    opened: approval.opened,
-    escalation: approval.escalation,
-    approvers: approval.approvers,
-    decision:
-      decision === undefined
-        ? undefined
-        : ({
-            at: decision.at,
-            by: decision.by,
-            onBehalfOf: decision.onBehalfOf,
-            comment: decision.comment,
-          } satisfies Document<DecisionView>),
-  }) satisfies Document<RequestApproval>
+export const decisionView = ({ at, by, onBehalfOf, comment }: ApprovalDecision): DecisionView => ({
+  at: at.toISOString(),
+  ...(by === undefined ? {} : { by: by.login }),
+  ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+  ...(comment === undefined ? {} : { comment }),
+})

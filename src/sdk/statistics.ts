@@ -1,7 +1,7 @@
+import type { RunState } from '#domain/run.ts'
 import type { CallCounts, StatisticsQuery } from '#domain/statistics.ts'
-import type { RunPhase } from '#sdk/runs.ts'
 
-export type RunCounts = Readonly<Record<RunPhase, number>>
+export type RunCounts = Readonly<Record<RunState, number>>
 
 export interface TokenCounts {
   readonly issued: number

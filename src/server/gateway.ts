@@ -38,8 +38,7 @@ import { reportIgnoredHeaders, TrustedProxies } from '#server/trusted-proxies.ts
 import { WebhookListener } from '#server/webhook-listener.ts'
 import { readAddress } from '#storage/client/databases.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
-import { openStorage, type Storage } from '#storage/open.ts'
-import { openRunWakeUp } from '#storage/run-wake-up.ts'
+import { openRunWakeUp, openStorage, type Storage } from '#storage/open.ts'
 
 export interface GatewayOptions {
   /** It is closed with the gateway, or when that does not start. */

@@ -5,7 +5,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { ApprovalFigures, ApprovalStore } from '#storage/approval-store.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
 import type { MailFigures, MailStore } from '#storage/mail-store.ts'
-import type { RunFigures, RunStore } from '#storage/run-store.ts'
+import type { RunFigures, RunStore } from '#storage/runs/run-store.ts'
 
 /** Where figures come from that are the same for all processes. */
 export interface FigureStores {

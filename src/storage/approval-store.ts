@@ -1,110 +1,61 @@
+import type {
+  Approval,
+  ApprovalItem,
+  ApprovalPage,
+  ApprovalPageQuery,
+  ApprovalState,
+  NewApproval,
+} from '#domain/approval.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { NewMail } from '#domain/mail.ts'
 import type { NewTimer, TimerClaim } from '#domain/timer.ts'
-import type { Identity, RunIdentities, UserRef } from '#identity/identity.ts'
+import { formerIdentity, type Identity, storedIdentity, type UserRef } from '#identity/identity.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
+import { columns, inserted, ListStatement, RowInsert, statement } from '#storage/client/statement.ts'
+import { assertStorable, isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
+import { insertMails } from '#storage/mail-store.ts'
+import { type IdentityColumns, identityColumns, lockRun, makeReady, toIdentities } from '#storage/runs/run-row.ts'
+import { transactionWithWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
+import { appendToChain } from '#storage/sql/audit-chain.ts'
+import { deleteTimersOfApproval, finishTimers, insertTimers } from '#storage/timer-store.ts'
 
-export type ApprovalState = 'open' | 'approved' | 'denied' | 'cancelled'
-
-/** What a run waits for; opened in the commit that makes it wait. */
-export interface NewApproval {
-  /** Unique, and sorts by creation time; made by whoever opens it. */
-  readonly id: string
-  readonly step: number
-  readonly label: string
-  readonly approvers: readonly UserRef[]
-  /** Requester and subject may decide as well. */
-  readonly allowSelf: boolean
-  /** What the approvers were found by; checked again when somebody decides. */
-  readonly rules: JsonValue
-  /** What approvers are shown. */
-  readonly data: JsonObject
-  /** When access that is given is to end, as the request says when it is opened. */
-  readonly accessEnds?: Date
-  /** The run may only create accounts. */
-  readonly newAccount?: boolean
-  /** Escalations and reminders. They name the approval, and end with it. */
-  readonly timers: readonly NewTimer[]
-  readonly mails: readonly NewMail[]
-}
-
-export interface ApprovalSummary {
-  readonly id: string
-  readonly run: string
-  readonly workflow: string
-  readonly step: number
-  readonly label: string
-  readonly state: ApprovalState
-  readonly subject: string
-  readonly requestor: string
-  /** The authenticated caller, where that is another than the requestor. */
-  readonly caller?: string
-  readonly who: RunIdentities
-  readonly reason?: string
-  readonly accessEnds?: Date
-  /** The run may only create accounts. */
-  readonly newAccount?: boolean
-  readonly opened: Date
-  /** How many escalations there were. */
-  readonly escalation: number
-  /** Changes when the approval is given to others or decided. */
-  readonly version: number
-}
-
-export interface Approval extends ApprovalSummary {
-  readonly approvers: readonly UserRef[]
-  readonly allowSelf: boolean
-  readonly rules: JsonValue
-  readonly data: JsonObject
-  readonly decided?: Date
-  readonly decidedBy?: UserRef
-  readonly onBehalfOf?: string
-  readonly comment?: string
-}
+const maxIdentities = 200
+const maxCursor = 200
+const maxPage = 500
+const maxApprovers = 1000
 
 export interface Decision {
   readonly approval: string
-  /** The one that the decision was made on: whoever decides was an approver of that version. */
+  /** The version that the decision was made on: its approvers included the one who decides. */
   readonly version: number
   readonly outcome: Exclude<ApprovalState, 'open'>
-  /** Who decides; absent where a timer does. */
+  /** Absent where a timer decides. */
   readonly by?: UserRef
   /** For whom a deputy decides. */
   readonly onBehalfOf?: string
   readonly comment?: string
-  /** What the run finds when it goes on. */
+  /** What the run gets when it continues. */
   readonly signal: JsonObject
   readonly audit: readonly AuditEntry[]
   readonly mails?: readonly NewMail[]
-  /** The timer that decides. It is refused when another has it by now. */
+  /** The timer that decides. VERSION_MISMATCH when another worker has claimed it. */
   readonly timer?: TimerClaim
 }
 
 export interface Reassignment {
   readonly approval: string
   readonly version: number
-  /** Instead of those before. */
+  /** They replace the previous ones. */
   readonly approvers: readonly UserRef[]
   readonly rules: JsonValue
   readonly escalation: number
   readonly audit: readonly AuditEntry[]
   readonly mails: readonly NewMail[]
-  /** Beside those that the approval has. */
+  /** Added to those that the approval has. */
   readonly timers: readonly NewTimer[]
   readonly timer?: TimerClaim
-}
-
-export interface ApprovalPage {
-  /** Oldest first. */
-  readonly approvals: readonly ApprovalSummary[]
-  /** Where the following page starts; absent on the last one. */
-  readonly next?: string
-}
-
-export interface ApprovalPageQuery {
-  readonly after?: string
-  /** At most 500 come back, whatever is asked. */
-  readonly limit: number
 }
 
 export interface ApprovalFigures {
@@ -112,24 +63,351 @@ export interface ApprovalFigures {
   readonly oldestMillis?: number
 }
 
-export interface ApprovalStore {
-  get(id: string): Promise<Approval | undefined>
+export class ApprovalStore {
+  readonly #client: SqlClient
+  readonly #wake: WakeUp | undefined
+
+  constructor(client: SqlClient, wake?: WakeUp) {
+    this.#client = client
+    this.#wake = wake
+  }
+
+  async get(id: string): Promise<Approval | undefined> {
+    return isStorable(id) ? await readApproval(this.#client, id) : undefined
+  }
+
   /** Of a run, oldest first, at most 500. */
-  listOfRun(run: string): Promise<readonly ApprovalSummary[]>
+  async listOfRun(run: string): Promise<readonly ApprovalItem[]> {
+    if (!isStorable(run)) return []
+    return (await listOfRun.all(this.#client, { run })).map(toItem)
+  }
+
   /**
-   * Open ones that were given to any of these users, each once. What a page costs does not grow with the number of open
-   * approvals. Throws BAD_REQUEST for more than 200 identities and for an `after` that no page gave.
+   * Open approvals of any of these approvers, each once. The cost of a page does not grow with the number of open
+   * approvals. Throws BAD_REQUEST for more than 200 identities, and for an `after` that is not the `next` of a page.
    */
-  listForApprovers(approvers: readonly Identity[], query: ApprovalPageQuery): Promise<ApprovalPage>
-  /** All open ones that were opened before then. */
-  listOpen(openedBefore: Date, query: ApprovalPageQuery): Promise<ApprovalPage>
+  async listForApprovers(approvers: readonly Identity[], query: ApprovalPageQuery): Promise<ApprovalPage> {
+    const keys = new Set(approvers)
+    if (keys.size > maxIdentities) throw new GatewayError('BAD_REQUEST', 'approvals of too many users were requested')
+    const { after, limit } = readPageQuery(query)
+    const ids = new Set<string>()
+    for (const approverKey of keys) {
+      const rows = await listIdsOfApprover.all(this.#client, { approverKey, after, limit: limit + 1 })
+      for (const { approval } of rows) ids.add(approval)
+    }
+    const first = [...ids].sort().slice(0, limit)
+    const last = first.at(-1)
+    const unique = new Map((await findOpenByIds.all(this.#client, {}, first)).map((row) => [row.id, toItem(row)]))
+    const approvals = [...unique.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+    return ids.size > limit && last !== undefined ? { approvals, next: last } : { approvals }
+  }
+
+  /** All open approvals that were opened before then. */
+  async listOpen(openedBefore: Date, query: ApprovalPageQuery): Promise<ApprovalPage> {
+    const { after, limit } = readPageQuery(query)
+    const rows = await listOpen.all(this.#client, { before: openedBefore.getTime(), after, limit: limit + 1 })
+    const approvals = rows.slice(0, limit).map(toItem)
+    const last = approvals.at(-1)
+    return rows.length > limit && last !== undefined ? { approvals, next: last.id } : { approvals }
+  }
+
   /**
-   * Decides once, and lets the run go on: decision, the run's return to `ready`, audit, mails and the end of the
-   * approval's timers are one transaction. Throws NOT_FOUND; CONFLICT when it is decided or its run no longer waits;
-   * VERSION_MISMATCH when others are to decide by now, or when the timer is another's.
+   * Decides once and makes the run `ready`: decision, run, audit, mails and the end of the approval's timers are one
+   * transaction. Throws NOT_FOUND; CONFLICT when it is decided or its run no longer waits; VERSION_MISMATCH when it was
+   * reassigned meanwhile, or another worker has claimed the timer.
    */
-  decide(decision: Decision): Promise<Approval>
-  /** Gives an open approval to others. Throws as `decide` does. */
-  reassign(change: Reassignment): Promise<Approval>
-  figures(): Promise<ApprovalFigures>
+  async decide(decision: Decision): Promise<Approval> {
+    const { approval: id, version, outcome, by, onBehalfOf, comment } = decision
+    return await transactionWithWakeUp(this.#client, this.#wake, async (tx) => {
+      const { run, now } = await lockOpen(tx, id, version)
+      await close(tx, id, {
+        state: outcome,
+        decided: now,
+        decidedBy: optionalText(by?.login),
+        decidedIdentity: by?.identity ?? null,
+        onBehalfOf: optionalText(onBehalfOf),
+        comment: optionalText(comment),
+      })
+      if (decision.timer !== undefined) await finishTimers(tx, [decision.timer])
+      await deleteTimersOfApproval(tx, id)
+      await makeReady(tx, run, { signal: decision.signal })
+      await insertMails(tx, decision.mails ?? [], now)
+      if (decision.audit.length > 0) await appendToChain(tx, decision.audit)
+      return { value: await mustRead(tx, id), ready: [run] }
+    })
+  }
+
+  /** Gives an open approval to other approvers. Throws as `decide` does. */
+  async reassign(change: Reassignment): Promise<Approval> {
+    const { approval: id, version, approvers, rules, escalation } = change
+    return await this.#client.transaction(async (tx) => {
+      const { run, now } = await lockOpen(tx, id, version)
+      await reassign.run(tx, { id, rules: JSON.stringify(rules), escalation })
+      await deleteApprovers.run(tx, { approval: id })
+      await insertApprovers(tx, id, approvers)
+      if (change.timer !== undefined) await finishTimers(tx, [change.timer])
+      const owned = change.timers.map((timer) => ({ ...timer, run, approval: id }))
+      await insertTimers(tx, owned, now)
+      await insertMails(tx, change.mails, now)
+      if (change.audit.length > 0) await appendToChain(tx, change.audit)
+      return await mustRead(tx, id)
+    })
+  }
+
+  async figures(): Promise<ApprovalFigures> {
+    const { count = 0, age = null } = (await countOpen.first(this.#client, {})) ?? {}
+    return { open: count, ...(age === null ? {} : { oldestMillis: age }) }
+  }
 }
+
+function readPageQuery({ after, limit }: ApprovalPageQuery): { readonly after: string; readonly limit: number } {
+  if (after !== undefined && (after.length > maxCursor || !isStorable(after))) {
+    throw new GatewayError('BAD_REQUEST', 'not a page of approvals')
+  }
+  return { after: after ?? '', limit: Math.max(1, Math.min(Math.trunc(limit) || 1, maxPage)) }
+}
+
+/** Locks the run before it reads the approval, as every transaction does that changes either. */
+async function lockOpen(
+  tx: SqlTransaction,
+  id: string,
+  version: number,
+): Promise<{ readonly run: string; readonly now: number }> {
+  const known = isStorable(id) ? await findRunOf.first(tx, { id }) : undefined
+  const run = known && (await lockRun(tx, known.run))
+  const approval = run && (await findById.first(tx, { id }))
+  if (run === undefined || approval === undefined) throw new GatewayError('NOT_FOUND', `no approval ${id}`)
+  if (approval.state !== 'open' || run.state !== 'waiting') {
+    throw new GatewayError('CONFLICT', `the approval ${id} is ${approval.state}, its run ${run.state}`, {
+      publicText: 'This has been decided already.',
+    })
+  }
+  if (approval.version !== version) {
+    throw new GatewayError('VERSION_MISMATCH', `the approval ${id} has version ${approval.version}, not ${version}`)
+  }
+  return { run: run.id, now: run.now }
+}
+
+async function mustRead(tx: SqlTransaction, id: string): Promise<Approval> {
+  const approval = await readApproval(tx, id)
+  if (approval === undefined) throw new GatewayError('NOT_FOUND', `no approval ${id}`)
+  return approval
+}
+
+async function readApproval(reader: SqlReader, id: string): Promise<Approval | undefined> {
+  const row = await findById.first(reader, { id })
+  if (row === undefined) return undefined
+  const approvers = await findApprovers.all(reader, { approval: id })
+  return toApproval(
+    row,
+    approvers.map(({ approver, approverKey }) => ({ login: approver, identity: storedIdentity(approverKey) })),
+  )
+}
+
+/** Opens an approval of a run that waits from this transaction on. */
+export async function insertApproval(
+  tx: SqlTransaction,
+  run: string,
+  approval: NewApproval,
+  now: number,
+): Promise<void> {
+  const { id, step, label, allowSelf, rules, data, accessEnds, newAccount } = approval
+  assertStorable('id of the approval', id)
+  await insert.run(tx, {
+    id,
+    run,
+    step,
+    label: storable(label),
+    state: 'open',
+    opened: now,
+    allowSelf: allowSelf ? 1 : 0,
+    rules: JSON.stringify(rules),
+    data: JSON.stringify(data),
+    accessEnds: accessEnds?.getTime() ?? null,
+    newAccount: newAccount === true ? 1 : 0,
+    escalation: 0,
+    version: 1,
+  })
+  await insertApprovers(tx, id, approval.approvers)
+  const owned = approval.timers.map((timer) => ({ ...timer, run, approval: id }))
+  await insertTimers(tx, owned, now)
+  await insertMails(tx, approval.mails, now)
+}
+
+/** A user with several logins is one approver. */
+async function insertApprovers(tx: SqlTransaction, approval: string, users: readonly UserRef[]): Promise<void> {
+  const byKey = new Map<string, string>(users.map(({ identity, login }) => [identity, storable(login)]))
+  const rows = Array.from(byKey, ([approverKey, approver]) => ({ approval, approverKey, approver, open: 1 }))
+  await insertApproverRows.run(tx, rows)
+}
+
+/** Cancels the open approvals of a run that this transaction has locked. */
+export async function closeApprovals(tx: SqlTransaction, run: string, now: number): Promise<void> {
+  const noOne = { decidedBy: null, decidedIdentity: null, onBehalfOf: null, comment: null }
+  for (const { id } of await findOpenOfRun.all(tx, { run })) {
+    await close(tx, id, { state: 'cancelled', decided: now, ...noOne })
+  }
+}
+
+async function close(tx: SqlTransaction, id: string, decision: DecisionColumns): Promise<void> {
+  await decide.run(tx, { id, ...decision })
+  await closeApprovers.run(tx, { approval: id })
+}
+
+interface DecisionColumns {
+  readonly state: ApprovalState
+  readonly decided: number | null
+  readonly decidedBy: string | null
+  readonly decidedIdentity: string | null
+  readonly onBehalfOf: string | null
+  readonly comment: string | null
+}
+
+interface ApprovalRow extends DecisionColumns {
+  readonly id: string
+  readonly run: string
+  readonly step: number
+  readonly label: string
+  readonly opened: number
+  readonly allowSelf: number
+  readonly rules: string
+  readonly data: string
+  readonly accessEnds: number | null
+  readonly newAccount: number
+  readonly escalation: number
+  readonly version: number
+}
+
+const listed = [
+  'id',
+  'run',
+  'step',
+  'label',
+  'state',
+  'accessEnds',
+  'newAccount',
+  'opened',
+  'escalation',
+  'version',
+] as const
+const content = ['allowSelf', 'rules', 'data'] as const
+const decisionColumns = ['decided', 'decidedBy', 'decidedIdentity', 'onBehalfOf', 'comment'] as const
+/** Columns of the run. */
+const ofRun = ['subject', 'requestor', 'caller', 'reason', ...identityColumns] as const
+
+/** With what the run says about it. */
+interface ListedRow extends Pick<ApprovalRow, (typeof listed)[number]>, IdentityColumns {
+  readonly workflow: string
+  readonly subject: string
+  readonly requestor: string
+  readonly caller: string | null
+  readonly reason: string | null
+}
+type WholeRow = ListedRow & ApprovalRow
+
+const toItem = (row: ListedRow): ApprovalItem => ({
+  id: row.id,
+  run: row.run,
+  workflow: row.workflow,
+  step: row.step,
+  label: row.label,
+  state: row.state,
+  subject: row.subject,
+  requestor: row.requestor,
+  ...(row.caller === null ? {} : { caller: row.caller }),
+  who: toIdentities(row),
+  ...(row.reason === null ? {} : { reason: row.reason }),
+  ...(row.accessEnds === null ? {} : { accessEnds: new Date(row.accessEnds) }),
+  ...(row.newAccount === 0 ? {} : { newAccount: true }),
+  opened: new Date(row.opened),
+  escalation: row.escalation,
+  version: row.version,
+})
+
+const toApproval = (row: WholeRow, approvers: readonly UserRef[]): Approval => ({
+  ...toItem(row),
+  approvers,
+  allowSelf: row.allowSelf !== 0,
+  rules: JSON.parse(row.rules) as JsonValue,
+  data: JSON.parse(row.data) as JsonObject,
+  ...(row.decided === null
+    ? {}
+    : {
+        decision: {
+          at: new Date(row.decided),
+          ...(row.decidedBy === null ? {} : { by: toDecider(row.decidedBy, row.decidedIdentity) }),
+          ...(row.onBehalfOf === null ? {} : { onBehalfOf: row.onBehalfOf }),
+          ...(row.comment === null ? {} : { comment: row.comment }),
+        },
+      }),
+})
+
+/** Decisions from before identities name a login only. */
+const toDecider = (login: string, identity: string | null): UserRef => ({
+  login,
+  identity: identity === null ? formerIdentity(login) : storedIdentity(identity),
+})
+
+const insert = statement<Omit<ApprovalRow, (typeof decisionColumns)[number]>>(
+  `insert into approvals ${inserted([...listed, ...content])}`,
+)
+const decide = statement<DecisionColumns & { id: string }>(
+  `update approvals set state = :state, decided = :decided, decided_by = :decidedBy,
+     decided_identity = :decidedIdentity, on_behalf_of = :onBehalfOf, comment = :comment, version = version + 1
+   where id = :id and state = 'open'`,
+)
+const reassign = statement<Pick<ApprovalRow, 'id' | 'rules' | 'escalation'>>(
+  `update approvals set rules = :rules, escalation = :escalation, version = version + 1 where id = :id and state = 'open'`,
+)
+const findOpenOfRun = statement<{ run: string }, { id: string }>(
+  `select id from approvals where run = :run and state = 'open'`,
+)
+const findRunOf = statement<{ id: string }, { run: string }>(`select run from approvals where id = :id`)
+
+const listedColumns = `${columns(listed, 'approval')}, run.name as workflow, ${columns(ofRun, 'run')}`
+const withRun = `from approvals as approval join runs as run on run.id = approval.run`
+
+const findById = statement<{ id: string }, WholeRow>(
+  `select ${listedColumns}, ${columns([...content, ...decisionColumns], 'approval')} ${withRun} where approval.id = :id`,
+)
+const listOfRun = statement<{ run: string }, ListedRow>(
+  `select ${listedColumns} ${withRun} where approval.run = :run order by approval.id limit ${maxPage}`,
+)
+const findOpenByIds = new ListStatement<object, string, ListedRow>(
+  `select ${listedColumns} ${withRun} where approval.id in (:list) and approval.state = 'open'`,
+)
+const listOpen = statement<{ before: number; after: string; limit: number }, ListedRow>(
+  `select ${listedColumns} ${withRun}
+   where approval.state = 'open' and approval.opened < :before and approval.id > :after
+   order by approval.id limit :limit`,
+)
+const countOpen = statement<object, { count: number; age: number | null }>(
+  (on) => `select count(*) as count, ${on.now} - min(opened) as age from approvals where state = 'open'`,
+)
+
+interface ApproverRow {
+  readonly approval: string
+  readonly approverKey: string
+  readonly approver: string
+  readonly open: number
+}
+
+const insertApproverRows = new RowInsert<ApproverRow>('approval_approvers', [
+  'approval',
+  'approverKey',
+  'approver',
+  'open',
+])
+const deleteApprovers = statement<{ approval: string }>(`delete from approval_approvers where approval = :approval`)
+const closeApprovers = statement<{ approval: string }>(
+  `update approval_approvers set open = 0 where approval = :approval`,
+)
+const findApprovers = statement<{ approval: string }, Pick<ApproverRow, 'approver' | 'approverKey'>>(
+  `select ${columns(['approver', 'approverKey'])} from approval_approvers where approval = :approval
+   order by approver_key limit ${maxApprovers}`,
+)
+/** One range of the index, as long as the page. */
+export const listIdsOfApprover = statement<{ approverKey: string; after: string; limit: number }, { approval: string }>(
+  `select approval from approval_approvers where approver_key = :approverKey and open = 1 and approval > :after
+   order by approval limit :limit`,
+)

@@ -3,10 +3,10 @@ import { sql } from 'kysely'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { ApprovalStore } from '#storage/approval-store.ts'
+import { ApprovalStore } from '#storage/approval-store.ts'
 import type { AuditSinkStore } from '#storage/audit-sink-store.ts'
 import type { AuditKey, AuditStore } from '#storage/audit-store.ts'
-import { Databases } from '#storage/client/databases.ts'
+import { Databases, readAddress } from '#storage/client/databases.ts'
 import { DelegationStore } from '#storage/delegation-store.ts'
 import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
 import { EventStore } from '#storage/event-store.ts'
@@ -23,16 +23,14 @@ import { PasswordChangeStore } from '#storage/password-change-store.ts'
 import { PortalStore } from '#storage/portal-store.ts'
 import { RegistrationStore } from '#storage/registration-store.ts'
 import { ReportStore } from '#storage/reports/report-store.ts'
-import type { RunStore } from '#storage/run-store.ts'
+import { RunStore } from '#storage/runs/run-store.ts'
+import { InProcessWakeUp, type RunWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
 import { SecondFactorStore } from '#storage/second-factor-store.ts'
 import { SessionStore } from '#storage/session-store.ts'
 import { AuditSeal } from '#storage/sql/audit-seal.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
-import { SqlApprovalStore } from '#storage/sql/sql-approval-store.ts'
 import { SqlAuditSinkStore } from '#storage/sql/sql-audit-sink-store.ts'
 import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
-import { SqlRunStore } from '#storage/sql/sql-run-store.ts'
-import type { WakeUp } from '#storage/sql/wake-up.ts'
 import { StatisticsStore } from '#storage/statistics-store.ts'
 import { TimerStore } from '#storage/timer-store.ts'
 
@@ -42,7 +40,7 @@ export interface StorageOptions {
   readonly dataFolder?: string
   readonly clock: Clock
   readonly log: Logger
-  /** Told of runs that may be claimed. */
+  /** Notified of runs that can be claimed. */
   readonly wake?: WakeUp
   /** The keys of the audit: the first seals, all of them verify. Without any, an audit that is sealed cannot be written. */
   readonly auditKeys?: readonly AuditKey[]
@@ -107,8 +105,8 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
     auditSinks: new SqlAuditSinkStore(client),
     journal: new JournalStore(client),
     events: new EventStore(client),
-    runs: new SqlRunStore(client, wake),
-    approvals: new SqlApprovalStore(client, wake),
+    runs: new RunStore(client, wake),
+    approvals: new ApprovalStore(client, wake),
     timers: new TimerStore(client),
     mails: new MailStore(client),
     grants: new GrantStore(client),
@@ -133,4 +131,12 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
       await release()
     },
   }
+}
+
+/** For the database at that address; the embedded one when there is none. Connects only when it is started. */
+export async function openRunWakeUp(url: string | undefined, log: Logger): Promise<RunWakeUp> {
+  const { dialect, address } = url === undefined ? { dialect: 'sqlite', address: '' } : readAddress(url)
+  if (dialect === 'sqlite') return new InProcessWakeUp()
+  const { PgBossWakeUp } = await import('#storage/runs/pg-boss-wake-up.ts')
+  return new PgBossWakeUp(address, log)
 }

@@ -1,10 +1,10 @@
 import { setImmediate as otherWork } from 'node:timers/promises'
+import type { RunState } from '#domain/run.ts'
 import type { CallCounts, StatisticsQuery } from '#domain/statistics.ts'
 import type { SqlClient, SqlDialect, SqlQuery } from '#storage/client/sql-client.ts'
 import { type DialectText, type Statement, statement } from '#storage/client/statement.ts'
 import { isStorable } from '#storage/client/text-keys.ts'
 import { journalPlaces } from '#storage/journal-store.ts'
-import type { RunState } from '#storage/run-store.ts'
 
 const maxNames = 100
 

@@ -1,6 +1,6 @@
 import type { AuditEntry } from '#domain/audit.ts'
+import type { RunWithData } from '#domain/run.ts'
 import type { Storage } from '#storage/open.ts'
-import type { Run } from '#storage/run-store.ts'
 import type { Effect, HostileTarget } from './hostile-target.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { Submission } from './workload.ts'
@@ -34,7 +34,7 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
   const { submissions, storage, target, mailbox, decided } = evidence
   const broken: string[] = []
   const acknowledged = submissions.filter(({ run }) => run !== undefined)
-  const runs = new Map<string, Run | undefined>()
+  const runs = new Map<string, RunWithData | undefined>()
   for (const { run } of acknowledged) if (run !== undefined) runs.set(run, await storage.runs.get(run))
   const stateOf = ({ run, status }: Submission): string =>
     status === 200 ? 'completed' : (runs.get(run ?? '')?.state ?? 'missing')

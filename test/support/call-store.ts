@@ -1,5 +1,6 @@
 import type { AuditEntry } from '#domain/audit.ts'
-import type { RunEffects, RunStore } from '#storage/run-store.ts'
+import type { RunEffects } from '#storage/runs/run-commit.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 
 /** A store that a test does without. */
 export const absentStore = <S extends object>(what: string): S =>

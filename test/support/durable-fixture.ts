@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
+import type { RunState, RunWithData } from '#domain/run.ts'
 import { loadSecretKeys } from '#engine/keys/secret-keys.ts'
 import { noCrash } from '#engine/workflow/crash-point.ts'
 import { RunService } from '#engine/workflow/run-service.ts'
@@ -15,9 +16,9 @@ import type { Workflows } from '#engine/workflow/workflows.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
-import type { Run, RunState, RunStore } from '#storage/run-store.ts'
-import type { RunWakeUp } from '#storage/run-wake-up.ts'
-import { InProcessWakeUp } from '#storage/sql/in-process-wake-up.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
+import type { RunWakeUp } from '#storage/runs/wake-up.ts'
+import { InProcessWakeUp } from '#storage/runs/wake-up.ts'
 import { type Fixture, type FixtureOptions, startWorkflows } from '#testing/workflow-fixture.ts'
 
 const key = randomBytes(32).toString('base64')
@@ -74,7 +75,7 @@ export class DurableProcess {
   }
 
   /** The run once it is in one of these states. */
-  async settled(id: string, ...states: RunState[]): Promise<Run> {
+  async settled(id: string, ...states: RunState[]): Promise<RunWithData> {
     const wanted = states.length === 0 ? ['completed', 'failed', 'cancelled', 'incident', 'waiting'] : states
     for (const end = Date.now() + 15_000; ; await delay(20)) {
       const run = await this.storage.runs.get(id)

@@ -1,16 +1,8 @@
+import type { Run, RunQuery, RunState } from '#domain/run.ts'
 import { formerIdentity, isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type {
-  CallKey,
-  RefusedCall,
-  RunAccess,
-  RunFilter,
-  RunIntervention,
-  RunPhase,
-  RunStart,
-  RunView,
-} from '#sdk/runs.ts'
+import type { CallKey, RefusedCall, RunAccess, RunIntervention, RunStart } from '#sdk/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 
 interface Answered {
@@ -23,7 +15,7 @@ interface Answered {
 export class MemoryRuns implements RunAccess {
   readonly calls: WorkflowCall[] = []
   readonly refused: RefusedCall[] = []
-  readonly runs = new Map<string, RunView>()
+  readonly runs = new Map<string, Run>()
   readonly interventions: (RunIntervention & { readonly action: string; readonly onlyUntouched?: boolean })[] = []
   /** What a run that is started does before it is answered; may throw. */
   execute: (call: WorkflowCall) => Promise<WorkflowResult['status']> = async ({ asynchronous }) =>
@@ -57,7 +49,7 @@ export class MemoryRuns implements RunAccess {
     this.refused.push(call)
   }
 
-  add(run: Partial<RunView> = {}): RunView {
+  add(run: Partial<Run> = {}): Run {
     const now = new Date('2030-01-02T00:00:00Z')
     const { subject = 'jjackson', requestor = 'caller', caller } = run
     const who = {
@@ -65,9 +57,10 @@ export class MemoryRuns implements RunAccess {
       requestor: formerIdentity(requestor),
       ...(caller === undefined ? {} : { caller: formerIdentity(caller) }),
     }
-    const whole: RunView = {
+    const whole: Run = {
       id: newId(),
       name: 'w',
+      definition: 'hash',
       state: 'ready',
       subject,
       requestor,
@@ -84,11 +77,11 @@ export class MemoryRuns implements RunAccess {
     return whole
   }
 
-  async get(id: string): Promise<RunView | undefined> {
+  async get(id: string): Promise<Run | undefined> {
     return this.runs.get(id)
   }
 
-  async list({ states, name, subject, requestor, requestedBy, about, limit }: RunFilter) {
+  async list({ states, name, subject, requestor, requestedBy, about, limit }: RunQuery) {
     const all = [...this.runs.values()].reverse()
     const found = all.filter(
       (run) =>
@@ -119,14 +112,14 @@ export class MemoryRuns implements RunAccess {
     this.#intervene('skip', intervention, 'ready')
   }
 
-  async cancel(intervention: RunIntervention & { readonly onlyUntouched?: boolean }): Promise<RunPhase> {
+  async cancel(intervention: RunIntervention & { readonly onlyUntouched?: boolean }): Promise<RunState> {
     if (intervention.onlyUntouched === true && this.runs.get(intervention.id)?.touched === true) {
       throw new GatewayError('CONFLICT', 'a target was changed')
     }
     return this.#intervene('cancel', intervention, 'cancelled')
   }
 
-  #intervene(action: string, intervention: RunIntervention, state: RunPhase): RunPhase {
+  #intervene(action: string, intervention: RunIntervention, state: RunState): RunState {
     const run = this.runs.get(intervention.id)
     if (run === undefined) throw new GatewayError('NOT_FOUND', intervention.id)
     if (run.fence !== intervention.fence) throw new GatewayError('VERSION_MISMATCH', intervention.id)

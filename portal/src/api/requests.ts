@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { mainPaths } from '#contract/main.ts'
-import type { RequestDetails, RequestList, RequestState, RequestSummary } from '#contract/main-requests.ts'
+import type { RequestDetails, RequestList, RequestSummary, RunState } from '#contract/main-requests.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 
@@ -9,7 +9,7 @@ export type About = 'mine' | 'me'
 /** How many are asked for at once. */
 const pageSize = '200'
 
-export const requestsQuery = (about: About, states: readonly RequestState[]) =>
+export const requestsQuery = (about: About, states: readonly RunState[]) =>
   infiniteQueryOptions({
     queryKey: ['requests', about, states],
     queryFn: ({ signal, pageParam }) =>
@@ -33,8 +33,8 @@ export const troubledQuery = queryOptions({
     call<RequestList>(mainAddress([mainPaths.requests], { state: ['failed', 'incident'], limit: '5' }), { signal }),
 })
 
-const going: ReadonlySet<RequestState> = new Set(['ready', 'running', 'waiting', 'incident'])
-export const isGoing = (state: RequestState): boolean => going.has(state)
+const going: ReadonlySet<RunState> = new Set(['ready', 'running', 'waiting', 'incident'])
+export const isGoing = (state: RunState): boolean => going.has(state)
 
 export const requestQuery = (id: string) =>
   queryOptions({

@@ -1,11 +1,11 @@
 import * as z from 'zod'
-import { requestApproval, requestState } from './main-requests.ts'
+import { requestApproval, runState } from './main-requests.ts'
 
 /** A run that outlived its call. */
 export const adminRun = z.object({
   id: z.string(),
   name: z.string().describe('The workflow.'),
-  state: requestState,
+  state: runState,
   subject: z.string(),
   requestor: z.string(),
   caller: z.string().optional(),
@@ -83,7 +83,7 @@ export const scimJournalPage = z.object({
   next: z.string().optional(),
 })
 
-export const requestCounts = z.record(requestState, z.int())
+export const requestCounts = z.record(runState, z.int())
 
 export const approvalCounts = z.object({
   opened: z.int(),

@@ -84,13 +84,13 @@ export const bulkResults = z.object({
   ),
 })
 
-export const requestState = z.enum(['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled'])
+export const runState = z.enum(['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled'])
 
 export const requestSummary = z.object({
   id: z.string(),
   name: z.string(),
   label: z.string(),
-  state: requestState,
+  state: runState,
   subject: z.string(),
   requestor: z.string(),
   caller: z.string().describe("Who submitted it in the requester's name; absent where the requester did.").optional(),

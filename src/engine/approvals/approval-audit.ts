@@ -1,6 +1,6 @@
+import type { Approval } from '#domain/approval.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import { newId } from '#kernel/ids.ts'
-import type { Approval } from '#storage/approval-store.ts'
 
 /** What stands in the audit as the target of what Gatehouse does to its own records. */
 export const ownTarget = 'gatehouse'

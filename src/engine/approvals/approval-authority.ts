@@ -1,3 +1,4 @@
+import type { Approval } from '#domain/approval.ts'
 import type { ApprovalPlan, Involved } from '#engine/approvals/approval-plan.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
@@ -6,7 +7,6 @@ import { isUser, type UserRef } from '#identity/identity.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { ApprovalUser } from '#sdk/approvals.ts'
 import type { Rule } from '#sdk/rule.ts'
-import type { Approval } from '#storage/approval-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 
 /**

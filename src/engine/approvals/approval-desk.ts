@@ -1,3 +1,4 @@
+import type { NewApproval } from '#domain/approval.ts'
 import type { NewMail } from '#domain/mail.ts'
 import type { RequestedUser } from '#engine/approvals/approval-data.ts'
 import type { TimerHandler } from '#engine/workflow/timer-loop.ts'
@@ -5,7 +6,6 @@ import type { RunIdentities } from '#identity/identity.ts'
 import type { ApprovalRequest } from '#sdk/approval.ts'
 import type { ApprovalAccess } from '#sdk/approvals.ts'
 import type { NewAccount } from '#sdk/new-account.ts'
-import type { NewApproval } from '#storage/approval-store.ts'
 
 /** The run that is to wait for an approval. */
 export interface ApprovalRun {

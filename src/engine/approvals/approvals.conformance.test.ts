@@ -189,12 +189,12 @@ onEachDatabase('approvals', (freshUrl) => {
       const desk = office.desk(office.one, { newAccounts })
       const vote = { approval: first.id, approve: true }
       await expect(desk.decide(boss, vote)).rejects.toMatchObject({ code: 'ACCOUNT_EXISTS', status: 409 })
-      expect(await desk.get(boss, first.id)).toMatchObject({ status: 'open', newAccount: true })
+      expect(await desk.get(boss, first.id)).toMatchObject({ state: 'open', newAccount: true })
       expect(await desk.existing(boss, first.id)).toEqual({ login: true, attributes: [] })
       expect(await desk.existing(boss, second.id)).toBeUndefined()
       expect(await desk.existing(userRef('deputy'), first.id)).toBeUndefined()
-      expect(await desk.decide(boss, { approval: first.id, approve: false })).toMatchObject({ status: 'denied' })
-      expect(await desk.decide(boss, { approval: second.id, approve: true })).toMatchObject({ status: 'approved' })
+      expect(await desk.decide(boss, { approval: first.id, approve: false })).toMatchObject({ state: 'denied' })
+      expect(await desk.decide(boss, { approval: second.id, approve: true })).toMatchObject({ state: 'approved' })
       expect(asked).toEqual([first.id])
     })
 
@@ -218,22 +218,22 @@ onEachDatabase('approvals', (freshUrl) => {
       const view = await office.desk(office.two).get(boss, id)
       expect(view).toMatchObject({
         label: 'Access to the vault',
-        approvers: ['boss', 'chief'],
+        approvers: [{ login: 'boss' }, { login: 'chief' }],
         mayDecide: true,
         data: { attributes: { cn: ['Sub Ject'] }, groups: [], parameters: { namespace: 'prod', accessEnds: '' } },
       })
       expect(JSON.stringify(view)).not.toContain('hush')
       const decided = await office.desk(office.two).decide(boss, { approval: id, approve: false, comment: 'not now' })
       expect(decided).toMatchObject({
-        status: 'denied',
+        state: 'denied',
         mayDecide: false,
-        decision: { by: 'boss', comment: 'not now' },
+        decision: { by: { login: 'boss' }, comment: 'not now' },
       })
       const signal = { kind: 'approval', approval: id, approved: false, by: 'boss', comment: 'not now' }
       expect(await office.one.runs.claim('w', 5, minute)).toMatchObject([{ id: run, signal }])
       expect(await office.audited()).toEqual(['boss||denied|not now'])
       expect((await office.desk().list(chief, { limit: 5 })).approvals).toEqual([])
-      expect(await office.desk().ofRun(run)).toMatchObject([{ id, decision: { by: 'boss' } }])
+      expect(await office.desk().ofRun(run)).toMatchObject([{ id, decision: { by: { login: 'boss' } } }])
     })
 
     test('D10: two approvers in the same millisecond: one wins, the other is told so', async () => {
@@ -277,7 +277,7 @@ onEachDatabase('approvals', (freshUrl) => {
       await expect(decide({ comment: 'x'.repeat(2001) })).rejects.toMatchObject({ status: 400 })
       await expect(decide({ version: 7 })).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
       await expect(office.desk().decide(boss, { approval: '\0', approve: true })).rejects.toMatchObject({ status: 404 })
-      expect(await decide({ version: 1, comment: 'x'.repeat(2000) })).toMatchObject({ status: 'approved' })
+      expect(await decide({ version: 1, comment: 'x'.repeat(2000) })).toMatchObject({ state: 'approved' })
       await expect(decide({})).rejects.toMatchObject({ status: 409 })
     })
 
@@ -293,9 +293,9 @@ onEachDatabase('approvals', (freshUrl) => {
         code: 'UNPROCESSABLE',
         publicText: 'The chosen end of the access has passed. The request can only be denied.',
       })
-      expect(await office.desk().get(boss, late.id)).toMatchObject({ status: 'open', mayDecide: true, accessEnds })
+      expect(await office.desk().get(boss, late.id)).toMatchObject({ state: 'open', mayDecide: true, accessEnds })
       expect(await office.desk().decide(boss, { approval: late.id, approve: false })).toMatchObject({
-        status: 'denied',
+        state: 'denied',
       })
       // What is decided is told to be so, whenever it would have ended.
       for (const { id } of [late, early]) {
@@ -334,7 +334,7 @@ onEachDatabase('approvals', (freshUrl) => {
         else {
           expect(decided.reason).toMatchObject({ status: 409 })
           expect(state).toBe('cancelled')
-          expect(await office.desk().get(boss, id)).toMatchObject({ status: 'cancelled', mayDecide: false })
+          expect(await office.desk().get(boss, id)).toMatchObject({ state: 'cancelled', mayDecide: false })
         }
       }
     })
@@ -455,7 +455,7 @@ onEachDatabase('approvals', (freshUrl) => {
       const { id } = await office.ask({ allowSelf: true })
       expect((await office.desk().list(userRef('asker'), { limit: 5 })).approvals).toHaveLength(1)
       expect(await office.desk().decide(userRef('asker'), { approval: id, approve: true })).toMatchObject({
-        status: 'approved',
+        state: 'approved',
       })
     })
   })
@@ -501,7 +501,9 @@ onEachDatabase('approvals', (freshUrl) => {
       expect((await office.desk().list(deputy, { limit: 5 })).approvals).toMatchObject([{ id }])
       expect(await office.desk().get(deputy, id)).toMatchObject({ mayDecide: true, onBehalfOf: 'boss' })
       await office.desk().decide(deputy, { approval: id, approve: true, comment: 'for boss' })
-      expect(await office.one.approvals.get(id)).toMatchObject({ decidedBy: userRef('Deputy'), onBehalfOf: 'boss' })
+      expect(await office.one.approvals.get(id)).toMatchObject({
+        decision: { by: userRef('Deputy'), onBehalfOf: 'boss' },
+      })
       expect((await office.audited()).slice(1)).toEqual(['boss|Deputy|approved|for boss'])
     })
 
@@ -728,15 +730,12 @@ onEachDatabase('approvals', (freshUrl) => {
       office.people.failure = new Error('the directory is not to be asked')
       const { approvals } = office.one
       let asked = 0
-      const desk = office.desk(office.one, {
-        approvals: {
-          ...approvals,
-          listForApprovers: (logins, page) => {
-            asked++
-            return approvals.listForApprovers(logins, page)
-          },
-        },
-      })
+      const listForApprovers = approvals.listForApprovers.bind(approvals)
+      approvals.listForApprovers = (logins, page) => {
+        asked++
+        return listForApprovers(logins, page)
+      }
+      const desk = office.desk()
       expect((await desk.list(boss, { limit: 5 })).approvals).toHaveLength(5)
       expect(asked).toBe(1)
     })

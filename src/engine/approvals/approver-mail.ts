@@ -93,9 +93,9 @@ export async function deciderMails(
   const mails: StepMail[] = []
   for (const { id, state } of await approvals.listOfRun(run)) {
     const approval = state === 'approved' ? await approvals.get(id) : undefined
-    if (approval?.decidedBy === undefined) continue
+    if (approval?.decision?.by === undefined) continue
     const { address = 'mail', notifier } = readPlan(approval.rules).mail ?? {}
-    const [entry] = await finder.entriesOf(approval.decidedBy)
+    const [entry] = await finder.entriesOf(approval.decision.by)
     const addresses = entry?.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses) ?? []
     const subject = `Not done: ${approval.label}`.slice(0, 300)
     const said = { subject, text, ...(notifier === undefined ? {} : { notifier }) }

@@ -1,8 +1,8 @@
+import type { Approval, ApprovalItem, ApprovalPage } from '#domain/approval.ts'
 import { type Actor, approvalRow } from '#engine/approvals/approval-audit.ts'
 import { ApprovalAuthority, refsOf, type Standing } from '#engine/approvals/approval-authority.ts'
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import { readPlan } from '#engine/approvals/approval-plan.ts'
-import { approvalItem, approvalRecord, approvalView } from '#engine/approvals/approval-views.ts'
 import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { deciderMails, type LinksFor } from '#engine/approvals/approver-mail.ts'
 import { delegate, endDelegation } from '#engine/approvals/delegations.ts'
@@ -17,10 +17,10 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ApprovalDecision } from '#sdk/approval.ts'
-import type { ApprovalItems, ApprovalUser, ApprovalView, ApprovalVote, ExistingAccount } from '#sdk/approvals.ts'
+import type { ApprovalUser, ApprovalView, ApprovalVote, ExistingAccount } from '#sdk/approvals.ts'
 import type { Authorization } from '#sdk/authorization.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
-import type { Approval, ApprovalStore, ApprovalSummary } from '#storage/approval-store.ts'
+import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { AuditStore } from '#storage/audit-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
@@ -67,8 +67,7 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
     if (approval === undefined) return undefined
     const standing = await standingOf(approval, user)
     if (standing.kind !== 'none') return approvalView(approval, standing)
-    const { decidedBy } = approval
-    const decided = refsOf(user).some((ref) => isUser(decidedBy?.identity, ref))
+    const decided = refsOf(user).some((ref) => isUser(approval.decision?.by?.identity, ref))
     return decided ? approvalView(approval, standing) : undefined
   }
 
@@ -96,16 +95,16 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
     async ofRun(run) {
       const found = await approvals.listOfRun(run)
       const whole = await Promise.all(found.slice(0, maxOfRun).map(({ id }) => approvals.get(id)))
-      return whole.filter((approval) => approval !== undefined).map(approvalRecord)
+      return whole.filter((approval) => approval !== undefined)
     },
 
-    async list(user, page): Promise<ApprovalItems> {
+    async list(user, page): Promise<ApprovalPage> {
       const own = refsOf(user)
       const represented = await representedBy(own, delegations)
       const keys = [...own, ...represented].flatMap(identitiesOf)
       const found = await approvals.listForApprovers(keys.slice(0, maxListed), page)
       const shown = await Promise.all(
-        found.approvals.map(async (one) => ((await isHidden(one, own, approvals)) ? [] : [approvalItem(one)])),
+        found.approvals.map(async (one) => ((await isHidden(one, own, approvals)) ? [] : [one])),
       )
       return { approvals: shown.flat(), ...(found.next === undefined ? {} : { next: found.next }) }
     },
@@ -142,6 +141,12 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
   }
 }
 
+const approvalView = (approval: Approval, standing: Standing): ApprovalView => ({
+  ...approval,
+  ...(standing.kind === 'may' && standing.onBehalfOf !== undefined ? { onBehalfOf: standing.onBehalfOf } : {}),
+  mayDecide: approval.state === 'open' && standing.kind === 'may',
+})
+
 async function representedBy(deputy: readonly UserRef[], delegations: DelegationStore): Promise<UserRef[]> {
   const found = await Promise.all(deputy.map((ref) => delegations.representedBy(ref)))
   return [...new Map(found.flat().map((user) => [user.identity, user])).values()]
@@ -152,7 +157,7 @@ async function representedBy(deputy: readonly UserRef[], delegations: Delegation
  * Where only a login is known, it is hidden from the user who has it.
  */
 async function isHidden(
-  { id, who, requestor, subject }: ApprovalSummary,
+  { id, who, requestor, subject }: ApprovalItem,
   own: readonly UserRef[],
   approvals: ApprovalStore,
 ): Promise<boolean> {

@@ -1,3 +1,4 @@
+import type { Approval } from '#domain/approval.ts'
 import type { ClaimedTimer } from '#domain/timer.ts'
 import { approvalRow, byItself, loginsText } from '#engine/approvals/approval-audit.ts'
 import type { ApprovalAuthority } from '#engine/approvals/approval-authority.ts'
@@ -10,7 +11,7 @@ import { formerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Rule } from '#sdk/rule.ts'
-import type { Approval, ApprovalStore } from '#storage/approval-store.ts'
+import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { AuditStore } from '#storage/audit-store.ts'
 
 export interface EscalatingParts extends OpeningParts {

@@ -1,3 +1,4 @@
+import type { NewApproval } from '#domain/approval.ts'
 import type { NewTimer } from '#domain/timer.ts'
 import { isInvolved } from '#engine/approvals/approval-authority.ts'
 import { approvalData } from '#engine/approvals/approval-data.ts'
@@ -14,7 +15,6 @@ import { spanMillis, sumOfSpans } from '#kernel/time-span.ts'
 import type { ApprovalRequest } from '#sdk/approval.ts'
 import type { Rule } from '#sdk/rule.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
-import type { NewApproval } from '#storage/approval-store.ts'
 
 export interface OpeningParts extends ApproverMailParts {
   readonly clock: Clock

@@ -1,3 +1,4 @@
+import type { Approval } from '#domain/approval.ts'
 import { approvalRow, byItself, loginsText } from '#engine/approvals/approval-audit.ts'
 import type { ReminderRequest } from '#engine/approvals/approval-desk.ts'
 import { readPlan } from '#engine/approvals/approval-plan.ts'
@@ -7,7 +8,7 @@ import type { UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { MailText } from '#sdk/mail.ts'
-import type { Approval, ApprovalStore } from '#storage/approval-store.ts'
+import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 
 export interface RemindingParts extends OpeningParts {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
+import type { Approval } from '#domain/approval.ts'
+import type { ClaimedRun } from '#domain/run.ts'
 import { ApprovalForesight, type ApprovalForesightParts } from '#engine/foresight/approval-foresight.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
-import type { Approval } from '#storage/approval-store.ts'
-import type { ClaimedRun } from '#storage/run-store.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
 
 const approval = { id: 'a1', run: 'r1' } as Approval
@@ -35,7 +35,7 @@ const waiting = {
 
 const noSignals = { signal: async () => false }
 
-type Foresee = (state: RunState, onEnd: () => void) => Promise<Foreseen>
+type Foresee = (state: RunProgress, onEnd: () => void) => Promise<Foreseen>
 
 const atOnce: Foresee = async (_, onEnd) => {
   onEnd()
@@ -46,7 +46,7 @@ function foresight(parts: Partial<ApprovalForesightParts> = {}, foresee = atOnce
   const log = recordingLogger()
   const workflows = () => ({
     load: async () => {},
-    foresee: (state: RunState, onEnd = () => {}) => foresee(state, onEnd),
+    foresee: (state: RunProgress, onEnd = () => {}) => foresee(state, onEnd),
     accountConflicts: async () => undefined,
   })
   const runs = { ...noSignals, getWhole: async () => waiting }

@@ -1,5 +1,6 @@
+import type { Approval } from '#domain/approval.ts'
 import { type Actor, approvalRow } from '#engine/approvals/approval-audit.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { RunSealer } from '#engine/workflow/stored-form.ts'
 import { restoreStoredRun } from '#engine/workflow/stored-run.ts'
@@ -10,8 +11,7 @@ import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ExistingAccount } from '#sdk/approvals.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
-import type { Approval } from '#storage/approval-store.ts'
-import type { RunStore } from '#storage/run-store.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 
 const busy = (reason: string): GatewayError =>
   new GatewayError('TOO_MANY_REQUESTS', reason, {
@@ -89,7 +89,7 @@ export class ApprovalForesight {
   }
 
   /** As if it had been approved just now. */
-  async #restore({ id, run: runId }: Approval, by: string): Promise<RunState | undefined> {
+  async #restore({ id, run: runId }: Approval, by: string): Promise<RunProgress | undefined> {
     const { runs, secrets } = this.#parts
     const run = await runs.getWhole(runId)
     if (run?.state !== 'waiting') return undefined

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { foresightLimits } from '#engine/foresight/foresee-run.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -40,7 +40,7 @@ async function foresee(
   tasks: readonly TaskSpec[],
   call: Call = {},
   { store = stored(), others = {}, targets = {}, ...options }: Options = {},
-  change: (state: RunState) => void = () => {},
+  change: (state: RunProgress) => void = () => {},
   onEnd: () => void = () => {},
 ): Promise<Foreseen> {
   const fixture = await startWorkflows({

@@ -3,7 +3,7 @@ import { maskHeld, maskRun } from '#engine/foresight/masked-secrets.ts'
 import { paperTarget } from '#engine/foresight/paper-target.ts'
 import { accountOrigin, withNewAccounts } from '#engine/provisioning/new-accounts.ts'
 import { branchPlace } from '#engine/workflow/definition.ts'
-import { currentUser, type RunState } from '#engine/workflow/run-state.ts'
+import { currentUser, type RunProgress } from '#engine/workflow/run-progress.ts'
 import { requestObject } from '#engine/workflow/step-context.ts'
 import {
   beginStep,
@@ -51,7 +51,7 @@ export interface ForesightParts {
  * targets do, and tells then what was found so far.
  */
 export async function foreseeRun(
-  state: RunState,
+  state: RunProgress,
   parts: ForesightParts,
   limits: ForesightLimits = foresightLimits,
 ): Promise<Foreseen> {
@@ -78,7 +78,7 @@ export async function foreseeRun(
 
 /** One run on paper. */
 class PaperRun {
-  readonly #state: RunState
+  readonly #state: RunProgress
   readonly #parts: ForesightParts
   readonly #notes: ForesightNotes
   readonly #limits: ForesightLimits
@@ -87,7 +87,7 @@ class PaperRun {
   #questions = 0
 
   constructor(
-    state: RunState,
+    state: RunProgress,
     parts: ForesightParts,
     notes: ForesightNotes,
     limits: ForesightLimits,

@@ -1,4 +1,4 @@
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
 import type { WorkflowUser } from '#sdk/workflow-task.ts'
@@ -12,7 +12,7 @@ const heldMask = '•••••'
 export const maskHeld = (attributes: Attributes): Attributes => masked(attributes, heldMask)
 
 /** Takes every secret out of a run that is not to be carried out. */
-export function maskRun(state: RunState): void {
+export function maskRun(state: RunProgress): void {
   for (const user of [state.user, ...state.frames.flatMap((frame) => frame.user ?? [])]) maskUser(user)
   for (const key of state.request.keys()) {
     if (isSecretAttribute(key)) state.request.set(key, mask)

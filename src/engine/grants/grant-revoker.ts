@@ -8,7 +8,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
-import type { RunStore } from '#storage/run-store.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 
 export interface RevokerParts {
   readonly grants: Pick<GrantStore, 'due'>

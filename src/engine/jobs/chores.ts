@@ -5,7 +5,7 @@ import type { AuditPart, AuditStore } from '#storage/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { JobRunStore } from '#storage/job-run-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
-import type { RunStore } from '#storage/run-store.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 import type { SessionStore } from '#storage/session-store.ts'
 
 /** What is cleaned up. */

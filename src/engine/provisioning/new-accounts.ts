@@ -1,4 +1,4 @@
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { accountExists, accountNamed, loginSpellings } from '#sdk/new-account.ts'
@@ -16,7 +16,7 @@ import type { AuditStore } from '#storage/audit-store.ts'
 const maxRows = 500
 
 /** What a run that may only create accounts knows about those at the target; without an audit, only what it noted. */
-export function accountOrigin(state: RunState, target: string, audit?: Pick<AuditStore, 'list'>): AccountOrigin {
+export function accountOrigin(state: RunProgress, target: string, audit?: Pick<AuditStore, 'list'>): AccountOrigin {
   const { unique, created } = state.newAccount ?? { unique: [], created: [] }
   const indexOf = (userID: string): number =>
     created.findIndex((account) => account.target === target && account.userID === userID)

@@ -1,12 +1,13 @@
 import type { AuditEntry } from '#domain/audit.ts'
 import type { NewMail } from '#domain/mail.ts'
+import type { ClaimedRun } from '#domain/run.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { newAccountIn } from '#engine/workflow/saved-run.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AnotherSubject } from '#sdk/runs.ts'
-import type { ClaimedRun, RunEffects } from '#storage/run-store.ts'
+import type { RunEffects } from '#storage/runs/run-commit.ts'
 
 /** A run that may only create accounts met one that it did not create. Neither a retry nor an administrator can fix that. */
 export const isAccountExists = (error: unknown): error is GatewayError =>

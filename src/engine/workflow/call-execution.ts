@@ -3,7 +3,7 @@ import { CallRecord } from '#engine/workflow/call-record.ts'
 import { CollectedEffects, type PasswordNotes } from '#engine/workflow/collected-effects.ts'
 import { runEffects, type StepWish } from '#engine/workflow/run-effects.ts'
 import { failureOf, logFailure } from '#engine/workflow/run-failure.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { auditTrail } from '#engine/workflow/run-trail.ts'
 import { stepContext } from '#engine/workflow/step-context.ts'
 import { StepLog } from '#engine/workflow/step-log.ts'
@@ -19,7 +19,7 @@ import type { TargetChange } from '#sdk/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import type { TaskOutcome } from '#sdk/workflow-task.ts'
 import type { IdempotentAnswer } from '#storage/idempotency-store.ts'
-import type { FirstState, NewRun, NextState, RunEffects } from '#storage/run-store.ts'
+import type { FirstState, NewRun, NextState, RunEffects } from '#storage/runs/run-commit.ts'
 
 /** How long the rest of the run may take after a password was written, before it counts as that of a dead process. */
 const leasesOfPassword = 4
@@ -45,14 +45,14 @@ export interface CallParts {
  * follow from its steps is committed, in one transaction at its end. One that has to wait is stored as it stands then.
  */
 export class CallExecution {
-  readonly #state: RunState
+  readonly #state: RunProgress
   readonly #parts: CallParts
   readonly #trail: AuditTrail
   readonly #record: CallRecord
   readonly #wishes: StepWish[] = []
   readonly #log = new StepLog()
 
-  constructor(state: RunState, parts: CallParts) {
+  constructor(state: RunProgress, parts: CallParts) {
     this.#state = state
     this.#parts = parts
     const { services, kept, deadline } = parts

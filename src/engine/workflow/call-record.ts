@@ -1,15 +1,16 @@
+import type { RunClaim, StepRecord } from '#domain/run.ts'
 import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { ClaimKeeper } from '#engine/workflow/claim-keeper.ts'
 import { type Intent, intentsOf, isRefusedCall, untold } from '#engine/workflow/intents.ts'
 import { messageOf, taskOf } from '#engine/workflow/run-failure.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { headOf } from '#engine/workflow/stored-form.ts'
 import { endedCallForm, lostCallForm } from '#engine/workflow/within-call-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { TargetChange } from '#sdk/target.ts'
-import type { NewRun, NextState, RunClaim, RunEffects, StepCommit, StepRecord } from '#storage/run-store.ts'
+import type { NewRun, NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
 
 export interface CallRecordParts {
   readonly services: WorkflowServices
@@ -25,14 +26,14 @@ export interface CallRecordParts {
  * finds out whether that happened, and goes no further, since nobody waits for the answer any more.
  */
 export class CallRecord {
-  readonly #state: RunState
+  readonly #state: RunProgress
   readonly #parts: CallRecordParts
   #claim: RunClaim | undefined
   #keeper: ClaimKeeper | undefined
   /** What the task under way has asked of a target, and did not learn of yet. */
   #open: readonly Intent[] = []
 
-  constructor(state: RunState, parts: CallRecordParts) {
+  constructor(state: RunProgress, parts: CallRecordParts) {
     this.#state = state
     this.#parts = parts
   }
@@ -133,7 +134,7 @@ export class CallRecord {
   }
 }
 
-function endState(state: RunState, failure: GatewayError | undefined): { state: 'completed' } | FailedState {
+function endState(state: RunProgress, failure: GatewayError | undefined): { state: 'completed' } | FailedState {
   if (failure === undefined) return { state: 'completed' }
   const { code } = failure
   return { state: 'failed', incident: { task: taskOf(state), code, message: messageOf(failure).slice(0, 2_000) } }

@@ -1,7 +1,8 @@
+import type { RunClaim } from '#domain/run.ts'
 import { ClaimLost } from '#engine/workflow/claim-lost.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { RunClaim, RunStore } from '#storage/run-store.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 
 export interface ClaimTimes {
   readonly leaseMillis: number

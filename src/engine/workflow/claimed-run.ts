@@ -1,4 +1,5 @@
 import type { AuditEntry } from '#domain/audit.ts'
+import type { ClaimedRun, Incident, RunState } from '#domain/run.ts'
 import { anotherSubjectEffects, isAccountExists, refusalEffects } from '#engine/workflow/account-refusal.ts'
 import { ClaimLost } from '#engine/workflow/claim-lost.ts'
 import { type Intent, untold } from '#engine/workflow/intents.ts'
@@ -6,7 +7,7 @@ import { type RetryLimits, retryDelay } from '#engine/workflow/retry-policy.ts'
 import { startedCall } from '#engine/workflow/run-call.ts'
 import { runEffects } from '#engine/workflow/run-effects.ts'
 import { failureOf, logFailure, messageOf, taskOf } from '#engine/workflow/run-failure.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { newAccountIn, type SavedRun } from '#engine/workflow/saved-run.ts'
 import type { BatchEnd, StepBatch } from '#engine/workflow/step-batch.ts'
 import type { StepLog } from '#engine/workflow/step-log.ts'
@@ -18,14 +19,7 @@ import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import type { Workflows } from '#engine/workflow/workflows.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { AnotherSubject } from '#sdk/runs.ts'
-import type {
-  ClaimedRun,
-  Incident,
-  NextState,
-  RunEffects,
-  StepCommit,
-  RunState as StoredState,
-} from '#storage/run-store.ts'
+import type { NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
 
 /** Runs `work` with the workflows of this moment's configuration, which stay open until it ends. */
 export type UseWorkflows = <T>(work: (workflows: Workflows) => Promise<T>) => Promise<T>
@@ -38,7 +32,7 @@ export interface ClaimedRunParts {
   /** True when the worker is to come to an end: the run is given back at its next commit. */
   stopping(): boolean
   /** The state that the run has now; `void` when it is another's by now, and then its audit rows were saved. */
-  commit(step: StepCommit): Promise<StoredState | 'void'>
+  commit(step: StepCommit): Promise<RunState | 'void'>
   /** Audit rows that belong to no commit of the run. */
   saveRows(rows: readonly AuditEntry[]): Promise<void>
 }
@@ -77,7 +71,7 @@ export class ClaimedRunExecution {
       await this.#commit(early, this.#form, {})
       return
     }
-    let state: RunState
+    let state: RunProgress
     try {
       state = await this.#restore()
     } catch (error) {
@@ -92,7 +86,7 @@ export class ClaimedRunExecution {
    * Before its first write, a run that may only create accounts ends where one of its targets has the account already, as
    * far as that can be previewed. Later it is the write that is refused.
    */
-  async #isRefused(state: RunState): Promise<boolean> {
+  async #isRefused(state: RunProgress): Promise<boolean> {
     const isDenied = state.signal?.kind === 'approval' && !state.signal.approved
     if (state.newAccount === undefined || isDenied) return false
     try {
@@ -168,7 +162,7 @@ export class ClaimedRunExecution {
     return left > 0 ? Math.min(left, leaseMillis) : undefined
   }
 
-  async #restore(): Promise<RunState> {
+  async #restore(): Promise<RunProgress> {
     const state = await restoreStoredRun(this.#run, this.#sealer)
     const signal = signalFromJson(this.#run.signal)
     if (signal !== undefined) state.signal = signal
@@ -176,7 +170,7 @@ export class ClaimedRunExecution {
     return state
   }
 
-  async #advance(state: RunState, abort: AbortSignal): Promise<StoredState | 'void'> {
+  async #advance(state: RunProgress, abort: AbortSignal): Promise<RunState | 'void'> {
     const { services, use } = this.#parts
     return await use(async (workflows) => {
       let batch: StepBatch
@@ -220,7 +214,7 @@ export class ClaimedRunExecution {
   }
 
   /** What follows from the batch; when the store cannot take it, that is an incident. */
-  async #settle(workflows: Workflows, batch: StepBatch, rows: readonly AuditEntry[]): Promise<StoredState | 'void'> {
+  async #settle(workflows: Workflows, batch: StepBatch, rows: readonly AuditEntry[]): Promise<RunState | 'void'> {
     const { end, saved, wishes, log } = batch
     const common = { steps: log.take(this.#attempt), audit: rows }
     try {
@@ -284,7 +278,7 @@ export class ClaimedRunExecution {
     { data, ...secret }: StoredForm,
     effects: RunEffects,
     attempts?: number,
-  ): Promise<StoredState | 'void'> {
+  ): Promise<RunState | 'void'> {
     const { id, fence } = this.#run
     const { attempts: _, ...plain } = data
     const form = { ...secret, data: attempts === undefined ? plain : { ...plain, attempts } }

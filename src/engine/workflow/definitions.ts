@@ -4,7 +4,7 @@ import { Scope } from '#kernel/scope.ts'
 import type { Configuration, WorkflowConfig } from '#sdk/configuration.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { PreparedTask } from '#sdk/workflow-task.ts'
-import type { RunStore } from '#storage/run-store.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 
 /** Hash by name. */
 export type Pins = ReadonlyMap<string, string>

@@ -158,6 +158,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       const { id } = await process.run('w', asynchronous)
       process.worker({ retries: { attempts: 4, unknownAttempts: 2, firstMillis: 9_000, mostMillis: 9_000 } })
       await expect.poll(() => failures).toBe(0)
+      await process.settled(id, 'ready')
       const user = { userID: 'jjackson', attributes: new Attributes(), groups: [] }
       const call = { name: 'gone', requestor: 'caller', params: {}, user, kept: true }
       await expect(process.runs.run({ name: 'gone', requestor: 'caller', params: {}, user })).rejects.toMatchObject({

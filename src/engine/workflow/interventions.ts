@@ -1,10 +1,11 @@
 import type { AuditEntry } from '#domain/audit.ts'
+import type { RunQuery, RunState, RunWithData } from '#domain/run.ts'
 import { skipTask } from '#engine/workflow/saved-run.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { RunAccess, RunFilter, RunIntervention, RunPhase } from '#sdk/runs.ts'
-import type { Run, RunStore } from '#storage/run-store.ts'
+import type { RunAccess, RunIntervention } from '#sdk/runs.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 
 /** Shows stored runs and lets administrators act on them; needs no configuration. Every act is in the audit. */
 export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse'> {
@@ -16,11 +17,11 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse'> {
     this.#clock = clock
   }
 
-  get(id: string): Promise<Run | undefined> {
+  get(id: string): Promise<RunWithData | undefined> {
     return this.#store.get(id)
   }
 
-  list(query: RunFilter) {
+  list(query: RunQuery) {
     return this.#store.list(query)
   }
 
@@ -43,7 +44,7 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse'> {
     await this.#store.resume({ id, fence, effects: { audit: [this.#row(run, intervention, 'skip')] } }, data)
   }
 
-  async cancel(intervention: RunIntervention & { readonly onlyUntouched?: boolean }): Promise<RunPhase> {
+  async cancel(intervention: RunIntervention & { readonly onlyUntouched?: boolean }): Promise<RunState> {
     const { id, fence, by, reason, onlyUntouched = false } = intervention
     const run = await this.#find(id)
     return await this.#store.cancel({
@@ -56,13 +57,13 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse'> {
     })
   }
 
-  async #find(id: string): Promise<Run> {
+  async #find(id: string): Promise<RunWithData> {
     const run = await this.#store.get(id)
     if (run === undefined) throw new GatewayError('NOT_FOUND', `no run ${id}`)
     return run
   }
 
-  #row(run: Run, { by, reason }: RunIntervention, act: 'retry' | 'skip' | 'cancel'): AuditEntry {
+  #row(run: RunWithData, { by, reason }: RunIntervention, act: 'retry' | 'skip' | 'cancel'): AuditEntry {
     return {
       id: newId(),
       time: this.#clock(),

@@ -1,7 +1,7 @@
 import type { Definition } from '#engine/workflow/definition.ts'
 import type { Pins } from '#engine/workflow/definitions.ts'
 import { createRequestMap } from '#engine/workflow/request-map.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { rootFrame } from '#engine/workflow/walk.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { RunIdentities } from '#identity/identity.ts'
@@ -17,7 +17,7 @@ const maxDepth = 16
  * The run that a call asks for, before its first step. The caller's user stays untouched. Throws BAD_REQUEST, and
  * WORKFLOW_FAILED when too many runs started one another.
  */
-export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): RunState {
+export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): RunProgress {
   if (call.user.userID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for a user without a login')
   if (call.newUserID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for an empty new login')
   const { caller, reason, requestId, session, newAccount, bound, depth = 0 } = call
@@ -63,7 +63,7 @@ export const startedCall = (
     subject,
     newAccount,
     bound,
-  }: Pick<RunState, 'depth' | 'caller' | 'who' | 'requestor' | 'subject' | 'newAccount' | 'bound'>,
+  }: Pick<RunProgress, 'depth' | 'caller' | 'who' | 'requestor' | 'subject' | 'newAccount' | 'bound'>,
 ) => ({
   ...(caller === undefined ? {} : { caller }),
   ...call,
@@ -76,7 +76,7 @@ export const startedCall = (
 /** Logins that the starting run knows keep their identities. */
 function inherited(
   call: WorkflowCall,
-  { who, requestor, subject }: Pick<RunState, 'who' | 'requestor' | 'subject'>,
+  { who, requestor, subject }: Pick<RunProgress, 'who' | 'requestor' | 'subject'>,
 ): RunIdentities {
   const sameRequestor = call.requestor === requestor
   const sameSubject = (call.subject ?? call.user.userID) === subject

@@ -1,10 +1,10 @@
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
 import type { CollectedEffects, WrittenPassword } from '#engine/workflow/collected-effects.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { newId } from '#kernel/ids.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
-import type { NewRun, RunEffects } from '#storage/run-store.ts'
+import type { NewRun, RunEffects } from '#storage/runs/run-commit.ts'
 import type { SessionEnding } from '#storage/session-store.ts'
 
 /** What one step asked for. */
@@ -14,7 +14,7 @@ export interface StepWish {
 }
 
 /** The run that the steps belong to. */
-export type EffectRun = Pick<RunState, 'id' | 'workflow' | 'requestor' | 'caller' | 'requestId' | 'session'>
+export type EffectRun = Pick<RunProgress, 'id' | 'workflow' | 'requestor' | 'caller' | 'requestId' | 'session'>
 
 /** What steps of a run asked for, as it is committed with them; no properties where there is nothing. */
 export async function runEffects(

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { RunInterventions } from '#engine/workflow/interventions.ts'
 import { isAsynchronous } from '#engine/workflow/request-map.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import type { Runs } from '#engine/workflow/runs.ts'
 import { isWithinCall } from '#engine/workflow/within-call-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
@@ -12,7 +12,8 @@ import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import type { CallKey, RefusedCall, RunStart } from '#sdk/runs.ts'
 import type { RunStatus, WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
-import type { NewRun, StartOutcome } from '#storage/run-store.ts'
+import type { NewRun } from '#storage/runs/run-commit.ts'
+import type { StartOutcome } from '#storage/runs/run-store.ts'
 
 /** How long a synchronous call with a key may take before the same call may be made again, since its process died. */
 const answerMillis = 2 * 60_000
@@ -98,7 +99,7 @@ export class RunService extends RunInterventions implements Runs {
    * What was accepted before comes first, also when it is still to be tried again: else an account could come back that
    * this call deletes.
    */
-  async #isBehind({ subject }: RunState): Promise<boolean> {
+  async #isBehind({ subject }: RunProgress): Promise<boolean> {
     const end = performance.now() + behindMillis
     for (let pause = 10; await this.#services.runs.hasReady(subject); pause = Math.min(pause * 2, 200)) {
       if (performance.now() > end) return true
@@ -115,7 +116,7 @@ export class RunService extends RunInterventions implements Runs {
 }
 
 /** For callers whose run cannot be asked for later, so that it must not be stored. */
-const stillUnderWay = ({ subject }: RunState): GatewayError =>
+const stillUnderWay = ({ subject }: RunProgress): GatewayError =>
   new GatewayError('TARGET_UNREACHABLE', `an earlier run for "${subject}" is still to be carried out`, {
     publicText: 'An earlier change of the same user is still to be carried out. Try again.',
     retryAfter: 5,

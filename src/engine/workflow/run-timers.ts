@@ -2,7 +2,7 @@ import type { ClaimedTimer, NewTimer } from '#domain/timer.ts'
 import type { TimerHandler, TimerLoop } from '#engine/workflow/timer-loop.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { RunStore } from '#storage/run-store.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 
 const wake = 'run-wake'
 const deadline = 'run-deadline'

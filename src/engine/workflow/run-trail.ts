@@ -1,9 +1,9 @@
 import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import type { AuditStore } from '#storage/audit-store.ts'
 
 /** A trail for what the run does from here on. */
-export function auditTrail(state: RunState, audit: Pick<AuditStore, 'appendWithin'>): AuditTrail {
+export function auditTrail(state: RunProgress, audit: Pick<AuditStore, 'appendWithin'>): AuditTrail {
   const { id, workflow: name, requestor, caller, reason, requestId, approval } = state
   return new AuditTrail(
     {

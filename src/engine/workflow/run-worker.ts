@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AuditEntry } from '#domain/audit.ts'
+import type { ClaimedRun, RunState } from '#domain/run.ts'
 import { ClaimKeeper, type ClaimTimes } from '#engine/workflow/claim-keeper.ts'
 import { ClaimedRunExecution, type UseWorkflows } from '#engine/workflow/claimed-run.ts'
 import { processName } from '#engine/workflow/process-name.ts'
@@ -7,7 +8,7 @@ import { defaultRetries, type RetryLimits } from '#engine/workflow/retry-policy.
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { ClaimedRun, RunState, StepCommit } from '#storage/run-store.ts'
+import type { StepCommit } from '#storage/runs/run-commit.ts'
 
 export interface WorkerLimits extends ClaimTimes {
   /** Runs that one process executes at the same time. */

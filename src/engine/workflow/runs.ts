@@ -1,6 +1,6 @@
 import type { RunAccess } from '#sdk/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
-import type { NewRun } from '#storage/run-store.ts'
+import type { NewRun } from '#storage/runs/run-commit.ts'
 
 /** What the parts of the engine may ask of runs. */
 export interface Runs extends RunAccess {

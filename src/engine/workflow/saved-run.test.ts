@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Frame, RunState } from '#engine/workflow/run-state.ts'
+import type { Frame, RunProgress } from '#engine/workflow/run-progress.ts'
 import { checkSize, restoreRun, type SavedRun, saveRun, skipTask } from '#engine/workflow/saved-run.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { JsonObject } from '#kernel/json.ts'
@@ -68,7 +68,7 @@ const signals: fc.Arbitrary<TaskSignal | undefined> = fc.oneof(
   ),
 )
 
-const states: fc.Arbitrary<RunState> = versions.chain((shared) => {
+const states: fc.Arbitrary<RunProgress> = versions.chain((shared) => {
   const user = users(fc.constantFrom(undefined, shared))
   const frame = fc.record(
     { workflow: text, hash: text, place: text, next: fc.nat(100), user },
@@ -105,7 +105,7 @@ const plainUser = ({ attributes, basedOn, ...user }: WorkflowUser) => ({
   basedOn: basedOn && [...basedOn],
 })
 
-const plain = ({ user, frames, request, pins, ...state }: RunState) => ({
+const plain = ({ user, frames, request, pins, ...state }: RunProgress) => ({
   ...state,
   user: plainUser(user),
   frames: frames.map(({ user: copy, ...frame }) => ({ ...frame, user: copy && plainUser(copy) })),
@@ -115,7 +115,7 @@ const plain = ({ user, frames, request, pins, ...state }: RunState) => ({
 
 const head = { id: 'run', workflow: 'w', subject: 's', requestor: 'r', who: {} }
 const throughText = (saved: SavedRun): SavedRun => JSON.parse(JSON.stringify(saved)) as SavedRun
-const smallest: RunState = {
+const smallest: RunProgress = {
   ...head,
   user: { userID: 'u', attributes: new Attributes(), groups: [], keepGroups: false },
   request: new Map(),

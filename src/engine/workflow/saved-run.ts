@@ -1,5 +1,5 @@
 import { intentsFromJson, intentsToJson } from '#engine/workflow/intents.ts'
-import type { Frame, RunState } from '#engine/workflow/run-state.ts'
+import type { Frame, RunProgress } from '#engine/workflow/run-progress.ts'
 import { asTexts, broken, SavedObject, toJson } from '#engine/workflow/saved-json.ts'
 import { restoreUser, saveUser, type VersionMaps } from '#engine/workflow/saved-user.ts'
 import { signalFromJson, signalToJson } from '#engine/workflow/task-signal.ts'
@@ -23,12 +23,12 @@ export interface SavedRun {
 
 /** What the store knows of a run by itself. */
 export type RunHead = Pick<
-  RunState,
+  RunProgress,
   'id' | 'workflow' | 'subject' | 'requestor' | 'caller' | 'who' | 'reason' | 'requestId'
 >
 
 /** Throws WORKFLOW_FAILED for a run that holds what cannot be stored, or too much. */
-export function saveRun(state: RunState): SavedRun {
+export function saveRun(state: RunProgress): SavedRun {
   const maps: VersionMaps = []
   const secrets: Record<string, JsonValue> = {}
   const root = saveUser(state.user, maps)
@@ -67,7 +67,7 @@ export function checkSize({ data, secret }: SavedRun): void {
 }
 
 /** The run as it was saved. Throws WORKFLOW_FAILED for anything that `saveRun` did not write. */
-export function restoreRun(head: RunHead, { data, secret }: SavedRun): RunState {
+export function restoreRun(head: RunHead, { data, secret }: SavedRun): RunProgress {
   const saved = new SavedObject(data, 'run')
   if (saved.value('format') !== format) throw broken('its form is another')
   const secrets = secret === undefined ? undefined : new SavedObject(secret, 'secret')
@@ -169,14 +169,14 @@ function versionFromJson(saved: SavedObject): ReadVersion {
   }
 }
 
-const newAccountToJson = ({ unique, created, refusal }: NonNullable<RunState['newAccount']>): JsonObject => ({
+const newAccountToJson = ({ unique, created, refusal }: NonNullable<RunProgress['newAccount']>): JsonObject => ({
   unique: unique.map(({ attribute, value }) => ({ attribute, value })),
   created: created.map((account) => ({ ...account })),
   ...(refusal === undefined ? {} : { refusal: { ...refusal } }),
 })
 
 /** Whether the run may only create accounts, by its stored form. */
-export function newAccountIn(data: JsonObject): Pick<RunState, 'newAccount'> {
+export function newAccountIn(data: JsonObject): Pick<RunProgress, 'newAccount'> {
   if (data['newAccount'] === undefined) return {}
   const saved = new SavedObject(data['newAccount'], 'newAccount')
   const unique = saved.list('unique').map((item) => {

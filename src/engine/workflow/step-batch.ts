@@ -2,7 +2,7 @@ import type { AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { type Intent, intentsToJson, isRefusedCall, untold } from '#engine/workflow/intents.ts'
 import type { StepWish } from '#engine/workflow/run-effects.ts'
 import { messageOf, taskOf } from '#engine/workflow/run-failure.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { auditTrail } from '#engine/workflow/run-trail.ts'
 import { type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import { StepLog } from '#engine/workflow/step-log.ts'
@@ -56,7 +56,7 @@ const loudTasks: ReadonlySet<string> = new Set(['customTask'])
  * Executes the next step, and, as long as nothing was done but to the run itself, those behind it: repeating such steps
  * after a crash changes nothing, so they need no commit of their own. Does not throw for what a task throws.
  */
-export async function executeBatch(state: RunState, parts: BatchParts): Promise<StepBatch> {
+export async function executeBatch(state: RunProgress, parts: BatchParts): Promise<StepBatch> {
   const { services, definitions, approvals, deadline, abort } = parts
   const trail = auditTrail(state, services.audit)
   const log = new StepLog()

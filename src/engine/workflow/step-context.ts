@@ -1,6 +1,6 @@
 import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { accountOrigin } from '#engine/provisioning/new-accounts.ts'
-import { currentUser, type RunState } from '#engine/workflow/run-state.ts'
+import { currentUser, type RunProgress } from '#engine/workflow/run-progress.ts'
 import { type Position, positionText } from '#engine/workflow/walk.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
@@ -27,7 +27,7 @@ export interface RunServices {
 }
 
 /** What one step is given. Plain objects without getters: they are made for every step, and targets may copy them. */
-export function stepContext(state: RunState, position: Position, services: RunServices): TaskContext {
+export function stepContext(state: RunProgress, position: Position, services: RunServices): TaskContext {
   const { id, requestor, caller, who, request, bound } = state
   const user = currentUser(state)
   const workflow = { id, name: state.workflow }

@@ -1,6 +1,6 @@
+import type { StepRecord } from '#domain/run.ts'
 import type { StepObserver } from '#engine/workflow/step-observer.ts'
 import { type Position, positionText } from '#engine/workflow/walk.ts'
-import type { StepRecord } from '#storage/run-store.ts'
 
 interface Entry {
   readonly number: number

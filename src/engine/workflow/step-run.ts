@@ -1,7 +1,7 @@
 import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { CollectedEffects } from '#engine/workflow/collected-effects.ts'
 import { type Intent, intentsOf } from '#engine/workflow/intents.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { stepContext } from '#engine/workflow/step-context.ts'
 import { type Position, positionText } from '#engine/workflow/walk.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
@@ -22,7 +22,7 @@ export class StepRun {
   readonly number: number
   readonly effects = new CollectedEffects()
   readonly intents: Intent[] = []
-  readonly #state: RunState
+  readonly #state: RunProgress
   readonly #position: Position
   readonly #parts: StepRunParts
   readonly #trail: AuditTrail
@@ -30,7 +30,7 @@ export class StepRun {
   #calledTarget = false
   #abandoned: Promise<void> | undefined
 
-  constructor(state: RunState, position: Position, parts: StepRunParts, trail: AuditTrail) {
+  constructor(state: RunProgress, position: Position, parts: StepRunParts, trail: AuditTrail) {
     this.number = state.steps
     this.#state = state
     this.#position = position

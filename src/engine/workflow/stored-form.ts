@@ -1,9 +1,9 @@
 import { chosenEndIn } from '#engine/workflow/chosen-end.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { checkSize, type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { NewRun } from '#storage/run-store.ts'
+import type { NewRun } from '#storage/runs/run-commit.ts'
 
 /** A run's state as the store takes it. */
 export interface StoredForm {
@@ -41,12 +41,12 @@ export class RunSealer {
 }
 
 /** A run that is to be stored as it stands. Throws WORKFLOW_FAILED when it cannot be. */
-export async function newRunOf(state: RunState, box: SecretBox, deadline?: Date): Promise<NewRun> {
+export async function newRunOf(state: RunProgress, box: SecretBox, deadline?: Date): Promise<NewRun> {
   return { ...headOf(state, deadline), ...(await new RunSealer(box, state.id).form(saveRun(state))) }
 }
 
 /** What is told of a run wherever it stands. */
-export function headOf(state: RunState, deadline: Date | undefined): Omit<NewRun, 'data'> {
+export function headOf(state: RunProgress, deadline: Date | undefined): Omit<NewRun, 'data'> {
   const { id, workflow: name, subject, requestor, caller, who, reason, requestId, pins, request } = state
   const accessEnds = chosenEndIn(request)
   return {

@@ -1,9 +1,9 @@
+import type { NewApproval } from '#domain/approval.ts'
 import type { NewTimer } from '#domain/timer.ts'
-import { currentUser, type RunState } from '#engine/workflow/run-state.ts'
+import { currentUser, type RunProgress } from '#engine/workflow/run-progress.ts'
 import { deadlineTimer, wakeTimer } from '#engine/workflow/run-timers.ts'
 import type { WaitOutcome } from '#engine/workflow/walk.ts'
 import type { ApprovalOpener } from '#engine/workflow/workflow-services.ts'
-import type { NewApproval } from '#storage/approval-store.ts'
 
 /** What a run that waits is stored with. */
 export interface Waiting {
@@ -13,7 +13,7 @@ export interface Waiting {
 
 /** Throws what opening an approval throws, such as NO_APPROVERS. */
 export async function prepareWait(
-  state: RunState,
+  state: RunProgress,
   wait: WaitOutcome,
   approvals: ApprovalOpener,
   deadline: Date | undefined,

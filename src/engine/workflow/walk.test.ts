@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createDefinition, type Definition } from '#engine/workflow/definition.ts'
-import { currentUser, type RunState } from '#engine/workflow/run-state.ts'
+import { currentUser, type RunProgress } from '#engine/workflow/run-progress.ts'
 import { restoreRun, type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import { type Position, positionText, rootFrame, walk } from '#engine/workflow/walk.ts'
 import { Attributes } from '#identity/attributes.ts'
@@ -125,7 +125,7 @@ async function define(name: string, nodes: readonly Node[], trace: string[]): Pr
   return createDefinition({ ...config, hash: `${name}#1`, source: '', tasks }, {} as ModuleHost, new Scope())
 }
 
-const start = (definition: Definition): RunState => ({
+const start = (definition: Definition): RunProgress => ({
   id: 'run',
   workflow: definition.name,
   who: {},
@@ -138,7 +138,7 @@ const start = (definition: Definition): RunState => ({
   steps: 0,
 })
 
-const contextFor = (state: RunState): TaskContext => ({
+const contextFor = (state: RunProgress): TaskContext => ({
   user: currentUser(state),
   request: state.request,
   workflow: { id: state.id, name: state.workflow },
@@ -152,7 +152,7 @@ const contextFor = (state: RunState): TaskContext => ({
 })
 
 const runTask =
-  (state: RunState) =>
+  (state: RunProgress) =>
   ({ step }: Position) =>
     step.task.run(contextFor(state))
 

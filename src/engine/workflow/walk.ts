@@ -1,6 +1,6 @@
 import { requireChosenEnd } from '#engine/workflow/chosen-end.ts'
 import { branchPlace, type Definition, type Step } from '#engine/workflow/definition.ts'
-import { currentUser, type Frame, type RunState } from '#engine/workflow/run-state.ts'
+import { currentUser, type Frame, type RunProgress } from '#engine/workflow/run-progress.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { TaskOutcome, WorkflowUser } from '#sdk/workflow-task.ts'
 
@@ -26,7 +26,7 @@ export type DefinitionOf = (workflow: string, hash?: string) => Definition
 export type WaitOutcome = Extract<TaskOutcome, { kind: 'wait' }>
 
 /** The task that is next, with lists that are at their end left behind; undefined at the end of the run. */
-export function nextPosition(state: RunState, definitions: DefinitionOf): Position | undefined {
+export function nextPosition(state: RunProgress, definitions: DefinitionOf): Position | undefined {
   for (let frame = state.frames.at(-1); frame !== undefined; frame = state.frames.at(-1)) {
     const index = frame.next
     const step = definitions(frame.workflow, frame.hash).lists.get(frame.place)?.[index]
@@ -37,7 +37,7 @@ export function nextPosition(state: RunState, definitions: DefinitionOf): Positi
 }
 
 /** Counts a step that begins. Throws WORKFLOW_FAILED when there were too many. */
-export function beginStep(state: RunState, limits: WalkLimits = defaultLimits): void {
+export function beginStep(state: RunProgress, limits: WalkLimits = defaultLimits): void {
   if (state.steps >= limits.steps) throw exceeded(state, `more than ${limits.steps} steps`)
   state.steps++
 }
@@ -47,7 +47,7 @@ export function beginStep(state: RunState, limits: WalkLimits = defaultLimits): 
  * number, when its time has come.
  */
 export function endStep(
-  state: RunState,
+  state: RunProgress,
   { frame }: Position,
   outcome: TaskOutcome,
   definitions: DefinitionOf,
@@ -67,7 +67,7 @@ export function endStep(
  * alone moves the frames, so the state is complete between any two steps. What a task throws goes through unchanged.
  */
 export async function walk(
-  state: RunState,
+  state: RunProgress,
   definitions: DefinitionOf,
   runTask: (position: Position) => TaskOutcome | Promise<TaskOutcome>,
   limits: WalkLimits = defaultLimits,
@@ -85,7 +85,7 @@ export async function walk(
 export const rootFrame = ({ name, hash }: Definition): Frame => ({ workflow: name, hash, place: '', next: 0 })
 
 function advance(
-  state: RunState,
+  state: RunProgress,
   frame: Frame,
   outcome: Exclude<TaskOutcome, WaitOutcome>,
   definitions: DefinitionOf,
@@ -118,12 +118,12 @@ function advance(
 }
 
 /** The copy that the innermost frames work on, where it is one. */
-function copyInUse(state: RunState): WorkflowUser | undefined {
+function copyInUse(state: RunProgress): WorkflowUser | undefined {
   const user = currentUser(state)
   return user === state.user ? undefined : user
 }
 
-const exceeded = (state: RunState, what: string): GatewayError =>
+const exceeded = (state: RunProgress, what: string): GatewayError =>
   new GatewayError('WORKFLOW_FAILED', `workflow "${state.workflow}" was ended: ${what}`)
 
 /** For the log: `workflow:0/onSuccess/1`. */

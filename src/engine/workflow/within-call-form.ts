@@ -1,14 +1,14 @@
+import type { Incident } from '#domain/run.ts'
 import { type Intent, intentsFromJson, intentsToJson } from '#engine/workflow/intents.ts'
 import { taskOf } from '#engine/workflow/run-failure.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { Incident } from '#storage/run-store.ts'
 
 /**
  * What is stored of a run while it is executed within its call: what it is about to change, and nothing that it works
  * on, since nobody goes on with it when the call is lost.
  */
-export const lostCallForm = (state: RunState, intents: readonly Intent[], incident?: Incident): JsonObject => ({
+export const lostCallForm = (state: RunProgress, intents: readonly Intent[], incident?: Incident): JsonObject => ({
   withinCall: true,
   task: taskOf(state),
   frames: [],

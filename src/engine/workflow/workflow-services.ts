@@ -9,7 +9,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { AuditStore } from '#storage/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { PasswordChangeStore } from '#storage/password-change-store.ts'
-import type { RunStore } from '#storage/run-store.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 
 /** What runs of workflows need that outlives a configuration. */
 export interface WorkflowServices {

@@ -10,7 +10,7 @@ import { type FoundIntents, findIntents } from '#engine/workflow/found-intents.t
 import type { Intent } from '#engine/workflow/intents.ts'
 import { isAsynchronous } from '#engine/workflow/request-map.ts'
 import { runOf, startedCall } from '#engine/workflow/run-call.ts'
-import type { RunState } from '#engine/workflow/run-state.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { deadlineTimer } from '#engine/workflow/run-timers.ts'
 import { restoreRun, saveRun } from '#engine/workflow/saved-run.ts'
 import { type BatchControl, executeBatch, type StepBatch } from '#engine/workflow/step-batch.ts'
@@ -29,7 +29,8 @@ import type { Target } from '#sdk/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
 import type { IdempotencyKey } from '#storage/idempotency-store.ts'
-import type { NewRun, RunEffects, StartOutcome } from '#storage/run-store.ts'
+import type { NewRun, RunEffects } from '#storage/runs/run-commit.ts'
+import type { StartOutcome } from '#storage/runs/run-store.ts'
 
 /** How long closing waits for runs that are under way. */
 const drainMillis = 30_000
@@ -99,14 +100,14 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** The run that is asked for, before its first step. Throws NOT_SUPPORTED and BAD_REQUEST. */
-  begin(call: WorkflowCall): RunState {
+  begin(call: WorkflowCall): RunProgress {
     const definition = this.#definitions.get(call.name)
     const checked = withChosenEnd(call, definition.accessEnds, this.#services.clock())
     return runOf(checked, definition, this.#definitions.pinsOf(call.name))
   }
 
   /** Executes the run in its place among those of its subject, until it ended or has to wait. */
-  runNow(call: WorkflowCall, state: RunState, key?: KeyedCall): Promise<WorkflowResult> {
+  runNow(call: WorkflowCall, state: RunProgress, key?: KeyedCall): Promise<WorkflowResult> {
     return this.#counted(call.name, () =>
       this.#services.subjects.run(state.subject.toLowerCase(), () =>
         new CallExecution(state, {
@@ -125,7 +126,7 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** Stores the run, to be executed by whoever claims it. */
-  async store(call: WorkflowCall, state: RunState, key?: KeyedCall): Promise<StartOutcome> {
+  async store(call: WorkflowCall, state: RunProgress, key?: KeyedCall): Promise<StartOutcome> {
     const deadline = this.#deadlineOf(call)
     const run = await newRunOf(state, this.#services.secrets, deadline)
     await this.#definitions.save(state.pins)
@@ -142,7 +143,7 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** Makes the definitions ready that a stored run goes on with. Throws WORKFLOW_FAILED when one cannot be had. */
-  async load(state: RunState): Promise<void> {
+  async load(state: RunProgress): Promise<void> {
     await this.#definitions.load(state.frames.map(({ workflow, hash }) => [workflow, hash]))
     await this.#definitions.load(state.pins)
   }
@@ -155,7 +156,7 @@ export class Workflows implements WorkflowStarter, Closable {
 
   /** What would follow if the run went on from here; it is used up by that, and nothing else is changed. See `onEnd` there. */
   foresee(
-    state: RunState,
+    state: RunProgress,
     onEnd: () => void = () => {},
     onAccountExists: (error: GatewayError) => void = () => {},
   ): Promise<Foreseen> {
@@ -173,7 +174,7 @@ export class Workflows implements WorkflowStarter, Closable {
    * has begun to create. The run itself does not advance. Throws what the directory throws; a target that cannot be asked is passed
    * over here, and asked again by the write.
    */
-  async accountConflicts(state: RunState): Promise<AccountConflicts | undefined> {
+  async accountConflicts(state: RunProgress): Promise<AccountConflicts | undefined> {
     const { newAccount, id } = state
     if (newAccount === undefined || newAccount.created.length > 0 || state.intents !== undefined) return undefined
     // An account that an interrupted attempt created is in the directory, and is not a conflict.
@@ -206,7 +207,7 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** Executes steps of a stored run up to what is to be committed. */
-  step(state: RunState, control: BatchControl): Promise<StepBatch> {
+  step(state: RunProgress, control: BatchControl): Promise<StepBatch> {
     return this.#counted(state.workflow, () =>
       executeBatch(state, {
         services: this.#services,
@@ -271,4 +272,4 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 }
 
-export const accepted = ({ id }: RunState): WorkflowResult => ({ id, status: 'accepted', changes: 0 })
+export const accepted = ({ id }: RunProgress): WorkflowResult => ({ id, status: 'accepted', changes: 0 })

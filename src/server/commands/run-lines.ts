@@ -1,10 +1,10 @@
+import type { Approval } from '#domain/approval.ts'
+import type { Run, RunState, StoredStep } from '#domain/run.ts'
 import { terminalLine } from '#server/commands/terminal-line.ts'
-import type { Approval } from '#storage/approval-store.ts'
-import type { RunState, RunSummary, StoredStep } from '#storage/run-store.ts'
 
 /** Everything about one run that is for administrators. What it works on is not part of it. */
 export interface RunStory {
-  readonly run: RunSummary
+  readonly run: Run
   readonly steps: readonly StoredStep[]
   readonly approvals: readonly Approval[]
 }
@@ -12,7 +12,7 @@ export interface RunStory {
 const stateWidth = 9
 
 /** A run in a list: one line, and one more for what went wrong. */
-export function runLines(run: RunSummary, width: number): string[] {
+export function runLines(run: Run, width: number): string[] {
   const { created, state, name, subject, requestor, caller, id, incident } = run
   const by = caller === undefined ? requestor : `${requestor} (called by ${caller})`
   const lines = [`${created.toISOString()} ${state.padEnd(stateWidth)} ${id} ${name}, for ${subject}, by ${by}`]
@@ -44,13 +44,13 @@ export function storyLines({ run, steps, approvals }: RunStory, width: number): 
 }
 
 /** What is known of a run, in the words of its state. */
-const stateTexts: Partial<Readonly<Record<RunState, (run: RunSummary) => string>>> = {
+const stateTexts: Partial<Readonly<Record<RunState, (run: Run) => string>>> = {
   ready: ({ due, attempt }) => `ready, due ${due.toISOString()}${attempt === 0 ? '' : `, ${attempt} attempts so far`}`,
   running: ({ worker, leaseUntil }) => `running at ${worker ?? '?'}, until ${leaseUntil?.toISOString() ?? '?'} at most`,
   incident: () => 'incident: retry, skip or cancel it',
 }
 
-function stateText(run: RunSummary): string {
+function stateText(run: Run): string {
   const text = stateTexts[run.state]?.(run) ?? run.state
   if (run.cancel === undefined) return text
   const { by, reason } = run.cancel
@@ -67,14 +67,15 @@ function stepLines({ number, attempt, task, taskType, label, started, ended, out
 const shownApprovers = 5
 
 function approvalLines(approval: Approval): string[] {
-  const { opened, label, state, id, approvers, decided, decidedBy, onBehalfOf, comment } = approval
+  const { opened, label, state, id, approvers, decision } = approval
   const more = approvers.length - shownApprovers
   const logins = approvers.slice(0, shownApprovers).map(({ login }) => login)
   const asked = `${logins.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
   const lines = [`  ${opened.toISOString()} ${state} "${label}" ${id}, asked: ${asked}`]
-  if (decided !== undefined) {
-    const by = `${decidedBy?.login ?? 'no one in time'}${onBehalfOf === undefined ? '' : ` for ${onBehalfOf}`}`
-    lines.push(`      ${decided.toISOString()} by ${by}${comment === undefined ? '' : `: ${comment}`}`)
+  if (decision !== undefined) {
+    const { at, by: decider, onBehalfOf, comment } = decision
+    const by = `${decider?.login ?? 'no one in time'}${onBehalfOf === undefined ? '' : ` for ${onBehalfOf}`}`
+    lines.push(`      ${at.toISOString()} by ${by}${comment === undefined ? '' : `: ${comment}`}`)
   }
   return lines
 }

@@ -1,4 +1,6 @@
 import { userInfo } from 'node:os'
+import type { Approval } from '#domain/approval.ts'
+import { isRunState, type RunQuery, type RunWithData, runStates, type StoredStep } from '#domain/run.ts'
 import { RunInterventions } from '#engine/workflow/interventions.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -8,9 +10,7 @@ import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/o
 import { type RunStory, runLines, storyLines } from '#server/commands/run-lines.ts'
 import { terminalWidth } from '#server/commands/terminal-line.ts'
 import { wholeNumber } from '#server/commands/whole-number.ts'
-import type { Approval } from '#storage/approval-store.ts'
 import type { Storage } from '#storage/open.ts'
-import type { Run, RunQuery, RunState, StoredStep } from '#storage/run-store.ts'
 
 const usage = `Usage: gatehouse workflow list [OPTIONS]
        gatehouse workflow show ID [OPTIONS]
@@ -48,7 +48,6 @@ const options = {
   by: { type: 'string' },
 } as const
 
-const states: readonly RunState[] = ['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled']
 const maxLimit = 100_000
 const pageSize = 500
 const maxText = 2_000
@@ -134,7 +133,7 @@ const intervene =
     return 0
   }
 
-async function findRun({ runs }: Storage, id: string): Promise<Run> {
+async function findRun({ runs }: Storage, id: string): Promise<RunWithData> {
   const run = await runs.get(id)
   if (run !== undefined) return run
   throw new Error(
@@ -142,7 +141,7 @@ async function findRun({ runs }: Storage, id: string): Promise<Run> {
   )
 }
 
-async function readStory({ runs, approvals }: Storage, { data: _, ...run }: Run): Promise<RunStory> {
+async function readStory({ runs, approvals }: Storage, { data: _, ...run }: RunWithData): Promise<RunStory> {
   const steps: StoredStep[] = []
   for (let page = await runs.steps(run.id); page.length > 0; page = await runs.steps(run.id, steps.at(-1)?.id)) {
     steps.push(...page)
@@ -161,14 +160,19 @@ const storyJson = ({ run, steps, approvals }: RunStory): string =>
   JSON.stringify({
     ...run,
     timeline: steps,
-    approvals: approvals.map(({ data: _data, rules: _rules, ...approval }) => approval),
+    approvals: approvals.map(({ data: _data, rules: _rules, decision, ...approval }) => ({
+      ...approval,
+      decided: decision?.at,
+      decidedBy: decision?.by,
+      onBehalfOf: decision?.onBehalfOf,
+      comment: decision?.comment,
+    })),
   })
 
 function readQuery({ state, name, subject, requestor }: Values): Omit<RunQuery, 'limit'> {
   const wanted = (state ?? []).map((word) => {
-    const known = states.find((candidate) => candidate === word)
-    if (known === undefined) throw new WrongUsage(`--state must be one of ${states.join(', ')}`)
-    return known
+    if (!isRunState(word)) throw new WrongUsage(`--state must be one of ${runStates.join(', ')}`)
+    return word
   })
   return {
     ...(wanted.length === 0 ? {} : { states: wanted }),

@@ -16,22 +16,6 @@ export const databaseNow = perDialect(
 export const timeOf = (when: When, now: number): number =>
   Math.trunc('at' in when ? when.at.getTime() : now + when.inMillis)
 
-/** The values of a time in a statement that knows the present itself. */
-export interface WhenValues {
-  readonly due_at: number | null
-  readonly due_in: number | null
-}
-
-export const whenValues = (when: When): WhenValues =>
-  'at' in when ? { due_at: when.at.getTime(), due_in: null } : { due_at: null, due_in: Math.trunc(when.inMillis) }
-
-/** The time that `whenValues` stands for. */
-export const whenSql = (
-  now: RawBuilder<number>,
-  dueAt: RawBuilder<number | null>,
-  dueIn: RawBuilder<number | null>,
-): RawBuilder<number> => sql`coalesce(cast(${dueAt} as bigint), ${now} + cast(${dueIn} as bigint))`
-
 /** The values of a time in a statement, where `dueText` reads them. */
 export interface DueValues {
   readonly dueAt: number | null

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import type { Decision, Reassignment } from '#storage/approval-store.ts'
+import { listIdsOfApprover } from '#storage/approval-store.ts'
 import { userRef } from '#storage/conformance/user-ref.ts'
 import {
   auditRow,
@@ -12,7 +13,6 @@ import {
   outcomes,
   type WorkflowStores,
 } from '#storage/conformance/workflow-stores.ts'
-import { approverPage } from '#storage/sql/approval-statements.ts'
 
 const who = (login: string): Identity => userRef(login).identity
 
@@ -38,16 +38,16 @@ const reassignment = (approval: string, more: Partial<Reassignment> = {}): Reass
   ...more,
 })
 
-/** How PostgreSQL tells what it did. */
+/** The plan that PostgreSQL executed. */
 interface Explained {
   readonly 'QUERY PLAN': readonly [{ readonly Plan: { readonly Plans: readonly Readonly<Record<string, unknown>>[] } }]
 }
 
 const ids = (approvals: readonly { readonly id: string }[]): string[] => approvals.map(({ id }) => id)
 
-/** What every ApprovalStore owes; `open` gives an empty database. */
+/** Tests of the approval store; `open` gives an empty database. */
 export function approvalStoreConformance(open: () => Promise<WorkflowStores>): void {
-  test('an approval is read as it was opened, with what its run says', async () => {
+  test('an opened approval can be read, with the fields of its run', async () => {
     const { one, two } = await open()
     const run = newRun('r', { subject: 'bob', caller: 'svc', reason: 'because', state: { state: 'waiting' } })
     const accessEnds = new Date(8_000_000_000_000)
@@ -89,7 +89,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     expect(await two.approvals.figures()).toMatchObject({ open: 1, oldestMillis: expect.any(Number) })
   })
 
-  test('a decision, the run that goes on, audit, mails and the end of timers are one', async () => {
+  test('a decision, the ready run, audit, mails and the end of timers are one commit', async () => {
     const { one, two, woken } = await open()
     await openApproval(one, 'a')
     woken.inside.length = 0
@@ -103,10 +103,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     )
     expect(decided).toMatchObject({
       state: 'approved',
-      decidedBy: userRef('boss'),
-      onBehalfOf: 'chief',
-      comment: 'fine\ufffd',
-      decided: expect.any(Date),
+      decision: { at: expect.any(Date), by: userRef('boss'), onBehalfOf: 'chief', comment: 'fine\ufffd' },
       version: 2,
     })
     expect(woken.inside).toEqual(['run of a'])
@@ -117,7 +114,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     expect((await one.approvals.listForApprovers([who('boss')], { limit: 5 })).approvals).toEqual([])
   })
 
-  test('of many who decide in the same instant one wins, and the others are told', async () => {
+  test('of concurrent decisions one succeeds, and the others get CONFLICT', async () => {
     const { one, two } = await open()
     for (let round = 0; round < 10; round++) {
       const id = `a${round}`
@@ -138,7 +135,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     expect(await one.runs.claim('w', 100, minute)).toHaveLength(10)
   })
 
-  test('a decision that races an escalation is refused, or comes first', async () => {
+  test('a decision that races an escalation is rejected, or comes first', async () => {
     const { one, two } = await open()
     for (let round = 0; round < 10; round++) {
       const id = `a${round}`
@@ -162,7 +159,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     expect(await one.timers.claim(50, noLease)).toEqual([])
   })
 
-  test('a decision that races the end of its run is refused, or comes first', async () => {
+  test('a decision that races the end of its run is rejected, or comes first', async () => {
     const { one, two } = await open()
     for (let round = 0; round < 10; round++) {
       const id = `a${round}`
@@ -190,7 +187,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     }
   })
 
-  test('an approval that is given to others leaves the list of those before, and mails the new ones once', async () => {
+  test('a reassigned approval leaves the list of the previous approvers, and mails the new ones once', async () => {
     const { one, two } = await open()
     await openApproval(one, 'a')
     const [timer] = await one.timers.claim(1, noLease)
@@ -218,7 +215,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     await expect(one.approvals.decide(decision('x'))).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('an approval of weeks ago can still be decided', async () => {
+  test('an approval that is weeks old can still be decided', async () => {
     const { one, sql } = await open()
     await openApproval(one, 'a', { timers: [] })
     await sql('update approvals set opened = opened - 2592000000')
@@ -228,7 +225,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     expect((await one.approvals.listOpen(new Date(), { limit: 5 })).approvals).toEqual([])
   })
 
-  test('pages for several logins hold each approval once, oldest first', async () => {
+  test('pages for several approvers contain each approval once, oldest first', async () => {
     const { one } = await open()
     for (let i = 10; i < 40; i++) {
       await openApproval(one, `${i}`, {
@@ -255,7 +252,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     })
   })
 
-  test('of 10,000 open approvals one approver’s page reads its own rows only', async () => {
+  test('with 10,000 open approvals, a page of one approver reads only its own rows', async () => {
     const { one, sql, dialect } = await open()
     const count = 10_000
     await one.runs.start(newRun('r', { state: { state: 'waiting' } }))
@@ -276,7 +273,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     })
     expect(far.approvals[0]?.id).toBe('009901')
 
-    const query = approverPage(dialect)({ approver_key: who('boss'), after: '005000', limit: 21 })
+    const query = listIdsOfApprover.query(dialect, { approverKey: who('boss'), after: '005000', limit: 21 })
     const values = query.params.map((value) => (typeof value === 'number' ? String(value) : `'${value}'`))
     let next = 0
     const text = query.sql.replace(/\?|\$(\d+)/g, (_, number) => values[number ? Number(number) - 1 : next++] ?? '')

@@ -13,9 +13,9 @@ import {
 
 const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
 
-/** Who executes which run, and in which order; `open` gives an empty database. */
+/** Tests of claims and their order; `open` gives an empty database. */
 export function runClaimConformance(open: () => Promise<WorkflowStores>): void {
-  test('of many who claim, each run goes to one', async () => {
+  test('concurrent claims never return the same run', async () => {
     const { one, two } = await open()
     for (let i = 0; i < 40; i++) await one.runs.start(newRun(`${i}`))
     const claims = await Promise.all(
@@ -36,7 +36,7 @@ export function runClaimConformance(open: () => Promise<WorkflowStores>): void {
     expect(ids(await one.runs.claim('w', 10, minute))).toEqual(['past'])
   })
 
-  test('a claim whose lease ran out is taken over, and its commit is refused as a whole', async () => {
+  test('a run with an expired lease is claimed again, and the first claim can commit nothing', async () => {
     const { one, two } = await open()
     await one.runs.start(newRun('a'))
     const stale = await claimOne(one.runs, noLease)
@@ -55,21 +55,21 @@ export function runClaimConformance(open: () => Promise<WorkflowStores>): void {
     })
   })
 
-  test('a lease that ran out but that nobody took is still good', async () => {
+  test('a claim with an expired lease is valid until another worker claims the run', async () => {
     const { one } = await open()
     await one.runs.start(newRun('a'))
     const claimed = await claimOne(one.runs, noLease)
     expect(await one.runs.commit(commitOf(claimed, { state: 'completed' }))).toBe('completed')
   })
 
-  test('what was given back is free at once, and was no attempt', async () => {
+  test('a released run is free at once and has no attempt more', async () => {
     const { one, two } = await open()
     await one.runs.start(newRun('a'))
     expect(await one.runs.release(await claimOne(one.runs))).toBe(true)
     expect(await claimOne(two.runs)).toMatchObject({ attempt: 1, fence: 2 })
   })
 
-  test('what a process that died had claimed is free at once where there is one process only', async () => {
+  test('on SQLite the claims of a dead process are free at once', async () => {
     const { one, dialect } = await open()
     await one.runs.start(newRun('a'))
     await claimOne(one.runs)
@@ -78,7 +78,7 @@ export function runClaimConformance(open: () => Promise<WorkflowStores>): void {
     expect(await one.runs.claim('w', 1, minute)).toHaveLength(freed)
   })
 
-  test('runs of one subject are executed in their order, one at a time', async () => {
+  test('the runs of one subject are executed in order, one at a time', async () => {
     const { one, two } = await open()
     const subject = 'Bob'
     await one.runs.start(newRun('1', { subject }))
@@ -94,7 +94,7 @@ export function runClaimConformance(open: () => Promise<WorkflowStores>): void {
     expect(await two.runs.claim('w', 10, minute), 'one that is to be tried again holds up those behind it').toEqual([])
   })
 
-  test('one that waits, and an incident, hold up nobody; whoever comes next is told', async () => {
+  test('waiting runs and incidents delay no others; the next run is woken', async () => {
     const { one, woken } = await open()
     const subject = 'bob'
     for (const id of ['1', '2', '3', '4']) await one.runs.start(newRun(id, { subject }))
@@ -110,7 +110,7 @@ export function runClaimConformance(open: () => Promise<WorkflowStores>): void {
     expect(await one.runs.claim('w', 10, minute), 'the fourth is running').toEqual([])
   })
 
-  test('however many workers there are, of one subject one run is executed at a time', async () => {
+  test('many workers execute one run of a subject at a time', async () => {
     const { one, two, sql } = await open()
     for (let i = 0; i < 6; i++) await one.runs.start(newRun(`${i}`, { subject: 'bob', state: { state: 'waiting' } }))
     const executed: string[] = []

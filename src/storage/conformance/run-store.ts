@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { RunWithData } from '#domain/run.ts'
 import {
   auditRow,
   claimOne,
@@ -12,11 +13,11 @@ import {
   stepRecord,
   type WorkflowStores,
 } from '#storage/conformance/workflow-stores.ts'
-import type { CancelRequest, NewRun, Run } from '#storage/run-store.ts'
+import type { CancelRequest, NewRun } from '#storage/runs/run-commit.ts'
 
 const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
 
-const cancelling = (run: Pick<Run, 'id' | 'fence'>, more: Partial<CancelRequest> = {}): CancelRequest => ({
+const cancelling = (run: Pick<RunWithData, 'id' | 'fence'>, more: Partial<CancelRequest> = {}): CancelRequest => ({
   id: run.id,
   fence: run.fence,
   cancellation: { by: 'admin', reason: 'no longer needed' },
@@ -26,9 +27,9 @@ const cancelling = (run: Pick<Run, 'id' | 'fence'>, more: Partial<CancelRequest>
   ...more,
 })
 
-/** What every RunStore owes; `open` gives an empty database. */
+/** Tests of the run store; `open` gives an empty database. */
 export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
-  test('a run is shown as it was started, claimed with its secret, and listed', async () => {
+  test('a started run can be read, listed, and claimed with its secret', async () => {
     const { one, two, woken } = await open()
     const run = newRun('a', {
       caller: 'app',
@@ -68,7 +69,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     await expect(one.runs.start(newRun('c', { subject: 'a\0b' }))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  test('definitions stay as they were saved first', async () => {
+  test('a saved definition is never overwritten', async () => {
     const { one, two } = await open()
     await one.runs.saveDefinitions([{ hash: 'h', name: 'w', body: { tasks: [1] } }])
     await two.runs.saveDefinitions([{ hash: 'h', name: 'w', body: { tasks: [2] } }])
@@ -76,7 +77,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     expect(await two.runs.definition('other')).toBeUndefined()
   })
 
-  test('a definition that nobody uses any more is forgotten; one that an open run is pinned to is not', async () => {
+  test('prune deletes unused definitions, except those that an open run is pinned to', async () => {
     const { one, two, sql } = await open()
     const body = 'tasks'
     const names = ['own', 'called', 'old', 'ended', 'touched']
@@ -93,7 +94,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     )
   })
 
-  test('everything that a step leads to is committed together', async () => {
+  test('all consequences of a step are committed together', async () => {
     const { one, two } = await open()
     await one.runs.start(newRun('a', { secret: 'sealed' }))
     const claimed = await claimOne(one.runs)
@@ -122,7 +123,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     expect(await two.runs.steps('a', first?.id)).toHaveLength(1)
   })
 
-  test('when one thing of it cannot be written, nothing is', async () => {
+  test('when one consequence cannot be written, nothing is', async () => {
     const { one } = await open()
     await one.runs.start(newRun('a'))
     const claimed = await claimOne(one.runs)
@@ -134,7 +135,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     expect((await shown(one.runs, 'a')).state).toBe('running')
   })
 
-  test('a claim goes on from step to step, and a signal lives until the step it leads to', async () => {
+  test('a claim continues from step to step, and a signal is kept until the step that uses it', async () => {
     const { one } = await open()
     await one.runs.start(newRun('a', { secret: 'sealed', state: { state: 'waiting' } }))
     expect(await one.runs.signal('a', { approved: true }, {})).toBe(true)
@@ -149,7 +150,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     expect(again, 'a secret that the commit does not name is gone').not.toHaveProperty('secret')
   })
 
-  test('an incident is tried again or passed over, by the one who saw it', async () => {
+  test('an administrator retries or skips an incident that has not changed meanwhile', async () => {
     const { one, two } = await open()
     await one.runs.start(newRun('a'))
     const incident = { task: 't', code: 'TARGET_FAILED', message: 'no' }
@@ -169,7 +170,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     await expect(one.runs.resume({ id: 'x', fence: 0, effects: {} })).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('a run is cancelled once, with all that waits for it', async () => {
+  test('a run is cancelled once, with its approvals and timers', async () => {
     const { one, two } = await open()
     await one.runs.start(newRun('a', { secret: 'sealed', state: { state: 'waiting' } }), {
       approval: newApproval('ap'),
@@ -190,7 +191,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     await expect(one.runs.cancel(cancelling(ended))).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
-  test('a run that is under way ends with its step, whose audit is kept, and opens no approval', async () => {
+  test('a running run that is cancelled ends with its step, keeps the audit entries and opens no approval', async () => {
     const { one, two } = await open()
     await one.runs.start(newRun('a'))
     const claimed = await claimOne(one.runs)
@@ -203,7 +204,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     expect((await two.audit.list({ limit: 1 })).rows).toHaveLength(1)
   })
 
-  test('who may withdraw only what has changed nothing is refused once a target was changed', async () => {
+  test('onlyUntouched rejects the cancellation once a target was changed', async () => {
     const { one } = await open()
     for (const [id, touched] of [
       ['a', true],
@@ -217,7 +218,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     expect(await cancel('b')).toBe('failed')
   })
 
-  test('a timer acts once, in the transaction of what it leads to', async () => {
+  test('a timer acts once, in the transaction of its consequences', async () => {
     const { one, two } = await open()
     await one.runs.start(newRun('a', { state: { state: 'waiting' } }), {
       effects: { timers: [{ id: 't', kind: 'deadline', due: { inMillis: noLease }, run: 'a' }] },
@@ -231,7 +232,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     await expect(two.runs.record({ doneTimers: [timer] })).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
   })
 
-  test('pages follow each other, narrowed by every filter', async () => {
+  test('lists runs in pages, by every filter', async () => {
     const { one } = await open()
     const all: NewRun[] = Array.from({ length: 12 }, (_, i) =>
       newRun(`${i}`, {
@@ -258,7 +259,7 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     await expect(one.runs.list({ limit: 1, after: '1 or 1=1' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  test('figures tell how many there are and how long they have waited; what has ended is forgotten', async () => {
+  test('figures count open runs and their age; prune deletes ended ones', async () => {
     const { one } = await open()
     expect(await one.runs.figures()).toEqual({ ready: 0, running: 0, waiting: 0, incident: 0 })
     await one.runs.start(newRun('old', { state: { state: 'ready', due: { inMillis: -5000 } } }))

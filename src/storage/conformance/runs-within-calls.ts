@@ -13,9 +13,9 @@ import {
 
 const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
 
-/** What every RunStore owes to runs that are executed within their call; `open` gives an empty database. */
+/** Tests of runs that are executed within their call; `open` gives an empty database. */
 export function runsWithinCallsConformance(open: () => Promise<WorkflowStores>): void {
-  test('a run that ended within its call is entered as ended, with its steps, and tells nobody to claim it', async () => {
+  test('a run that ended within its call is stored as ended, with its steps, and wakes no worker', async () => {
     const { one, two, woken } = await open()
     const incident = { task: 't', code: 'CONFLICT', message: 'taken' }
     const effects = { steps: [stepRecord(1)], audit: [auditRow('x')] }
@@ -29,7 +29,7 @@ export function runsWithinCallsConformance(open: () => Promise<WorkflowStores>):
     expect(await two.runs.prune(new Date(Date.now() + minute))).toBe(2)
   })
 
-  test('a run that is executed within its call is held by it, committed under its claim, and forgotten', async () => {
+  test('a run within its call is claimed by it, committed under that claim, and deleted', async () => {
     const { one, two } = await open()
     await one.runs.start(newRun('a', { state: { state: 'running', leaseMillis: minute } }))
     expect(await shown(two.runs, 'a')).toMatchObject({ state: 'running', fence: 1, attempt: 1 })
@@ -44,7 +44,7 @@ export function runsWithinCallsConformance(open: () => Promise<WorkflowStores>):
     expect((await two.audit.list({ limit: 10 })).rows.map(({ id }) => id).sort()).toEqual(['x', 'z'])
   })
 
-  test('runs within calls hold up nobody; one that was lost is claimed when its subject is free', async () => {
+  test('runs within calls delay no others; a lost one is claimed when its subject is free', async () => {
     const { one, two } = await open()
     const subject = 'bob'
     const within = { state: { state: 'running', leaseMillis: noLease } } as const

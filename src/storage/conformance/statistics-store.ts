@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { JournalEntry } from '#domain/journal.ts'
+import type { RunState } from '#domain/run.ts'
 import { auditRow, minute, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
-import type { RunState } from '#storage/run-store.ts'
 
 const hour = 60 * minute
 const begin = Date.UTC(2030, 5, 1, 0, 30)

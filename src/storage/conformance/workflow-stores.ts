@@ -1,30 +1,23 @@
+import type { NewApproval } from '#domain/approval.ts'
 import type { AuditEntry } from '#domain/audit.ts'
-import type { NewApproval } from '#storage/approval-store.ts'
+import type { ClaimedRun, RunWithData, StepRecord } from '#domain/run.ts'
 import { userRef } from '#storage/conformance/user-ref.ts'
 import type { Storage } from '#storage/open.ts'
-import type {
-  ClaimedRun,
-  NewRun,
-  NextState,
-  Run,
-  RunEffects,
-  RunStore,
-  StepCommit,
-  StepRecord,
-} from '#storage/run-store.ts'
+import type { NewRun, NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 
-/** One database as two processes see it, and as somebody with a database tool does. */
+/** One database, opened by two processes and by a database tool. */
 export interface WorkflowStores {
   readonly one: Storage
   readonly two: Storage
   readonly dialect: 'sqlite' | 'postgres'
   sql(statement: string): Promise<readonly Readonly<Record<string, unknown>>[]>
-  /** Runs that were told to be ready, in the transaction and after it. */
+  /** Runs that woke workers, in the transaction and after it. */
   readonly woken: { readonly inside: string[]; readonly after: string[] }
 }
 
 export const minute = 60_000
-/** A lease that has run out when it begins. */
+/** A lease that has expired when it begins. */
 export const noLease = -1
 
 export const newRun = (id: string, more: Partial<NewRun> = {}): NewRun => ({
@@ -79,7 +72,7 @@ export async function openApproval(
   await runs.start(newRun(`run of ${id}`, { state: { state: 'waiting' } }), { approval: newApproval(id, more) })
 }
 
-/** The codes of those that were refused, and how many were not. */
+/** How many succeeded, and the error codes of the others. */
 export function outcomes(settled: readonly PromiseSettledResult<unknown>[]): { done: number; refused: string[] } {
   const refused = settled.flatMap((each) =>
     each.status === 'rejected' ? [String((each.reason as { code?: unknown }).code ?? each.reason)] : [],
@@ -104,7 +97,7 @@ export async function claimOne(runs: RunStore, leaseMillis = minute): Promise<Cl
   return run
 }
 
-export async function shown(runs: RunStore, id: string): Promise<Run> {
+export async function shown(runs: RunStore, id: string): Promise<RunWithData> {
   const run = await runs.get(id)
   if (run === undefined) throw new Error(`no run ${id}`)
   return run

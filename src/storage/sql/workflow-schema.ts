@@ -1,8 +1,8 @@
 import type { Generated } from 'kysely'
+import type { ApprovalState } from '#domain/approval.ts'
 import type { Grant } from '#domain/grant.ts'
-import type { ApprovalState } from '#storage/approval-store.ts'
+import type { RunState } from '#domain/run.ts'
 import type { JobRun } from '#storage/job-run-store.ts'
-import type { RunState } from '#storage/run-store.ts'
 import type { ChainState } from '#storage/sql/audit-seal.ts'
 
 /** The tables of durable workflows. Times are milliseconds since 1970, by the clock of the database. */

@@ -1,4 +1,4 @@
-import type { RequestState } from '#contract/main-requests.ts'
+import type { RunState } from '#contract/main-requests.ts'
 import type { MessageKey } from '../../app/messages.ts'
 import type { IconName } from '../../components/icon.tsx'
 import type { Tone } from '../../components/status.tsx'
@@ -9,7 +9,7 @@ interface Look {
   readonly icon: IconName
 }
 
-export const stateLooks: Readonly<Record<RequestState, Look>> = {
+export const stateLooks: Readonly<Record<RunState, Look>> = {
   ready: { text: 'requestState.ready', tone: 'waiting', icon: 'clock' },
   running: { text: 'requestState.running', tone: 'waiting', icon: 'arrow' },
   waiting: { text: 'requestState.waiting', tone: 'waiting', icon: 'clock' },
@@ -21,7 +21,7 @@ export const stateLooks: Readonly<Record<RequestState, Look>> = {
 
 /** What a list can be narrowed down to; the empty one is all. */
 export const stateFilters: Readonly<
-  Record<string, { readonly text: MessageKey; readonly states: readonly RequestState[] }>
+  Record<string, { readonly text: MessageKey; readonly states: readonly RunState[] }>
 > = {
   '': { text: 'requests.all', states: [] },
   open: { text: 'requests.open', states: ['ready', 'running', 'waiting', 'incident'] },

@@ -7,6 +7,7 @@ import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
+import { someApproval } from '#testing/some-approval.ts'
 import { subject } from '#testing/subjects.ts'
 import approvalLink from './approval-link.ts'
 
@@ -15,18 +16,16 @@ const keys = { secretKeys: async () => secretKeys }
 const now = Date.parse('2026-01-02T03:04:05Z')
 
 const open: ApprovalView = {
-  id: 'a-1',
-  label: 'Access to <payroll>',
-  status: 'open',
-  workflow: { id: 'run-1', name: 'grant' },
-  subject: 'ada"><script>alert(1)</script>',
-  requestor: 'eve',
-  reason: 'I need it & soon',
-  opened: new Date('2026-01-01T00:00:00Z'),
-  escalation: 0,
-  version: 3,
-  data: {},
-  approvers: ['boss'],
+  ...someApproval({
+    id: 'a-1',
+    label: 'Access to <payroll>',
+    workflow: 'grant',
+    subject: 'ada"><script>alert(1)</script>',
+    requestor: 'eve',
+    reason: 'I need it & soon',
+    opened: new Date('2026-01-01T00:00:00Z'),
+    version: 3,
+  }),
   mayDecide: true,
 }
 
@@ -218,16 +217,14 @@ describe.each(['GET', 'POST'] as const)('a link that is not good is refused by %
   })
 
   test('used', async () => {
-    expect(await refusal(await tokenFor(), { approval: { status: 'approved', version: 4, mayDecide: false } })).toBe(
-      410,
-    )
-    expect(await refusal(await tokenFor(), { approval: { status: 'denied' } })).toBe(410)
+    expect(await refusal(await tokenFor(), { approval: { state: 'approved', version: 4, mayDecide: false } })).toBe(410)
+    expect(await refusal(await tokenFor(), { approval: { state: 'denied' } })).toBe(410)
   })
 
   test('of a version before the approval was given to others, or of none', async () => {
     expect(await refusal(await tokenFor({ version: 2 }))).toBe(410)
     expect(await refusal(await tokenFor(), { approval: 'none' })).toBe(410)
-    expect(await refusal(await tokenFor(), { approval: { status: 'cancelled' } })).toBe(410)
+    expect(await refusal(await tokenFor(), { approval: { state: 'cancelled' } })).toBe(410)
   })
 
   test('of another approver', async () => {

@@ -2,7 +2,8 @@ import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { confirmationPage, maxCommentLength } from '#modules/filters/approval-link/confirmation-page.ts'
 import { type ApprovalLinkClaims, approvalLinkKeys, readApprovalLink } from '#sdk/approval-link.ts'
-import { type ApprovalUser, type ApprovalView, approvalUser } from '#sdk/approvals.ts'
+import type { ApprovalUser, ApprovalView } from '#sdk/approvals.ts'
+import { approvalUser } from '#sdk/approvals.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
@@ -101,8 +102,8 @@ class ApprovalLinkFilter implements Filter {
     const user = anonymous ? { identity, login } : approvalUser(subject)
     const approval = await approvals.get(user, claims.approval)
     if (approval === undefined) return moved()
-    if (approval.status === 'approved' || approval.status === 'denied') return used()
-    if (approval.status !== 'open' || approval.version !== claims.version) return moved()
+    if (approval.state === 'approved' || approval.state === 'denied') return used()
+    if (approval.state !== 'open' || approval.version !== claims.version) return moved()
     if (!approval.mayDecide) return refused()
     const hasEnded = approval.accessEnds !== undefined && approval.accessEnds <= clock()
     return claims.approve && hasEnded ? tooLate() : { claims, user, approval }

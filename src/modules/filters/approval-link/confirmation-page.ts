@@ -21,7 +21,7 @@ export function confirmationPage({ approval, approver, approve, token, action }:
   const word = approve ? 'Approve' : 'Deny'
   const rows = [
     ['Request', approval.label],
-    ['Workflow', approval.workflow.name],
+    ['Workflow', approval.workflow],
     ['For', approval.subject],
     ['Asked for by', isNobodysName(approval.requestor) ? registering : approval.requestor],
     ['Submitted by', approval.caller ?? ''],

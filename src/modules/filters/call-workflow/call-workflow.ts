@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Run } from '#domain/run.ts'
 import { isUser } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -12,7 +13,8 @@ import { readJsonBody } from '#sdk/json-body.ts'
 import { flag, list, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { problemErrors } from '#sdk/problem-json.ts'
-import { AnotherSubject, type CallKey, type RefusedCall, type RunView } from '#sdk/runs.ts'
+import type { CallKey, RefusedCall } from '#sdk/runs.ts'
+import { AnotherSubject } from '#sdk/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import { callWorkflowApi } from './api-description.ts'
 import { type CallBody, callSchema, maxBodyBytes } from './call-body.ts'
@@ -193,7 +195,7 @@ class CallWorkflow implements Filter {
   }
 
   /** Somebody else's run, or one that this URL could not have started, does not exist for the caller. */
-  async #own({ subject }: Exchange, id: string): Promise<RunView> {
+  async #own({ subject }: Exchange, id: string): Promise<Run> {
     const run = runId.test(id) ? await this.#host.runs.get(id) : undefined
     const starter = run?.caller === undefined ? run?.who.requestor : run.who.caller
     const isOwn = isUser(starter, callerRef(subject))
@@ -205,11 +207,11 @@ class CallWorkflow implements Filter {
     return run
   }
 
-  async #tell({ request }: Exchange, run: RunView): Promise<GatewayResponse> {
+  async #tell({ request }: Exchange, run: Run): Promise<GatewayResponse> {
     return statusAnswer(run, await this.#host.runs.steps(run.id, readAfter(request.query)))
   }
 
-  async #cancel({ subject }: Exchange, { id, fence }: RunView): Promise<GatewayResponse> {
+  async #cancel({ subject }: Exchange, { id, fence }: Run): Promise<GatewayResponse> {
     const status = await this.#host.runs.cancel({ id, fence, by: subject.uid, onlyUntouched: true })
     return jsonAnswer(status === 'cancelled' ? 200 : 202, { workflowId: id, status })
   }

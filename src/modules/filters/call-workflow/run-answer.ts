@@ -1,6 +1,8 @@
+import { runStatus } from '#contract/schemas/call-workflow.ts'
+import { wireForm } from '#contract/wire.ts'
+import type { Run, StoredStep } from '#domain/run.ts'
 import { type ErrorCode, errorCodes } from '#kernel/errors.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
-import type { RunStepView, RunView } from '#sdk/runs.ts'
 import type { WorkflowResult } from '#sdk/workflow.ts'
 
 /** 200 where all is done; 202, and where to ask, where something is still to happen. */
@@ -9,34 +11,13 @@ export function startAnswer({ id, status, changes }: WorkflowResult, address: st
   return jsonAnswer(202, { workflowId: id, status }, { location: `${address}/${id}` })
 }
 
-/** What the one who started the run may know. How it failed in detail is for administrators. */
-export function statusAnswer(run: RunView, steps: readonly RunStepView[]): GatewayResponse {
-  const { id, name, state, subject, requestor, reason, created, updated, ended, deadline, incident, cancel } = run
-  return jsonAnswer(200, {
-    workflowId: id,
-    name,
-    status: state,
-    subject,
-    requestor,
-    reason,
-    created,
-    updated,
-    ended,
-    deadline,
-    cancel,
-    failure: incident === undefined ? undefined : { task: incident.task, code: incident.code, text: textOf(incident) },
-    timeline: steps.map(({ id: at, number, attempt, task, taskType, label, started, ended: end, outcome }) => ({
-      id: at,
-      number,
-      attempt,
-      task,
-      taskType,
-      label,
-      started,
-      ended: end,
-      outcome,
-    })),
-  })
+/** What the caller who started the run may know. Details of a failure are for administrators. */
+export function statusAnswer(run: Run, steps: readonly StoredStep[]): GatewayResponse {
+  const { id, state, incident } = run
+  const failure = incident && { task: incident.task, code: incident.code, text: textOf(incident) }
+  const timeline = steps.map((step) => wireForm(runStatus.shape.timeline.element, step))
+  const status = { ...run, workflowId: id, status: state, timeline, ...(failure === undefined ? {} : { failure }) }
+  return jsonAnswer(200, wireForm(runStatus, status))
 }
 
 const textOf = ({ code }: { readonly code: string }): string =>

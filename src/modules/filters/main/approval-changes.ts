@@ -1,6 +1,7 @@
 import type { ForeseenChanges } from '#contract/main-changes.ts'
 import type { Subject } from '#identity/subject.ts'
-import { type ApprovalView, approvalUser } from '#sdk/approvals.ts'
+import type { ApprovalView } from '#sdk/approvals.ts'
+import { approvalUser } from '#sdk/approvals.ts'
 import type { ForeseenStep } from '#sdk/foreseen.ts'
 import type { MainParts } from './main-parts.ts'
 

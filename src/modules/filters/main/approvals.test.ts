@@ -5,28 +5,27 @@ import type { ApprovalAccess, ApprovalUser, ApprovalView, ApprovalVote } from '#
 import type { Foreseen } from '#sdk/foreseen.ts'
 import { ann, openMain, person, someone, workflow } from '#testing/main-fixture.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
+import { byLogin, someApproval } from '#testing/some-approval.ts'
 
 const run = newId()
 const id = newId()
 const other = newId()
 
 const view = (more: Partial<ApprovalView> = {}): ApprovalView => ({
-  id,
-  label: 'Join the admins',
-  status: 'open',
-  workflow: { id: run, name: 'join' },
-  subject: 'bob',
-  requestor: 'carol',
-  reason: 'on call',
-  opened: new Date('2030-01-02T00:00:00Z'),
-  escalation: 0,
-  version: 3,
-  approvers: ['ann'],
-  data: {
-    attributes: { uid: ['bob'], mail: ['bob@old.example.com'], sn: ['Doe'] },
-    groups: ['old'],
-    parameters: { group: 'admins', note: 'not configured' },
-  },
+  ...someApproval({
+    id,
+    run,
+    label: 'Join the admins',
+    requestor: 'carol',
+    reason: 'on call',
+    version: 3,
+    approvers: [byLogin('ann')],
+    data: {
+      attributes: { uid: ['bob'], mail: ['bob@old.example.com'], sn: ['Doe'] },
+      groups: ['old'],
+      parameters: { group: 'admins', note: 'not configured' },
+    },
+  }),
   mayDecide: true,
   ...more,
 })
@@ -45,7 +44,7 @@ async function open(
     decide: async (user, vote) => {
       votes.push({ ...vote, user })
       if (!mine(user) || vote.approval !== id) throw new GatewayError('NOT_FOUND', 'no')
-      return view({ status: 'approved' })
+      return view({ state: 'approved' })
     },
     ...given,
   }

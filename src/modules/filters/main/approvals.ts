@@ -1,18 +1,20 @@
 import * as z from 'zod'
 import type { AttributeValues } from '#contract/main.ts'
 import type { ApprovalDetails, ApprovalList, ApprovalSummary, BulkResults } from '#contract/main-requests.ts'
+import type { ApprovalItem } from '#domain/approval.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'
 import { asGatewayError } from '#kernel/errors.ts'
 import { idTime } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
-import { type ApprovalItem, type ApprovalView, approvalUser } from '#sdk/approvals.ts'
+import type { ApprovalView } from '#sdk/approvals.ts'
+import { approvalUser } from '#sdk/approvals.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
+import { decisionView } from '#sdk/run-document.ts'
 import { answer, emptyAnswer, notFound } from './answer.ts'
 import { changesOf } from './approval-changes.ts'
-import { decisionView } from './decision-view.ts'
 import type { MainParts } from './main-parts.ts'
 import { attributeValues } from './profile.ts'
 import { maxReason, typed, yesOrNo } from './request-body.ts'
@@ -56,17 +58,17 @@ export const listApprovals =
   }
 
 function summaryOf(item: ApprovalItem, displayName: string, { host }: MainParts): ApprovalSummary {
-  const { id, name } = item.workflow
+  const { run, workflow: name } = item
   const workflow = host.portal.workflows.find((one) => one.name === name)
   return {
-    workflow: id,
+    workflow: run,
     approval: item.id,
     label: item.label,
     user: item.subject,
     displayName,
     requestor: item.requestor,
     ...(item.caller === undefined ? {} : { caller: item.caller }),
-    wfStart: idTime(id).getTime(),
+    wfStart: idTime(run).getTime(),
     approvalStart: item.opened.getTime(),
     wfName: name,
     wfLabel: workflow?.label ?? name,
@@ -110,8 +112,8 @@ async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts)
     ...(isRegistration ? { registration: true as const } : {}),
     ...(existing === undefined ? {} : { existing }),
     requestAttributes: parametersOf(view, parts),
-    status: view.status,
-    approvers: view.approvers,
+    status: view.state,
+    approvers: view.approvers.map(({ login }) => login),
     ...(view.onBehalfOf === undefined ? {} : { onBehalfOf: view.onBehalfOf }),
     mayDecide: view.mayDecide,
     version: view.version,

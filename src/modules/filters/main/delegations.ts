@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { DelegationList, DelegationPeriod } from '#contract/main-requests.ts'
-import { approvalUser, type DeputyPeriod } from '#sdk/approvals.ts'
+import type { DeputyPeriod } from '#sdk/approvals.ts'
+import { approvalUser } from '#sdk/approvals.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'

@@ -33,8 +33,8 @@ export async function decideFirst(
   const [first] = await host.approvals.ofRun(result.id)
   // A run that waits for others of the same person has yet to come to its approval, and then nobody is here to decide.
   if (first === undefined) return result.status === 'accepted' ? 'left' : 'none'
-  if (!isNew || result.status !== 'waiting' || first.status !== 'open') {
-    return isUser(first.decision?.identity, approvalUser(subject)) ? 'taken' : 'left'
+  if (!isNew || result.status !== 'waiting' || first.state !== 'open') {
+    return isUser(first.decision?.by?.identity, approvalUser(subject)) ? 'taken' : 'left'
   }
   try {
     await host.approvals.decide(approvalUser(subject), { approval: first.id, approve, comment, requestId: request.id })

@@ -3,23 +3,20 @@ import { issuerIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import { ann, openMain, someone } from '#testing/main-fixture.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
+import { byLogin, someApproval } from '#testing/some-approval.ts'
 
 const approvals = {
   ...noApprovals,
-  ofRun: async (run: string) => [
-    {
+  ofRun: async () => [
+    someApproval({
       id: 'a1',
       label: 'Join',
-      status: 'denied' as const,
-      workflow: { id: run, name: 'join' },
-      subject: 'bob',
-      requestor: 'ann',
+      state: 'denied',
       opened: new Date(0),
       escalation: 1,
       version: 2,
-      approvers: ['boss'],
-      decision: { at: new Date(1000), by: 'boss', comment: 'no' },
-    },
+      decision: { at: new Date(1000), by: byLogin('boss'), comment: 'no' },
+    }),
   ],
 }
 

@@ -1,21 +1,17 @@
 import * as z from 'zod'
-import type {
-  RequestApproval,
-  RequestDetails,
-  RequestState,
-  RequestStep,
-  RequestSummary,
-} from '#contract/main-requests.ts'
+import type { RequestDetails, RequestSummary } from '#contract/main-requests.ts'
+import { requestStep, requestSummary } from '#contract/schemas/main-requests.ts'
+import { wireForm } from '#contract/wire.ts'
+import { hasEnded, isRunState, type Run, type RunState, runStates } from '#domain/run.ts'
 import { isUser } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
-import { type ApprovalRecord, approvalUser } from '#sdk/approvals.ts'
+import { approvalUser } from '#sdk/approvals.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
-import type { RunPhase, RunStepView, RunView } from '#sdk/runs.ts'
+import { approvalDocument } from '#sdk/run-document.ts'
 import { answer, badRequest, notFound } from './answer.ts'
-import { decisionView } from './decision-view.ts'
 import { type MainParts, userOf } from './main-parts.ts'
 import { maxReason, typed } from './request-body.ts'
 import { readLimit, readQuery } from './routes.ts'
@@ -26,10 +22,7 @@ const maxBodyBytes = 16 * 1024
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export const cancelSchema = z.strictObject({ reason: typed(maxReason).nullish() })
 
-const going: ReadonlySet<RunPhase> = new Set(['ready', 'running', 'waiting', 'incident'])
-const states: readonly RequestState[] = ['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled']
-
-/** What the caller asked for or, `about=me`, what was asked for the caller, by whomever. */
+/** The caller's requests or, with `about=me`, all requests about the caller. */
 export const listRequests =
   (parts: MainParts) =>
   async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
@@ -50,10 +43,9 @@ export const listRequests =
     })
   }
 
-function readState(word: string): RequestState {
-  const state = states.find((known) => known === word)
-  if (state === undefined) throw badRequest(`state must be one of ${states.join(', ')}.`)
-  return state
+function readState(word: string): RunState {
+  if (!isRunState(word)) throw badRequest(`state must be one of ${runStates.join(', ')}.`)
+  return word
 }
 
 export const showRequest =
@@ -63,15 +55,15 @@ export const showRequest =
     const [steps, approvals] = await Promise.all([parts.host.runs.steps(run.id), parts.host.approvals.ofRun(run.id)])
     const details: RequestDetails = {
       ...summaryOf(run, parts),
-      mayCancel: isRequester(run, subject) && going.has(run.state) && !run.touched,
+      mayCancel: isRequester(run, subject) && !hasEnded(run.state) && !run.touched,
       ...(run.incident === undefined ? {} : { failure: failureOf(run.incident.code) }),
-      timeline: steps.map(stepOf),
-      approvals: approvals.map(approvalOf),
+      timeline: steps.map((step) => wireForm(requestStep, step)),
+      approvals: approvals.map(approvalDocument),
     }
     return answer(details)
   }
 
-/** By whoever asked for it, while nothing was changed anywhere. */
+/** Only by the requester, while no target was changed. */
 export const cancelRequest =
   (parts: MainParts) =>
   async ({ request, subject }: Exchange, id = ''): Promise<GatewayResponse> => {
@@ -79,7 +71,7 @@ export const cancelRequest =
     const run = await ownRun(id, subject, parts)
     if (!isRequester(run, subject)) {
       throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" did not ask for run ${id}`, {
-        publicText: 'Only whoever asked for it can cancel it.',
+        publicText: 'Only the requester can cancel this request.',
       })
     }
     await parts.host.runs.cancel({
@@ -92,8 +84,8 @@ export const cancelRequest =
     return answer(summaryOf(await ownRun(id, subject, parts), parts))
   }
 
-/** Somebody else's request does not exist for the caller. */
-async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<RunView> {
+/** A request of another user does not exist for the caller. */
+async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<Run> {
   const run = runId.test(id) ? await parts.host.runs.get(id) : undefined
   const concerns = run && (isRequester(run, subject) || isUser(run.who.subject, userOf(parts, subject)))
   if (run === undefined || concerns !== true) {
@@ -102,53 +94,17 @@ async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<R
   return run
 }
 
-/** The one in whose name it was submitted, and the one who submitted it. */
-const isRequester = ({ who }: RunView, subject: Subject): boolean =>
+/** The user in whose name it was submitted, and the user who submitted it. */
+const isRequester = ({ who }: Run, subject: Subject): boolean =>
   [who.requestor, who.caller].some((identity) => isUser(identity, approvalUser(subject)))
 
-function summaryOf(run: RunView, { host }: MainParts): RequestSummary {
-  const { id, name, state, subject, requestor, caller, reason, created, updated, ended, deadline, accessEnds, cancel } =
-    run
-  return {
-    id,
-    name,
-    label: host.portal.workflows.find((workflow) => workflow.name === name)?.label ?? name,
-    state,
-    subject,
-    requestor,
-    ...(caller === undefined ? {} : { caller }),
-    ...(reason === undefined ? {} : { reason }),
-    created: created.toISOString(),
-    updated: updated.toISOString(),
-    ...(ended === undefined ? {} : { ended: ended.toISOString() }),
-    ...(deadline === undefined ? {} : { deadline: deadline.toISOString() }),
-    ...(accessEnds === undefined ? {} : { accessEnds: accessEnds.toISOString() }),
-    ...(cancel === undefined ? {} : { cancel }),
-  }
+function summaryOf(run: Run, { host }: MainParts): RequestSummary {
+  const label = host.portal.workflows.find(({ name }) => name === run.name)?.label ?? run.name
+  return wireForm(requestSummary, { ...run, label })
 }
 
-/** What went wrong in detail is for administrators. */
+/** Details of the failure are for administrators. */
 function failureOf(code: string): { readonly code: string; readonly text: string } {
   const known: ErrorCode = Object.hasOwn(errorCodes, code) ? (code as ErrorCode) : 'WORKFLOW_FAILED'
   return { code: known, text: errorCodes[known].text }
 }
-
-const stepOf = ({ id, taskType, label, attempt, started, ended, outcome }: RunStepView): RequestStep => ({
-  id,
-  taskType,
-  ...(label === undefined ? {} : { label }),
-  attempt,
-  started: started.toISOString(),
-  ended: ended.toISOString(),
-  outcome,
-})
-
-const approvalOf = (approval: ApprovalRecord): RequestApproval => ({
-  id: approval.id,
-  label: approval.label,
-  status: approval.status,
-  opened: approval.opened.toISOString(),
-  escalation: approval.escalation,
-  approvers: approval.approvers,
-  ...(approval.decision === undefined ? {} : { decision: decisionView(approval.decision) }),
-})

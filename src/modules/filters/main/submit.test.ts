@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ApprovalAccess, ApprovalRecord, ApprovalVote } from '#sdk/approvals.ts'
+import type { ApprovalAccess, ApprovalVote } from '#sdk/approvals.ts'
 import type { PortalWorkflow } from '#sdk/portal.ts'
 import { ann, openMain, org, outsider, person, someone, workflow } from '#testing/main-fixture.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
+import { byLogin, someApproval } from '#testing/some-approval.ts'
 
 const line = (more: object = {}) => ({ uuid: 'u1', name: 'join', reason: 'because', ...more })
 
@@ -339,18 +340,7 @@ describe('for others', () => {
 })
 
 describe('D11: pre-approval', () => {
-  const record = (id: string): ApprovalRecord => ({
-    id,
-    label: 'x',
-    status: 'open',
-    workflow: { id: 'r', name: 'join' },
-    subject: 'bob',
-    requestor: 'ann',
-    opened: new Date(0),
-    escalation: 0,
-    version: 1,
-    approvers: ['ann'],
-  })
+  const record = (id: string) => someApproval({ id, approvers: [byLogin('ann')] })
   const asked = line({
     subjects: ['bob'],
     doPreApproval: true,

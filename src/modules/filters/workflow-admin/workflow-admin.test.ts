@@ -1,26 +1,22 @@
 import { expect, test } from 'vitest'
-import type { ApprovalRecord } from '#sdk/approvals.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { MemoryRuns } from '#testing/memory-runs.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
+import { byLogin, someApproval } from '#testing/some-approval.ts'
 import { subject } from '#testing/subjects.ts'
 import workflowAdmin from './workflow-admin.ts'
 
-const approval: ApprovalRecord = {
+const approval = someApproval({
   id: 'a-1',
-  label: 'Join the team',
-  status: 'denied',
-  workflow: { id: 'x', name: 'join' },
+  state: 'denied',
   subject: 'jjackson',
   requestor: 'boss',
-  opened: new Date('2030-01-02T00:00:00Z'),
-  escalation: 0,
   version: 2,
-  approvers: ['chief'],
-  decision: { at: new Date('2030-01-02T01:00:00Z'), by: 'chief', comment: 'no' },
-}
+  approvers: [byLogin('chief')],
+  decision: { at: new Date('2030-01-02T01:00:00Z'), by: byLogin('chief'), comment: 'no' },
+})
 
 async function open(params: ParamValues = {}) {
   const runs = new MemoryRuns()

@@ -4,11 +4,11 @@ import type { CreatedAccount, NewAccount } from '#sdk/new-account.ts'
 import type { BoundSubject } from '#sdk/workflow.ts'
 import type { RequestMap, TaskSignal, WorkflowUser } from '#sdk/workflow-task.ts'
 
-/** Where a run stands in one list of tasks. Plain data, so that a run can be put down and taken up again. */
+/** The position of a run in one list of tasks. Plain data, so that a run can be stored and continued. */
 export interface Frame {
   readonly workflow: string
   readonly hash: string
-  /** The list's place in the definition's tree. */
+  /** The path of the list in the definition. */
   readonly place: string
   /** The index of the task that runs next. */
   next: number
@@ -16,11 +16,11 @@ export interface Frame {
   readonly user?: WorkflowUser
 }
 
-/** All there is to know of a run between two steps. */
-export interface RunState {
+/** Everything that is known about a run between two steps. */
+export interface RunProgress {
   readonly id: string
   readonly workflow: string
-  /** The login of the user whom it is about, by which runs are kept in order. */
+  /** The login of the user it is about. The runs of one subject are executed in order. */
   readonly subject: string
   readonly requestor: string
   readonly caller?: string
@@ -33,26 +33,26 @@ export interface RunState {
   readonly request: RequestMap
   /** The innermost list last; empty when the run has ended. */
   readonly frames: Frame[]
-  /** Definitions that the run and what it calls were when it started: hash by name. */
+  /** The definitions of the run and of the workflows it calls, when it started: hash by name. */
   readonly pins: ReadonlyMap<string, string>
   /** Steps begun so far. The number of a step is the same in every attempt of it. */
   steps: number
   /** How many runs started one another before this one. */
   readonly depth?: number
-  /** What the next step waited for. */
+  /** The result of the wait, for the next step. */
   signal?: TaskSignal
-  /** What earlier attempts of the next step were about to change, and nobody knows whether they did. */
+  /** Changes that earlier attempts of the next step planned and may have made. */
   intents?: readonly Intent[]
   /** Present where the run may only create accounts; what it created so far grows. */
   readonly newAccount?: Omit<NewAccount, 'created'> & { readonly created: CreatedAccount[] }
-  /** Present where no task may make the user another one. */
+  /** Present where no task may replace the user. */
   readonly bound?: BoundSubject
-  /** The approval that allowed what comes from now on. */
+  /** The approval that allowed the following steps. */
   approval?: string
 }
 
 /** The user that the innermost frame works on. */
-export function currentUser(state: RunState): WorkflowUser {
+export function currentUser(state: RunProgress): WorkflowUser {
   for (let i = state.frames.length - 1; i >= 0; i--) {
     const copy = state.frames[i]?.user
     if (copy !== undefined) return copy

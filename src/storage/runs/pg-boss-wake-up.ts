@@ -2,20 +2,21 @@ import { PgBoss } from 'pg-boss'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { SqlTransaction, SqlValue } from '#storage/client/sql-client.ts'
-import type { RunWakeUp } from '#storage/run-wake-up.ts'
+import type { RunWakeUp } from '#storage/runs/wake-up.ts'
 
 const queue = 'gatehouse-runs'
-/** Small batches, so that of many calls every process hears some. */
+/** Small batches, so that every process gets some of many jobs. */
 const polling = { batchSize: 2, pollingIntervalSeconds: 1 } as const
-/** Whoever hears one call claims all that it can, so that more calls within this time say nothing new. */
+/** A worker that is woken claims all that it can, so more jobs within this time are of no use. */
 const pauseMillis = 200
-/** A job is only a call. One that nobody heard is of no use later: by then the workers have looked by themselves. */
+/** A job only wakes workers. A lost one is of no use later: by then the workers have looked on their own schedule. */
 const jobOptions = { retryLimit: 0, expireInSeconds: 60, retentionSeconds: 60, deleteAfterSeconds: 60 }
 
 /**
- * Wakes the workers of all processes on one PostgreSQL, through pg-boss in a schema of its own: the job is sent by the
- * transaction that makes runs ready, so it is there exactly when they are; of many such transactions only one in a while
- * sends it. The workers of this process hear of the commit directly. While pg-boss cannot be used, only they do, and the others look by themselves.
+ * Wakes the workers of all processes on one PostgreSQL through pg-boss, in a schema of its own. The transaction that makes
+ * runs ready sends the job, so the job exists exactly when they do; of many such transactions within `pauseMillis` only
+ * one sends it. The workers of this process are woken directly after the commit. While pg-boss fails, the other processes
+ * find the run with their regular look.
  */
 export class PgBossWakeUp implements RunWakeUp {
   readonly #url: string
@@ -25,10 +26,10 @@ export class PgBossWakeUp implements RunWakeUp {
   #usable = false
   #closed = false
   #wake: (() => void) | undefined
-  #called = Number.NEGATIVE_INFINITY
+  #sent = Number.NEGATIVE_INFINITY
   #later: NodeJS.Timeout | undefined
-  /** Of transactions that have sent a call. */
-  readonly #calling = new WeakSet<readonly string[]>()
+  /** The runs of transactions that have sent a job. */
+  readonly #sending = new WeakSet<readonly string[]>()
 
   constructor(url: string, log: Logger, schema = 'gatehouse_boss') {
     this.#url = url
@@ -37,31 +38,31 @@ export class PgBossWakeUp implements RunWakeUp {
   }
 
   async inTransaction(tx: SqlTransaction, runs: readonly string[]): Promise<void> {
-    if (this.#boss === undefined || !this.#usable || performance.now() - this.#called < pauseMillis) return
-    this.#calling.add(runs)
+    if (this.#boss === undefined || !this.#usable || performance.now() - this.#sent < pauseMillis) return
+    this.#sending.add(runs)
     try {
       await this.#boss.send(queue, null, { ...jobOptions, db: within(tx) })
     } catch (cause) {
-      // The transaction is lost with the statement; the next one does without.
+      // The transaction fails with the statement; the next one sends no job.
       this.#usable = false
-      this.#log.warn('other processes cannot be woken; they look for runs by themselves', { err: cause })
-      throw new GatewayError('TARGET_UNREACHABLE', 'a wake-up could not be sent', { cause, retryAfter: 1 })
+      this.#log.warn('cannot wake other processes; they find runs at their next regular look', { err: cause })
+      throw new GatewayError('TARGET_UNREACHABLE', 'could not send a wake-up job', { cause, retryAfter: 1 })
     }
   }
 
   committed(runs: readonly string[]): void {
     this.#wake?.()
-    if (this.#calling.has(runs)) this.#called = performance.now()
-    else this.#callLater()
+    if (this.#sending.has(runs)) this.#sent = performance.now()
+    else this.#sendLater()
   }
 
-  /** What was committed without a call is called for at the end of the pause. */
-  #callLater(): void {
+  /** Commits that sent no job get one at the end of the pause. */
+  #sendLater(): void {
     if (!this.#usable || this.#later !== undefined) return
     this.#later = setTimeout(() => {
       this.#later = undefined
       if (!this.#usable) return
-      this.#called = performance.now()
+      this.#sent = performance.now()
       this.#boss?.send(queue, null, jobOptions).catch((err: unknown) => this.#log.debug('pg-boss', { err }))
     }, pauseMillis)
     this.#later.unref()
@@ -82,7 +83,7 @@ export class PgBossWakeUp implements RunWakeUp {
     try {
       await boss.start()
       await boss.createQueue(queue, jobOptions)
-      // Known from now on, so that sending reads nothing outside its transaction.
+      // pg-boss caches the queue, so that sending reads nothing outside its transaction.
       await boss.getQueue(queue)
       await boss.work(queue, polling, async () => this.#wake?.())
       this.#usable = !this.#closed

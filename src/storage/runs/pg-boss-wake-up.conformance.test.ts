@@ -4,7 +4,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { newRun } from '#storage/conformance/workflow-stores.ts'
 import { openStorage } from '#storage/open.ts'
-import { PgBossWakeUp } from '#storage/sql/pg-boss-wake-up.ts'
+import { PgBossWakeUp } from '#storage/runs/pg-boss-wake-up.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
 
@@ -22,7 +22,7 @@ describe.skipIf(postgresUrl() === '')('waking by pg-boss', () => {
     return { url, wake, storage, log }
   }
 
-  test('before it is started, and after it is closed, runs are stored all the same', async () => {
+  test('runs are stored before it is started and after it is closed', async () => {
     const { wake, storage } = await open('boss_test_closed')
     await storage.runs.start(newRun('early'))
     await wake.start(() => {})
@@ -32,7 +32,7 @@ describe.skipIf(postgresUrl() === '')('waking by pg-boss', () => {
     expect((await storage.runs.list({ limit: 10 })).runs.length).toBe(3)
   })
 
-  test('when it is gone, one commit fails as one to be tried again, and those behind it do without', async () => {
+  test('when its schema is gone, one commit fails and can be retried, and later ones send no job', async () => {
     const { url, wake, storage, log } = await open('boss_test_gone')
     await wake.start(() => {})
     await runSql(url, 'drop schema boss_test_gone cascade')
@@ -43,7 +43,7 @@ describe.skipIf(postgresUrl() === '')('waking by pg-boss', () => {
     expect(log.lines.filter(({ level }) => level === 'warn').length).toBe(1)
   })
 
-  test('two processes that start it at one time both hear', async () => {
+  test('two processes that start it concurrently are both woken', async () => {
     const { url, wake, storage } = await open('boss_test_two')
     const other = new PgBossWakeUp(url, silentLogger, 'boss_test_two')
     onTestFinished(() => other.close())
@@ -54,7 +54,7 @@ describe.skipIf(postgresUrl() === '')('waking by pg-boss', () => {
         heard++
       }),
     ])
-    // Whoever looks first gets the call, so it takes some until both have heard one.
+    // The process that polls first gets the job, so it takes some until both have got one.
     for (let i = 0; i < 100 && heard === 0; i++) {
       await storage.runs.start(newRun(`run-${i}`))
       await delay(100)
@@ -62,7 +62,7 @@ describe.skipIf(postgresUrl() === '')('waking by pg-boss', () => {
     expect(heard).toBeGreaterThan(0)
   })
 
-  test('a database that cannot be reached is told, and nothing is left open', async () => {
+  test('start rejects when the database cannot be reached, and leaves nothing open', async () => {
     const wake = new PgBossWakeUp('postgres://nobody@127.0.0.1:1/none', silentLogger)
     await expect(wake.start(() => {})).rejects.toThrow()
     await wake.close()

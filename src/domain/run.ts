@@ -1,0 +1,123 @@
+import type { RunIdentities, UserRef } from '#identity/identity.ts'
+import type { JsonObject } from '#kernel/json.ts'
+
+/**
+ * `ready` runs can be claimed once they are due, `running` ones are claimed, `waiting` ones continue after a decision or
+ * at a time, `incident` needs an administrator. The others have ended.
+ */
+export type RunState = (typeof runStates)[number]
+
+export const runStates = ['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled'] as const
+
+export const isRunState = (word: string): word is RunState => (runStates as readonly string[]).includes(word)
+
+const finalStates: ReadonlySet<RunState> = new Set(['completed', 'failed', 'cancelled'])
+
+export const hasEnded = (state: RunState): boolean => finalStates.has(state)
+
+/** What went wrong, for an administrator. Holds no secrets. */
+export interface Incident {
+  readonly task: string
+  readonly code: string
+  readonly message: string
+}
+
+export interface Cancellation {
+  readonly by: string
+  readonly reason?: string
+}
+
+/** A stored run of a workflow, without the attributes and secrets it works on. */
+export interface Run {
+  readonly id: string
+  /** The workflow. */
+  readonly name: string
+  /** The hash of the workflow definition. */
+  readonly definition: string
+  readonly state: RunState
+  /** The login of the user it is about. */
+  readonly subject: string
+  readonly requestor: string
+  /** The authenticated caller, where that is not the requester. */
+  readonly caller?: string
+  readonly who: RunIdentities
+  readonly reason?: string
+  readonly requestId?: string
+  /** Attempts begun of the current step. */
+  readonly attempt: number
+  /** Changes with every claim and every intervention; an intervention names the one it was decided on. */
+  readonly fence: number
+  readonly worker?: string
+  readonly leaseUntil?: Date
+  readonly due: Date
+  readonly deadline?: Date
+  /** The requested expiry of the access. */
+  readonly accessEnds?: Date
+  readonly incident?: Incident
+  /** Who cancelled it, and why. It is set before the run has ended. */
+  readonly cancel?: Cancellation
+  /** A target was changed. */
+  readonly touched: boolean
+  readonly created: Date
+  readonly updated: Date
+  readonly ended?: Date
+}
+
+export interface RunWithData extends Run {
+  readonly data: JsonObject
+}
+
+export interface ClaimedRun extends RunWithData {
+  /** Encrypted. */
+  readonly secret?: string
+  /** The result of what it waited for, until the commit of the step that uses it. */
+  readonly signal?: JsonObject
+}
+
+/** The right to execute a run. Void once the lease has expired and another worker has claimed the run. */
+export interface RunClaim {
+  readonly id: string
+  readonly fence: number
+}
+
+/** One execution of one task. */
+export interface StepRecord {
+  readonly number: number
+  readonly attempt: number
+  /** Its path in the workflow: `workflow:0/onSuccess/1`. */
+  readonly task: string
+  readonly taskType: string
+  readonly label?: string
+  readonly started: Date
+  readonly ended: Date
+  readonly outcome: string
+  readonly error?: string
+}
+
+export interface StoredStep extends StepRecord {
+  /** Increases from step to step. */
+  readonly id: number
+}
+
+/** All given conditions must hold. Logins are compared without regard to letter case. */
+export interface RunQuery {
+  readonly states?: readonly RunState[]
+  readonly name?: string
+  readonly subject?: string
+  readonly requestor?: string
+  /** Only runs that this user requested. */
+  readonly requestedBy?: UserRef
+  /** Only runs about this user. */
+  readonly about?: UserRef
+  /** The `next` of the page before. */
+  readonly after?: string
+  /** At most 500. */
+  readonly limit: number
+}
+
+export interface RunPage {
+  /** Latest first. */
+  readonly runs: readonly Run[]
+  /** Where the next page starts; absent on the last one. */
+  readonly next?: string
+}

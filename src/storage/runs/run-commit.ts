@@ -1,0 +1,503 @@
+import type { NewApproval } from '#domain/approval.ts'
+import type { AuditEntry } from '#domain/audit.ts'
+import type { GrantRevocation, NewGrant } from '#domain/grant.ts'
+import type { NewMail } from '#domain/mail.ts'
+import {
+  type Cancellation,
+  hasEnded,
+  type Incident,
+  type RunClaim,
+  type RunState,
+  type StepRecord,
+} from '#domain/run.ts'
+import type { NewTimer, TimerClaim, When } from '#domain/timer.ts'
+import type { RunIdentities } from '#identity/identity.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import { closeApprovals, insertApproval } from '#storage/approval-store.ts'
+import { type DueValues, dueText, dueValues } from '#storage/client/database-time.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import { type DialectText, RowInsert, statement } from '#storage/client/statement.ts'
+import { assertStorable, lookupKey, optionalText, storable } from '#storage/client/text-keys.ts'
+import { insertGrants, revokeGrants } from '#storage/grant-store.ts'
+import { answerKey, type IdempotentAnswer } from '#storage/idempotency-store.ts'
+import { insertMails } from '#storage/mail-store.ts'
+import { endAfterPassword, voidLinks } from '#storage/password-change-store.ts'
+import {
+  type IdentityColumns,
+  type LockedRun,
+  lockRun,
+  makeReady,
+  type StoredCancellation,
+} from '#storage/runs/run-row.ts'
+import type { ReadyRuns } from '#storage/runs/wake-up.ts'
+import type { SessionEnding } from '#storage/session-store.ts'
+import { appendToChain } from '#storage/sql/audit-chain.ts'
+import { deleteTimersOfRun, finishTimers, insertTimers } from '#storage/timer-store.ts'
+
+export interface NewRun {
+  /** Unique; chosen by the caller. */
+  readonly id: string
+  readonly name: string
+  /** The hash of the definition it is pinned to. */
+  readonly definition: string
+  /** The login of the user it is about. The runs of one subject are executed one after the other. */
+  readonly subject: string
+  readonly requestor: string
+  /** The authenticated caller, where that is not the requester. */
+  readonly caller?: string
+  readonly who?: RunIdentities
+  readonly reason?: string
+  readonly requestId?: string
+  /** Everything that is needed to continue the run, except secrets. */
+  readonly data: JsonObject
+  /** Encrypted. */
+  readonly secret?: string
+  readonly deadline?: When
+  /** The requested expiry of the access. */
+  readonly accessEnds?: Date
+  /** When absent, the run is ready and due at once. */
+  readonly state?: FirstState
+  /** A target has been changed already. */
+  readonly touched?: boolean
+}
+
+/** The state in which a run is stored first. */
+export type FirstState =
+  | { readonly state: 'ready'; readonly due: When }
+  /** It had to wait before it was stored. */
+  | { readonly state: 'waiting' }
+  /**
+   * It is being executed within its call, under the claim with fence 1. It delays no other run of its subject. When its
+   * lease expires, workers claim it like any other run.
+   */
+  | { readonly state: 'running'; readonly leaseMillis: number }
+  /** It has ended within its call. */
+  | { readonly state: 'completed' }
+  | { readonly state: 'failed'; readonly incident: Incident }
+
+/** Everything that can be committed together with a run's state, or without any run. */
+export interface RunEffects {
+  /** Of the run that is committed or started. */
+  readonly steps?: readonly StepRecord[]
+  readonly audit?: readonly AuditEntry[]
+  readonly timers?: readonly NewTimer[]
+  readonly mails?: readonly NewMail[]
+  readonly grants?: readonly NewGrant[]
+  /** Sessions that end with the step. */
+  readonly endings?: readonly SessionEnding[]
+  /** Other runs that start. */
+  readonly starts?: readonly NewRun[]
+  /** The timers that caused this commit. VERSION_MISMATCH when another worker has claimed one of them. */
+  readonly doneTimers?: readonly TimerClaim[]
+  /** CONFLICT when one of them is no longer active, or not due. */
+  readonly revokes?: readonly GrantRevocation[]
+  /** The answer to the caller of a run that is not stored. */
+  readonly answer?: IdempotentAnswer
+  /** A run that ended within its call and is deleted. VERSION_MISMATCH when the claim is void. */
+  readonly forgets?: RunClaim
+}
+
+/** The state of a run after a step. */
+export type NextState =
+  /** The claim continues with the next step. */
+  | { readonly state: 'running'; readonly leaseMillis: number }
+  /** To be claimed again: for the next step with `attempt` 0, for the same one with the number of attempts so far. */
+  | { readonly state: 'ready'; readonly due: When; readonly attempt: number }
+  | { readonly state: 'waiting'; readonly approval?: NewApproval }
+  | { readonly state: 'incident' | 'failed'; readonly incident: Incident }
+  | { readonly state: 'completed' | 'cancelled' }
+
+/** The end of a step: all its consequences, committed together or not at all. */
+export interface StepCommit {
+  readonly run: RunClaim
+  readonly next: NextState
+  readonly data: JsonObject
+  /** The remaining secrets, encrypted; absent when there are none. Ended runs keep none. */
+  readonly secret?: string
+  readonly touched: boolean
+  readonly effects: RunEffects
+}
+
+export interface Intervention {
+  readonly id: string
+  /** The fence of the run as the administrator saw it; VERSION_MISMATCH when the run has changed since. */
+  readonly fence: number
+  readonly effects: RunEffects
+}
+
+export interface CancelRequest extends Intervention {
+  readonly cancellation: Cancellation
+  /** Only while no target was changed, and no step is running that may; CONFLICT otherwise. */
+  readonly onlyUntouched: boolean
+  /** `failed` where no user cancelled it, such as after the deadline. */
+  readonly outcome: 'cancelled' | 'failed'
+}
+
+/** Stores a run and returns the time. Throws CONFLICT when the id exists, BAD_REQUEST for a login it cannot store. */
+export async function insertRun(tx: SqlTransaction, run: NewRun): Promise<number> {
+  assertStorable('id of the run', run.id)
+  assertStorable('login', run.subject)
+  assertStorable('requestor', run.requestor)
+  const first: FirstState = run.state ?? { state: 'ready', due: { inMillis: 0 } }
+  const { dueAt, dueIn } = run.deadline === undefined ? { dueAt: null, dueIn: null } : dueValues(run.deadline)
+  const row = await insert.first(tx, {
+    id: run.id,
+    name: storable(run.name),
+    definition: storable(run.definition),
+    state: first.state,
+    subject: run.subject,
+    subjectKey: lookupKey(run.subject),
+    requestor: run.requestor,
+    requestorKey: lookupKey(run.requestor),
+    caller: optionalText(run.caller),
+    requestorIdentity: run.who?.requestor ?? null,
+    callerIdentity: run.who?.caller ?? null,
+    subjectIdentity: run.who?.subject ?? null,
+    reason: optionalText(run.reason),
+    requestId: optionalText(run.requestId),
+    data: JSON.stringify(run.data),
+    secret: run.secret ?? null,
+    ...dueValues(first.state === 'ready' ? first.due : { inMillis: 0 }),
+    deadlineAt: dueAt,
+    deadlineIn: dueIn,
+    accessEnds: run.accessEnds?.getTime() ?? null,
+    touched: run.touched === true ? 1 : 0,
+    claims: first.state === 'running' ? 1 : 0,
+    lease: first.state === 'running' ? first.leaseMillis : null,
+    incident: first.state === 'failed' ? JSON.stringify(first.incident) : null,
+    final: hasEnded(first.state) ? 1 : 0,
+  })
+  return row?.created ?? 0
+}
+
+/** Workers can claim it. */
+export const isReady = ({ state }: NewRun): boolean => state === undefined || state.state === 'ready'
+
+/**
+ * Writes the effects of a commit and returns the runs that it makes ready; `run` is absent where no run is stored. Must
+ * follow the lock of the run and the end of its timers. The head of the audit, which others may wait for, comes last.
+ */
+export async function writeEffects(
+  tx: SqlTransaction,
+  effects: RunEffects,
+  now: number,
+  run?: string,
+): Promise<readonly string[]> {
+  const ready: string[] = []
+  if (run !== undefined && effects.steps !== undefined) {
+    await insertSteps.run(
+      tx,
+      effects.steps.map((step) => toStepRow(run, step)),
+    )
+  }
+  if (effects.forgets !== undefined) await forgetRun(tx, effects.forgets)
+  if (effects.revokes !== undefined) await revokeGrants(tx, effects.revokes)
+  for (const started of effects.starts ?? []) {
+    await insertRun(tx, started)
+    if (isReady(started)) ready.push(started.id)
+  }
+  if (effects.timers !== undefined) await insertTimers(tx, effects.timers, now)
+  if (effects.grants !== undefined) await insertGrants(tx, effects.grants, now)
+  if (effects.mails !== undefined) await insertMails(tx, effects.mails, now)
+  if (effects.answer !== undefined) await answerKey(tx, effects.answer)
+  const audit = [...(effects.audit ?? [])]
+  for (const ending of effects.endings ?? []) {
+    await voidLinks(tx, ending.owners)
+    audit.push(...(await endAfterPassword(tx, ending)).audit)
+  }
+  if (audit.length > 0) await appendToChain(tx, audit)
+  return ready
+}
+
+async function forgetRun(tx: SqlTransaction, claim: RunClaim): Promise<void> {
+  if ((await deleteClaimed.run(tx, claim)) === 0) throw voidClaim(claim)
+}
+
+const voidClaim = ({ id, fence }: RunClaim): GatewayError =>
+  new GatewayError('VERSION_MISMATCH', `the claim ${fence} of run ${id} is void`)
+
+/** Writes the run's new state, guarded by its fence, and then everything else. */
+export async function commitStep(tx: SqlTransaction, step: StepCommit): Promise<ReadyRuns<RunState>> {
+  const moved = (await move(tx, step, step.next)) ?? (await moveCancelled(tx, step))
+  const { state, now, following } = moved
+  const { next, run, effects } = step
+  if (state === 'waiting' && next.state === 'waiting' && next.approval !== undefined) {
+    await insertApproval(tx, run.id, next.approval, now)
+  }
+  await finishTimers(tx, effects.doneTimers ?? [])
+  if (hasEnded(state) && !deletesTimers(tx, step)) await deleteTimersOfRun(tx, run.id)
+  const started = await writeEffects(tx, effects, now, run.id)
+  const own = state === 'ready' && next.state === 'ready' && isDueNow(next.due) ? [run.id] : []
+  return { value: state, ready: [...own, ...following, ...started] }
+}
+
+const isDueNow = (due: When): boolean => 'inMillis' in due && due.inMillis <= 0
+
+/** The statement that ends the run deletes its timers too, unless one of them must still be found. */
+const deletesTimers = ({ dialect }: SqlTransaction, { effects }: StepCommit): boolean =>
+  dialect === 'postgres' && effects.doneTimers === undefined
+
+interface Moved {
+  readonly state: RunState
+  readonly now: number
+  /** The run of the same subject that can be claimed now. */
+  readonly following: readonly string[]
+}
+
+/** Undefined when the claim is void, or when the run was cancelled. */
+async function move(
+  tx: SqlTransaction,
+  step: StepCommit,
+  next: NextState,
+  despiteCancel = false,
+): Promise<Moved | undefined> {
+  const { data, secret, touched } = step
+  const { id, fence } = step.run
+  const { state } = next
+  const final = hasEnded(state)
+  const common = {
+    id,
+    fence,
+    data: JSON.stringify(data),
+    secret: final ? null : (secret ?? null),
+    touched: touched ? 1 : 0,
+  }
+  if (state === 'running') {
+    const row = await keepClaim.first(tx, { ...common, lease: next.leaseMillis })
+    return row && { state, now: row.updated, following: [] }
+  }
+  const row = await endClaim.first(tx, {
+    ...common,
+    state,
+    attempt: state === 'ready' ? next.attempt : 0,
+    incident: 'incident' in next ? JSON.stringify(next.incident) : null,
+    final: final ? 1 : 0,
+    deletesTimers: final && deletesTimers(tx, step) ? 1 : 0,
+    despiteCancel: despiteCancel || final ? 1 : 0,
+    ...dueValues(state === 'ready' ? next.due : { inMillis: 0 }),
+  })
+  if (row === undefined) return undefined
+  // A run that is ready again is the first of its subject, so no other one can be claimed.
+  const following = row.following === null || state === 'ready' ? [] : [row.following]
+  return { state, now: row.updated, following }
+}
+
+/** A cancelled run ends here, with the effects of its last step. */
+async function moveCancelled(tx: SqlTransaction, step: StepCommit): Promise<Moved> {
+  const { id, fence } = step.run
+  const run = await lockRun(tx, id)
+  if (run !== undefined && run.state === 'running' && run.fence === fence && run.cancel !== null) {
+    const { outcome } = JSON.parse(run.cancel) as StoredCancellation
+    const incident = { task: '', code: 'CANCELLED', message: 'the run was cancelled' }
+    const next: NextState = outcome === 'failed' ? { state: outcome, incident } : { state: outcome }
+    const moved = await move(tx, step, next, true)
+    if (moved !== undefined) return moved
+  }
+  throw voidClaim(step.run)
+}
+
+/** From `waiting` to `ready`. */
+export async function signalRun(
+  tx: SqlTransaction,
+  id: string,
+  signal: JsonObject,
+  effects: RunEffects,
+): Promise<ReadyRuns<boolean>> {
+  const run = await lockRun(tx, id)
+  if (run === undefined || run.state !== 'waiting') return { value: false, ready: [] }
+  await finishTimers(tx, effects.doneTimers ?? [])
+  await endWait(tx, run)
+  await makeReady(tx, id, { signal })
+  const started = await writeEffects(tx, effects, run.now, id)
+  return { value: true, ready: [id, ...started] }
+}
+
+async function endWait(tx: SqlTransaction, { id, now }: LockedRun): Promise<void> {
+  await closeApprovals(tx, id, now)
+  await deleteTimersOfRun(tx, id)
+}
+
+/** From `incident` to `ready`. */
+export async function resumeRun(
+  tx: SqlTransaction,
+  intervention: Intervention,
+  data: JsonObject | undefined,
+): Promise<ReadyRuns<void>> {
+  const { id, state, now } = await lockAsShown(tx, intervention)
+  if (state !== 'incident') throw new GatewayError('CONFLICT', `the run ${id} is ${state}`)
+  await finishTimers(tx, intervention.effects.doneTimers ?? [])
+  await makeReady(tx, id, data === undefined ? {} : { data })
+  const started = await writeEffects(tx, intervention.effects, now, id)
+  return { value: undefined, ready: [id, ...started] }
+}
+
+async function lockAsShown(tx: SqlTransaction, { id, fence }: Intervention): Promise<LockedRun> {
+  const run = await lockRun(tx, id)
+  if (run === undefined) throw new GatewayError('NOT_FOUND', `no run ${id}`)
+  if (run.fence !== fence) {
+    throw new GatewayError('VERSION_MISMATCH', `the run ${id} has fence ${run.fence}, not ${fence}`)
+  }
+  return run
+}
+
+export async function cancelRun(tx: SqlTransaction, request: CancelRequest): Promise<ReadyRuns<RunState>> {
+  const { effects, onlyUntouched, outcome, cancellation } = request
+  const run = await lockAsShown(tx, request)
+  const { id, state, now } = run
+  if (run.ended !== null) throw new GatewayError('CONFLICT', `the run ${id} is ${state}`)
+  if (onlyUntouched && (run.touched !== 0 || state === 'running')) {
+    throw new GatewayError('CONFLICT', `the run ${id} has changed a target`, {
+      publicText: 'This can no longer be withdrawn.',
+    })
+  }
+  await finishTimers(tx, effects.doneTimers ?? [])
+  const cancel = JSON.stringify({ ...cancellation, outcome } satisfies StoredCancellation)
+  if (state === 'running') {
+    await requestEnd.run(tx, { id, cancel })
+    return { value: state, ready: await writeEffects(tx, effects, now, id) }
+  }
+  const ended = await endUnclaimed.first(tx, { id, state: outcome, cancel })
+  await endWait(tx, run)
+  const started = await writeEffects(tx, effects, now, id)
+  const following = ended === undefined || ended.following === null ? [] : [ended.following]
+  return { value: outcome, ready: [...following, ...started] }
+}
+
+// States are in the text of the statements, since a partial index serves only a condition that the text contains.
+
+interface NewRow extends IdentityColumns, DueValues {
+  readonly id: string
+  readonly name: string
+  readonly definition: string
+  readonly state: FirstState['state']
+  readonly subject: string
+  readonly subjectKey: string
+  readonly requestor: string
+  readonly requestorKey: string
+  readonly caller: string | null
+  readonly reason: string | null
+  readonly requestId: string | null
+  readonly data: string
+  readonly secret: string | null
+  readonly deadlineAt: number | null
+  readonly deadlineIn: number | null
+  readonly accessEnds: number | null
+  readonly touched: number
+  /** Attempts and claims so far. */
+  readonly claims: number
+  readonly lease: number | null
+  readonly incident: string | null
+  readonly final: number
+}
+
+const endedText = (on: DialectText): string => `case when cast(:final as bigint) = 1 then ${on.now} end`
+
+const insert = statement<NewRow, { created: number }>(
+  (on) => `insert into runs (id, name, definition, state, subject, subject_key, requestor, requestor_key, caller,
+     requestor_identity, caller_identity, subject_identity, reason, request_id, data, secret, attempt, fence,
+     lease_until, due, deadline, access_ends, incident, touched, created, updated, ended)
+   values (:id, :name, :definition, :state, :subject, :subjectKey, :requestor, :requestorKey, :caller,
+     :requestorIdentity, :callerIdentity, :subjectIdentity, :reason, :requestId, :data, :secret, :claims, :claims,
+     coalesce(${on.now} + cast(:lease as bigint), 0), ${dueText(on)}, ${dueText(on, 'deadline')}, :accessEnds,
+     :incident, :touched, ${on.now}, ${on.now}, ${endedText(on)})
+   returning created`,
+)
+
+interface StepRow {
+  readonly run: string
+  readonly number: number
+  readonly attempt: number
+  readonly task: string
+  readonly taskType: string
+  readonly label: string | null
+  readonly started: number
+  readonly ended: number
+  readonly outcome: string
+  readonly error: string | null
+}
+
+export const stepColumns = [
+  'number',
+  'attempt',
+  'task',
+  'taskType',
+  'label',
+  'started',
+  'ended',
+  'outcome',
+  'error',
+] as const
+
+export type StoredStepRow = Pick<StepRow, (typeof stepColumns)[number]> & { readonly seq: number }
+
+const insertSteps = new RowInsert<StepRow>('steps', ['run', ...stepColumns])
+
+const toStepRow = (run: string, step: StepRecord): StepRow => ({
+  run,
+  number: step.number,
+  attempt: step.attempt,
+  task: storable(step.task),
+  taskType: storable(step.taskType),
+  label: optionalText(step.label),
+  started: step.started.getTime(),
+  ended: step.ended.getTime(),
+  outcome: storable(step.outcome),
+  error: optionalText(step.error),
+})
+
+const keepClaim = statement<
+  RunClaim & { data: string; secret: string | null; touched: number; lease: number },
+  { updated: number }
+>(
+  (on) => `update runs set data = :data, signal = null, secret = :secret, attempt = 1, touched = :touched,
+     lease_until = ${on.now} + :lease, updated = ${on.now}
+   where id = :id and fence = :fence and state = 'running' and cancel is null
+   returning updated`,
+)
+
+interface ClaimEnd extends RunClaim, DueValues {
+  readonly state: RunState
+  readonly data: string
+  readonly secret: string | null
+  readonly attempt: number
+  readonly touched: number
+  readonly incident: string | null
+  readonly final: number
+  /** 1 where the run's timers are deleted with it; only PostgreSQL reads it. */
+  readonly deletesTimers: number
+  /** 1 where a cancelled run can take this state. */
+  readonly despiteCancel: number
+}
+
+/** The run of the same subject that is next. */
+const following = `(select next.id from runs as next
+     where next.subject_key = runs.subject_key and next.state = 'ready' and next.seq <> runs.seq
+     order by next.seq limit 1) as following`
+
+/** PostgreSQL also deletes the run's timers, which saves a round trip. */
+const endClaim = statement<ClaimEnd, { updated: number; following: string | null }>(
+  (on) => `${
+    on.name === 'postgres'
+      ? 'with ended_timers as (delete from timers where run = :id and cast(:deletesTimers as bigint) = 1)'
+      : ''
+  }
+   update runs set state = :state, data = :data, signal = null, secret = :secret, attempt = :attempt, worker = null,
+     lease_until = 0, due = ${dueText(on)}, incident = :incident, touched = :touched, updated = ${on.now},
+     ended = ${endedText(on)}
+   where id = :id and fence = :fence and state = 'running' and (cancel is null or cast(:despiteCancel as bigint) = 1)
+   returning updated, ${following}`,
+)
+
+const endUnclaimed = statement<{ id: string; state: RunState; cancel: string }, { following: string | null }>(
+  (on) => `update runs set state = :state, fence = fence + 1, cancel = :cancel, signal = null, secret = null,
+     updated = ${on.now}, ended = ${on.now}
+   where id = :id returning ${following}`,
+)
+
+const requestEnd = statement<{ id: string; cancel: string }>(
+  (on) => `update runs set cancel = :cancel, updated = ${on.now} where id = :id and state = 'running'`,
+)
+
+/** The run was executed within its call, so it delayed no other. */
+const deleteClaimed = statement<RunClaim>(`delete from runs where id = :id and fence = :fence and state = 'running'`)

@@ -1,0 +1,57 @@
+import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+
+/**
+ * Notifies workers that runs can be claimed. Too many notifications do no harm. When one is lost, the regular look of the
+ * workers finds the run a little later.
+ */
+export interface WakeUp {
+  /** Called inside the transaction that makes the runs ready, which may run more than once. */
+  inTransaction(tx: SqlTransaction, runs: readonly string[]): Promise<void>
+  /** Called after its commit, in this process. */
+  committed?(runs: readonly string[]): void
+}
+
+export interface RunWakeUp extends WakeUp {
+  /** Calls `wake` from now on. Rejects when other processes cannot be heard; this process is heard anyway. */
+  start(wake: () => void): Promise<void>
+  close(): Promise<void>
+}
+
+/** Wakes the workers of this process, after the commit. */
+export class InProcessWakeUp implements RunWakeUp {
+  #wake: (() => void) | undefined
+
+  async inTransaction(): Promise<void> {}
+
+  committed(): void {
+    this.#wake?.()
+  }
+
+  async start(wake: () => void): Promise<void> {
+    this.#wake = wake
+  }
+
+  async close(): Promise<void> {
+    this.#wake = undefined
+  }
+}
+
+/** The result of a transaction, and the runs that it made ready. */
+export interface ReadyRuns<T> {
+  readonly value: T
+  readonly ready: readonly string[]
+}
+
+export async function transactionWithWakeUp<T>(
+  client: SqlClient,
+  wake: WakeUp | undefined,
+  work: (tx: SqlTransaction) => Promise<ReadyRuns<T>>,
+): Promise<T> {
+  const { value, ready } = await client.transaction(async (tx) => {
+    const done = await work(tx)
+    if (done.ready.length > 0) await wake?.inTransaction(tx, done.ready)
+    return done
+  })
+  if (ready.length > 0) wake?.committed?.(ready)
+  return value
+}
