@@ -53,7 +53,7 @@ export class Statement<P extends object = object, R = never> {
     this.#text = text
   }
 
-  async all(reader: SqlReader, values: P): Promise<R[]> {
+  all(reader: SqlReader, values: P): Promise<R[]> {
     return reader.query(this.query(reader.dialect, values))
   }
 
@@ -62,7 +62,7 @@ export class Statement<P extends object = object, R = never> {
   }
 
   /** Returns how many rows were changed. */
-  async run(tx: SqlTransaction, values: P): Promise<number> {
+  run(tx: SqlTransaction, values: P): Promise<number> {
     return tx.run(this.query(tx.dialect, values))
   }
 
@@ -139,9 +139,10 @@ export class RowInsert<Row extends object> {
       if (chosen === undefined) return
       const { size, insert } = chosen
       const { sql, name } = insert.query(tx.dialect, {})
-      const params = rows
-        .slice(done, done + size)
-        .flatMap((row) => this.#columns.map((column) => row[column] as SqlValue))
+      const params: SqlValue[] = []
+      for (const row of rows.slice(done, done + size)) {
+        for (const column of this.#columns) params.push(row[column] as SqlValue)
+      }
       await tx.run({ sql, name, params })
       done += size
     }

@@ -4,7 +4,7 @@ import { attributeChange } from '#storage/directory/attributes.ts'
 
 const values: fc.Arbitrary<string[]> = fc.array(fc.constantFrom('a', 'b', 'c', 'A'), { maxLength: 4 })
 
-test('what is told, applied to what was stored, gives what is wanted', () => {
+test('applying the returned changes to the stored values gives the wanted values', () => {
   fc.assert(
     fc.property(values, values, (stored, wanted) => {
       const change = attributeChange('x', stored, wanted, false)
@@ -25,7 +25,7 @@ test('what is told, applied to what was stored, gives what is wanted', () => {
   )
 })
 
-test('adding only never takes a value away or repeats one that is there', () => {
+test('addOnly removes no value and repeats none', () => {
   fc.assert(
     fc.property(values, values, (stored, wanted) => {
       const result = attributeChange('x', stored, wanted, true)?.values ?? stored

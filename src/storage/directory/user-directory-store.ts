@@ -148,12 +148,14 @@ export class UserDirectoryStore implements UserDirectory {
       users,
       groups,
       now: this.#clock().getTime(),
-      transaction: (work) =>
-        this.#client.transaction(async (tx) => {
+      transaction: (work) => {
+        if (record === undefined) return this.#client.transaction(work)
+        return this.#client.transaction(async (tx) => {
           const result = await work(tx)
-          if (record !== undefined && isChanges(result)) await record(tx, result)
+          if (isChanges(result)) await record(tx, result)
           return result
-        }),
+        })
+      },
     }
   }
 

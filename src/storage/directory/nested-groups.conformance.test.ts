@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
 import type { NamedGroup, UserDirectory } from '#identity/user-directory.ts'
-import { user } from '#storage/conformance/user-directory.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openTwice, user } from '#testing/user-directories.ts'
 
-/** Nested groups, through two clients of one database. */
-export function nestedGroupConformance(open: () => Promise<readonly [UserDirectory, UserDirectory]>): void {
+onEachDatabase('nested groups', (freshUrl) => {
+  const open = async () => openTwice(await freshUrl())
   const groupsIn = async (directory: UserDirectory, ...names: string[]): Promise<NamedGroup[]> => {
     const made = await Promise.all(names.map((name) => directory.createGroup(name, new Map())))
     return made.map(({ id, name }) => ({ id, name }))
@@ -13,7 +14,7 @@ export function nestedGroupConformance(open: () => Promise<readonly [UserDirecto
   const memberGroups = async (directory: UserDirectory, name: string) =>
     (await directory.findGroupByName(name))?.memberGroups?.map((group) => group.name)
 
-  test('groups become members once, are read along, and leave again', async () => {
+  test('adds groups as members once, reads them with the group, and removes them', async () => {
     const [directory] = await open()
     const [all, eng, ops] = (await groupsIn(directory, 'All', 'Eng', 'Ops')) as [NamedGroup, NamedGroup, NamedGroup]
     const version = async () => (await directory.findGroupByName('all', { members: false }))?.version
@@ -33,7 +34,7 @@ export function nestedGroupConformance(open: () => Promise<readonly [UserDirecto
     expect(await version()).toBe('3')
   })
 
-  test('the change is recorded by the transaction that makes it', async () => {
+  test('records the change in its transaction', async () => {
     const [directory] = await open()
     const [, eng] = (await groupsIn(directory, 'all', 'eng')) as [NamedGroup, NamedGroup]
     const recorded: unknown[] = []
@@ -46,7 +47,7 @@ export function nestedGroupConformance(open: () => Promise<readonly [UserDirecto
     expect(await memberGroups(directory, 'all')).toEqual([])
   })
 
-  test('no group contains itself, directly or through others, and then nothing changes', async () => {
+  test('rejects a group that would contain itself, directly or through others', async () => {
     const [directory] = await open()
     const [a, b, c, d] = (await groupsIn(directory, 'a', 'b', 'c', 'd')) as NamedGroup[] as [
       NamedGroup,
@@ -68,7 +69,7 @@ export function nestedGroupConformance(open: () => Promise<readonly [UserDirecto
     expect(await memberGroups(directory, 'a')).toEqual(['b', 'c'])
   })
 
-  test('groups that are gone, renamed or of another directory are not found', async () => {
+  test('rejects groups that were deleted or renamed, and members that are not groups', async () => {
     const [directory] = await open()
     const [all, eng] = (await groupsIn(directory, 'all', 'eng')) as [NamedGroup, NamedGroup]
     const refused = (group: string, member: NamedGroup, groupId?: string) =>
@@ -89,7 +90,7 @@ export function nestedGroupConformance(open: () => Promise<readonly [UserDirecto
     expect(await memberGroups(directory, 'all')).toEqual(['engineering'])
   })
 
-  test('a deleted group is a member nowhere, and its parents have a new version', async () => {
+  test('deleting a group removes it from its parents, which get a new version', async () => {
     const [directory] = await open()
     const [, eng] = (await groupsIn(directory, 'all', 'eng', 'ops')) as [NamedGroup, NamedGroup]
     await nest(directory, 'all', eng)
@@ -103,7 +104,7 @@ export function nestedGroupConformance(open: () => Promise<readonly [UserDirecto
     expect(await directory.containingGroups([again.id, eng.id])).toEqual(new Map())
   })
 
-  test('containing groups are found through all levels, each once, and those of many at a time', async () => {
+  test('finds the containing groups of many groups, through all levels, each once', async () => {
     const [directory] = await open()
     const [a, b, c, d] = (await groupsIn(directory, 'a', 'b', 'c', 'd')) as NamedGroup[] as [
       NamedGroup,
@@ -138,7 +139,7 @@ export function nestedGroupConformance(open: () => Promise<readonly [UserDirecto
     ])
   })
 
-  test('a user says whether one of its groups is nested', async () => {
+  test('a user shows whether one of its groups is nested', async () => {
     const [directory] = await open()
     const [, eng] = (await groupsIn(directory, 'all', 'eng')) as [NamedGroup, NamedGroup]
     await directory.create(user('ann', {}, ['eng', 'plain']))
@@ -152,7 +153,7 @@ export function nestedGroupConformance(open: () => Promise<readonly [UserDirecto
     ])
   })
 
-  test('members are named by the attributes that are asked for', async () => {
+  test('returns the requested display attribute of each member', async () => {
     const [directory] = await open()
     const eng = await directory.createGroup('eng', new Map([['label', ['Engineering', 'second']]]))
     const ops = await directory.createGroup('ops', new Map())
@@ -172,7 +173,7 @@ export function nestedGroupConformance(open: () => Promise<readonly [UserDirecto
     expect((await directory.findGroupByName('all'))?.memberDisplays).toBeUndefined()
   })
 
-  test('of two that close a circle at the same time, exactly one wins', async () => {
+  test('one of two changes that close a circle at the same time succeeds', async () => {
     const [first, second] = await open()
     for (let round = 0; round < 8; round++) {
       const [a, b, c, d] = (await groupsIn(
@@ -190,7 +191,7 @@ export function nestedGroupConformance(open: () => Promise<readonly [UserDirecto
     }
   })
 
-  test('many changes of users and groups at the same time lose nothing', async () => {
+  test('loses no change when many change users and groups at the same time', async () => {
     const both = await open()
     const [directory] = both
     const through = (n: number): UserDirectory => both[n % 2] ?? directory
@@ -213,4 +214,4 @@ export function nestedGroupConformance(open: () => Promise<readonly [UserDirecto
     ])
     expect(await directory.findGroupByName('all')).toMatchObject({ memberGroups: [], members: [] })
   })
-}
+})

@@ -1,34 +1,18 @@
 import { expect, test } from 'vitest'
-import type { UserChange, UserDirectory, UserSync } from '#identity/user-directory.ts'
-import { user } from '#storage/conformance/user-directory.ts'
+import type { UserDirectory } from '#identity/user-directory.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { codes, openDirectory, openTwice, sync, texts, user } from '#testing/user-directories.ts'
 
-const sync = (userID: string, more: Partial<UserSync> = {}): UserSync => ({
-  userID,
-  attributes: new Map(),
-  groups: undefined,
-  addOnly: false,
-  ...more,
-})
+onEachDatabase('versions and names of a directory', (freshUrl) => {
+  const open = async () => openTwice(await freshUrl())
+  const one = async () => openDirectory(await freshUrl())
 
-const told = (changes: readonly UserChange[]): string[] =>
-  changes.map(({ subject, action, attribute, value }) => `${subject} ${action} ${attribute}=${value}`)
-
-const codes = (results: readonly PromiseSettledResult<unknown>[]): (string | undefined)[] =>
-  results.flatMap((result) => (result.status === 'rejected' ? [result.reason?.code] : []))
-
-/**
- * What every UserDirectory owes about new names and versions; `open` gives two that stand for the same people, each by
- * connections of its own.
- */
-export function versionConformance(open: () => Promise<readonly [UserDirectory, UserDirectory]>): void {
-  const one = async (): Promise<UserDirectory> => (await open())[0]
-
-  test('a user takes a new login along with all it has, together with other changes', async () => {
+  test('renames a user together with other changes, and keeps its id and groups', async () => {
     const directory = await one()
     await directory.create(user('Alice', { mail: ['a'] }, ['staff']))
     const before = await directory.findByLogin('alice')
-    const change = sync('ALICE', { newUserID: 'Alicia', attributes: new Map([['mail', ['b']]]) })
-    expect(told(await directory.sync(change))).toEqual(['entry replace userID=Alicia', 'attribute replace mail=b'])
+    const change = sync('ALICE', { mail: ['b'] }, { newUserID: 'Alicia' })
+    expect(texts(await directory.sync(change))).toEqual(['entry replace userID=Alicia', 'attribute replace mail=b'])
     expect(await directory.findByLogin('alice')).toBeUndefined()
     const after = await directory.findByLogin('alicia')
     expect(after).toMatchObject({ id: before?.id, userID: 'Alicia', groups: ['staff'], version: '2' })
@@ -37,28 +21,30 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
     const filter = { kind: 'equal', attribute: 'userID', value: 'ALICIA' } as const
     expect((await directory.searchUsers({ filter, offset: 0, limit: 1 })).total).toBe(1)
     await expect(directory.sync(change)).rejects.toMatchObject({ code: 'NOT_FOUND' })
-    expect(await directory.sync(sync('alicia', { newUserID: 'Alicia' }))).toEqual([])
+    expect(await directory.sync(sync('alicia', {}, { newUserID: 'Alicia' }))).toEqual([])
     expect((await directory.findByLogin('alicia'))?.version).toBe('2')
     await directory.create(user('alice'))
   })
 
-  test('a new login in another letter case is no other login', async () => {
+  test('changes the letter case of a login', async () => {
     const directory = await one()
     await directory.create(user('alice'))
-    expect(told(await directory.sync(sync('alice', { newUserID: 'ALICE' })))).toEqual(['entry replace userID=ALICE'])
+    expect(texts(await directory.sync(sync('alice', {}, { newUserID: 'ALICE' })))).toEqual([
+      'entry replace userID=ALICE',
+    ])
     expect((await directory.findByLogin('alice'))?.userID).toBe('ALICE')
     expect((await directory.searchUsers({ offset: 0, limit: 0 })).total).toBe(1)
   })
 
-  test('a login that is taken, or none at all, changes nothing', async () => {
+  test('rejects a new login that is taken or invalid, and changes nothing', async () => {
     const directory = await one()
     await directory.create(user('alice', { a: ['1'] }))
     await directory.create(user('Bob'))
-    const change = { attributes: new Map([['a', ['2']]]), groups: ['new'] }
-    const refused = directory.sync(sync('alice', { ...change, newUserID: 'BOB' }))
+    const change = (newUserID: string) => sync('alice', { a: ['2'] }, { groups: ['new'], newUserID })
+    const refused = directory.sync(change('BOB'))
     await expect(refused).rejects.toMatchObject({ code: 'CONFLICT', keyword: 'uniqueness' })
     for (const newUserID of ['', 'a\0', 'a\ud800', 'x'.repeat(513)]) {
-      const wrong = directory.sync(sync('alice', { ...change, newUserID }))
+      const wrong = directory.sync(change(newUserID))
       await expect(wrong).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     }
     const found = await directory.findByLogin('alice')
@@ -66,20 +52,20 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
     expect(await directory.findGroupByName('new')).toBeUndefined()
   })
 
-  test('numbers as names are found as numbers under the new name too', async () => {
+  test('compares a new login that is a number as a number', async () => {
     const directory = await one()
     await directory.create(user('9'))
-    await directory.sync(sync('9', { newUserID: '100' }))
+    await directory.sync(sync('9', {}, { newUserID: '100' }))
     const filter = { kind: 'greater', attribute: 'userID', value: '20' } as const
     expect((await directory.searchUsers({ filter, offset: 0, limit: 1 })).total).toBe(1)
   })
 
-  test('a group takes a new name along with its id and members; their own versions stay', async () => {
+  test('renames a group, which keeps its id and members; their versions stay', async () => {
     const directory = await one()
     await directory.create(user('alice', {}, ['Staff']))
     const [group, member] = [await directory.findGroupByName('staff'), await directory.findByLogin('alice')]
     const update = { newName: 'Crew', attributes: new Map([['description', ['All']]]) }
-    expect(told(await directory.updateGroup('STAFF', update))).toEqual([
+    expect(texts(await directory.updateGroup('STAFF', update))).toEqual([
       'entry replace name=Crew',
       'attribute add description=All',
     ])
@@ -92,34 +78,34 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
     await expect(directory.updateGroup('a\0', {})).rejects.toMatchObject({ code: 'NOT_FOUND' })
     expect(await directory.updateGroup('crew', update)).toEqual([])
     expect((await directory.findGroupByName('crew'))?.version).toBe(after?.version)
-    expect(told(await directory.updateGroup('crew', { newName: 'CREW', attributes: new Map([['x', []]]) }))).toEqual([
+    expect(texts(await directory.updateGroup('crew', { newName: 'CREW', attributes: new Map([['x', []]]) }))).toEqual([
       'entry replace name=CREW',
     ])
     const cleared = await directory.updateGroup('crew', { attributes: new Map([['description', []]]) })
-    expect(told(cleared)).toEqual(['attribute delete description=All'])
+    expect(texts(cleared)).toEqual(['attribute delete description=All'])
   })
 
-  test('memberships that were read before a group was renamed are not written after it', async () => {
+  test('rejects a list of groups that was read before a group was renamed', async () => {
     const directory = await one()
     await directory.create(user('alice', {}, ['old', 'staff']))
     const { version: expectedVersion = '' } = (await directory.findByLogin('alice')) ?? {}
     await directory.updateGroup('old', { newName: 'between' })
     await directory.updateGroup('between', { newName: 'new' })
     for (const name of ['OLD', 'between']) {
-      const stale = directory.sync(sync('alice', { groups: [name, 'staff', 'other'], expectedVersion }))
+      const stale = directory.sync(sync('alice', {}, { groups: [name, 'staff', 'other'], expectedVersion }))
       await expect(stale).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
     }
     await directory.createGroup('old', new Map())
-    const stale = directory.sync(sync('alice', { groups: ['old', 'staff'], expectedVersion }))
+    const stale = directory.sync(sync('alice', {}, { groups: ['old', 'staff'], expectedVersion }))
     await expect(stale).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
     expect((await directory.findByLogin('alice'))?.groups).toEqual(['new', 'staff'])
-    await directory.sync(sync('alice', { groups: ['new', 'staff', 'between'], expectedVersion }))
+    await directory.sync(sync('alice', {}, { groups: ['new', 'staff', 'between'], expectedVersion }))
     expect((await directory.findByLogin('alice'))?.groups).toEqual(['between', 'new', 'staff'])
-    await directory.sync(sync('alice', { groups: ['old'] }))
+    await directory.sync(sync('alice', {}, { groups: ['old'] }))
     expect((await directory.findByLogin('alice'))?.groups).toEqual(['old'])
   })
 
-  test('a group name that is taken, or none at all, changes nothing', async () => {
+  test('rejects a new group name that is taken or invalid, and changes nothing', async () => {
     const directory = await one()
     await directory.createGroup('staff', new Map([['a', ['1']]]))
     await directory.createGroup('Crew', new Map())
@@ -139,17 +125,17 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
     expect(await directory.findGroupByName('staff')).toMatchObject({ version: '1', name: 'staff' })
   })
 
-  test('a change that expects another version does nothing', async () => {
+  test('rejects a change that expects another version', async () => {
     const directory = await one()
     await directory.create(user('alice', {}, ['staff']))
     const stale = { expectedVersion: '99' }
     const mismatch = { code: 'VERSION_MISMATCH' }
-    await expect(directory.sync(sync('alice', { ...stale, newUserID: 'bob' }))).rejects.toMatchObject(mismatch)
+    await expect(directory.sync(sync('alice', {}, { ...stale, newUserID: 'bob' }))).rejects.toMatchObject(mismatch)
     await expect(directory.delete('alice', stale)).rejects.toMatchObject(mismatch)
     await expect(directory.updateGroup('staff', { ...stale, newName: 'x' })).rejects.toMatchObject(mismatch)
     await expect(directory.deleteGroup('staff', stale)).rejects.toMatchObject(mismatch)
     expect(await directory.findByLogin('alice')).toMatchObject({ groups: ['staff'], version: '1' })
-    expect(await directory.delete('nobody', stale)).toEqual([])
+    expect(await directory.delete('unknown', stale)).toEqual([])
     expect(await directory.deleteGroup('none', stale)).toBe(false)
     const [version, groupVersion] = ['1', (await directory.findGroupByName('staff'))?.version ?? '']
     expect(await directory.deleteGroup('staff', { expectedVersion: groupVersion })).toBe(true)
@@ -157,7 +143,7 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
     expect(await directory.delete('alice', { expectedVersion: '2' })).toHaveLength(1)
   })
 
-  test('comparing a version takes it, so that nobody else who expects it succeeds', async () => {
+  test('an update that expects a version gives the group a new one, even without changes', async () => {
     const directory = await one()
     await directory.createGroup('staff', new Map())
     expect(await directory.updateGroup('staff', {})).toEqual([])
@@ -168,15 +154,15 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
     })
   })
 
-  test('every change of membership is a new version of the group', async () => {
+  test('every change of membership gives the group a new version', async () => {
     const directory = await one()
     await directory.create(user('alice'))
     const version = async () => Number((await directory.findGroupByName('staff'))?.version)
     await directory.createGroup('staff', new Map())
     const seen = [await version()]
     for (const change of [
-      () => directory.sync(sync('alice', { groups: ['staff'] })),
-      () => directory.sync(sync('alice', { groups: [] })),
+      () => directory.sync(sync('alice', {}, { groups: ['staff'] })),
+      () => directory.sync(sync('alice', {}, { groups: [] })),
       () => directory.create(user('bob', {}, ['staff'])),
       () => directory.changeMembers('staff', { add: ['alice'], remove: ['bob'] }),
       () => directory.delete('alice'),
@@ -189,13 +175,12 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
 
   describe20('syncs of a user', async ([first]) => {
     await first.create(user('alice'))
-    return (directory, i) =>
-      directory.sync(sync('alice', { attributes: new Map([['a', [`${i}`]]]), expectedVersion: '1' }))
+    return (directory, i) => directory.sync(sync('alice', { a: [`${i}`] }, { expectedVersion: '1' }))
   })
 
   describe20('new logins of a user', async ([first]) => {
     await first.create(user('alice'))
-    return (directory, i) => directory.sync(sync('alice', { newUserID: `alice${i}`, expectedVersion: '1' }))
+    return (directory, i) => directory.sync(sync('alice', {}, { newUserID: `alice${i}`, expectedVersion: '1' }))
   })
 
   describe20('updates of a group', async ([first]) => {
@@ -224,7 +209,7 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
 
   describe20('new logins of different users', async ([first]) => {
     for (let i = 0; i < 20; i++) await first.create(user(`user${i}`))
-    return (directory, i) => directory.sync(sync(`user${i}`, { newUserID: 'wanted' }))
+    return (directory, i) => directory.sync(sync(`user${i}`, {}, { newUserID: 'wanted' }))
   })
 
   function describe20(
@@ -233,7 +218,7 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
       directories: readonly [UserDirectory, UserDirectory],
     ) => Promise<(directory: UserDirectory, i: number) => Promise<readonly unknown[]>>,
   ): void {
-    test(`of twenty ${what} at the same time, by two connections, one succeeds`, async () => {
+    test(`one of twenty ${what} at the same time, by two connections, succeeds`, async () => {
       const directories = await open()
       const change = await prepare(directories)
       const results = await Promise.allSettled(
@@ -245,7 +230,7 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
     })
   }
 
-  test('fifty changes of membership at the same time, by two connections, end exactly right', async () => {
+  test('applies fifty changes of membership at the same time, by two connections', async () => {
     const directories = await open()
     const [first] = directories
     const logins = Array.from({ length: 50 }, (_, i) => `user${String(i).padStart(2, '0')}`)
@@ -256,7 +241,7 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
         const directory = directories[i % 4 < 2 ? 0 : 1]
         const [add, remove] = i % 2 === 0 ? [[], [login]] : [[login], []]
         if (i % 3 === 0) return directory.changeMembers('staff', { add, remove })
-        return directory.sync(sync(login, { groups: i % 2 === 0 ? [] : ['staff'] }))
+        return directory.sync(sync(login, {}, { groups: i % 2 === 0 ? [] : ['staff'] }))
       }),
     )
     const group = await first.findGroupByName('staff')
@@ -264,7 +249,7 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
     expect(Number(group?.version)).toBe(before + 50)
   })
 
-  test('members who come while the group goes or is renamed are in none or in the one that is left', async () => {
+  test('memberships agree on both sides when groups are renamed and deleted meanwhile', async () => {
     const directories = await open()
     const [first, second] = directories
     const logins = Array.from({ length: 20 }, (_, i) => `user${i}`)
@@ -272,7 +257,7 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
     await Promise.allSettled([
       ...logins.map((login) => second.changeMembers('old', { add: [], remove: [login] })),
       first.updateGroup('old', { newName: 'new' }),
-      ...logins.map((login) => first.sync(sync(login, { groups: ['other'] }))),
+      ...logins.map((login) => first.sync(sync(login, {}, { groups: ['other'] }))),
       second.deleteGroup('other'),
     ])
     for (const login of logins) {
@@ -284,4 +269,4 @@ export function versionConformance(open: () => Promise<readonly [UserDirectory, 
     expect(total).toBe(items.length)
     expect((await first.searchGroups({ offset: 0, limit: 0 })).total).toBe(items.length)
   })
-}
+})

@@ -4,9 +4,10 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { cutKey } from '#identity/sort-key.ts'
 import type { User } from '#identity/user.ts'
-import type { Page, SortOrder, UserDirectory, UserSearch } from '#identity/user-directory.ts'
-import { asSource, createOddUsers, filter } from '#storage/conformance/filters.ts'
-import { user } from '#storage/conformance/user-directory.ts'
+import type { Page, SortOrder } from '#identity/user-directory.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { asSource, createOddUsers, filter } from '#testing/odd-users.ts'
+import { followPages, openDirectory, user } from '#testing/user-directories.ts'
 
 const sorts = fc.record({
   attribute: fc.constantFrom('mail', 'SN', 'größe', 'absent', 'userID', 'id'),
@@ -14,7 +15,7 @@ const sorts = fc.record({
   caseExact: fc.boolean(),
 })
 
-/** What a database is to say, computed another way: texts by the bytes of their UTF-8. */
+/** The expected order, computed in another way: texts by the bytes of their UTF-8. */
 function inOrder(users: readonly User[], { attribute, descending, caseExact }: SortOrder): User[] {
   const own = ['userid', 'id'].includes(attribute.toLowerCase())
   const texts = (found: User): readonly string[] => {
@@ -37,25 +38,12 @@ function inOrder(users: readonly User[], { attribute, descending, caseExact }: S
 
 const ids = (items: readonly { id?: string }[]) => items.map(({ id }) => id)
 
-/** All pages, each by the position that the one before gave. */
-async function follow(directory: UserDirectory, search: Omit<UserSearch, 'offset' | 'after'>): Promise<Page<User>[]> {
-  const pages: Page<User>[] = []
-  let after: string | undefined
-  do {
-    const page = await directory.searchUsers({ ...search, offset: 0, ...(after === undefined ? {} : { after }) })
-    pages.push(page)
-    after = page.next
-  } while (after !== undefined && pages.length < 10_000)
-  return pages
-}
+onEachDatabase('pages of a directory', (freshUrl) => {
+  const one = async () => openDirectory(await freshUrl())
 
-/** What every UserDirectory owes about order and pages; `open` gives a directory of that name in the test's database. */
-export function pageConformance(open: () => Promise<(name: string) => UserDirectory>): void {
-  const one = async (): Promise<UserDirectory> => (await open())('people')
-
-  test('any order, by offset and by position, is the one that memory has', async () => {
+  test('returns any order as memory has it, by offset and by position', async () => {
     const directory = await one()
-    const everybody = await createOddUsers(directory)
+    const everyone = await createOddUsers(directory)
     await fc.assert(
       fc.asyncProperty(
         fc.option(filter, { nil: undefined }),
@@ -64,7 +52,7 @@ export function pageConformance(open: () => Promise<(name: string) => UserDirect
         fc.nat({ max: 60 }),
         async (asked, sort, limit, offset) => {
           const search = { ...(asked === undefined ? {} : { filter: asked }), ...(sort === undefined ? {} : { sort }) }
-          const matching = everybody.filter((found) => asked === undefined || matches(asked, asSource(found)))
+          const matching = everyone.filter((found) => asked === undefined || matches(asked, asSource(found)))
           const expected = ids(sort === undefined ? matching : inOrder(matching, sort))
           const { items, total, next } = await directory.searchUsers({ ...search, offset, limit })
           expect({ total, ids: ids(items) }).toEqual({
@@ -72,7 +60,7 @@ export function pageConformance(open: () => Promise<(name: string) => UserDirect
             ids: expected.slice(offset, offset + limit),
           })
           expect(next !== undefined).toBe(offset + limit < expected.length)
-          const pages = await follow(directory, { ...search, limit })
+          const pages = await followPages(directory, { ...search, limit })
           expect(ids(pages.flatMap((page) => page.items))).toEqual(expected)
           expect(pages.every((page) => page.total === expected.length)).toBe(true)
           expect(pages).toHaveLength(Math.max(1, Math.ceil(expected.length / limit)))
@@ -87,7 +75,7 @@ export function pageConformance(open: () => Promise<(name: string) => UserDirect
     { attribute: 'userID', descending: false, caseExact: false },
     { attribute: 'sn', descending: false, caseExact: false },
     { attribute: 'sn', descending: true, caseExact: true },
-  ])('who is there throughout is met once, whoever comes and goes: %j', async (sort) => {
+  ])('returns a user once while others are created and deleted: %j', async (sort) => {
     const directory = await one()
     const name = (i: number) => `user${(i * 37) % 100}`
     for (let i = 0; i < 60; i++) await directory.create(user(name(i), i % 3 === 0 ? {} : { sn: [`S${i % 7}`] }))
@@ -104,7 +92,7 @@ export function pageConformance(open: () => Promise<(name: string) => UserDirect
       })
       met.push(...page.items.map(({ userID }) => userID))
       after = page.next
-      // The last of the page goes as well, so that its position has to do without it.
+      // Delete the last user of the page too: its position must work without it.
       const last = page.items.at(-1)?.userID
       for (const login of [last, name(round * 4 + 1), name(round * 4 + 3)]) {
         if (login !== undefined && !stays.some((i) => name(i) === login)) await directory.delete(login)
@@ -118,7 +106,7 @@ export function pageConformance(open: () => Promise<(name: string) => UserDirect
     expect(new Set(met).size).toBe(met.length)
   })
 
-  test('many without a value are found beyond those that are looked through at once', async () => {
+  test('finds many users without a value, beyond one window of the search', async () => {
     const directory = await one()
     const logins = Array.from({ length: 2300 }, (_, i) => `user${String(i).padStart(4, '0')}`)
     const hasValue = (i: number) => i >= 50 && i < 2250
@@ -129,7 +117,7 @@ export function pageConformance(open: () => Promise<(name: string) => UserDirect
     const without = new Set(logins.filter((_, i) => !hasValue(i)))
     for (const descending of [false, true]) {
       const sort = { attribute: 'sn', descending, caseExact: false }
-      const pages = await follow(directory, { sort, limit: 1000 })
+      const pages = await followPages(directory, { sort, limit: 1000 })
       const found = pages.flatMap(({ items }) => items.map(({ userID }) => userID))
       expect(found.toSorted()).toEqual(logins)
       expect(new Set(descending ? found.slice(0, 100) : found.slice(-100))).toEqual(without)
@@ -140,7 +128,7 @@ export function pageConformance(open: () => Promise<(name: string) => UserDirect
     }
   })
 
-  test('groups are sorted and continued alike', async () => {
+  test('sorts and continues groups in the same way', async () => {
     const directory = await one()
     for (const name of ['beta', 'Alpha', 'gamma', 'delta']) await directory.createGroup(name, new Map())
     const sort = { attribute: 'name', descending: true, caseExact: false }
@@ -150,7 +138,7 @@ export function pageConformance(open: () => Promise<(name: string) => UserDirect
     expect(second.next).toBeUndefined()
   })
 
-  test('a position is good for the search that gave it, and for no other', async () => {
+  test('rejects the position of another search', async () => {
     const directory = await one()
     for (const login of ['a', 'b', 'c']) await directory.create(user(login, { sn: ['x'] }))
     await directory.createGroup('g', new Map())
@@ -204,4 +192,4 @@ export function pageConformance(open: () => Promise<(name: string) => UserDirect
       directory.searchUsers({ offset: 0, limit: 1, sort: { ...sort, attribute: 'a\0' } }),
     ).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
-}
+})

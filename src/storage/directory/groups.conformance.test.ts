@@ -1,12 +1,20 @@
 import { expect, test } from 'vitest'
-import type { UserDirectory } from '#identity/user-directory.ts'
-import { user } from '#storage/conformance/user-directory.ts'
+import type { UserDirectory, UserSync } from '#identity/user-directory.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { codes, openDirectory, openTwice, sync, texts, user } from '#testing/user-directories.ts'
 
-/** What every UserDirectory owes about groups; `open` gives a directory of that name in the test's database. */
-export function groupConformance(open: () => Promise<(name: string) => UserDirectory>): void {
-  const one = async (): Promise<UserDirectory> => (await open())('people')
+const join = (userID: string, name: string, id: string): UserSync =>
+  sync(userID, {}, { groups: [name], expectedGroup: { name, id } })
 
-  test('a group is found by name and id as it was created', async () => {
+const groupNames = async (directory: UserDirectory): Promise<string[]> =>
+  (await directory.searchGroups({ offset: 0, limit: 10 })).items.map(({ name }) => name)
+
+const mismatch = 'VERSION_MISMATCH'
+
+onEachDatabase('groups of a directory', (freshUrl) => {
+  const one = async () => openDirectory(await freshUrl())
+
+  test('finds a group by name and id as it was created', async () => {
     const directory = await one()
     const attributes = new Map([
       ['description', ['All of us']],
@@ -22,7 +30,7 @@ export function groupConformance(open: () => Promise<(name: string) => UserDirec
     await expect(directory.createGroup('a\0', new Map())).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  test('members are changed as a set, and only real changes are told', async () => {
+  test('changes members as a set, and returns only real changes', async () => {
     const directory = await one()
     for (const login of ['Alice', 'bob', 'carol']) await directory.create(user(login))
     await directory.createGroup('staff', new Map())
@@ -40,11 +48,11 @@ export function groupConformance(open: () => Promise<(name: string) => UserDirec
     expect((await directory.findByLogin('alice'))?.groups).toEqual(['staff'])
   })
 
-  test('an unknown group or login changes nothing', async () => {
+  test('rejects an unknown group or login, and changes nothing', async () => {
     const directory = await one()
     await directory.create(user('alice'))
     await directory.createGroup('staff', new Map())
-    const change = { add: ['alice', 'nobody'], remove: [] }
+    const change = { add: ['alice', 'unknown'], remove: [] }
     await expect(directory.changeMembers('staff', change)).rejects.toMatchObject({ code: 'NOT_FOUND' })
     await expect(directory.changeMembers('none', { add: ['alice'], remove: [] })).rejects.toMatchObject({
       code: 'NOT_FOUND',
@@ -55,7 +63,7 @@ export function groupConformance(open: () => Promise<(name: string) => UserDirec
     expect((await directory.findGroupByName('staff'))?.members).toEqual([])
   })
 
-  test('a change of membership is a new version of both sides', async () => {
+  test('a change of membership gives the user and the group a new version', async () => {
     const directory = await one()
     await directory.create(user('alice'))
     await directory.create(user('bob', {}, ['staff']))
@@ -72,7 +80,7 @@ export function groupConformance(open: () => Promise<(name: string) => UserDirec
     expect((await versions())[1]).not.toBe(after[1])
   })
 
-  test('many who are added at the same time are all members', async () => {
+  test('adds and removes many members at the same time', async () => {
     const directory = await one()
     const logins = Array.from({ length: 40 }, (_, i) => `user${i}`)
     for (const login of logins) await directory.create(user(login))
@@ -83,7 +91,7 @@ export function groupConformance(open: () => Promise<(name: string) => UserDirec
     expect((await directory.findGroupByName('staff'))?.members).toEqual([])
   })
 
-  test('users created at the same time into the same new groups share them, whatever the order they name them in', async () => {
+  test('users created at the same time share the new groups that they name, in any order', async () => {
     const directory = await one()
     await Promise.all(
       Array.from({ length: 30 }, (_, i) =>
@@ -96,22 +104,20 @@ export function groupConformance(open: () => Promise<(name: string) => UserDirec
     for (const { name } of groups.items) expect((await directory.findGroupByName(name))?.members).toHaveLength(30)
   })
 
-  test('users who go while groups change leave no trace', async () => {
+  test('users who are deleted while groups change leave no membership', async () => {
     const directory = await one()
     const logins = Array.from({ length: 20 }, (_, i) => `user${i}`)
     for (const login of logins) await directory.create(user(login, {}, ['staff']))
     await Promise.allSettled([
       ...logins.map((login) => directory.delete(login)),
       ...logins.map((login) => directory.changeMembers('staff', { add: [], remove: [login] })),
-      ...logins.map((login) =>
-        directory.sync({ userID: login, attributes: new Map(), groups: ['other'], addOnly: false }),
-      ),
+      ...logins.map((login) => directory.sync(sync(login, {}, { groups: ['other'] }))),
     ])
     expect((await directory.searchUsers({ offset: 0, limit: 1 })).total).toBe(0)
     expect((await directory.findGroupByName('staff'))?.members).toEqual([])
   })
 
-  test('deleting a group ends memberships and nothing else', async () => {
+  test('deleting a group removes its memberships and nothing else', async () => {
     const directory = await one()
     await directory.create(user('alice', { mail: ['a'] }, ['one', 'two']))
     expect(await directory.deleteGroup('ONE')).toBe(true)
@@ -122,7 +128,7 @@ export function groupConformance(open: () => Promise<(name: string) => UserDirec
     expect((await directory.searchGroups({ offset: 0, limit: 0 })).total).toBe(1)
   })
 
-  test('ids come in the order of the names they belong to', async () => {
+  test('returns ids in the order of their names', async () => {
     const directory = await one()
     for (const login of ['zoe', 'Amy', 'bob']) await directory.create(user(login, {}, ['beta', 'Alpha', 'gamma']))
     const alice = await directory.findByLogin('amy')
@@ -139,7 +145,7 @@ export function groupConformance(open: () => Promise<(name: string) => UserDirec
     expect(group?.memberIds).toEqual(members)
   })
 
-  test('groups are searched by name and attribute, without their members', async () => {
+  test('searches groups by name and attribute, without their members', async () => {
     const directory = await one()
     await directory.create(user('alice', {}, ['plain']))
     await directory.createGroup('Special', new Map([['gidNumber', ['7']]]))
@@ -150,7 +156,7 @@ export function groupConformance(open: () => Promise<(name: string) => UserDirec
     expect(await names('userID', 'alice')).toEqual([])
   })
 
-  test('hundreds of members are changed in one call', async () => {
+  test('changes hundreds of members in one call', async () => {
     const directory = await one()
     const logins = Array.from({ length: 300 }, (_, i) => `user${i}`)
     await Promise.all(logins.map((login) => directory.create(user(login))))
@@ -159,4 +165,32 @@ export function groupConformance(open: () => Promise<(name: string) => UserDirec
     expect(await directory.changeMembers('staff', { add: [], remove: logins.slice(0, 299) })).toHaveLength(299)
     expect((await directory.findGroupByName('staff'))?.members).toEqual(['user299'])
   })
-}
+
+  test('a change that expects a group happens only while the group has that name', async () => {
+    const [directory] = await openTwice(await freshUrl())
+    await directory.create(user('ada'))
+    const { id } = await directory.createGroup('staff', new Map())
+    await expect(directory.sync(join('ada', 'staff', 'another'))).rejects.toMatchObject({ code: mismatch })
+    expect(texts(await directory.sync(join('ada', 'STAFF', id)))).toEqual(['group add groups=staff'])
+    await directory.updateGroup('staff', { newName: 'people' })
+    await expect(directory.sync(join('ada', 'staff', id))).rejects.toMatchObject({ code: mismatch })
+    await directory.deleteGroup('people')
+    await expect(directory.sync(join('ada', 'people', id))).rejects.toMatchObject({ code: mismatch })
+    expect(await groupNames(directory)).toEqual([])
+  })
+
+  test('users who join while the group is renamed or deleted are in it or in none', async () => {
+    const [first, second] = await openTwice(await freshUrl())
+    const logins = Array.from({ length: 20 }, (_, i) => `user${i}`)
+    for (const login of logins) await first.create(user(login))
+    const { id } = await first.createGroup('old', new Map())
+    const joins = (name: string) => logins.map((login) => first.sync(join(login, name, id)))
+    const joined = await Promise.allSettled([...joins('old'), second.updateGroup('old', { newName: 'new' })])
+    expect([mismatch]).toEqual(expect.arrayContaining([...codes(joined)]))
+    expect(await groupNames(second)).toEqual(['new'])
+    const left = await Promise.allSettled([...joins('new'), second.deleteGroup('new')])
+    expect([mismatch]).toEqual(expect.arrayContaining([...codes(left)]))
+    expect(await groupNames(second)).toEqual([])
+    for (const login of logins) expect((await first.findByLogin(login))?.groups).toEqual([])
+  })
+})

@@ -1,33 +1,18 @@
 import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import type { User } from '#identity/user.ts'
-import { directoryLimits, type UserChange, type UserDirectory, type UserSync } from '#identity/user-directory.ts'
+import { directoryLimits } from '#identity/user-directory.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openDirectories, openDirectory, sync, texts, user } from '#testing/user-directories.ts'
 
-export function user(userID: string, attributes: Record<string, string[]> = {}, groups: string[] = []): User {
-  return { userID, attributes: Attributes.from(attributes), groups }
-}
+onEachDatabase('users of a directory', (freshUrl) => {
+  const one = async () => openDirectory(await freshUrl())
 
-const sync = (userID: string, attributes: Record<string, string[]>, more: Partial<UserSync> = {}): UserSync => ({
-  userID,
-  attributes: new Map(Object.entries(attributes)),
-  groups: undefined,
-  addOnly: false,
-  ...more,
-})
-
-const told = (changes: readonly UserChange[]): string[] =>
-  changes.map(({ subject, action, attribute, value }) => `${subject} ${action} ${attribute}=${value}`)
-
-/** What every UserDirectory owes; `open` gives a directory of that name in the test's database. */
-export function userDirectoryConformance(open: () => Promise<(name: string) => UserDirectory>): void {
-  const one = async (): Promise<UserDirectory> => (await open())('people')
-
-  test('a user is found by login and id as it was created', async () => {
+  test('finds a user by login and id as it was created', async () => {
     const directory = await one()
     const changes = await directory.create(
       user('Alice', { mail: ['a@x.org', 'A@x.org'], SN: ['Smith'] }, ['Admins', 'staff']),
     )
-    expect(told(changes)).toEqual([
+    expect(texts(changes)).toEqual([
       'entry add userID=Alice',
       'attribute add mail=a@x.org',
       'attribute add mail=A@x.org',
@@ -42,11 +27,11 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect(found?.attributes.toObject()).toEqual({ mail: ['a@x.org', 'A@x.org'], SN: ['Smith'] })
     expect(found?.created).toBeInstanceOf(Date)
     expect(await directory.findById(found?.id ?? '')).toEqual(found)
-    expect(await directory.findById('nobody')).toBeUndefined()
-    expect(await directory.findByLogin('nobody')).toBeUndefined()
+    expect(await directory.findById('unknown')).toBeUndefined()
+    expect(await directory.findByLogin('unknown')).toBeUndefined()
   })
 
-  test('a login is unique without regard to case; a refused user leaves nothing behind', async () => {
+  test('rejects a login that exists in another letter case, and creates nothing', async () => {
     const directory = await one()
     await directory.create(user('Straße'))
     await expect(directory.create(user('STRAßE', { mail: ['x'] }, ['new']))).rejects.toMatchObject({
@@ -58,7 +43,7 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect((await directory.searchUsers({ offset: 0, limit: 0 })).total).toBe(1)
   })
 
-  test('of two who create one login at the same time, one wins', async () => {
+  test('creates one user when many create the same login at the same time', async () => {
     const directory = await one()
     const results = await Promise.allSettled(Array.from({ length: 10 }, () => directory.create(user('alice'))))
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
@@ -68,7 +53,7 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect((await directory.searchUsers({ offset: 0, limit: 0 })).total).toBe(1)
   })
 
-  test('a failing one among many does not take the others with it', async () => {
+  test('a create that fails does not undo others at the same time', async () => {
     const directory = await one()
     await directory.create(user('user7'))
     const results = await Promise.allSettled(
@@ -79,12 +64,12 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect((await directory.findByLogin('user49'))?.attributes.first('n')).toBe('49')
   })
 
-  test('sync tells exactly what it changed, and changes nothing twice', async () => {
+  test('sync returns exactly what it changed, and nothing the second time', async () => {
     const directory = await one()
     await directory.create(user('alice', { mail: ['old@x.org'], phone: ['1', '2'], title: ['Dr'], keep: ['k'] }))
     const before = await directory.findByLogin('alice')
     const wanted = sync('ALICE', { Mail: ['new@x.org'], phone: ['2', '3'], title: [], city: ['Bern'] })
-    expect(told(await directory.sync(wanted))).toEqual([
+    expect(texts(await directory.sync(wanted))).toEqual([
       'attribute replace mail=new@x.org',
       'attribute delete phone=1',
       'attribute add phone=3',
@@ -104,11 +89,11 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect((await directory.findByLogin('alice'))?.version).toBe(after?.version)
   })
 
-  test('letter case and order of values are changes too', async () => {
+  test('sync changes the letter case and the order of values', async () => {
     const directory = await one()
     await directory.create(user('alice', { sn: ['smith'], list: ['a', 'b'] }))
     const changes = await directory.sync(sync('alice', { sn: ['Smith'], list: ['b', 'a'] }))
-    expect(told(changes)).toEqual([
+    expect(texts(changes)).toEqual([
       'attribute replace sn=Smith',
       'attribute replace list=b',
       'attribute replace list=a',
@@ -116,29 +101,29 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect((await directory.findByLogin('alice'))?.attributes.toObject()).toEqual({ sn: ['Smith'], list: ['b', 'a'] })
   })
 
-  test('addOnly takes nothing away', async () => {
+  test('addOnly removes nothing', async () => {
     const directory = await one()
     await directory.create(user('alice', { mail: ['a'], phone: ['1'] }, ['one']))
     const changes = await directory.sync(
       sync('alice', { mail: ['b', 'a'], phone: [] }, { addOnly: true, groups: ['two'] }),
     )
-    expect(told(changes)).toEqual(['attribute add mail=b', 'entry add name=two', 'group add groups=two'])
+    expect(texts(changes)).toEqual(['attribute add mail=b', 'entry add name=two', 'group add groups=two'])
     const found = await directory.findByLogin('alice')
     expect(found?.attributes.toObject()).toEqual({ mail: ['a', 'b'], phone: ['1'] })
     expect(found?.groups).toEqual(['one', 'two'])
   })
 
-  test('groups are made equal, or left alone when nothing is said about them', async () => {
+  test('sync replaces the groups, or keeps them when none are given', async () => {
     const directory = await one()
     await directory.create(user('alice', {}, ['one', 'two']))
     expect(await directory.sync(sync('alice', {}))).toEqual([])
     const changes = await directory.sync(sync('alice', {}, { groups: ['TWO', 'three', 'Three'] }))
-    expect(told(changes)).toEqual(['group delete groups=one', 'entry add name=three', 'group add groups=three'])
+    expect(texts(changes)).toEqual(['group delete groups=one', 'entry add name=three', 'group add groups=three'])
     expect((await directory.findByLogin('alice'))?.groups).toEqual(['three', 'two'])
     expect((await directory.findGroupByName('one'))?.members).toEqual([])
   })
 
-  test('sync of nobody, or against another version, does nothing', async () => {
+  test('sync rejects an unknown user and another version', async () => {
     const directory = await one()
     await expect(directory.sync(sync('ghost', { a: ['1'] }))).rejects.toMatchObject({ code: 'NOT_FOUND' })
     await expect(directory.sync(sync('gh\0st', { a: ['1'] }))).rejects.toMatchObject({ code: 'NOT_FOUND' })
@@ -148,7 +133,7 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect((await directory.findByLogin('alice'))?.attributes.first('a')).toBe('1')
   })
 
-  test('of many who change one version at the same time, one wins', async () => {
+  test('one of many changes that expect the same version succeeds', async () => {
     const directory = await one()
     await directory.create(user('alice', { a: ['0'] }))
     const expectedVersion = (await directory.findByLogin('alice'))?.version ?? ''
@@ -158,7 +143,7 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
   })
 
-  test('fifty parallel changes of one user all land', async () => {
+  test('applies fifty parallel changes of one user', async () => {
     const directory = await one()
     await directory.create(user('alice'))
     await Promise.all(
@@ -169,11 +154,11 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect(found?.version).toBe('51')
   })
 
-  test('deleting is complete, and happens once', async () => {
+  test('deletes a user with its values and memberships, once', async () => {
     const directory = await one()
     await directory.create(user('Alice', { mail: ['a@x.org'] }, ['one']))
     const id = (await directory.findByLogin('alice'))?.id
-    expect(told(await directory.delete('ALICE'))).toEqual(['entry delete userID=Alice'])
+    expect(texts(await directory.delete('ALICE'))).toEqual(['entry delete userID=Alice'])
     expect(await directory.delete('alice')).toEqual([])
     expect(await directory.delete('al\0ice')).toEqual([])
     expect(await directory.findByLogin('alice')).toBeUndefined()
@@ -185,8 +170,8 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect((await directory.findByLogin('alice'))?.id).not.toBe(id)
   })
 
-  test('directories of one database do not see each other', async () => {
-    const named = await open()
+  test('keeps the directories of one database apart', async () => {
+    const named = await openDirectories(await freshUrl())
     const [first, second] = [named('one'), named('two')]
     await first.create(user('alice', { mail: ['a'] }, ['staff']))
     const id = (await first.findByLogin('alice'))?.id ?? ''
@@ -204,7 +189,7 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     })
   })
 
-  test('pages follow the order of creation, and the total is right on each of them', async () => {
+  test('returns pages in the order of creation, each with the total', async () => {
     const directory = await one()
     for (let i = 0; i < 25; i++) await directory.create(user(`user${(i * 7) % 25}`, { even: [String(i % 2 === 0)] }))
     const logins = async (offset: number, limit: number, even?: string) => {
@@ -252,7 +237,7 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect((await directory.searchUsers({ offset: 0, limit: 0 })).total).toBe(0)
   })
 
-  test('what is just within the limits is kept whole, and found', async () => {
+  test('stores and finds values just within the limits', async () => {
     const directory = await one()
     const long = 'Ä'.repeat(directoryLimits.valueBytes / 2)
     const many = Array.from({ length: directoryLimits.valuesPerAttribute }, (_, i) => `value ${i}`)
@@ -268,7 +253,7 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect(await total(long.slice(1))).toBe(0)
   })
 
-  test('values added later do not pass the limits either', async () => {
+  test('applies the limits to values that are added later', async () => {
     const directory = await one()
     await directory.create(user('a', { list: Array.from({ length: directoryLimits.valuesPerAttribute }, String) }))
     await expect(directory.sync(sync('a', { list: ['more'] }, { addOnly: true }))).rejects.toMatchObject({
@@ -277,7 +262,7 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect((await directory.findByLogin('a'))?.version).toBe('1')
   })
 
-  test('attribute names of JavaScript itself are only names', async () => {
+  test('accepts property names of JavaScript as attribute names', async () => {
     const directory = await one()
     const attributes = Attributes.from([
       ['__proto__', ['p']],
@@ -287,4 +272,4 @@ export function userDirectoryConformance(open: () => Promise<(name: string) => U
     expect((await directory.findByLogin('__PROTO__'))?.attributes.values('__proto__')).toEqual(['p'])
     expect((await directory.findGroupByName('constructor'))?.members).toEqual(['__proto__'])
   })
-}
+})

@@ -4,10 +4,10 @@ import { timeAttribute, timeValue, timeValues } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { User } from '#identity/user.ts'
-import type { Page, SortOrder, UserDirectory, UserSearch } from '#identity/user-directory.ts'
-import type { Clock } from '#kernel/clock.ts'
-import { asSource } from '#storage/conformance/filters.ts'
-import { user } from '#storage/conformance/user-directory.ts'
+import type { Page, SortOrder } from '#identity/user-directory.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { asSource } from '#testing/odd-users.ts'
+import { followPages, openDirectory, sync, user } from '#testing/user-directories.ts'
 
 const start = Date.UTC(2026, 0, 31, 8)
 
@@ -47,39 +47,21 @@ const sort: fc.Arbitrary<SortOrder> = fc.record({
 
 const logins = (items: readonly User[]) => items.map(({ userID }) => userID)
 
-async function follow(directory: UserDirectory, search: Omit<UserSearch, 'offset' | 'after'>): Promise<User[]> {
-  const found: User[] = []
-  let after: string | undefined
-  do {
-    const page: Page<User> = await directory.searchUsers({
-      ...search,
-      offset: 0,
-      ...(after === undefined ? {} : { after }),
-    })
-    found.push(...page.items)
-    after = page.next
-  } while (after !== undefined)
-  return found
-}
+const follow = async (...search: Parameters<typeof followPages>): Promise<User[]> =>
+  (await followPages(...search)).flatMap(({ items }) => items)
 
-/** What every UserDirectory owes about the times of users and groups. */
-export function timeConformance(open: (clock: Clock) => Promise<UserDirectory>): void {
+onEachDatabase('times of a directory', (freshUrl) => {
   async function clocked() {
     let now = start
-    const directory = await open(() => new Date(now))
+    const directory = await openDirectory(await freshUrl(), () => new Date(now))
     const at = (millis: number): void => {
       now = start + millis
     }
     return { directory, at }
   }
-  const change = (userID: string, title: string) => ({
-    userID,
-    attributes: new Map([['title', [title]]]),
-    groups: undefined,
-    addOnly: false,
-  })
+  const change = (userID: string, title: string) => sync(userID, { title: [title] })
 
-  test('times are filtered and sorted by as they are in memory', async () => {
+  test('filters and sorts by times as memory does', async () => {
     const { directory, at } = await clocked()
     for (let i = 0; i < 40; i++) {
       at(i - (i % 4))
@@ -123,7 +105,7 @@ export function timeConformance(open: (clock: Clock) => Promise<UserDirectory>):
     )
   })
 
-  test('ranges of many entries are paged and counted as those of few', async () => {
+  test('pages and counts ranges of many entries and of few', async () => {
     const { directory, at } = await clocked()
     const count = 2600
     for (let i = 0; i < count; i += 200) {
@@ -163,7 +145,7 @@ export function timeConformance(open: (clock: Clock) => Promise<UserDirectory>):
     }
   })
 
-  test('in the order of change, a user that changes meanwhile is met again, and none is missed', async () => {
+  test('in the order of change, returns a user that changes meanwhile again, and misses none', async () => {
     const { directory, at } = await clocked()
     for (let i = 0; i < 30; i++) {
       at(i)
@@ -189,7 +171,7 @@ export function timeConformance(open: (clock: Clock) => Promise<UserDirectory>):
     expect(met.slice(-3).toSorted()).toEqual(['user0', 'user25', 'user3'])
   })
 
-  test('groups have times that are searched alike', async () => {
+  test('searches groups by their times', async () => {
     const { directory, at } = await clocked()
     for (const [i, name] of ['c', 'a', 'b'].entries()) {
       at(i)
@@ -214,7 +196,7 @@ export function timeConformance(open: (clock: Clock) => Promise<UserDirectory>):
     await expect(directory.searchUsers({ filter, offset: 0, limit: 1 })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  test('a position that no page in the order of times gave is refused', async () => {
+  test('rejects a position that no page in the order of times returned', async () => {
     const { directory } = await clocked()
     for (const login of ['a', 'b', 'c']) await directory.create(user(login))
     const search = { offset: 0, limit: 1, sort: { attribute: 'meta.created', descending: false, caseExact: false } }
@@ -225,4 +207,4 @@ export function timeConformance(open: (clock: Clock) => Promise<UserDirectory>):
       await expect(directory.searchUsers({ ...search, after })).rejects.toMatchObject({ keyword: 'invalidCursor' })
     }
   })
-}
+})

@@ -1,0 +1,68 @@
+import { onTestFinished } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import type { User } from '#identity/user.ts'
+import type { Page, UserChange, UserDirectory, UserSearch, UserSync } from '#identity/user-directory.ts'
+import { type Clock, systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { openStorage } from '#storage/open.ts'
+
+/** Opens directories of one database by name. They close with the test. */
+export async function openDirectories(
+  url: string,
+  clock: Clock = systemClock,
+): Promise<(name: string) => UserDirectory> {
+  const storage = openStorage({ url, clock, log: silentLogger })
+  onTestFinished(() => storage.close())
+  await storage.ready()
+  return (name) => {
+    const directory = storage.userDirectory({ name })
+    onTestFinished(() => directory.close())
+    return directory
+  }
+}
+
+export const openDirectory = async (url: string, clock?: Clock): Promise<UserDirectory> =>
+  (await openDirectories(url, clock))('people')
+
+/** The same directory twice, each with connections of its own. */
+export const openTwice = async (url: string): Promise<readonly [UserDirectory, UserDirectory]> => [
+  await openDirectory(url),
+  await openDirectory(url),
+]
+
+export const user = (userID: string, attributes: Record<string, string[]> = {}, groups: string[] = []): User => ({
+  userID,
+  attributes: Attributes.from(attributes),
+  groups,
+})
+
+export const sync = (userID: string, attributes: Record<string, string[]>, more: Partial<UserSync> = {}): UserSync => ({
+  userID,
+  attributes: new Map(Object.entries(attributes)),
+  groups: undefined,
+  addOnly: false,
+  ...more,
+})
+
+/** Changes as short texts: `attribute add mail=a@x.org`. */
+export const texts = (changes: readonly UserChange[]): string[] =>
+  changes.map(({ subject, action, attribute, value }) => `${subject} ${action} ${attribute}=${value}`)
+
+/** The error codes of the rejected calls. */
+export const codes = (results: readonly PromiseSettledResult<unknown>[]): (string | undefined)[] =>
+  results.flatMap((result) => (result.status === 'rejected' ? [result.reason?.code] : []))
+
+/** All pages of a search, each found by the position that the previous one returned. */
+export async function followPages(
+  directory: UserDirectory,
+  search: Omit<UserSearch, 'offset' | 'after'>,
+): Promise<Page<User>[]> {
+  const pages: Page<User>[] = []
+  let after: string | undefined
+  do {
+    const page = await directory.searchUsers({ ...search, offset: 0, ...(after === undefined ? {} : { after }) })
+    pages.push(page)
+    after = page.next
+  } while (after !== undefined && pages.length < 10_000)
+  return pages
+}
