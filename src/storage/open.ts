@@ -1,11 +1,13 @@
 import { join } from 'node:path'
 import { sql } from 'kysely'
+import type { AuditKey } from '#domain/audit.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
-import type { AuditSinkStore } from '#storage/audit-sink-store.ts'
-import type { AuditKey, AuditStore } from '#storage/audit-store.ts'
+import { AuditSeal } from '#storage/audit/audit-seal.ts'
+import { AuditSinkStore } from '#storage/audit/audit-sink-store.ts'
+import { AuditStore } from '#storage/audit/audit-store.ts'
 import { Databases } from '#storage/client/databases.ts'
 import { DelegationStore } from '#storage/delegation-store.ts'
 import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
@@ -26,11 +28,8 @@ import type { ReportStore } from '#storage/report-store.ts'
 import type { RunStore } from '#storage/run-store.ts'
 import type { SecondFactorStore } from '#storage/second-factor-store.ts'
 import { SessionStore } from '#storage/session-store.ts'
-import { AuditSeal } from '#storage/sql/audit-seal.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
 import { SqlApprovalStore } from '#storage/sql/sql-approval-store.ts'
-import { SqlAuditSinkStore } from '#storage/sql/sql-audit-sink-store.ts'
-import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
 import { SqlPasswordChangeStore } from '#storage/sql/sql-password-change-store.ts'
 import { SqlRegistrationStore } from '#storage/sql/sql-registration-store.ts'
 import { SqlReportStore } from '#storage/sql/sql-report-store.ts'
@@ -108,8 +107,8 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
     sessions: new SessionStore(client),
     logins: new LoginStore(client),
     loginFailures: new LoginFailureStore(client),
-    audit: new SqlAuditStore(client, seal),
-    auditSinks: new SqlAuditSinkStore(client),
+    audit: new AuditStore(client, seal),
+    auditSinks: new AuditSinkStore(client),
     journal: new JournalStore(client),
     events: new EventStore(client),
     runs: new SqlRunStore(client, wake),

@@ -2,11 +2,11 @@ import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { LazyClient } from '#storage/client/lazy-client.ts'
 import { migrate, readMigrations } from '#storage/client/migrate.ts'
 import type { SqlClient, SqlDialect } from '#storage/client/sql-client.ts'
 import { SqliteClient } from '#storage/client/sqlite.ts'
-import type { AuditSeal } from '#storage/sql/audit-seal.ts'
 
 interface Opened {
   readonly client: LazyClient

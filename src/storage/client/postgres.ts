@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { isConnectionLoss, isRetryable, postgresError } from '#storage/client/postgres-errors.ts'
 import type { Durability, MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/client/sql-client.ts'
-import type { AuditSeal } from '#storage/sql/audit-seal.ts'
 
 const maxAttempts = 8
 /** Any number that no other program uses as an advisory lock in the same database. */

@@ -1,4 +1,4 @@
-import type { AuditSeal } from '#storage/sql/audit-seal.ts'
+import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 
 export type SqlValue = string | number | bigint | null
 export type SqlDialect = 'sqlite' | 'postgres'

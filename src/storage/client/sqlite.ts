@@ -3,11 +3,11 @@ import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GatewayError } from '#kernel/errors.ts'
+import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { type CommitConnection, SharedCommits } from '#storage/client/shared-commits.ts'
 import type { MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/client/sql-client.ts'
 import { isBusy, sqliteError } from '#storage/client/sqlite-errors.ts'
 import { StatementCache } from '#storage/client/statement-cache.ts'
-import type { AuditSeal } from '#storage/sql/audit-seal.ts'
 
 /**
  * `case_sensitive_like` makes LIKE compare as PostgreSQL does; letter case is folded by us, before a value is stored.

@@ -10,13 +10,13 @@ import type {
   Decision,
   Reassignment,
 } from '#storage/approval-store.ts'
+import { appendToChain } from '#storage/audit/audit-chain.ts'
 import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
 import { isStorable, optionalText } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
 import { toApproval, toApprovalSummary, type WholeApprovalRow } from '#storage/sql/approval-records.ts'
 import { approvalReads, approvalStatements, approverPage, maxPage } from '#storage/sql/approval-statements.ts'
 import { insertApprovers } from '#storage/sql/approval-writes.ts'
-import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { runStatements } from '#storage/sql/run-statements.ts'
 import { transactionWithWakeUp, type WakeUp } from '#storage/sql/wake-up.ts'
 import { deleteTimersOfApproval, finishTimers, insertTimers } from '#storage/timer-store.ts'

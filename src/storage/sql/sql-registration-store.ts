@@ -1,6 +1,7 @@
 import type { AuditEntry } from '#domain/audit.ts'
 import type { NewMail } from '#domain/mail.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { appendToChain } from '#storage/audit/audit-chain.ts'
 import { readNow } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
@@ -14,7 +15,6 @@ import type {
   RegistrationStore,
   StoredInvitationState,
 } from '#storage/registration-store.ts'
-import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { pruneInParts } from '#storage/sql/prune.ts'
 import { type InvitationRow, registrationStatements } from '#storage/sql/registration-statements.ts'
 

@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { AuditEntry } from '#domain/audit.ts'
+import { appendToChain } from '#storage/audit/audit-chain.ts'
 import { databaseNow } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import type { NewStoredFactor, SecondFactorStore, StoredFactor } from '#storage/second-factor-store.ts'
-import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { fixed, fixedInserts } from '#storage/sql/queries.ts'
 

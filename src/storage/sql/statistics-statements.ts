@@ -1,7 +1,8 @@
 import { type AliasedRawBuilder, type RawBuilder, sql } from 'kysely'
+import { isToken } from '#storage/audit/audit-record.ts'
 import type { SqlDialect, SqlQuery } from '#storage/client/sql-client.ts'
+import { dialectTexts } from '#storage/client/statement.ts'
 import type { RunState } from '#storage/run-store.ts'
-import { isToken } from '#storage/sql/audit-contexts.ts'
 import { perDialect } from '#storage/sql/per-dialect.ts'
 import { builderFor, dynamic, fixed, type Place } from '#storage/sql/queries.ts'
 import type { CallCounts, InPart, RunCounts, TokenCounts } from '#storage/statistics-store.ts'
@@ -41,12 +42,12 @@ const within = (at: SpanPlace, column: string): RawBuilder<boolean> =>
 /** The words of the index, which serves only the same ones. */
 const tokenWords = {
   sqlite: {
-    isToken: isToken.sqlite,
+    isToken: sql.raw<boolean>(isToken(dialectTexts.sqlite)),
     action: sql<string>`json_extract(changes, '$[0][2]')`,
     decisions: sql<number>`json_array_length(changes)`,
   },
   postgres: {
-    isToken: isToken.postgres,
+    isToken: sql.raw<boolean>(isToken(dialectTexts.postgres)),
     action: sql<string>`changes::jsonb -> 0 ->> 2`,
     decisions: sql<number>`jsonb_array_length(changes::jsonb)`,
   },
