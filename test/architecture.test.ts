@@ -10,7 +10,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   domain: ['kernel', 'identity'],
   protocols: ['kernel'],
   model: ['kernel', 'identity'],
-  storage: ['kernel', 'identity', 'domain'],
+  storage: ['kernel', 'identity', 'domain', 'protocols'],
   sdk: ['kernel', 'identity', 'domain', 'model', 'contract'],
   config: ['kernel', 'identity', 'domain', 'model', 'sdk'],
   engine: ['kernel', 'identity', 'domain', 'model', 'sdk', 'storage', 'protocols'],

@@ -81,10 +81,11 @@ async function broken(story: Story): Promise<readonly string[]> {
         get: async (id) => (states[id] === undefined ? undefined : ({ id, state: states[id] } as RunWithData)),
       },
       audit: {
-        export: async () => ({ records: [{ rows: [...all.rows, ...all.audited.map(change)] }] }),
+        export: async () => ({
+          records: [{ link: { chain: 0, number: 1, hash: '' }, rows: [...all.rows, ...all.audited.map(change)] }],
+        }),
         verify: async () => ({
           checked: 1,
-          unchained: 0,
           authenticated: true,
           since: new Date(),
           sealed: [],

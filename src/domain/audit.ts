@@ -1,3 +1,5 @@
+import type { KeyObject } from 'node:crypto'
+
 /**
  * A change that was made to a target, or a decision about a token or a login: on whose behalf and why. Entries are only
  * ever added.
@@ -43,6 +45,13 @@ export interface AuditLink {
   readonly hash: string
 }
 
+/** Entries that were written together. */
+export interface AuditRecord {
+  readonly link: AuditLink
+  /** In the order in which they were written. */
+  readonly rows: readonly AuditEntry[]
+}
+
 /** The heads of all chains that have records, at one time and signed: to be kept outside the database. */
 export interface AuditAnchor {
   /** ISO 8601. */
@@ -51,3 +60,12 @@ export interface AuditAnchor {
   readonly key: string
   readonly mac: string
 }
+
+/** A key of 256 bits that seals the audit, and the id by which a seal names it. */
+export interface AuditKey {
+  readonly id: string
+  readonly key: KeyObject
+}
+
+/** Decisions about tokens, or everything else. */
+export type AuditPart = 'tokens' | 'others'

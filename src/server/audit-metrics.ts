@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { AuditMeter } from '#engine/audit/audit-meter.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 export interface AuditMetrics extends AuditMeter {
   /** From now on the size of this audit is a metric. */

@@ -23,7 +23,7 @@ import { type ClusterObjects, isCluster } from '#sdk/kubernetes-cluster.ts'
 import type { Target } from '#sdk/target.ts'
 import type { PublishDestination, TokenIssuer } from '#sdk/token-keys.ts'
 import { protectGivenKey } from '#server/private-files.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 export interface TokenKeyPlaces {

@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Closable } from '#kernel/scope.ts'
+import { isBusy, sqliteError } from '#protocols/sql/sqlite.ts'
 import { readAddress } from '#storage/client/databases.ts'
-import { isBusy, sqliteError } from '#storage/client/sqlite-errors.ts'
 
 export interface InstanceLockOptions {
   /** As for the storage; PostgreSQL is for any number of gateways, and nothing is held then. */

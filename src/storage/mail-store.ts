@@ -2,11 +2,11 @@ import type { AuditEntry } from '#domain/audit.ts'
 import type { ClaimedMail, MailClaim, MailState, MailSummary, NewMail } from '#domain/mail.ts'
 import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { appendToChain } from '#storage/audit/audit-chain.ts'
 import { type DueValues, dueText, dueValues, readNow } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { columns, type DialectText, RowInsert, type Statement, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
-import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 
 const maxPage = 500

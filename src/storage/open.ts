@@ -1,11 +1,13 @@
 import { join } from 'node:path'
 import { sql } from 'kysely'
+import type { AuditKey } from '#domain/audit.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { ApprovalStore } from '#storage/approval-store.ts'
-import type { AuditSinkStore } from '#storage/audit-sink-store.ts'
-import type { AuditKey, AuditStore } from '#storage/audit-store.ts'
+import { AuditSeal } from '#storage/audit/audit-seal.ts'
+import { AuditSinkStore } from '#storage/audit/audit-sink-store.ts'
+import { AuditStore } from '#storage/audit/audit-store.ts'
 import { Databases, readAddress } from '#storage/client/databases.ts'
 import { DelegationStore } from '#storage/delegation-store.ts'
 import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
@@ -27,10 +29,7 @@ import { RunStore } from '#storage/runs/run-store.ts'
 import { InProcessWakeUp, type RunWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
 import { SecondFactorStore } from '#storage/second-factor-store.ts'
 import { SessionStore } from '#storage/session-store.ts'
-import { AuditSeal } from '#storage/sql/audit-seal.ts'
 import { builderFor, dynamic } from '#storage/sql/queries.ts'
-import { SqlAuditSinkStore } from '#storage/sql/sql-audit-sink-store.ts'
-import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
 import { StatisticsStore } from '#storage/statistics-store.ts'
 import { TimerStore } from '#storage/timer-store.ts'
 
@@ -101,8 +100,8 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
     sessions: new SessionStore(client),
     logins: new LoginStore(client),
     loginFailures: new LoginFailureStore(client),
-    audit: new SqlAuditStore(client, seal),
-    auditSinks: new SqlAuditSinkStore(client),
+    audit: new AuditStore(client, seal),
+    auditSinks: new AuditSinkStore(client),
     journal: new JournalStore(client),
     events: new EventStore(client),
     runs: new RunStore(client, wake),

@@ -3,6 +3,7 @@ import type { NewMail } from '#domain/mail.ts'
 import { formerIdentity, type Identity, storedIdentity } from '#identity/identity.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { appendToChain } from '#storage/audit/audit-chain.ts'
 import { readNow } from '#storage/client/database-time.ts'
 import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
@@ -10,7 +11,6 @@ import { columns, inserted, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
 import { endSessions, type SessionEnding } from '#storage/session-store.ts'
-import { appendToChain } from '#storage/sql/audit-chain.ts'
 
 const hourMillis = 3600_000
 /** Longer than the cookie of a known device is valid. */

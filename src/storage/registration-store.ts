@@ -2,13 +2,13 @@ import type { AuditEntry } from '#domain/audit.ts'
 import type { Invitation } from '#domain/invitation.ts'
 import type { NewMail } from '#domain/mail.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { appendToChain } from '#storage/audit/audit-chain.ts'
 import { readNow } from '#storage/client/database-time.ts'
 import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { columns, type DialectText, inserted, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
-import { appendToChain } from '#storage/sql/audit-chain.ts'
 
 const maxPage = 500
 /** Sorts after every id. */

@@ -1,9 +1,9 @@
 import type { AuditEntry } from '#domain/audit.ts'
 import type { SecondFactor } from '#domain/second-factor.ts'
+import { appendToChain } from '#storage/audit/audit-chain.ts'
 import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
 import { columns, RowInsert, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
-import { appendToChain } from '#storage/sql/audit-chain.ts'
 
 export interface StoredFactor extends Omit<SecondFactor, 'kind' | 'secret'> {
   /** The key of the owner's identity. */

@@ -21,7 +21,7 @@ import type { ApprovalUser, ApprovalView, ApprovalVote, ExistingAccount } from '
 import type { Authorization } from '#sdk/authorization.ts'
 import type { Foreseen } from '#sdk/foreseen.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 

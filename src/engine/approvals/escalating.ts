@@ -12,7 +12,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Rule } from '#sdk/rule.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 export interface EscalatingParts extends OpeningParts {
   readonly approvals: Pick<ApprovalStore, 'get' | 'reassign'>

@@ -5,7 +5,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { AuditSink } from '#sdk/audit-sink.ts'
 import { type AuditAnchorConfig, defaultAnchorMillis } from '#sdk/configuration.ts'
 import type { OwnPlaces } from '#sdk/own-file.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 export interface AuditAnchorsParts extends OwnPlaces {
   readonly audit: Pick<AuditStore, 'anchor'>

@@ -6,7 +6,7 @@ import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { AuditSinkConfig } from '#sdk/configuration.ts'
 import type { OwnPlaces } from '#sdk/own-file.ts'
-import type { AuditSinkStore } from '#storage/audit-sink-store.ts'
+import type { AuditSinkStore } from '#storage/audit/audit-sink-store.ts'
 
 export interface AuditSinksParts extends OwnPlaces {
   readonly store: AuditSinkStore

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { AuditRecord } from '#domain/audit.ts'
 import { auditJsonLines } from '#engine/audit/audit-json-lines.ts'
 import type { AuditMeter } from '#engine/audit/audit-meter.ts'
 import {
@@ -10,7 +11,7 @@ import {
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { AuditSink, SinkRecord } from '#sdk/audit-sink.ts'
-import type { AuditSinkStore, LinkedRecord, SinkPositions, SinkTurn } from '#storage/audit-sink-store.ts'
+import type { AuditSinkStore, SinkPositions, SinkTurn } from '#storage/audit/audit-sink-store.ts'
 
 export interface SinkDeliveryParts {
   readonly name: string
@@ -110,7 +111,7 @@ export class SinkDelivery {
 }
 
 /** As many as fit, at least one. */
-function cut(found: readonly LinkedRecord[]): SinkRecord[] {
+function cut(found: readonly AuditRecord[]): SinkRecord[] {
   const records: SinkRecord[] = []
   let chars = 0
   for (const record of found) {

@@ -7,7 +7,7 @@ import type { Configuration } from '#sdk/configuration.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { IssuerAccess } from '#sdk/issuer.ts'
 import type { TokenKeys } from '#sdk/token-keys.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { IssuerStore } from '#storage/issuer-store.ts'
 
 /** What outlives a configuration, as far as own issuers are concerned. */

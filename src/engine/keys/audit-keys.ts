@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { AuditKey } from '#domain/audit.ts'
 import {
   derivedKey,
   loadSecretKeys,
@@ -7,7 +8,6 @@ import {
   type SecretKey,
   type SecretKeySource,
 } from '#engine/keys/secret-keys.ts'
-import type { AuditKey } from '#storage/audit-store.ts'
 
 const variable = 'GATEHOUSE_AUDIT_KEY'
 const purpose = 'gatehouse audit'

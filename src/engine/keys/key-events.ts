@@ -3,7 +3,7 @@ import type { KeyRing, RingKey } from '#engine/keys/key-ring.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** What can happen to a key, with the line that logs it and the action that the audit has for it. */
 const events = {

@@ -4,7 +4,7 @@ import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import { type GatewayRequest, header } from '#sdk/http.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 export interface LoginAuditParts {
   readonly audit: Pick<AuditStore, 'append'>

@@ -11,7 +11,7 @@ import {
   type TargetRequest,
 } from '#sdk/target.ts'
 import { sameLogin } from '#sdk/workflow-user.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 const maxRows = 500
 

@@ -3,8 +3,8 @@ import type { NewSecondFactor } from '#domain/second-factor.ts'
 import { entryIdentity, issuerIdentity } from '#identity/identity.ts'
 import { secretHash } from '#kernel/ids.ts'
 import { maxFactors } from '#sdk/second-factors.ts'
+import { AuditStore } from '#storage/audit/audit-store.ts'
 import { SecondFactorStore } from '#storage/second-factor-store.ts'
-import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
 import { memorySecondFactors } from '#testing/memory-second-factors.ts'
 import { subject } from '#testing/subjects.ts'
@@ -54,7 +54,7 @@ describe('second factors', () => {
     await factors.useRecoveryCode(ann, code, change)
     await factors.renewRecoveryCodes(ann, change)
     await factors.remove(ann, 'a', change)
-    const { rows } = await new SqlAuditStore(database).list({ limit: 10 })
+    const { rows } = await new AuditStore(database).list({ limit: 10 })
     expect(rows.toReversed().map(({ action, value, subject: who }) => `${who} ${action} ${value}`)).toEqual([
       'ann add totp "Phone"',
       'ann delete a recovery code',

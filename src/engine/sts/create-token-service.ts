@@ -11,7 +11,7 @@ import type { Scope } from '#kernel/scope.ts'
 import type { StsEndpointConfig } from '#sdk/configuration.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { TokenKeys } from '#sdk/token-keys.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** What outlives a configuration, as far as the token service is concerned. */
 export interface TokenServices {

@@ -1,6 +1,6 @@
 import type { AuditEntry } from '#domain/audit.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 interface Waiting {
   readonly row: AuditEntry

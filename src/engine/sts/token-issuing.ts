@@ -22,7 +22,7 @@ import type { Target } from '#sdk/target.ts'
 import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
 import type { TokenKeys } from '#sdk/token-keys.ts'
 import type { IssuedToken, TokenCall, TokenService } from '#sdk/token-service.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** What outlives a configuration. */
 export interface IssuingState {

@@ -1,6 +1,6 @@
 import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** A trail for what the run does from here on. */
 export function auditTrail(state: RunProgress, audit: Pick<AuditStore, 'appendWithin'>): AuditTrail {

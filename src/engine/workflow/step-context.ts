@@ -7,7 +7,7 @@ import type { LogFields, Logger } from '#kernel/logger.ts'
 import type { StepEffects } from '#sdk/step-effects.ts'
 import type { TargetChange, TargetRequest } from '#sdk/target.ts'
 import type { RequestMap, TaskContext } from '#sdk/workflow-task.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 export interface RunServices {
   readonly log: Logger

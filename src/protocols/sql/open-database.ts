@@ -1,6 +1,6 @@
 import type { SqlDatabase, SqlDatabaseOptions } from '#protocols/sql/sql-database.ts'
 
-/** Connects when it is first used, so that a database that is down is told by its methods. The driver of PostgreSQL is loaded where there is one only. */
+/** Connects on first use: the methods report a database that is down. The driver of PostgreSQL is loaded only if needed. */
 export async function openDatabase(options: SqlDatabaseOptions): Promise<SqlDatabase> {
   if (options.url.startsWith('sqlite:')) {
     const { SqliteDatabase } = await import('#protocols/sql/sqlite-database.ts')

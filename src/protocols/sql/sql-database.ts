@@ -3,6 +3,9 @@ import type { RawBuilder } from 'kysely'
 export type SqlDialect = 'sqlite' | 'postgres'
 export type SqlValue = string | number | bigint | null
 
+/** Our own database, or that of a target, whose schema and accounts are not ours. */
+export type Owner = 'own' | 'foreign'
+
 /** Columns by name. Every statement of ours reads its columns as text. */
 export type SqlRow = Readonly<Record<string, unknown>>
 
@@ -25,31 +28,31 @@ export interface SqlTransaction extends SqlReader {
 }
 
 /**
- * Somebody else's database. Failures are GatewayErrors: CONFLICT for a uniqueness rule, BAD_REQUEST for a value that a
+ * The database of a target. Failures are GatewayErrors: CONFLICT for a uniqueness rule, BAD_REQUEST for a value that a
  * column cannot hold, TARGET_UNREACHABLE when it does not answer, is locked, full or read-only, TARGET_TIMEOUT when a
- * statement takes too long, and TARGET_FAILED for everything else it refuses.
+ * statement takes too long, and TARGET_FAILED for every other error.
  */
 export interface SqlDatabase extends SqlReader {
   /**
-   * Settles when the work is durable, or undone as a whole. `work` may run more than once, so it has no effect but
-   * through `tx`, and awaits nothing but `tx`.
+   * Settles when the work is durable, or undone as a whole. `work` may run more than once, so its only effects are those
+   * of `tx`, and it awaits only `tx`.
    */
   transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T>
   /** Rejects with TARGET_FAILED when the database would not understand the statement; runs nothing. */
   check(statement: SqlStatement): Promise<void>
-  /** Waits for what is under way; whatever comes later is SHUTTING_DOWN. */
+  /** Waits for calls in progress; later ones are SHUTTING_DOWN. */
   close(): Promise<void>
 }
 
 export interface SqlDatabaseOptions {
   /** `postgres://…`, or `sqlite:` and an absolute path to a file that exists. */
   readonly url: string
-  /** Instead of those in the address. */
+  /** User and password replace those of the address. */
   readonly user?: string | undefined
   readonly password?: string | undefined
   /** How long a statement, and how long getting a connection or a lock may take. */
   readonly timeoutMillis: number
   readonly maxConnections: number
-  /** Told of connections that were lost while nobody used them. */
+  /** Called when a connection is lost while it is idle. */
   readonly onIdleLoss: (error: Error) => void
 }

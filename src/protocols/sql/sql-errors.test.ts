@@ -1,7 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import { postgresError, sqliteError } from '#protocols/sql/sql-errors.ts'
+import { postgresError } from '#protocols/sql/postgres.ts'
+import { sqliteError } from '#protocols/sql/sqlite.ts'
 
 const coded = (code: string, more: object = {}): Error => Object.assign(new Error('it said so'), { code, ...more })
 
@@ -25,11 +26,23 @@ test.each([
   ['57014', 'TARGET_TIMEOUT'],
 ])('PostgreSQL: %s is %s', (code, expected) => {
   const thrown = coded(code)
-  expect(postgresError(thrown)).toMatchObject({ code: expected, cause: thrown })
+  expect(postgresError(thrown, 'foreign')).toMatchObject({ code: expected, cause: thrown })
 })
 
-test('PostgreSQL: a missing value is told by its column', () => {
-  expect(postgresError(coded('23502', { column: 'mail' }))).toMatchObject({
+test.each([
+  ['23505', 'CONFLICT'],
+  ['22021', 'BAD_REQUEST'],
+  ['23503', 'TARGET_UNREACHABLE'],
+  ['23514', 'INTERNAL'],
+  ['28P01', 'INTERNAL'],
+  ['42703', 'INTERNAL'],
+  ['57014', 'TARGET_TIMEOUT'],
+])('PostgreSQL of our own: %s is %s', (code, expected) => {
+  expect(postgresError(coded(code), 'own')).toMatchObject({ code: expected })
+})
+
+test('PostgreSQL: the message of a missing value names its column', () => {
+  expect(postgresError(coded('23502', { column: 'mail' }), 'foreign')).toMatchObject({
     code: 'BAD_REQUEST',
     message: 'column "mail" must have a value',
   })
@@ -45,7 +58,7 @@ test('SQLite: constraints, a full disk and a read-only file', () => {
     try {
       database.exec(statement)
     } catch (error) {
-      return sqliteError(error)
+      return sqliteError(error, 'foreign')
     }
     return undefined
   }
@@ -71,7 +84,7 @@ test('SQLite: constraints, a full disk and a read-only file', () => {
   database.close()
 })
 
-test('what is not of a database goes through', () => {
+test('an error that is not of a database is returned unchanged', () => {
   const bug = new TypeError('x')
   expect(sqliteError(bug)).toBe(bug)
   const known = new GatewayError('NOT_FOUND', 'x')

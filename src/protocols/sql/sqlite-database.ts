@@ -1,23 +1,25 @@
 import { existsSync } from 'node:fs'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { RawBuilder } from 'kysely'
 import { GatewayError } from '#kernel/errors.ts'
 import { compileSql } from '#protocols/sql/compile-sql.ts'
 import type { SqlDatabase, SqlRow, SqlStatement, SqlTransaction } from '#protocols/sql/sql-database.ts'
-import { isBusy, sqliteError } from '#protocols/sql/sql-errors.ts'
+import { isBusy, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
 
-/** Statements that are kept prepared; the least recently used goes first. */
-const maxPrepared = 100
+interface Connection {
+  readonly database: DatabaseSync
+  readonly statements: StatementCache
+}
 
 interface Connections {
-  readonly writer: Prepared
-  readonly reader: Prepared
+  readonly writer: Connection
+  readonly reader: Connection
 }
 
 /**
- * Somebody else's SQLite file, left as it is: nothing is set that outlives the connection, and a file that is not there
- * is not made. One connection writes, one transaction after another; a second one reads what is committed.
+ * The SQLite file of a target, left as it is: nothing is set that outlives the connection, and a missing file isn't
+ * created. One connection writes, one transaction after another; a second one reads what is committed.
  */
 export class SqliteDatabase implements SqlDatabase {
   readonly dialect = 'sqlite'
@@ -33,14 +35,14 @@ export class SqliteDatabase implements SqlDatabase {
   }
 
   query(statement: RawBuilder<unknown> | SqlStatement): Promise<readonly SqlRow[]> {
-    return this.#told(() => {
+    return this.#run(() => {
       const { reader } = this.#open()
-      return this.#patiently(() => reader.all(compileSql(statement, 'sqlite')))
+      return this.#patiently(() => all(reader, statement))
     })
   }
 
   transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
-    return this.#told(() => {
+    return this.#run(() => {
       const result = this.#last.then(() => this.#attempt(work))
       this.#last = result.catch(() => {})
       return result
@@ -48,23 +50,23 @@ export class SqliteDatabase implements SqlDatabase {
   }
 
   check(statement: SqlStatement): Promise<void> {
-    return this.#told(async () => void this.#open().reader.prepare(statement.sql))
+    return this.#run(async () => void this.#open().reader.statements.get(statement))
   }
 
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
     await this.#last
-    this.#connections?.reader.close()
-    this.#connections?.writer.close()
+    this.#connections?.reader.database.close()
+    this.#connections?.writer.database.close()
   }
 
-  async #told<T>(work: () => Promise<T>): Promise<T> {
+  async #run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closed) throw new GatewayError('SHUTTING_DOWN', 'the database is closed')
     try {
       return await work()
     } catch (error) {
-      throw sqliteError(error)
+      throw sqliteError(error, 'foreign')
     }
   }
 
@@ -73,36 +75,33 @@ export class SqliteDatabase implements SqlDatabase {
     if (!existsSync(this.#file)) {
       throw new GatewayError('TARGET_UNREACHABLE', 'there is no such database file', { retryAfter: 30 })
     }
-    const writer = new Prepared(new DatabaseSync(this.#file, { timeout: 20 }))
+    const writer = connect(this.#file, false)
     try {
-      this.#connections = {
-        writer,
-        reader: new Prepared(new DatabaseSync(this.#file, { readOnly: true, timeout: 20 })),
-      }
+      this.#connections = { writer, reader: connect(this.#file, true) }
       return this.#connections
     } catch (error) {
-      writer.close()
+      writer.database.close()
       throw error
     }
   }
 
   async #attempt<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
     const { writer } = this.#open()
-    await this.#patiently(() => writer.exec('begin immediate'))
+    await this.#patiently(() => writer.database.exec('begin immediate'))
     const tx = new SqliteTransaction(writer)
     try {
       const result = await work(tx)
-      await this.#patiently(() => writer.exec('commit'))
+      await this.#patiently(() => writer.database.exec('commit'))
       return result
     } catch (error) {
-      writer.rollBack()
+      if (writer.database.isTransaction) writer.database.exec('rollback')
       throw error
     } finally {
       tx.end()
     }
   }
 
-  /** Waits for other processes to end their writing, without standing in the way of everything else here. */
+  /** Waits for other processes to end their writing, without blocking the event loop. */
   async #patiently<T>(statement: () => T): Promise<T> {
     const giveUp = performance.now() + this.#timeoutMillis
     for (;;) {
@@ -118,67 +117,42 @@ export class SqliteDatabase implements SqlDatabase {
 
 class SqliteTransaction implements SqlTransaction {
   readonly dialect = 'sqlite'
-  readonly #writer: Prepared
+  readonly #writer: Connection
   #open = true
 
-  constructor(writer: Prepared) {
+  constructor(writer: Connection) {
     this.#writer = writer
   }
 
   async query(statement: RawBuilder<unknown> | SqlStatement): Promise<readonly SqlRow[]> {
-    return this.#use().all(compileSql(statement, 'sqlite'))
+    return all(this.#use(), statement)
   }
 
   async run(statement: RawBuilder<unknown> | SqlStatement): Promise<number> {
-    return this.#use().run(compileSql(statement, 'sqlite'))
+    const compiled = compileSql(statement, 'sqlite')
+    return Number(
+      this.#use()
+        .statements.get(compiled)
+        .run(...compiled.params).changes,
+    )
   }
 
   end(): void {
     this.#open = false
   }
 
-  #use(): Prepared {
+  #use(): Connection {
     if (!this.#open) throw new GatewayError('INTERNAL', 'a statement came after its transaction had ended')
     return this.#writer
   }
 }
 
-/** A connection with its prepared statements. */
-class Prepared {
-  readonly #database: DatabaseSync
-  readonly #statements = new Map<string, StatementSync>()
+function connect(file: string, readOnly: boolean): Connection {
+  const database = new DatabaseSync(file, { readOnly, timeout: 20 })
+  return { database, statements: new StatementCache(database, { readBigInts: true }) }
+}
 
-  constructor(database: DatabaseSync) {
-    this.#database = database
-  }
-
-  all({ sql, params }: SqlStatement): readonly SqlRow[] {
-    return this.prepare(sql).all(...params)
-  }
-
-  run({ sql, params }: SqlStatement): number {
-    return Number(this.prepare(sql).run(...params).changes)
-  }
-
-  exec(sql: 'begin immediate' | 'commit'): void {
-    this.#database.exec(sql)
-  }
-
-  rollBack(): void {
-    if (this.#database.isTransaction) this.#database.exec('rollback')
-  }
-
-  close(): void {
-    this.#database.close()
-  }
-
-  prepare(sql: string): StatementSync {
-    const statement = this.#statements.get(sql) ?? this.#database.prepare(sql)
-    statement.setReadBigInts(true)
-    this.#statements.delete(sql)
-    this.#statements.set(sql, statement)
-    const [oldest] = this.#statements.size > maxPrepared ? this.#statements.keys() : []
-    if (oldest !== undefined) this.#statements.delete(oldest)
-    return statement
-  }
+function all({ statements }: Connection, statement: RawBuilder<unknown> | SqlStatement): readonly SqlRow[] {
+  const compiled = compileSql(statement, 'sqlite')
+  return statements.get(compiled).all(...compiled.params)
 }

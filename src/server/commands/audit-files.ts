@@ -1,8 +1,9 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import type { AuditAnchor, AuditEntry } from '#domain/audit.ts'
+import type { AuditAnchor, AuditEntry, AuditLink, AuditRecord } from '#domain/audit.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { AuditComparison, AuditProblem, AuditRecord, AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
+import type { AuditComparison, AuditProblem } from '#storage/audit/audit-verification.ts'
 
 /** What is compared at once. */
 const batchSize = 100
@@ -113,17 +114,16 @@ function readAnchor(line: JsonObject): AuditAnchor | undefined {
 }
 
 interface KeptRow {
-  readonly link: NonNullable<AuditRecord['link']>
+  readonly link: AuditLink
   readonly row: AuditEntry
 }
 
-/** Rows from before there were chains are in no record, so they cannot be compared. */
 function readRecord({ record, ...row }: JsonObject): KeptRow | undefined {
   const link = readLink(record)
   return link && { link, row: row as unknown as AuditEntry }
 }
 
-function readLink(value: JsonValue | undefined): NonNullable<AuditRecord['link']> | undefined {
+function readLink(value: JsonValue | undefined): AuditLink | undefined {
   if (!isJsonObject(value)) return undefined
   const { chain, number, hash } = value
   if (typeof chain !== 'number' || typeof number !== 'number' || typeof hash !== 'string') return undefined

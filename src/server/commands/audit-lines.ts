@@ -1,7 +1,7 @@
 import type { AuditEntry } from '#domain/audit.ts'
 import type { FileComparison, FileProblem } from '#server/commands/audit-files.ts'
 import { terminalLine } from '#server/commands/terminal-line.ts'
-import type { AuditProblem, AuditReport } from '#storage/audit-store.ts'
+import type { AuditProblem, AuditReport } from '#storage/audit/audit-verification.ts'
 
 const verbs = { add: '+', replace: '=', delete: '-', issue: 'issued ', refuse: 'refused ' } as const
 
@@ -30,8 +30,7 @@ export function auditLine(row: AuditEntry, width: number): string {
 export const auditJson = (row: AuditEntry): string => JSON.stringify(row)
 
 export function reportLines(report: AuditReport): string[] {
-  const { checked, unchained, authenticated, since, tokensSince, sealed, pruned, problems } = report
-  const old = unchained === 0 ? '' : `; ${unchained} are from before there were chains and cannot be checked`
+  const { checked, authenticated, since, sealed, pruned, problems } = report
   const found = problems.length === 0 ? 'all as they were written' : problemCount(problems)
   return [
     ...problemLines(problems),
@@ -47,10 +46,7 @@ export function reportLines(report: AuditReport): string[] {
     ...(since === undefined
       ? []
       : [`authenticated since ${since.toISOString()}: nothing is proven of the time before`]),
-    ...(tokensSince === undefined
-      ? []
-      : [`decisions about tokens have chains of their own, authenticated since ${tokensSince.toISOString()}`]),
-    `${checked} record${checked === 1 ? '' : 's'} checked: ${found}${old}`,
+    `${checked} record${checked === 1 ? '' : 's'} checked: ${found}`,
   ]
 }
 

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { AuditEntry } from '#domain/audit.ts'
+import type { AuditEntry, AuditPart } from '#domain/audit.ts'
 import { auditJsonLines } from '#engine/audit/audit-json-lines.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { parseMoment } from '#kernel/moment.ts'
@@ -11,7 +11,7 @@ import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
 import { terminalWidth } from '#server/commands/terminal-line.ts'
 import { wholeNumber } from '#server/commands/whole-number.ts'
-import type { AuditPart, AuditQuery, AuditStore } from '#storage/audit-store.ts'
+import type { AuditQuery, AuditStore } from '#storage/audit/audit-store.ts'
 
 const usage = `Usage: gatehouse audit verify [--anchor FILE] [--export FILE] [OPTIONS]
        gatehouse audit tail [--follow] [OPTIONS]

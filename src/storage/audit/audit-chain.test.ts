@@ -1,8 +1,8 @@
 import { createSecretKey } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
-import { AuditSeal } from '#storage/sql/audit-seal.ts'
-import { SqlAuditStore } from '#storage/sql/sql-audit-store.ts'
+import { AuditSeal } from '#storage/audit/audit-seal.ts'
+import { AuditStore } from '#storage/audit/audit-store.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
 
 // Hashes and seals are kept outside the database, in anchors and exports: these values must never change.
@@ -38,7 +38,7 @@ const issuance = entry('jti-1', {
 })
 
 test('the hashes of known entries stay the same', async () => {
-  const store = new SqlAuditStore(memoryDatabase())
+  const store = new AuditStore(memoryDatabase())
   await store.append([entry('a'), entry('b', { attribute: 'sn', action: 'replace', value: 'Builder' })])
   const { value: _, ...secret } = entry('c', { ...all, attribute: 'userPassword' })
   await store.append([secret])
@@ -58,21 +58,21 @@ test('the seal of a known chain stays the same', () => {
     chain: 3,
     seq: 12,
     hash: 'aGVhZA',
-    base_seq: 4,
-    base_hash: 'YmFzZQ',
-    sealed_seq: 2,
-    sealed_at: 1_893_456_000_000,
-    broken_seq: 7,
+    baseSeq: 4,
+    baseHash: 'YmFzZQ',
+    sealedSeq: 2,
+    sealedAt: 1_893_456_000_000,
+    brokenSeq: 7,
   })
   const empty = seal.sign({
     chain: 0,
     seq: 0,
     hash: '',
-    base_seq: 0,
-    base_hash: '',
-    sealed_seq: null,
-    sealed_at: null,
-    broken_seq: null,
+    baseSeq: 0,
+    baseHash: '',
+    sealedSeq: null,
+    sealedAt: null,
+    brokenSeq: null,
   })
   expect([filled.mac, empty.mac]).toEqual([
     'nayPIbRKS7RRyXvs-7lTpQ1tVhoz-veVs-9KAVhUtlQ',

@@ -2,11 +2,17 @@ import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { LazyClient } from '#storage/client/lazy-client.ts'
+import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { migrate, readMigrations } from '#storage/client/migrate.ts'
-import type { SqlClient, SqlDialect } from '#storage/client/sql-client.ts'
+import type {
+  Durability,
+  MigrationPlan,
+  SqlClient,
+  SqlDialect,
+  SqlQuery,
+  SqlTransaction,
+} from '#storage/client/sql-client.ts'
 import { SqliteClient } from '#storage/client/sqlite.ts'
-import type { AuditSeal } from '#storage/sql/audit-seal.ts'
 
 interface Opened {
   readonly client: LazyClient
@@ -14,8 +20,8 @@ interface Opened {
 }
 
 /**
- * The databases in use, by address. All who name the same one share its connections, and a file of SQLite has one
- * writer only; it is closed when the last of them has given it back.
+ * The databases in use, by address. Users of the same address share its connections, since a SQLite file has only one
+ * writer; the last one that releases it closes it.
  */
 export class Databases {
   readonly #clock: Clock
@@ -23,23 +29,23 @@ export class Databases {
   readonly #seal: AuditSeal | undefined
   readonly #opened = new Map<string, Opened>()
 
-  /** `seal` is for the audit, in whichever of the databases that is. */
+  /** `seal` is for the audit, in whichever database that is. */
   constructor(clock: Clock, log: Logger, seal?: AuditSeal) {
     this.#clock = clock
     this.#log = log
     this.#seal = seal
   }
 
-  /** Does not connect yet. Throws an Error for an address of no known kind. */
+  /** Does not connect yet. Throws an Error for an address of an unknown kind. */
   use(url: string): { readonly client: LazyClient; readonly release: () => Promise<void> } {
     const { dialect, address } = readAddress(url)
     const opened = this.#opened.get(address) ?? { client: this.#lazy(dialect, address), users: 0 }
     this.#opened.set(address, opened)
     opened.users++
-    let held = true
+    let isReleased = false
     const release = async (): Promise<void> => {
-      if (!held) return
-      held = false
+      if (isReleased) return
+      isReleased = true
       if (--opened.users > 0) return
       this.#opened.delete(address)
       await opened.client.close()
@@ -61,7 +67,7 @@ export class Databases {
   }
 }
 
-/** The driver of PostgreSQL is loaded where there is one only. */
+/** The driver of PostgreSQL is loaded only if needed. */
 async function connect(
   dialect: SqlDialect,
   address: string,
@@ -73,7 +79,7 @@ async function connect(
   return new PostgresClient(address, log, seal)
 }
 
-/** `postgres://…`, `postgresql://…` or `sqlite:<file>`. The message never shows the address, which may hold a password. */
+/** `postgres://…`, `postgresql://…` or `sqlite:<file>`. The message never shows the address, which may contain a password. */
 export function readAddress(url: string): { readonly dialect: SqlDialect; readonly address: string } {
   if (/^postgres(ql)?:\/\//.test(url)) return { dialect: 'postgres', address: url }
   const file = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
@@ -87,5 +93,56 @@ function realFile(file: string): string {
     return join(realpathSync(dirname(file)), basename(file))
   } catch {
     return file
+  }
+}
+
+/**
+ * Connects on first use. If that fails, the caller gets the error and the next caller tries again, so that a database
+ * that is down for a while needs no restart of ours.
+ */
+export class LazyClient implements SqlClient {
+  readonly dialect: SqlDialect
+  readonly #connect: () => Promise<SqlClient>
+  #client: SqlClient | undefined
+  #connecting: Promise<SqlClient> | undefined
+  #closed = false
+
+  constructor(dialect: SqlDialect, connect: () => Promise<SqlClient>) {
+    this.dialect = dialect
+    this.#connect = connect
+  }
+
+  async query<R>(query: SqlQuery<R>): Promise<R[]> {
+    return (this.#client ?? (await this.open())).query(query)
+  }
+
+  async transaction<T>(work: (tx: SqlTransaction) => Promise<T>, durable?: Durability): Promise<T> {
+    return (this.#client ?? (await this.open())).transaction(work, durable)
+  }
+
+  owns(transaction: object): transaction is SqlTransaction {
+    return this.#client?.owns(transaction) ?? false
+  }
+
+  async migrate(plan: MigrationPlan): Promise<void> {
+    await (this.#client ?? (await this.open())).migrate(plan)
+  }
+
+  /** Connects now; all callers share the connection. */
+  async open(): Promise<SqlClient> {
+    if (this.#client !== undefined) return this.#client
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = undefined
+    })
+    const client = await this.#connecting
+    this.#client = client
+    if (this.#closed) await client.close()
+    return client
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    const client = this.#client ?? (await this.#connecting?.catch(() => undefined))
+    await client?.close()
   }
 }

@@ -1,7 +1,7 @@
-import type { AuditSeal } from '#storage/sql/audit-seal.ts'
+import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
+import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 
-export type SqlValue = string | number | bigint | null
-export type SqlDialect = 'sqlite' | 'postgres'
+export type { SqlDialect, SqlValue }
 
 /** A statement and its values, always apart. `R` is the shape of its rows. */
 export interface SqlQuery<R> {

@@ -3,11 +3,10 @@ import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GatewayError } from '#kernel/errors.ts'
+import { isBusy, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
+import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { type CommitConnection, SharedCommits } from '#storage/client/shared-commits.ts'
 import type { MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/client/sql-client.ts'
-import { isBusy, sqliteError } from '#storage/client/sqlite-errors.ts'
-import { StatementCache } from '#storage/client/statement-cache.ts'
-import type { AuditSeal } from '#storage/sql/audit-seal.ts'
 
 /**
  * `case_sensitive_like` makes LIKE compare as PostgreSQL does; letter case is folded by us, before a value is stored.
@@ -65,7 +64,7 @@ export class SqliteClient implements SqlClient {
     }
     this.#writes = new StatementCache(this.#writer)
     this.#reads = new StatementCache(this.#reader)
-    this.#readsBetween = new StatementCache(this.#writer, assertReads)
+    this.#readsBetween = new StatementCache(this.#writer, { check: assertReads })
     this.#commits = new SharedCommits(commitConnection(this.#writer))
   }
 

@@ -192,7 +192,8 @@ export class ListStatement<P extends object, V extends SqlValue, R = never> {
 }
 
 /** `idleSeconds` is the property of the column `idle_seconds`. */
-const columnName = (property: string): string => property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+export const columnName = (property: string): string =>
+  property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** The columns of a row's properties, for `select` and `returning`: `id, idle_seconds as "idleSeconds"`. */
 export const columns = (properties: readonly string[], table?: string): string =>

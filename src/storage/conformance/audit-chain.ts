@@ -9,7 +9,7 @@ const by = { by: 'operator' }
 const records = (count: number, more: (i: number) => Partial<AuditEntry> = () => ({})): AuditEntry[] =>
   Array.from({ length: count }, (_, i) => auditRow(`row-${i}`, { subject: `user-${i}`, ...more(i) }))
 
-/** What every AuditStore owes of its chains; `open` gives an empty database. */
+/** The contract of AuditStore for its chains; `open` returns an empty database. */
 export function auditChainConformance(open: () => Promise<WorkflowStores>): void {
   const filled = async (count = 20) => {
     const stores = await open()
@@ -18,9 +18,9 @@ export function auditChainConformance(open: () => Promise<WorkflowStores>): void
     return { ...stores, chain: Number(row?.['chain']) }
   }
 
-  test('what was written verifies, in however many chains, while others append', async () => {
+  test('entries in any number of chains verify while others append', async () => {
     const { one, two } = await open()
-    expect(await one.audit.verify()).toMatchObject({ checked: 0, unchained: 0, problems: [] })
+    expect(await one.audit.verify()).toMatchObject({ checked: 0, problems: [] })
     const appends = Array.from({ length: 60 }, (_, i) =>
       (i % 2 === 0 ? one : two).audit.append([
         auditRow(`${i}-a`, { caller: 'app', approval: 'ap', reason: 'é\0' }),
@@ -30,16 +30,16 @@ export function auditChainConformance(open: () => Promise<WorkflowStores>): void
     const meanwhile = await two.audit.verify()
     await Promise.all(appends)
     expect(meanwhile.problems).toEqual([])
-    expect(await one.audit.verify()).toMatchObject({ checked: 120, unchained: 0, problems: [] })
+    expect(await one.audit.verify()).toMatchObject({ checked: 120, problems: [] })
     const { rows } = await one.audit.list({ limit: 500, target: 'people' })
     expect(rows).toHaveLength(60)
     expect(rows[0]).toMatchObject({ caller: 'app', approval: 'ap', reason: 'é\ufffd' })
   })
 
-  test('rows of more than one page of a chain verify', async () => {
+  test('a chain of several pages verifies', async () => {
     const { one } = await open()
     await one.audit.append(records(1203))
-    expect(await one.audit.verify()).toMatchObject({ checked: 1203, unchained: 0, problems: [] })
+    expect(await one.audit.verify()).toMatchObject({ checked: 1203, problems: [] })
   })
 
   test.each([
@@ -50,7 +50,7 @@ export function auditChainConformance(open: () => Promise<WorkflowStores>): void
     ["request_id = ''", 'an absent text made empty'],
     ['time = time + 1', 'a time'],
     ["hash = 'x'", 'a hash'],
-  ])('a changed row is found: %s', async (change) => {
+  ])('a changed record is detected: %s', async (change) => {
     const { one, sql, chain } = await filled()
     await sql(`update audit set ${change} where id = 'row-10'`)
     const { problems, checked } = await one.audit.verify()
@@ -58,7 +58,7 @@ export function auditChainConformance(open: () => Promise<WorkflowStores>): void
     expect(problems[0]).toEqual({ kind: 'changed', chain, number: 11, id: 'row-10' })
   })
 
-  test('the last row is not spared', async () => {
+  test('a changed or removed last record is detected', async () => {
     const { one, sql, chain } = await filled()
     await sql("update audit set subject = 'x' where id = 'row-19'")
     expect((await one.audit.verify()).problems).toEqual([{ kind: 'changed', chain, number: 20, id: 'row-19' }])
@@ -66,7 +66,7 @@ export function auditChainConformance(open: () => Promise<WorkflowStores>): void
     expect((await one.audit.verify()).problems).toEqual([{ kind: 'removed', chain, number: 20 }])
   })
 
-  test('removed rows are found, at the beginning, in the middle, and all of them', async () => {
+  test('removed records are detected, at the start, in the middle, and all of them', async () => {
     const { one, sql, chain } = await filled()
     await sql("delete from audit where id in ('row-0', 'row-10', 'row-11')")
     expect((await one.audit.verify()).problems).toEqual([
@@ -77,21 +77,20 @@ export function auditChainConformance(open: () => Promise<WorkflowStores>): void
     expect((await one.audit.verify()).problems).toEqual([{ kind: 'removed', chain, number: 1 }])
   })
 
-  test('a whole chain that was removed, with what is known of it, is found', async () => {
+  test('a chain that was removed with its head is detected', async () => {
     const { one, sql, chain } = await filled()
     await sql('delete from audit')
     await sql(`delete from audit_chains where chain = ${chain}`)
     expect((await one.audit.verify()).problems).toEqual([{ kind: 'removed', chain, number: 1 }])
   })
 
-  test('inserted rows are found, wherever they claim to stand', async () => {
+  test('inserted records are detected, before, behind and outside the chains', async () => {
     const { one, sql, chain } = await filled()
     const columns =
       'time, requestor, requestor_key, subject, subject_key, workflow_id, workflow_name, target, request_id, changes'
     const insert = (id: string, place: string) =>
       sql(`insert into audit (id, ${columns}, chain, chain_seq, hash)
         select '${id}', ${columns}, ${place} from audit where id = 'row-10'`)
-    await insert('outside', 'null, null, null')
     await insert('behind', `${chain}, 21, hash`)
     await insert('before', `${chain}, 0, hash`)
     await insert('elsewhere', '77, 1, hash')
@@ -99,12 +98,11 @@ export function auditChainConformance(open: () => Promise<WorkflowStores>): void
     expect(problems).toEqual([
       { kind: 'inserted', chain, number: 0, id: 'before' },
       { kind: 'inserted', chain, number: 21 },
-      { kind: 'inserted', id: 'outside' },
       { kind: 'inserted', id: 'elsewhere' },
     ])
   })
 
-  test('rows that changed places are found', async () => {
+  test('records that changed places are detected', async () => {
     const { one, sql } = await filled()
     await sql("update audit set chain_seq = 1000 where id = 'row-10'")
     await sql("update audit set chain_seq = 11 where id = 'row-11'")
@@ -112,7 +110,7 @@ export function auditChainConformance(open: () => Promise<WorkflowStores>): void
     expect((await one.audit.verify()).problems.map(({ kind }) => kind)).toContain('changed')
   })
 
-  test('a row that moved in the order of all rows, and a head that is not the last row’s, are found', async () => {
+  test('a record that moved in the order of all records, and a head of another record, are detected', async () => {
     const { one, sql, chain } = await filled()
     await sql("update audit set seq = -1 where id = 'row-10'")
     await sql("update audit_chains set hash = 'x' where chain >= 0")
@@ -120,28 +118,18 @@ export function auditChainConformance(open: () => Promise<WorkflowStores>): void
     expect((await one.audit.verify()).problems).toContainEqual({ kind: 'changed', chain, number: 20 })
   })
 
-  test('rows from before there were chains are counted apart', async () => {
-    const { one, sql } = await filled()
-    await sql("update audit set chain = null, chain_seq = null, hash = null where id in ('row-0', 'row-1')")
-    await sql("update audit_chains set seq = (select seq from audit where id = 'row-1') where chain = -1")
-    await sql('update audit_chains set base_seq = 2 where chain >= 0')
-    const { unchained, problems } = await one.audit.verify()
-    expect(unchained).toBe(2)
-    expect(problems).toHaveLength(1)
-  })
-
-  test('retention takes the beginning of each chain, and what stays verifies', async () => {
+  test('pruning removes the start of each chain, and the rest verifies', async () => {
     const { one, two } = await open()
     await one.audit.append(records(1500, (i) => ({ time: at(1 + Math.floor(i / 500)) })))
     expect((await one.audit.prune(at(1), by)).removed).toBe(0)
     expect((await one.audit.prune(at(3), by)).removed).toBe(1000)
-    expect(await two.audit.verify()).toMatchObject({ checked: 501, unchained: 0, problems: [] })
+    expect(await two.audit.verify()).toMatchObject({ checked: 501, problems: [] })
     expect((await one.audit.prune(at(9), by)).removed).toBe(500)
     await two.audit.append([auditRow('later')])
-    expect(await two.audit.verify()).toMatchObject({ checked: 3, unchained: 0, problems: [] })
+    expect(await two.audit.verify()).toMatchObject({ checked: 3, problems: [] })
   })
 
-  test('the export gives every record once, oldest first, with its place', async () => {
+  test('the export returns every record once, oldest first, with its place', async () => {
     const { one } = await open()
     await one.audit.append([
       ...records(7, (i) => ({ time: at(1 + i) })),
@@ -161,7 +149,7 @@ export function auditChainConformance(open: () => Promise<WorkflowStores>): void
     await expect(one.audit.export({ limit: 1, after: '1.1' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  test('a transaction of another database is refused, and nothing is written', async () => {
+  test('a transaction of another database is rejected, and nothing is written', async () => {
     const { one } = await open()
     expect(await one.audit.appendWithin({}, [auditRow('a')])).toBe(false)
     expect((await one.audit.list({ limit: 1 })).rows).toEqual([])

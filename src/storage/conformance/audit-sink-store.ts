@@ -1,27 +1,28 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import type { LinkedRecord, SinkPositions } from '#storage/audit-sink-store.ts'
+import type { AuditRecord } from '#domain/audit.ts'
+import type { SinkPositions } from '#storage/audit/audit-sink-store.ts'
 import type { SealedDatabase } from '#storage/conformance/audit-seal.ts'
 import { auditRow, outcomes } from '#storage/conformance/workflow-stores.ts'
 
 const times = (seconds = 60) => ({ now: new Date(), until: new Date(Date.now() + seconds * 1000) })
 const old = new Date(Date.UTC(2020, 0, 1))
-const idsOf = (records: readonly LinkedRecord[]): string[] => records.flatMap(({ rows }) => rows.map(({ id }) => id))
+const idsOf = (records: readonly AuditRecord[]): string[] => records.flatMap(({ rows }) => rows.map(({ id }) => id))
 
 /** Positions behind what was read. */
-function behind(records: readonly LinkedRecord[], before: SinkPositions = new Map()): Map<number, number> {
+function behind(records: readonly AuditRecord[], before: SinkPositions = new Map()): Map<number, number> {
   const positions = new Map(before)
   for (const { link } of records) positions.set(link.chain, Math.max(link.number, positions.get(link.chain) ?? 0))
   return positions
 }
 
-/** The contract of every AuditSinkStore; `fresh` returns an empty database. */
+/** The contract of AuditSinkStore; `fresh` returns an empty database. */
 export function auditSinkConformance(fresh: () => Promise<SealedDatabase>): void {
-  test('what many write at once is read once, without gaps, chain by chain in order', async () => {
+  test('records of concurrent writers are read once, without gaps, in the order of their chain', async () => {
     const database = await fresh()
     const [one, two] = [await database.open(), await database.open()]
     let positions: SinkPositions = new Map()
-    const seen: LinkedRecord[] = []
+    const seen: AuditRecord[] = []
     let writing = true
     const stopped = new AbortController()
     onTestFinished(() => stopped.abort())
@@ -53,7 +54,7 @@ export function auditSinkConformance(fresh: () => Promise<SealedDatabase>): void
     expect(rounds).toEqual([...rounds].sort((a, b) => a - b))
   }, 60_000)
 
-  test('one feeds a sink at a time, and one who lost the right moves nothing', async () => {
+  test('one owner feeds a sink at a time, and an owner that lost the right moves nothing', async () => {
     const { auditSinks: sinks, audit } = await (await fresh()).open()
     await audit.append([auditRow('a'), auditRow('b', { subject: 'x' })])
     expect(await sinks.claim('siem', 'one', times())).toBeUndefined()
@@ -73,7 +74,7 @@ export function auditSinkConformance(fresh: () => Promise<SealedDatabase>): void
     expect(await sinks.claim('siem', 'two', later)).toEqual({ failures: 3, positions })
   })
 
-  test('a sink may begin with what is written from now on', async () => {
+  test('a sink may start with what is written from now on', async () => {
     const { auditSinks: sinks, audit } = await (await fresh()).open()
     await audit.append([auditRow('a')])
     await sinks.configure(new Map([['siem', 'now']]))
@@ -98,7 +99,7 @@ export function auditSinkConformance(fresh: () => Promise<SealedDatabase>): void
     expect(await audit.prune(before, { by: 'me', unsent: true })).toEqual({ removed: 2, waiting: [] })
   })
 
-  test('a sink that is not configured any more holds nothing back', async () => {
+  test('a sink that is no longer configured does not delay pruning', async () => {
     const { auditSinks: sinks, audit } = await (await fresh()).open()
     await audit.append([auditRow('a', { time: old })])
     await sinks.configure(new Map([['siem', 'beginning']]))

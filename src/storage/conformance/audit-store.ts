@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 const at = (second: number): Date => new Date(Date.UTC(2030, 0, 1) + second * 1000)
 
@@ -23,16 +23,16 @@ function row(id: string, more: Partial<AuditEntry> = {}): AuditEntry {
 
 const ids = (rows: readonly AuditEntry[]): string[] => rows.map(({ id }) => id)
 
-/** What every AuditStore owes; `open` gives an empty one. */
+/** The contract of AuditStore; `open` returns an empty one. */
 export function auditStoreConformance(open: () => Promise<AuditStore>): void {
-  test('rows are read as they were written, latest first', async () => {
+  test('entries are read as they were written, latest first', async () => {
     const store = await open()
     const { value: _, requestId: __, ...secret } = row('b', { attribute: 'userPassword', action: 'replace' })
     await store.append([row('a'), secret])
     expect(await store.list({ limit: 10 })).toEqual({ rows: [secret, row('a')] })
   })
 
-  test('all rows are written, or none', async () => {
+  test('all entries are written, or none', async () => {
     const store = await open()
     await store.append([row('a')])
     await expect(store.append([row('b', { subject: 'bob' }), row('a'), row('c')])).rejects.toMatchObject({
@@ -66,7 +66,7 @@ export function auditStoreConformance(open: () => Promise<AuditStore>): void {
     expect(await found({ subject: 'a\0b' })).toEqual([])
   })
 
-  test('pages follow each other without gap or repetition, while rows are added', async () => {
+  test('pages follow each other without gap or repetition, while entries are added', async () => {
     const store = await open()
     await store.append(Array.from({ length: 205 }, (_, i) => row(`${i}`)))
     const seen: string[] = []
@@ -81,7 +81,7 @@ export function auditStoreConformance(open: () => Promise<AuditStore>): void {
     expect(seen).toEqual(Array.from({ length: 205 }, (_, i) => `${204 - i}`))
   })
 
-  test('a page is bounded whatever is asked, and a cursor is read strictly', async () => {
+  test('a page has at most 500 entries, and a malformed cursor is rejected', async () => {
     const store = await open()
     await store.append(Array.from({ length: 600 }, (_, i) => row(`${i}`)))
     expect((await store.list({ limit: 1_000_000 })).rows).toHaveLength(500)
@@ -89,7 +89,7 @@ export function auditStoreConformance(open: () => Promise<AuditStore>): void {
     await expect(store.list({ limit: 1, after: '1; drop table audit' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  test('a row is written whatever characters it holds and however long it is', async () => {
+  test('an entry with any characters and of any length is written', async () => {
     const store = await open()
     const long = 'x'.repeat(100_000)
     await store.append([row('a', { value: 'a\0b\ud800', subject: long, requestor: 'é\u{1f600}' })])
@@ -97,7 +97,7 @@ export function auditStoreConformance(open: () => Promise<AuditStore>): void {
     expect(found).toMatchObject({ value: 'a\ufffdb\ufffd', subject: long, requestor: 'é\u{1f600}' })
   })
 
-  test('parallel appends are all there, each whole', async () => {
+  test('parallel appends are all stored, each whole', async () => {
     const store = await open()
     await Promise.all(
       Array.from({ length: 40 }, (_, i) =>
@@ -132,7 +132,7 @@ export function auditStoreConformance(open: () => Promise<AuditStore>): void {
   }
   const asRead = ({ recurring: _, ...row }: AuditEntry): AuditEntry => row
 
-  test('issuances are read as they were written, and found by everything that they say', async () => {
+  test('issuances are read as they were written, and found by each of their properties', async () => {
     const store = await open()
     const day = 24 * 3600
     const rows = [

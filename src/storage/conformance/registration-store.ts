@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
-import type { AuditStore } from '#storage/audit-store.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 import type { NewInvitation, RegistrationStore } from '#storage/registration-store.ts'

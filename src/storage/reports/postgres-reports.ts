@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { postgresError } from '#storage/client/postgres-errors.ts'
+import { postgresError } from '#protocols/sql/postgres.ts'
 import type { ReportCursor, ReportQuery, ReportReader, ReportRow, ReportRun } from '#storage/reports/report-store.ts'
 
 const maxConnections = 4

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { GatewayError } from '#kernel/errors.ts'
-import { sqliteError } from '#storage/client/sqlite-errors.ts'
+import { sqliteError } from '#protocols/sql/sqlite.ts'
 import { openReportFile, type ReportMessage, type ReportTask } from '#storage/reports/report-file.ts'
 import type { ReportCursor, ReportReader, ReportRow, ReportRun } from '#storage/reports/report-store.ts'
 

@@ -15,6 +15,7 @@ import type { RunIdentities } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { closeApprovals, insertApproval } from '#storage/approval-store.ts'
+import { appendToChain } from '#storage/audit/audit-chain.ts'
 import { type DueValues, dueText, dueValues } from '#storage/client/database-time.ts'
 import type { SqlTransaction } from '#storage/client/sql-client.ts'
 import { type DialectText, RowInsert, statement } from '#storage/client/statement.ts'
@@ -32,7 +33,6 @@ import {
 } from '#storage/runs/run-row.ts'
 import type { ReadyRuns } from '#storage/runs/wake-up.ts'
 import type { SessionEnding } from '#storage/session-store.ts'
-import { appendToChain } from '#storage/sql/audit-chain.ts'
 import { deleteTimersOfRun, finishTimers, insertTimers } from '#storage/timer-store.ts'
 
 export interface NewRun {

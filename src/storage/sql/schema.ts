@@ -16,8 +16,6 @@ export interface Schema extends WorkflowSchema {
   logins: LoginTable
   login_failures: { key: string; failures: number; locked_until: number; forget_at: number }
   audit: AuditTable
-  audit_contexts: { id: string; day: number; subject: string; shared: string }
-  audit_rows: AuditView
   journal: JournalTable
   event_streams: EventStreamTable
   events: EventTable
@@ -95,13 +93,6 @@ interface LoginTable {
   version: number
   created: number
   expires: number
-}
-
-/** The audit as it was written, whether or not a row is stored compactly. */
-type AuditView = { [K in keyof AuditTable]: AuditTable[K] extends Generated<infer T> ? T : AuditTable[K] } & {
-  stored_requestor_key: string
-  stored_subject_key: string
-  stored_workflow_id: string
 }
 
 interface AuditTable {

@@ -3,7 +3,6 @@ import type { ApprovalState } from '#domain/approval.ts'
 import type { Grant } from '#domain/grant.ts'
 import type { RunState } from '#domain/run.ts'
 import type { JobRun } from '#storage/job-run-store.ts'
-import type { ChainState } from '#storage/sql/audit-seal.ts'
 
 /** The tables of durable workflows. Times are milliseconds since 1970, by the clock of the database. */
 export interface WorkflowSchema {
@@ -18,18 +17,6 @@ export interface WorkflowSchema {
   delegations: DelegationTable
   job_runs: JobRunTable
   idempotency: IdempotencyTable
-  audit_chains: ChainState
-  audit_sinks: AuditSinkTable
-}
-
-interface AuditSinkTable {
-  name: string
-  configured: number
-  positions: string
-  owner: string
-  lease_until: number
-  failures: number
-  retry_at: number
 }
 
 interface RunTable {

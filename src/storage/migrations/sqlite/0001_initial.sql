@@ -528,9 +528,9 @@ create table audit (
   caller text,
   approval text,
   reason text,
-  chain integer,
-  chain_seq integer,
-  hash text,
+  chain integer not null,
+  chain_seq integer not null,
+  hash text not null,
   context text
 ) strict;
 create index audit_by_subject on audit (subject_key, seq);
@@ -577,7 +577,7 @@ from audit a left join audit_contexts c on c.id = a.context;
 
 -- A chain: number and hash of its last record, and of the last one that was pruned (`base_…`). `mac` authenticates both
 -- with a key that is not in the database. `sealed_seq` is the last record that existed before the chain was sealed,
--- `broken_seq` the last record of a head that was found forged. Chain -1 is records that are in no chain.
+-- `broken_seq` the last record of a head that was found forged.
 create table audit_chains (
   chain integer primary key,
   seq integer not null,
@@ -592,11 +592,10 @@ create table audit_chains (
 ) strict;
 -- From 16 on: decisions about tokens, which may be kept for another time than the rest.
 insert into audit_chains (chain, seq, hash, base_seq, base_hash)
-values (-1, 0, '', 0, ''), (0, 0, '', 0, ''), (1, 0, '', 0, ''), (2, 0, '', 0, ''), (3, 0, '', 0, ''),
-  (4, 0, '', 0, ''), (5, 0, '', 0, ''), (6, 0, '', 0, ''), (7, 0, '', 0, ''), (8, 0, '', 0, ''),
-  (9, 0, '', 0, ''), (10, 0, '', 0, ''), (11, 0, '', 0, ''), (12, 0, '', 0, ''), (13, 0, '', 0, ''),
-  (14, 0, '', 0, ''), (15, 0, '', 0, ''), (16, 0, '', 0, ''), (17, 0, '', 0, ''), (18, 0, '', 0, ''),
-  (19, 0, '', 0, '');
+values (0, 0, '', 0, ''), (1, 0, '', 0, ''), (2, 0, '', 0, ''), (3, 0, '', 0, ''), (4, 0, '', 0, ''),
+  (5, 0, '', 0, ''), (6, 0, '', 0, ''), (7, 0, '', 0, ''), (8, 0, '', 0, ''), (9, 0, '', 0, ''),
+  (10, 0, '', 0, ''), (11, 0, '', 0, ''), (12, 0, '', 0, ''), (13, 0, '', 0, ''), (14, 0, '', 0, ''),
+  (15, 0, '', 0, ''), (16, 0, '', 0, ''), (17, 0, '', 0, ''), (18, 0, '', 0, ''), (19, 0, '', 0, '');
 
 -- How far an audit sink has come: `positions` is a JSON object of chain and number of the last record that it has.
 create table audit_sinks (

@@ -1,20 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { AuditAnchor } from '#domain/audit.ts'
+import type { AuditAnchor, AuditKey } from '#domain/audit.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditKey } from '#storage/audit-store.ts'
-
-export const chainColumns = [
-  'chain',
-  'seq',
-  'hash',
-  'base_seq',
-  'base_hash',
-  'sealed_seq',
-  'sealed_at',
-  'broken_seq',
-  'key_id',
-  'mac',
-] as const
 
 /** A row of `audit_chains`: the head of a chain, its base, and the MAC over both. */
 export interface ChainState {
@@ -23,14 +9,14 @@ export interface ChainState {
   readonly seq: number
   readonly hash: string
   /** Number and hash of the last record that was pruned. */
-  readonly base_seq: number
-  readonly base_hash: string
+  readonly baseSeq: number
+  readonly baseHash: string
   /** The last record from before the chain was sealed, and when it was sealed. Null in a chain that never was. */
-  readonly sealed_seq: number | null
-  readonly sealed_at: number | null
+  readonly sealedSeq: number | null
+  readonly sealedAt: number | null
   /** The last record of a head that was found forged, until an operator accepts it. */
-  readonly broken_seq: number | null
-  readonly key_id: string | null
+  readonly brokenSeq: number | null
+  readonly keyId: string | null
   readonly mac: string | null
 }
 
@@ -44,9 +30,9 @@ export type Authenticity = 'sealed' | 'unsealed' | 'forged' | 'no key'
 export class AuditSeal {
   readonly #keys: ReadonlyMap<string, AuditKey>
   readonly #first: AuditKey
-  /** What this process signed last, by chain: mostly what it reads next. */
+  /** The last state that this process signed, by chain: mostly what it reads next. */
   readonly #known = new Map<number, string>()
-  /** Set once all chains are sealed: from then on a head without a MAC is a forged one. */
+  /** Set once all chains are sealed: from then on a head without a MAC is forged. */
   isRequired = false
 
   constructor(keys: readonly [AuditKey, ...AuditKey[]]) {
@@ -54,26 +40,26 @@ export class AuditSeal {
     this.#keys = new Map(keys.map((key) => [key.id, key]))
   }
 
-  sign(state: Omit<ChainState, 'key_id' | 'mac'>): ChainState {
+  sign(state: Omit<ChainState, 'keyId' | 'mac'>): ChainState {
     const text = chainText(state)
     const mac = macOf(this.#first, text)
     this.#known.set(state.chain, `${text} ${this.#first.id} ${mac}`)
-    return { ...state, key_id: this.#first.id, mac }
+    return { ...state, keyId: this.#first.id, mac }
   }
 
   check(state: ChainState): Authenticity {
-    const { chain, key_id, mac } = state
-    if (mac === null || key_id === null) return 'unsealed'
+    const { chain, keyId, mac } = state
+    if (mac === null || keyId === null) return 'unsealed'
     const text = chainText(state)
-    if (this.#known.get(chain) === `${text} ${key_id} ${mac}`) return 'sealed'
-    const key = this.#keys.get(key_id)
+    if (this.#known.get(chain) === `${text} ${keyId} ${mac}`) return 'sealed'
+    const key = this.#keys.get(keyId)
     if (key === undefined) return 'no key'
     return isSame(macOf(key, text), mac) ? 'sealed' : 'forged'
   }
 
   /** Whether the key that signs now signed this state. */
-  isCurrent({ key_id }: ChainState): boolean {
-    return key_id === this.#first.id
+  isCurrent({ keyId }: ChainState): boolean {
+    return keyId === this.#first.id
   }
 
   signAnchor(anchor: Omit<AuditAnchor, 'key' | 'mac'>): AuditAnchor {
@@ -100,9 +86,9 @@ export function missingKey(keyId: string | null): GatewayError {
   )
 }
 
-/** Numbers and base64url texts only, so no two states read alike. */
-function chainText(s: Omit<ChainState, 'key_id' | 'mac'>): string {
-  return `gatehouse audit chain 1 ${s.chain} ${s.seq} ${s.hash} ${s.base_seq} ${s.base_hash} ${s.sealed_seq} ${s.sealed_at} ${s.broken_seq}`
+/** Numbers and base64url texts only, so no two states have the same text. */
+function chainText(s: Omit<ChainState, 'keyId' | 'mac'>): string {
+  return `gatehouse audit chain 1 ${s.chain} ${s.seq} ${s.hash} ${s.baseSeq} ${s.baseHash} ${s.sealedSeq} ${s.sealedAt} ${s.brokenSeq}`
 }
 
 function anchorText({ time, heads }: Pick<AuditAnchor, 'time' | 'heads'>): string {

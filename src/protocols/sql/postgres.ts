@@ -1,0 +1,233 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
+import type { Owner } from '#protocols/sql/sql-database.ts'
+
+const maxAttempts = 8
+/** A target whose server is dead fails late, and is not tried twice. */
+const quickMillis = 1000
+
+export interface PoolOptions {
+  readonly url: string
+  readonly owner: Owner
+  readonly maxConnections: number
+  readonly connectMillis: number
+  readonly statementMillis: number
+  readonly lockMillis: number
+  readonly idleInTransactionMillis: number
+  /** How long the driver waits for an answer. */
+  readonly answerMillis: number
+  readonly types: pg.CustomTypesConfig
+  /** Called when a connection is lost while it is idle. */
+  readonly onIdleLoss: (error: Error) => void
+}
+
+/** Runs a statement of a transaction; rejects once the transaction has ended. */
+export type Execute = (query: pg.QueryConfig) => Promise<pg.QueryResult>
+
+/** Connections to a PostgreSQL database, made when they are needed. Failures are GatewayErrors, see `postgresError`. */
+export class PostgresPool {
+  readonly #pool: pg.Pool
+  readonly #owner: Owner
+  readonly #allDone = Promise.withResolvers<void>()
+  #underWay = 0
+  #closed = false
+
+  constructor(options: PoolOptions) {
+    this.#owner = options.owner
+    this.#pool = new pg.Pool({
+      connectionString: options.url,
+      application_name: 'gatehouse',
+      max: options.maxConnections,
+      connectionTimeoutMillis: options.connectMillis,
+      idleTimeoutMillis: 30_000,
+      statement_timeout: options.statementMillis,
+      lock_timeout: options.lockMillis,
+      idle_in_transaction_session_timeout: options.idleInTransactionMillis,
+      query_timeout: options.answerMillis,
+      keepAlive: true,
+      types: options.types,
+    })
+    // A connection that is lost between two statements of a transaction is reported by the next statement.
+    this.#pool.on('connect', (connection) => {
+      connection.on('error', () => {})
+    })
+    this.#pool.on('error', options.onIdleLoss)
+  }
+
+  /** For reading, which is repeated once: the pool may have a connection that died while it was idle. */
+  query(query: pg.QueryConfig): Promise<pg.QueryResult> {
+    return this.#counted(async () => {
+      const started = performance.now()
+      try {
+        return await this.#pool.query(query)
+      } catch (error) {
+        const isLost = isConnectionLoss(error, this.#owner)
+        if (!isLost || (this.#owner === 'foreign' && !isQuick(started))) throw error
+        return await this.#pool.query(query)
+      }
+    })
+  }
+
+  /** `work` runs again after a deadlock or a serialization failure. `begin` is the statement that starts the transaction. */
+  transaction<T>(work: (execute: Execute) => Promise<T>, begin = 'begin'): Promise<T> {
+    return this.#counted(async () => {
+      for (let attempt = 1; ; attempt++) {
+        const progress = { isCommitting: false }
+        const started = performance.now()
+        try {
+          return await this.#attempt(work, begin, progress)
+        } catch (error) {
+          // A connection that was lost before the commit has undone everything. One repetition, since a dead server stays dead.
+          const isLost = this.#owner === 'foreign' && isConnectionLoss(error, this.#owner) && !progress.isCommitting
+          const isRepeatable = isLost && attempt === 1 && isQuick(started)
+          if (!isRepeatable && (!isRetryable(error, this.#owner) || attempt >= maxAttempts)) throw error
+          await delay(Math.random() * 10 * 2 ** attempt)
+        }
+      }
+    })
+  }
+
+  /** A transaction that isn't repeated. */
+  once<T>(work: (execute: Execute) => Promise<T>): Promise<T> {
+    return this.#counted(() => this.#attempt(work, 'begin', { isCommitting: false }))
+  }
+
+  /** Waits for calls in progress; later ones are SHUTTING_DOWN. */
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    if (this.#underWay > 0) await this.#allDone.promise
+    await this.#pool.end()
+  }
+
+  /** When the pool ends, it forgets callers that wait for a connection, so it ends after the last of them. */
+  async #counted<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closed) throw new GatewayError('SHUTTING_DOWN', 'the database is closed')
+    this.#underWay++
+    try {
+      return await work()
+    } catch (error) {
+      throw postgresError(error, this.#owner)
+    } finally {
+      if (--this.#underWay === 0 && this.#closed) this.#allDone.resolve()
+    }
+  }
+
+  async #attempt<T>(
+    work: (execute: Execute) => Promise<T>,
+    begin: string,
+    progress: { isCommitting: boolean },
+  ): Promise<T> {
+    const connection = await this.#pool.connect()
+    let isOpen = true
+    let isBroken = false
+    const execute: Execute = async (query) => {
+      if (!isOpen) throw new GatewayError('INTERNAL', 'a statement came after its transaction had ended')
+      return await connection.query(query)
+    }
+    try {
+      await connection.query(begin)
+      const result = await work(execute)
+      isOpen = false
+      progress.isCommitting = true
+      await connection.query('commit')
+      return result
+    } catch (error) {
+      isOpen = false
+      isBroken = isConnectionLoss(error, this.#owner)
+      if (!isBroken) {
+        await connection.query('rollback').catch(() => {
+          isBroken = true
+        })
+      }
+      throw error
+    } finally {
+      connection.release(isBroken)
+    }
+  }
+}
+
+const isQuick = (started: number): boolean => performance.now() - started <= quickMillis
+
+/** SQLSTATEs (PostgreSQL, appendix A) after which a transaction may succeed when it is run again. */
+const retryable = new Set([
+  '40001', // serialization failure
+  '40P01', // deadlock
+])
+/** In our own schema: the row to which a new one refers was deleted meanwhile. */
+const foreignKeyViolation = '23503'
+/** Shut down, starting up, out of connections, idle in a transaction for too long. */
+const connectionLost = new Set(['57P01', '57P02', '57P03', '53300', '53400', '25P03'])
+const networkCodes = /^(?:ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
+const networkTexts =
+  /^(?:Connection terminated|timeout exceeded|timeout expired|Client has encountered|Query read timeout)/
+/** A target's certificate may be corrected without a restart of ours. */
+const foreignCodes = /^(?:ECONN\w+|ERR_SSL\w*|ERR_TLS\w*|CERT_\w+|DEPTH_ZERO\w+|SELF_SIGNED\w+|UNABLE_TO\w+)$/
+const foreignTexts = /^(?:Client was closed|The server does not support SSL)/
+
+function field(thrown: unknown, name: string): string {
+  const value: unknown = thrown instanceof Error ? Reflect.get(thrown, name) : undefined
+  return typeof value === 'string' ? value : ''
+}
+
+const codeOf = (thrown: unknown): string =>
+  thrown instanceof AggregateError ? codeOf(thrown.errors[0]) : field(thrown, 'code')
+
+function isRetryable(thrown: unknown, owner: Owner): boolean {
+  const code = codeOf(thrown)
+  return retryable.has(code) || (owner === 'own' && code === foreignKeyViolation)
+}
+
+/** The connection is useless, and its transaction is undone, or its outcome is unknown. */
+function isConnectionLoss(thrown: unknown, owner: Owner): boolean {
+  const code = codeOf(thrown)
+  if (code.startsWith('08') || connectionLost.has(code) || networkCodes.test(code)) return true
+  if (owner === 'foreign' && foreignCodes.test(code)) return true
+  if (code !== '' || !(thrown instanceof Error)) return false
+  return networkTexts.test(thrown.message) || (owner === 'foreign' && foreignTexts.test(thrown.message))
+}
+
+interface ErrorRule {
+  readonly states: RegExp
+  readonly code: ErrorCode
+  readonly retryAfter?: number
+}
+
+const rules: readonly ErrorRule[] = [
+  { states: /^23505$/, code: 'CONFLICT' },
+  // Data exceptions (a NUL character, a number out of range), an index row that is too large.
+  { states: /^22|^54000$/, code: 'BAD_REQUEST' },
+  { states: /^(?:57014|55P03)$/, code: 'TARGET_TIMEOUT' },
+  { states: /^53|^25006$/, code: 'TARGET_UNREACHABLE', retryAfter: 30 },
+]
+/** A target's schema isn't ours, nor are its accounts. */
+const foreignRules: readonly ErrorRule[] = [
+  { states: /^23514$/, code: 'BAD_REQUEST' },
+  { states: /^(?:57014|55P03)$/, code: 'TARGET_TIMEOUT', retryAfter: 5 },
+  { states: /^58/, code: 'TARGET_UNREACHABLE', retryAfter: 30 },
+  ...rules,
+]
+
+/** An error of PostgreSQL or its driver as a GatewayError; other errors are returned unchanged. */
+export function postgresError(thrown: unknown, owner: Owner = 'own'): unknown {
+  if (thrown instanceof GatewayError || !(thrown instanceof Error)) return thrown
+  const { message } = thrown
+  const code = codeOf(thrown)
+  const error = (to: ErrorCode, text: string, retryAfter?: number): GatewayError =>
+    new GatewayError(to, text, { cause: thrown, ...(retryAfter === undefined ? {} : { retryAfter }) })
+  if (isConnectionLoss(thrown, owner)) {
+    return error('TARGET_UNREACHABLE', `the database does not answer: ${message}`, 5)
+  }
+  if (isRetryable(thrown, owner)) return error('TARGET_UNREACHABLE', `the transaction kept failing: ${message}`, 1)
+  if (owner === 'foreign' && /^(?:28000|28P01|3D000)$/.test(code)) {
+    return error('TARGET_UNREACHABLE', `the database rejects the login: ${message}`, 30)
+  }
+  if (owner === 'foreign' && code === '23502') {
+    return error('BAD_REQUEST', `column "${field(thrown, 'column')}" must have a value`)
+  }
+  const rule = (owner === 'own' ? rules : foreignRules).find(({ states }) => states.test(code))
+  if (rule !== undefined) return error(rule.code, message, rule.retryAfter)
+  if (owner === 'foreign') return error('TARGET_FAILED', message)
+  return /^[0-9A-Z]{5}$/.test(code) ? error('INTERNAL', message) : thrown
+}

@@ -1,0 +1,110 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
+import type { Owner } from '#protocols/sql/sql-database.ts'
+
+/** Statements without a name that are kept prepared; the least recently used goes first. */
+const maxUnnamed = 100
+
+interface PreparedText {
+  readonly sql: string
+  /** Set for the fixed statements of the program, which are kept prepared. */
+  readonly name?: string | undefined
+  /** Rows come as lists of their columns instead of as objects. */
+  readonly asLists?: boolean
+}
+
+interface CacheOptions {
+  /** Throws for a text that must not be prepared. */
+  readonly check?: (database: DatabaseSync, text: string) => void
+  /** Integers are read as bigint, so that any value of a column fits. */
+  readonly readBigInts?: boolean
+}
+
+/** The prepared statements of one connection. */
+export class StatementCache {
+  readonly #database: DatabaseSync
+  readonly #options: CacheOptions
+  readonly #named = new Map<string, StatementSync>()
+  readonly #unnamed = new Map<string, StatementSync>()
+
+  constructor(database: DatabaseSync, options: CacheOptions = {}) {
+    this.#database = database
+    this.#options = options
+  }
+
+  get(text: PreparedText): StatementSync {
+    if (text.name !== undefined) {
+      let statement = this.#named.get(text.name)
+      if (statement === undefined) {
+        statement = this.#prepare(text)
+        this.#named.set(text.name, statement)
+      }
+      return statement
+    }
+    const known = this.#unnamed.get(text.sql)
+    const statement = known ?? this.#prepare(text)
+    if (known !== undefined) this.#unnamed.delete(text.sql)
+    else if (this.#unnamed.size >= maxUnnamed) {
+      const oldest = this.#unnamed.keys().next()
+      if (!oldest.done) this.#unnamed.delete(oldest.value)
+    }
+    this.#unnamed.set(text.sql, statement)
+    return statement
+  }
+
+  #prepare({ sql, asLists }: PreparedText): StatementSync {
+    this.#options.check?.(this.#database, sql)
+    const statement = this.#database.prepare(sql)
+    if (asLists === true) statement.setReturnArrays(true)
+    if (this.#options.readBigInts === true) statement.setReadBigInts(true)
+    return statement
+  }
+}
+
+/** Primary result codes of SQLite (https://www.sqlite.org/rescode.html). */
+const environment = new Map([
+  [7, 'is out of memory'],
+  [8, 'cannot be written'],
+  [10, 'had an input or output error'],
+  [13, 'is full'],
+  [14, 'cannot be opened'],
+])
+const codes = new Map<number, ErrorCode>([
+  [1555, 'CONFLICT'], // primary key
+  [2067, 'CONFLICT'], // unique
+  [18, 'BAD_REQUEST'], // too big
+])
+/** A target's schema isn't ours. */
+const foreignCodes = new Map<number, ErrorCode>([
+  ...codes,
+  [2579, 'CONFLICT'], // rowid
+  [275, 'BAD_REQUEST'], // check
+  [1299, 'BAD_REQUEST'], // not null
+  [3091, 'BAD_REQUEST'], // data type, in strict tables
+])
+
+function resultCode(thrown: unknown): number | undefined {
+  const code: unknown = thrown instanceof Error ? Reflect.get(thrown, 'errcode') : undefined
+  return typeof code === 'number' ? code : undefined
+}
+
+/** Another process is writing. */
+export function isBusy(thrown: unknown): boolean {
+  const code = (resultCode(thrown) ?? 0) & 0xff
+  return code === 5 || code === 6
+}
+
+/** An error of SQLite as a GatewayError; other errors are returned unchanged. */
+export function sqliteError(thrown: unknown, owner: Owner = 'own'): unknown {
+  const code = resultCode(thrown)
+  if (code === undefined || !(thrown instanceof Error)) return thrown
+  const { message } = thrown
+  const error = (to: ErrorCode, text: string, retryAfter?: number): GatewayError =>
+    new GatewayError(to, text, { cause: thrown, ...(retryAfter === undefined ? {} : { retryAfter }) })
+  const known = (owner === 'own' ? codes : foreignCodes).get(code)
+  if (known !== undefined) return error(known, message)
+  if (isBusy(thrown)) return error('TARGET_UNREACHABLE', 'the database is locked by another process', 1)
+  const trouble = environment.get(code & 0xff)
+  if (trouble !== undefined) return error('TARGET_UNREACHABLE', `the database ${trouble}: ${message}`, 30)
+  return error(owner === 'own' ? 'INTERNAL' : 'TARGET_FAILED', message)
+}
