@@ -15,7 +15,7 @@ import type { GatewayParts } from './gateway-parts.ts'
 import { answer, notFound, type ScimCall } from './scim-call.ts'
 import type { GatewayStorage } from './stored-schema.ts'
 
-/** `/ServiceProviderConfig`, `/ResourceTypes` and `/Schemas`: what this gateway does, no more. */
+/** `/ServiceProviderConfig`, `/ResourceTypes` and `/Schemas`: exactly what this gateway supports. */
 export class DiscoveryEndpoint {
   readonly #storage: GatewayStorage
 
@@ -62,7 +62,7 @@ export class DiscoveryEndpoint {
     )
   }
 
-  /** RFC 7644 4: a filter is refused with 403, so that no client takes the whole list for a match. */
+  /** RFC 7644 4: a filter is refused with 403, so that no client takes the whole list for matches. */
   #answer(call: ScimCall, what: string, documents: readonly JsonObject[]): GatewayResponse {
     if (call.query.has('filter')) {
       const text = 'This list cannot be filtered. Read it without "filter".'

@@ -31,20 +31,20 @@ export interface GatewayConfig {
     readonly loginAttribute: string
     readonly idAttribute: string | undefined
     readonly lookupAttribute: string
-    /** Where the target stores that a user was deleted by being deactivated; in Gatehouse's own database when absent. */
+    /** Where the target marks a user whose delete only deactivated it; the database of Gatehouse if undefined. */
     readonly deletedAttribute: string | undefined
-    /** What becomes of a manager who is no user: refused, or stored and shown as it was sent. */
+    /** Whether a manager that is not a user is refused, or stored and shown as sent. */
     readonly unknownManager: 'refuse' | 'accept'
     readonly filterNames: FilterNames
-    /** What clients may send: the core and enterprise schemas and those of the configuration. */
+    /** The core and enterprise schemas and those of the configuration. */
     readonly schema: ResourceSchema
-    /** The built-in mapping; of nothing where only the lines count. */
+    /** The built-in mapping; empty if only the mapping lines apply. */
     readonly mapping: SchemaMapping
-    /** The internal attributes that are made of what clients send. */
+    /** The internal attributes that the mappings produce. */
     readonly produces: readonly string[]
-    /** Where the built-in mapping is asked for. */
+    /** Where the built-in mapping is configured. */
     readonly mappingPath: Path
-    /** Where the lines that read SCIM attributes are listed. */
+    /** Where the lines that read SCIM attributes are configured. */
     readonly linesPath: Path
   }
   readonly groups: {
@@ -56,7 +56,7 @@ export interface GatewayConfig {
     readonly sharesNames: boolean
     readonly filterNames: FilterNames
     readonly schema: ResourceSchema
-    /** The built-in mapping of what groups have beside name and members; of nothing where it is not asked for. */
+    /** The built-in mapping of all but name and members; empty if it is not configured. */
     readonly mapping: SchemaMapping
   }
   readonly workflows: {
@@ -68,12 +68,12 @@ export interface GatewayConfig {
     readonly updateGroup: string | undefined
     readonly nestGroup: string | undefined
   }
-  /** What clients may send though it's not stored. */
+  /** Attributes that clients may send although nothing stores them. */
   readonly ignored: IgnoredAttributes
   readonly client: ClientProfile
-  /** What clients call internal attributes, by their names in lower case, for error texts. */
+  /** The SCIM names of internal attributes, by their names in lower case, for error texts. */
   readonly clientNames: ReadonlyMap<string, string>
-  /** How many calls the journal keeps; 0 for no journal. */
+  /** The number of calls that the journal keeps; 0 for no journal. */
   readonly journal: number
   readonly events: EventsConfig | undefined
   readonly toInternal: PreparedMapping
@@ -154,7 +154,7 @@ function readClient({ client, groupPatchAnswer }: Values): ClientProfile {
   return groupPatchAnswer === undefined ? profile : { ...profile, groupPatch: groupPatchAnswer }
 }
 
-/** A line makes an internal attribute of the SCIM attributes it reads; the built-in mapping uses their names. */
+/** A mapping line produces an internal attribute from a SCIM attribute; the built-in mapping uses the SCIM names. */
 function clientNamesOf(lines: PreparedMapping, builtIn: readonly string[], login: string): Map<string, string> {
   const names = new Map(builtIn.map((name) => [name.toLowerCase(), name]))
   for (const { attribute, path } of lines.produces) {
@@ -164,14 +164,14 @@ function clientNamesOf(lines: PreparedMapping, builtIn: readonly string[], login
   return names.set(login.toLowerCase(), 'userName')
 }
 
-/** The built-in mapping stores managers as the ids of users; what lines make of them isn't known. */
+/** The built-in mapping stores managers as ids of users; mapping lines may store anything. */
 const storesManagers = ({ taken }: SchemaMapping): boolean =>
   taken.some(
     ({ attribute, sub, extension }) =>
       extension === enterpriseUserSchema.id && attribute.name === 'manager' && sub?.name === 'value',
   )
 
-/** Without mapping lines the login needs no attribute of its own choosing. */
+/** Required with mapping lines only; the built-in mapping has a default. */
 function readLoginAttribute(values: Values, params: Params, issues: Issues): string {
   const { uidAttributeName, mapping } = values
   if (uidAttributeName !== undefined) return uidAttributeName
@@ -181,7 +181,7 @@ function readLoginAttribute(values: Values, params: Params, issues: Issues): str
   return 'userName'
 }
 
-/** The name is what targets know a group by, so only a displayName that is another attribute can be shared. */
+/** Targets identify groups by name, so groups can share a displayName only if it is another attribute. */
 function readSharing(values: Values, params: Params, issues: Issues): boolean {
   const { groupNames, groupDisplayName, groupLookupAttributeName } = values
   if (groupNames !== 'shared') return false
@@ -237,7 +237,7 @@ export interface EventsConfig {
 
 const others = ['eventsIssuer', 'eventsAudience', 'eventsPushUrl', 'eventsPushToken', 'eventsKey', 'eventsPayload']
 
-/** Undefined where the gateway tells no events; parameters that then have no effect are errors. */
+/** Undefined if the gateway sends no events; parameters without effect are then errors. */
 export function readEvents(
   values: ParsedParameters<typeof parameterTable>,
   params: Params,
@@ -271,15 +271,14 @@ export function readEvents(
 
 export const defaultEventsKey = 'scim-events'
 
-/** Attributes that a client may send though nothing stores them, by the gateway's `ignoreUnmapped`. */
+/** Attributes that clients may send although nothing stores them (`ignoreUnmapped`). */
 export interface IgnoredAttributes {
   has(path: AttributePath): boolean
-  /** A name that no schema has, such as the URN of an unknown extension, or a path below such a name. */
+  /** For a name that is not in any schema, such as the URN of an unknown extension, or a path below it. */
   hasName(name: string): boolean
 }
 
-/** Resolves the names by the schemas, of which each resource type has its own. */
-export function ignoredAttributes(names: readonly string[], schemas: readonly ResourceSchema[]): IgnoredAttributes {
+function ignoredAttributes(names: readonly string[], schemas: readonly ResourceSchema[]): IgnoredAttributes {
   const lower = names.map((name) => name.trim().toLowerCase())
   const covers = (listed: string, name: string): boolean =>
     name.startsWith(listed) && (name.length === listed.length || ':.['.includes(name.charAt(listed.length)))

@@ -272,7 +272,7 @@ describe('a run that ends without effect', () => {
     const { send, workflows } = await openGateway(scimGateway, { people, params: tutorialParams })
     workflows.override = async () => {}
     const { status, body } = await send('PATCH', '/Users/ann', replace('active', false))
-    expect([status, body['detail']]).toEqual([500, expect.stringMatching(/"active" is still what it was.*sync-user/)])
+    expect([status, body['detail']]).toEqual([500, expect.stringMatching(/"active" did not change.*sync-user/)])
     workflows.override = undefined
     expect((await send('PATCH', '/Users/ann', replace('active', false))).status).toBe(200)
   })

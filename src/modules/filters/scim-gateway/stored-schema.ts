@@ -10,15 +10,15 @@ import type { GatewayConfig } from './gateway-config.ts'
 import type { Lookups } from './lookups.ts'
 
 /**
- * What this gateway stores of one resource type. An attribute is stored when the mapping makes an internal attribute of
- * it, the workflow writes that, and a target that it's written to can store it.
+ * What this gateway stores of one resource type. An attribute is stored if the mapping produces an internal attribute from
+ * it, the workflow writes that, and a target of the workflow can store it.
  */
 export interface StoredSchema {
-  /** Exactly what is stored and shown, for `/Schemas`. */
+  /** Exactly the attributes that are stored or shown, for `/Schemas`. */
   readonly announced: ResourceSchema
-  /** Why the attribute can't be stored, with the remedy; undefined where it can be. */
+  /** Why the attribute cannot be stored, and what to do; undefined if it can. */
   whyNot(path: AttributePath): string | undefined
-  /** The internal attributes that the mapping makes of it. */
+  /** The internal attributes that the mapping produces from it. */
   namesOf(path: AttributePath): readonly string[]
   /** Whether a client can read the attribute. */
   isShown(path: AttributePath): boolean
@@ -26,7 +26,7 @@ export interface StoredSchema {
   readonly unstorable: readonly string[]
 }
 
-/** Which internal attributes are made of which SCIM attribute. */
+/** The internal attributes that are produced from each SCIM attribute. */
 class Sources {
   readonly #names = new Map<string, string[]>()
 
@@ -35,12 +35,12 @@ class Sources {
     if (!known.includes(name)) this.#names.set(pathKey(path), [...known, name])
   }
 
-  /** What is made of this very attribute or part. */
+  /** From exactly this attribute or part. */
   at(path: AttributePath): readonly string[] {
     return this.#names.get(pathKey(path)) ?? []
   }
 
-  /** What is made of it, of what it is a part of, or of its parts. */
+  /** From this attribute, from the one it is a part of, or from its parts. */
   of(path: AttributePath): readonly string[] {
     const { sub, ...whole } = path
     const parts = sub === undefined ? whole.attribute.subAttributes.map((one) => ({ ...whole, sub: one })) : [whole]
@@ -82,9 +82,9 @@ function builtInSources(mapping: GatewayConfig['users']['mapping']): Sources {
 type Storable = ReadonlyMap<string, StorableAttributes>
 type Kind = keyof StorableAttributes
 
-/** Asks the targets what they can store, and remembers what follows from that. */
+/** Asks the targets what they can store, and caches the schemas that follow from it. */
 export class GatewayStorage {
-  /** The workflow sets passwords, and a target takes them. */
+  /** The workflow sets passwords, and a target accepts them. */
   readonly setsPasswords: boolean
   readonly #config: GatewayConfig
   readonly #lookups: Pick<Lookups, 'renamesUsers' | 'groupIdIsName'>
@@ -118,7 +118,7 @@ export class GatewayStorage {
     this.#asked = [...new Set([...names, ...(lookup.kind === 'target' ? [lookup.name] : [])])]
   }
 
-  /** Throws TARGET_UNREACHABLE while a target can't say what it stores. */
+  /** Throws TARGET_UNREACHABLE while a target cannot report what it stores. */
   async users(): Promise<StoredSchema> {
     return (await this.#schemas()).users
   }
@@ -197,7 +197,7 @@ export class GatewayStorage {
     }
   }
 
-  /** Whether users are read from something that may hold the attribute. */
+  /** Whether the target that is read from may have the attribute. */
   #holds(storable: Storable, kind: Kind, name: string): boolean {
     const { lookup } = this.#config
     const held = lookup.kind === 'target' ? storable.get(lookup.name)?.[kind] : undefined
@@ -210,7 +210,7 @@ interface Schemas {
   readonly groups: StoredSchema
 }
 
-/** What becomes of internal attributes. */
+/** Whether the workflow writes internal attributes to targets that can store them. */
 class Names {
   readonly #writes: (attribute: string) => readonly AttributeWrite[] | 'unknown'
   readonly #storable: Storable
@@ -291,7 +291,7 @@ export function deactivationProblem(
   return { path: at, message }
 }
 
-/** Changes are offered as far as there are workflows that make them. */
+/** Attributes can be changed only if there is a workflow for it. */
 function limitedGroups(listed: ResourceSchema, workflows: GatewayConfig['workflows']): ResourceSchema {
   const given = workflows.createGroup === undefined ? 'readOnly' : 'immutable'
   const own = workflows.updateGroup === undefined ? given : undefined
@@ -317,7 +317,7 @@ function withCore({ core, extensions }: ResourceSchema, name: string, more: Part
   return new ResourceSchema({ ...core, attributes }, extensions)
 }
 
-/** The name of a member is that of the user or group, so clients can't set it; groups are members where they nest. */
+/** The display name of a member is that of the user or group, so clients cannot set it. */
 const memberAttribute = (members: SchemaAttribute, nests: boolean): SchemaAttribute => ({
   ...members,
   subAttributes: members.subAttributes.map((part) => {
@@ -332,7 +332,7 @@ const memberAttribute = (members: SchemaAttribute, nests: boolean): SchemaAttrib
 })
 
 interface Support {
-  /** The attribute is listed as the schema has it. */
+  /** The attribute is listed as in the full schema. */
   readonly whole: (path: AttributePath) => boolean
   readonly reads: (path: AttributePath) => boolean
   readonly writes: (path: AttributePath) => boolean
