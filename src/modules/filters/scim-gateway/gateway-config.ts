@@ -11,7 +11,6 @@ import type { ParseContext } from '#sdk/parse-context.ts'
 import {
   checkNames,
   derivedFilterNames,
-  type FilterNames,
   groupMapping,
   noMapping,
   readFilterNames,
@@ -23,68 +22,15 @@ import {
 import { type ClientProfile, clientProfiles, parameterTable } from './parameter-table.ts'
 import type { SchemaMapping } from './schema-mapping.ts'
 
-export interface GatewayConfig {
-  readonly lookup:
-    | { readonly kind: 'target'; readonly name: string; readonly path: Path }
-    | { readonly kind: 'directory'; readonly base: Dn }
-  readonly users: {
-    readonly loginAttribute: string
-    readonly idAttribute: string | undefined
-    readonly lookupAttribute: string
-    /** Where the target marks a user whose delete only deactivated it; the database of Gatehouse if undefined. */
-    readonly deletedAttribute: string | undefined
-    /** Whether a manager that is not a user is refused, or stored and shown as sent. */
-    readonly unknownManager: 'refuse' | 'accept'
-    readonly filterNames: FilterNames
-    /** The core and enterprise schemas and those of the configuration. */
-    readonly schema: ResourceSchema
-    /** The built-in mapping; empty if only the mapping lines apply. */
-    readonly mapping: SchemaMapping
-    /** The internal attributes that the mappings produce. */
-    readonly produces: readonly string[]
-    /** Where the built-in mapping is configured. */
-    readonly mappingPath: Path
-    /** Where the lines that read SCIM attributes are configured. */
-    readonly linesPath: Path
-  }
-  readonly groups: {
-    readonly lookupAttribute: string
-    readonly idAttribute: string | undefined
-    readonly displayAttribute: string | undefined
-    readonly memberAttribute: string
-    /** Two groups may have one displayName. */
-    readonly sharesNames: boolean
-    readonly filterNames: FilterNames
-    readonly schema: ResourceSchema
-    /** The built-in mapping of all but name and members; empty if it is not configured. */
-    readonly mapping: SchemaMapping
-  }
-  readonly workflows: {
-    readonly user: string
-    readonly deleteUser: string | undefined
-    readonly members: string | undefined
-    readonly deleteGroup: string | undefined
-    readonly createGroup: string | undefined
-    readonly updateGroup: string | undefined
-    readonly nestGroup: string | undefined
-  }
-  /** Attributes that clients may send although nothing stores them. */
-  readonly ignored: IgnoredAttributes
-  readonly client: ClientProfile
-  /** The SCIM names of internal attributes, by their names in lower case, for error texts. */
-  readonly clientNames: ReadonlyMap<string, string>
-  /** The number of calls that the journal keeps; 0 for no journal. */
-  readonly journal: number
-  readonly events: EventsConfig | undefined
-  readonly toInternal: PreparedMapping
-  readonly toScim: PreparedMapping
-  /** Where each rule of tremolo2scim puts its value. */
-  readonly scimPaths: ReadonlyMap<string, AttributePath>
-}
+export type GatewayConfig = ReturnType<typeof parseGatewayConfig>
+
+type Lookup =
+  | { readonly kind: 'target'; readonly name: string; readonly path: Path }
+  | { readonly kind: 'directory'; readonly base: Dn }
 
 type Values = ParsedParameters<typeof parameterTable>
 
-export function parseGatewayConfig(params: Params, issues: Issues, context: ParseContext): GatewayConfig {
+export function parseGatewayConfig(params: Params, issues: Issues, context: ParseContext) {
   const values = readParameters(parameterTable, params, issues, context)
   const userResource = readSchemas(params, 'userSchema', new ResourceSchema(userSchema, [enterpriseUserSchema]), issues)
   const groupResource = readSchemas(params, 'groupSchema', new ResourceSchema(groupSchema), issues)
@@ -110,12 +56,18 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       loginAttribute,
       idAttribute: values.idAttributeName,
       lookupAttribute: values.lookupAttributeName ?? loginAttribute,
+      /** Where the target marks a user whose delete only deactivated it; the database of Gatehouse if undefined. */
       deletedAttribute: values.deletedAttributeName,
+      /** Whether a manager that is not a user is refused, or stored and shown as sent. */
       unknownManager: values.unknownManager ?? (storesManagers(ofUsers) ? 'refuse' : 'accept'),
       filterNames: userFilters,
+      /** The core and enterprise schemas and those of the configuration. */
       schema: userResource,
+      /** The built-in mapping; empty if only the mapping lines apply. */
       mapping: ofUsers,
+      /** The internal attributes that the mappings produce. */
       produces: [...toInternal.produces.map(({ attribute }) => attribute), ...ofUsers.produces],
+      /** Where the built-in mapping and the lines that read SCIM attributes are configured. */
       mappingPath,
       linesPath: params.pathOf('scim2tremolo'),
     },
@@ -124,9 +76,11 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       idAttribute: values.groupIdName,
       displayAttribute: values.groupDisplayName,
       memberAttribute: values.groupMemberAttributeName,
+      /** Two groups may have one displayName. */
       sharesNames: readSharing(values, params, issues),
       filterNames: groupFilters,
       schema: groupResource,
+      /** The built-in mapping of all but name and members; empty if it is not configured. */
       mapping: ofGroups,
     },
     workflows: {
@@ -138,13 +92,17 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       updateGroup: values.groupUpdateWorkflow,
       nestGroup: values.groupNestingWorkflow,
     },
+    /** Attributes that clients may send although nothing stores them. */
     ignored: ignoredAttributes(values.ignoreUnmapped, [userResource, groupResource]),
     client: readClient(values),
+    /** The SCIM names of internal attributes, by their names in lower case, for error texts. */
     clientNames: clientNamesOf(toInternal, [...ofUsers.produces, ...ofGroups.produces], loginAttribute),
+    /** The number of calls that the journal keeps; 0 for no journal. */
     journal: values.journal,
     events: readEvents(values, params, issues),
     toInternal,
     toScim,
+    /** The path of the value of each rule of tremolo2scim. */
     scimPaths,
   }
 }
@@ -193,7 +151,7 @@ function readSharing(values: Values, params: Params, issues: Issues): boolean {
   return false
 }
 
-function readLookup(values: Values, params: Params, issues: Issues): GatewayConfig['lookup'] {
+function readLookup(values: Values, params: Params, issues: Issues): Lookup {
   if (values.lookupFromLDAP) {
     const base = values.searchBase
     if (base !== undefined) return { kind: 'directory', base }
