@@ -128,13 +128,13 @@ test.each<[string, string | string[], string]>([
   expect(issues[0]?.slice(0, expected.length)).toBe(expected)
 })
 
-test('a search base that is no name', () => {
+test('rejects a search base that is not a DN', () => {
   const { issues } = prepare({ ...tutorialParams, lookupFromLDAP: 'true', searchBase: 'not a name' })
   expect(issues).toHaveLength(1)
   expect(issues[0]).toMatch(/^error params\.searchBase\.0: "searchBase": /)
 })
 
-test('tells how attributes travel, and what it uses', () => {
+test('describes the flow of attributes and the workflows and targets it uses', () => {
   const { prepared } = prepare(tutorialParams)
   expect(prepared.flow).toMatchObject({
     workflows: ['sync-user', 'delete-user', 'change-members'],
